@@ -120,6 +120,6 @@ fn more_counts_than_allowed_are_the_plugins_fault() {
     let counts: String = (0..33).map(|number| format!(" counts.n{number}=1")).collect();
     let config = format!("scheme=none{counts}");
     let ended = run(&mut keyed(&url, folder.path(), &config)).with_code(5);
-    let says = "it counts more than 32 things by name in one exchange";
+    let says = "it reports more than 32 named counts in one exchange";
     assert!((ended.stdout + &ended.stderr).replace("\n", " ").contains(says));
 }

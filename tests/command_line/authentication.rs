@@ -278,7 +278,7 @@ fn keys_that_cannot_be_used_are_refused() {
             SIGV4,
             &[one, ("AWS_REGION", "eu-west-1")],
             &[
-                "`ENGINE_KEY` is no key for AWS Signature Version 4",
+                "`ENGINE_KEY` is not a key for AWS Signature Version 4",
                 "`ID:SECRET` or `ID:SECRET:SESSION-TOKEN`",
             ],
         ),
@@ -369,7 +369,7 @@ fn requests_are_signed_by_hmac() {
 fn a_signature_that_cannot_be_made_is_refused_before_anything_is_sent() {
     for (message, key, code, says) in [
         ("{method}{now}", "me:s", 4, "`{now}` is no placeholder; expected `{method}`, `{path}`"),
-        ("{body}", "secret-without-an-id", 3, "is no key for the signature of this backend"),
+        ("{body}", "secret-without-an-id", 3, "is not a key for the signature of this backend"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let (url, asked) = parrot();

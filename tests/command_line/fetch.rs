@@ -90,7 +90,7 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
             .arg("--output-dir")
             .arg(runs.path());
         let ended = run(&mut command).with_code(0);
-        let note = "note: the tokenizer is that of org/model (commit 0123456789ab)";
+        let note = "note: tokens are counted with the tokenizer of org/model (commit 0123456789ab)";
         assert_eq!(ended.stderr.contains(note), found, "{}", ended.stderr);
         let line = if found { "org/model (found by the model's name)" } else { "org/model\n" };
         assert!(ended.stdout.contains(line), "{}", ended.stdout);

@@ -247,7 +247,7 @@ fn a_key_without_the_part_that_a_login_needs_is_refused() {
     let ended = run(command.env("ENGINE_API_KEY", "alone-0123456789")).with_code(3);
     let message: Vec<&str> = ended.stderr.split_whitespace().collect();
     let message = message.join(" ").replace("│ ", "");
-    assert!(message.contains("is no key for the login of this backend"), "{message}");
+    assert!(message.contains("is not a key for the login of this backend"), "{message}");
 }
 
 /// The server takes no request without the token of the login.

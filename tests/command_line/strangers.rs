@@ -76,8 +76,7 @@ fn a_plugin_does_not_choose_who_gets_the_key() {
     let stranger = "http://engines.invalid";
     let plugin = led_astray(folder.path(), stranger);
     let ended = run(&mut with(&plugin, folder.path())).with_code(3);
-    let says =
-        "would send requests to http://engines.invalid by default, which is not this machine";
+    let says = "sends requests to http://engines.invalid by default, which is not this machine";
     assert!(ended.stderr.contains(says), "{ended:#?}");
     assert!(ended.stderr.contains("--base-url http://engines.invalid"), "{ended:#?}");
     assert!(!ended.stderr.contains("cannot find"), "{ended:#?}");

@@ -112,7 +112,7 @@ fn one_that_cannot_be_opened_says_why() {
     let config = json!({"cal": "open"});
     let error = fails(backend(&config, grants(&config)).open());
     assert!(
-        matches!(&error, PluginError::Config { said, .. } if said.starts_with("key `cal`: unknown field")),
+        matches!(&error, PluginError::Config { message, .. } if message.starts_with("key `cal`: unknown field")),
         "{error:?}"
     );
 }

@@ -185,7 +185,7 @@ fn a_file_that_the_scenario_does_not_name_is_not_there() {
         let config = json!({"file": name});
         let error = fails(dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown));
         assert!(
-            matches!(&error, PluginError::Input { said, .. } if said.starts_with("there is no file")),
+            matches!(&error, PluginError::Input { message, .. } if message.starts_with("there is no file")),
             "{name}: {error:?}"
         );
     }

@@ -158,7 +158,7 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
 #[test]
 fn imports_are_told_with_why() {
     let listed = |bytes: &[u8]| {
-        let imports = imports::of(&Outline::read(bytes).unwrap());
+        let imports = imports::list(&Outline::read(bytes).unwrap());
         let line = |import: imports::Import| {
             let verdict = if import.allowed { "allowed" } else { "refused" };
             format!("{} {verdict}: {}", import.name, import.why)
@@ -202,7 +202,7 @@ fn names_in_a_component_cannot_steer_a_terminal() {
     let bytes = patched(BACKEND, LOG, import);
     let error = fails(load_bytes(folder.path(), &bytes)).to_string();
     assert!(error.contains(r"`wasi\u{1b}[2J\u{202e}\u{7}/\u{9b}31mx@0.2`"), "{error}");
-    let listed = imports::of(&Outline::read(&bytes).unwrap());
+    let listed = imports::list(&Outline::read(&bytes).unwrap());
     assert!(listed.iter().any(|import| import.name.starts_with(r"wasi\u{1b}[2J")), "{listed:?}");
     let error = fails(load("\u{1b}]0;x\u{7}.wasm", &SearchPath::default())).to_string();
     assert!(!error.contains(char::is_control), "{error:?}");
@@ -244,7 +244,7 @@ fn a_folder_is_not_readable_and_a_missing_file_not_found() {
     assert!(error.ends_with("target/plugin/mine.wasm`"), "{error}");
     let error = fails(load("nothing.wasm", &search));
     assert!(
-        matches!(&error, PluginError::NotFound { asked, .. } if asked == "nothing.wasm"),
+        matches!(&error, PluginError::NotFound { name, .. } if name == "nothing.wasm"),
         "{error:?}"
     );
 }

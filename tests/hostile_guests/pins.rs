@@ -14,7 +14,7 @@ fn what_is_pinned_is_what_is_run() {
     let plain = load(BACKEND, &search()).unwrap();
     for digest in [plain.digest.clone(), plain.digest.to_uppercase()] {
         let pinned = load(&format!("{BACKEND}@sha256:{digest}"), &search()).unwrap();
-        assert_eq!((pinned.asked.as_str(), &pinned.digest), (BACKEND, &plain.digest));
+        assert_eq!((pinned.name.as_str(), &pinned.digest), (BACKEND, &plain.digest));
     }
     let error = fails(load(&format!("{SCORER}@sha256:{}", plain.digest), &search()));
     let PluginError::OtherDigest { pinned, found, .. } = &error else {
@@ -54,7 +54,7 @@ fn a_digest_that_is_none_is_told() {
 fn a_name_with_an_at_in_it_is_a_name() {
     let error = fails(load("a@b.wasm", &search()));
     assert!(
-        matches!(&error, PluginError::NotFound { asked, .. } if asked == "a@b.wasm"),
+        matches!(&error, PluginError::NotFound { name, .. } if name == "a@b.wasm"),
         "{error:?}"
     );
 }

@@ -326,7 +326,7 @@ fn samples_that_make_no_session_end_the_run() {
             "orphan",
             0,
             "",
-            "`next`: sample `sample-0` depends on others, but no sample that depends on none came before it",
+            "`next`: sample `sample-0` depends on others, but no independent sample came before it",
         ),
         (
             "next",

@@ -148,7 +148,7 @@ fn decoding_late_moves_no_instant() {
         ),
     };
     let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
-    let (sessions, _events) = Sessions::new(announcer, Memory::of(u64::MAX), (1, false));
+    let (sessions, _events) = Sessions::new(announcer, Memory::new(u64::MAX), (1, false));
     let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let reply = inboxes.open(1);
     let mut framer = Framer::new(Framing::EventStream);

@@ -30,7 +30,7 @@ fn eventful() -> Trial {
 }
 
 fn page(ran: &Ran) -> Page {
-    let identity = Identity::of("20260102-030405-trial", &ran.plan);
+    let identity = Identity::new("20260102-030405-trial", &ran.plan);
     Page::read(&exposition::page(&identity, ran.live.snapshot()))
 }
 
@@ -135,7 +135,7 @@ async fn devices_have_series_while_they_are_read() {
         ..devices::Sample::default()
     };
     let snapshot = Snapshot { devices: Some((facts, sample)), ..ran.live.snapshot() };
-    let identity = Identity::of("20260102-030405-trial", &ran.plan);
+    let identity = Identity::new("20260102-030405-trial", &ran.plan);
     let page = Page::read(&exposition::page(&identity, snapshot));
     let power = |device| page.value("runner_device_power_watts", &[("device", device)]);
     assert_eq!((power("0"), power("3")), (350.5, 90.0));
@@ -157,7 +157,7 @@ async fn looking_changes_nothing() {
 
     let mut before = Vec::new();
     for look in &seen.looks {
-        let identity = Identity::of("r", &seen.plan);
+        let identity = Identity::new("r", &seen.plan);
         let page = Page::read(&exposition::page(&identity, look.clone()));
         let counters: Vec<_> = page.counters().cloned().collect();
         for old in &before {

@@ -21,7 +21,7 @@ use session::live::Live;
 use session::live::Snapshot;
 use session::parts::RunError;
 use session::{
-    Checked, Ending, Measured, PausedClock, Record, Resolved, Source, Variables, resolve,
+    CheckedRun, Ending, MeasuredRun, PausedClock, Record, ResolvedRun, Source, Variables, resolve,
 };
 use tempfile::TempDir;
 
@@ -147,12 +147,12 @@ impl Trial {
 
     /// The scenario with everything laid over it, resolved. It must name a model, so that no server
     /// has to be asked.
-    pub fn resolve(&self) -> Checked {
+    pub fn resolve(&self) -> CheckedRun {
         let unchecked = self.resolved().unchecked();
         unchecked.unwrap_or_else(|_| panic!("no model is named:\n{}", self.scenario))
     }
 
-    fn resolved(&self) -> Resolved {
+    fn resolved(&self) -> ResolvedRun {
         let parse = |name: &str, text: &str| {
             Scenario::parse(name, text).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
         };
@@ -237,7 +237,7 @@ impl Trial {
         let kept = loaded.keep(&Ending { at: "virtual".to_owned(), interrupted: false });
         let measured = kept.assess().unwrap().summarise().unwrap();
         assert_eq!(measured.unjudged, None);
-        let Measured { plan, folder, ended, facts, summary, kept, .. } = measured;
+        let MeasuredRun { plan, folder, ended, facts, summary, kept, .. } = measured;
         kept.unwrap();
         Ran {
             text: text::text(&summary),

@@ -33,7 +33,7 @@ use session::decode::steps::Routes;
 use session::decode::{Decoder, Shared};
 use session::sessions::Sessions;
 use session::sessions::memory::Memory;
-use session::{Resolved, Source, resolve};
+use session::{ResolvedRun, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Work that is counted.
@@ -146,7 +146,7 @@ fn frame(units: u64) -> Result<()> {
 }
 
 /// A run's parts, with the backend that is asked for most.
-fn resolved(artifacts: &Path) -> Result<Resolved> {
+fn resolved(artifacts: &Path) -> Result<ResolvedRun> {
     cache::keep_in(artifacts.to_owned());
     let text = r#"
         target.model = "mock"
@@ -223,7 +223,7 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
         ),
     };
     let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
-    let (sessions, _events) = Sessions::new(announcer, Memory::of(u64::MAX), (1, false));
+    let (sessions, _events) = Sessions::new(announcer, Memory::new(u64::MAX), (1, false));
     let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let mut last = Frames::default();
     Framer::new(Framing::EventStream).push(Nanos::ZERO, end(), &mut last)?;

@@ -1,5 +1,5 @@
-//! Contents in the cache: brought once, whole and checked, under the tag that the hub has for them,
-//! with a link for each commit that has them.
+//! Contents in the cache: brought once, whole and checked, under the hub's tag for them, with a
+//! link for each commit.
 //!
 //! A download goes to a file `TAG.incomplete`, as the hub's own tools do it, and gets its name when
 //! it is checked. So an interrupted download is continued, and nobody sees half a file.
@@ -34,7 +34,7 @@ pub(crate) enum Digest {
 
 impl Digest {
     /// Returns the digest that a tag is, if it is one.
-    pub(crate) fn of(tag: &str) -> Option<Self> {
+    pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match tag.len() {
             _ if !tag.bytes().all(is_hex) => None,
@@ -88,7 +88,7 @@ pub(crate) struct Blobs {
 }
 
 /// The way an attempt to bring the rest ended.
-enum Ended {
+enum TransferEnd {
     /// With the last byte.
     Whole,
     /// Before it.
@@ -98,7 +98,7 @@ enum Ended {
 }
 
 impl Blobs {
-    pub(crate) fn of(cache: &Cache, repository: &Repository) -> Self {
+    pub(crate) fn new(cache: &Cache, repository: &Repository) -> Self {
         let folder = cache.folder(repository);
         let locks = cache.root().join(".locks");
         Blobs { locks: locks.join(folder.file_name().unwrap_or_default()), folder }
@@ -147,8 +147,8 @@ impl Blobs {
             .write(true)
             .open(&part)
             .map_err(disk)?;
-        let asked = (remote, limit);
-        let bytes = complete(client, path, asked, (&mut file, &part), refused, on)?;
+        let request = (remote, limit);
+        let bytes = complete(client, path, request, (&mut file, &part), refused, on)?;
         check(&mut file, bytes, remote).inspect_err(|_| {
             let _ = fs::remove_file(&part);
         })?;
@@ -225,19 +225,19 @@ fn complete(
         let (status, host) = (answer.status(), answer.host.clone());
         let ended = match status {
             // The server's file is shorter, so the part on disk is of another file.
-            416 => Ended::Cut("HTTP 416, the rest cannot be had".to_owned()),
+            416 => TransferEnd::Cut("HTTP 416, the server has no further bytes".to_owned()),
             200 | 206 => {
                 if held > 0 && !(status == 206 && starts_at(&answer, held)) {
                     on(Event::Lost(held));
                     held = empty(file).map_err(disk)?;
                 }
                 if status == 206 && !starts_at(&answer, held) {
-                    Ended::Cut("it sent another part than was asked for".to_owned())
+                    TransferEnd::Cut("it sent another part than requested".to_owned())
                 } else {
                     pour(&mut answer, (file, part), &mut held, most, on)?
                 }
             }
-            _ if is_passing(status) => Ended::Cut(format!("HTTP {status}")),
+            _ if is_passing(status) => TransferEnd::Cut(format!("HTTP {status}")),
             _ => return Err(refused(&answer)),
         };
         if remote.bytes.is_none() && held > limit {
@@ -245,11 +245,11 @@ fn complete(
             return Err(HubError::Larger { path: remote.path.clone(), limit });
         }
         let cause = match ended {
-            Ended::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
-            Ended::Whole => "the connection was closed".to_owned(),
-            Ended::Cut(cause) => cause,
-            Ended::Slow(cause) => {
-                // What came by then is no reason to wait as long once more.
+            TransferEnd::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
+            TransferEnd::Whole => "the connection was closed".to_owned(),
+            TransferEnd::Cut(cause) => cause,
+            TransferEnd::Slow(cause) => {
+                // The bytes so far do not justify another long wait.
                 furthest = furthest.max(held);
                 cause
             }
@@ -276,16 +276,16 @@ fn pour(
     held: &mut u64,
     most: u64,
     on: &(dyn Fn(Event<'_>) + Sync),
-) -> Result<Ended, HubError> {
+) -> Result<TransferEnd, HubError> {
     let mut pace = Pace::start();
     let mut body = answer.response.body_mut().as_reader();
     let mut buffer = vec![0; PIECE];
     loop {
         let read = match body.read(&mut buffer) {
-            Ok(0) => return Ok(Ended::Whole),
+            Ok(0) => return Ok(TransferEnd::Whole),
             Ok(read) => read,
             Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(cause) => return Ok(Ended::Cut(cause.to_string())),
+            Err(cause) => return Ok(TransferEnd::Cut(cause.to_string())),
         };
         let written = file.write_all(&buffer[..read]);
         written.map_err(|cause| HubError::disk(part, cause))?;
@@ -293,10 +293,10 @@ fn pour(
         on(Event::Got(read as u64));
         // More than the hub says is no file of its, and may have no end.
         if *held > most {
-            return Ok(Ended::Whole);
+            return Ok(TransferEnd::Whole);
         }
         if let Err(slow) = pace.took(read as u64) {
-            return Ok(Ended::Slow(slow));
+            return Ok(TransferEnd::Slow(slow));
         }
     }
 }
@@ -321,7 +321,7 @@ fn check(file: &mut File, bytes: u64, remote: &Remote) -> Result<(), HubError> {
     if let Some(expected) = remote.bytes.filter(|expected| *expected != bytes) {
         return Err(HubError::Length { path: remote.path.clone(), expected, found: bytes });
     }
-    let Some(digest) = Digest::of(&remote.tag) else {
+    let Some(digest) = Digest::from_tag(&remote.tag) else {
         return Ok(());
     };
     let found = digest

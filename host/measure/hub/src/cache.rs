@@ -1,5 +1,4 @@
-//! The local cache that all tools of the hub share: which folder it is, and what of a repository is
-//! in it.
+//! The local cache that all tools of the hub share: its folder, and its files of a repository.
 //!
 //! ```text
 //! models--ORG--NAME/refs/main                        the commit that the branch had
@@ -29,13 +28,13 @@ pub struct Snapshot {
 
 /// The folder of all that the hub's tools keep: `HF_HOME`, else `huggingface` in the user's caches.
 pub(crate) fn home(variable: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let said = |name: &str| variable(name).filter(|value| !value.is_empty());
-    if let Some(home) = said("HF_HOME") {
-        return Some(expanded(&home, said("HOME")));
+    let value_of = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(home) = value_of("HF_HOME") {
+        return Some(expanded(&home, value_of("HOME")));
     }
-    let caches = match said("XDG_CACHE_HOME") {
-        Some(caches) => expanded(&caches, said("HOME")),
-        None => PathBuf::from(said("HOME")?).join(".cache"),
+    let caches = match value_of("XDG_CACHE_HOME") {
+        Some(caches) => expanded(&caches, value_of("HOME")),
+        None => PathBuf::from(value_of("HOME")?).join(".cache"),
     };
     Some(caches.join("huggingface"))
 }
@@ -51,9 +50,9 @@ fn expanded(path: &str, home: Option<String>) -> PathBuf {
 impl Cache {
     /// The folder that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else
     /// `huggingface/hub` in `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let said = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
-        match said {
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let value = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
+        match value {
             Some(root) => Some(Cache::at(expanded(&root, variable("HOME")))),
             None => Some(Cache::at(home(&variable)?.join("hub"))),
         }

@@ -2,7 +2,7 @@
 //! asked again where the network failed.
 //!
 //! Redirects are followed here, hop by hop, because each decides anew who may see the token: only
-//! the hub itself may, and never the servers for contents that it sends us to.
+//! the hub itself, never its servers for contents.
 //!
 //! Contents come into `TAG.incomplete` and get their name when their digest is right. `runner
 //! fetch` is the only command that downloads anything; a run only looks into the cache.
@@ -129,7 +129,7 @@ impl Pace {
         }
         if self.bytes < LEAST {
             return Err(format!(
-                "it sent {} bytes in {:.0} s, which is too slow to go on",
+                "it sent {} bytes in {:.0} s, which is too slow to continue",
                 self.bytes,
                 now.since(self.since).as_secs_f64()
             ));
@@ -155,7 +155,7 @@ impl Client {
             return Err(HubError::Offline);
         }
         let origin = Origin::of_text(&settings.endpoint)
-            .ok_or_else(|| HubError::Setting("HF_ENDPOINT is no address".to_owned()))?;
+            .ok_or_else(|| HubError::Setting("HF_ENDPOINT is not an address".to_owned()))?;
         let found = rustls_native_certs::load_native_certs();
         let trusted: Vec<Certificate<'static>> = (found.certs.iter())
             .map(|certificate| Certificate::from_der(certificate).to_owned())
@@ -228,7 +228,8 @@ impl Client {
         let mut address: Uri = address.parse().map_err(|_| unexpected("its path is not one"))?;
         let mut of_hub = Vec::new();
         for _ in 0..=REDIRECTS {
-            let origin = Origin::of(&address).ok_or_else(|| unexpected("it is no address"))?;
+            let origin =
+                Origin::from_uri(&address).ok_or_else(|| unexpected("it is not an address"))?;
             let is_of_hub = origin == self.origin;
             let mut request = Request::builder()
                 .method(method.clone())
@@ -257,7 +258,7 @@ impl Client {
                 .to_str()
                 .ok()
                 .and_then(|location| follow(&address, location))
-                .and_then(|next| Some((Origin::of(&next)?, next)));
+                .and_then(|next| Some((Origin::from_uri(&next)?, next)));
             let (to, next) = next.ok_or_else(|| unexpected("it redirects to no address"))?;
             if origin.is_secure && !to.is_secure {
                 return Err(unexpected("it redirects to an address without encryption"));
@@ -282,19 +283,19 @@ impl Client {
     }
 
     /// Returns the error text of the last answer, in brackets, or nothing.
-    pub(crate) fn said(&self, answer: &Answer) -> String {
-        let said = answer.field("x-error-message").unwrap_or_default();
-        let mut said: String = said.chars().take(SHOWN).collect();
+    pub(crate) fn error_text(&self, answer: &Answer) -> String {
+        let text = answer.field("x-error-message").unwrap_or_default();
+        let mut text: String = text.chars().take(SHOWN).collect();
         if let Some(token) = &self.token {
             let secret = token.header();
             let secret = secret.trim_start_matches("Bearer ");
-            said = said.replace(secret, "…");
+            text = text.replace(secret, "…");
         }
-        if said.is_empty() { said } else { format!(": {said}") }
+        if text.is_empty() { text } else { format!(": {text}") }
     }
 }
 
-/// The time to wait after that many failures in a row: not at all, 1 s, 2 s, 4 s, 8 s.
+/// The time to wait after this many failures in a row: none, 1 s, 2 s, 4 s, 8 s.
 pub(crate) fn pause(failures: u32) -> Duration {
     // Tests wait for nobody.
     let second = Duration::from_millis(if cfg!(test) { 1 } else { 1_000 });
@@ -311,8 +312,8 @@ pub(crate) fn is_passing(status: u16) -> bool {
 
 /// The time that the other side wants to be left alone, at most half a minute.
 fn wait_of(answer: &Answer) -> Option<Duration> {
-    let said = answer.response.headers().get(header::RETRY_AFTER)?;
-    let seconds: u64 = said.to_str().ok()?.trim().parse().ok()?;
+    let value = answer.response.headers().get(header::RETRY_AFTER)?;
+    let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds.min(30)))
 }
 

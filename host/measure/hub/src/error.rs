@@ -1,4 +1,4 @@
-//! The failures that can occur between here and the hub; each message says what to do.
+//! The failures between here and the hub; each message states a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ pub enum HubError {
     /// There are terms to accept first.
     #[error("{name} is gated (HTTP {status}): {advice}")]
     Gated { name: String, status: u16, advice: String },
-    /// There is none, or it is not shown to everyone.
+    /// The repository does not exist, or is private.
     #[error(
-        "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN is not a token of somebody who may read it"
+        "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN may not read it"
     )]
     NoRepository {
         endpoint: String,
@@ -40,21 +40,21 @@ pub enum HubError {
     },
     /// No connection, or no answer.
     #[error(
-        "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command: what has come is kept"
+        "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command, which resumes the download"
     )]
     Unreachable { host: String, cause: String },
     /// Something else than an answer.
-    #[error("{host} answered {what} with HTTP {status}{said}")]
+    #[error("{host} answered {what} with HTTP {status}{message}")]
     Status {
         host: String,
         /// The file or list that was requested.
         what: String,
         status: u16,
-        said: String,
+        message: String,
     },
     /// An answer that makes no sense.
     #[error(
-        "{host} answered {what} with something unexpected: {cause}; is HF_ENDPOINT the address of a hub?"
+        "{host} answered {what} with an unexpected reply: {cause}; is HF_ENDPOINT the address of a hub?"
     )]
     Unexpected {
         host: String,
@@ -62,9 +62,9 @@ pub enum HubError {
         what: String,
         cause: String,
     },
-    /// A file of unknown size has no end within what may come.
+    /// A file of unknown size exceeds the limit.
     #[error(
-        "{path}: the hub does not state its size, and more than the {limit} bytes came that may still be downloaded; it was deleted; allow more with --max-size"
+        "{path}: the hub does not state its size, and it exceeds the remaining {limit} bytes; it was deleted; allow more with --max-size"
     )]
     Larger {
         path: String,
@@ -73,7 +73,7 @@ pub enum HubError {
     },
     /// The contents do not match the hub's statements.
     #[error(
-        "{path}: what came is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
+        "{path}: the download is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
     )]
     Checksum {
         path: String,
@@ -90,11 +90,11 @@ pub enum HubError {
         path: String,
         /// The facts that the hub states.
         expected: u64,
-        /// The number of came.
+        /// The number of bytes that came.
         found: u64,
     },
     /// A download that stopped too often.
-    #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to go on from there", size(*held))]
+    #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to resume", size(*held))]
     Stopped {
         path: String,
         host: String,
@@ -105,7 +105,7 @@ pub enum HubError {
     },
     /// The disk is full.
     #[error(
-        "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command: what has come is kept",
+        "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command, which resumes the download",
         folder.display()
     )]
     DiskFull { folder: PathBuf },

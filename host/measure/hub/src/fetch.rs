@@ -44,7 +44,7 @@ pub struct Remote {
 impl Remote {
     /// True if the hub states a digest with which the download can be compared.
     pub fn has_checksum(&self) -> bool {
-        crate::blob::Digest::of(&self.tag).is_some()
+        crate::blob::Digest::from_tag(&self.tag).is_some()
     }
 }
 
@@ -55,7 +55,7 @@ pub enum Event<'a> {
     Got(u64),
     /// Bytes that were there and are not used.
     Lost(u64),
-    /// A connection failed, and the download goes on with another.
+    /// A connection failed, and the download continues with another.
     Again { path: &'a str, cause: &'a str },
     /// A file is complete and checked.
     Done {
@@ -165,7 +165,7 @@ pub fn fetch(
     on: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Snapshot, Vec<HubError>> {
     let folder = cache.folder(repository);
-    let blobs = Blobs::of(cache, repository);
+    let blobs = Blobs::new(cache, repository);
     each(files, DOWNLOADS, |file| {
         let path = address(repository, commit, &file.path);
         let refused =
@@ -229,8 +229,8 @@ fn each<I: Sync, T: Send>(
         }
     }
     // The same cause is said once.
-    let mut said = std::collections::BTreeSet::new();
-    errors.retain(|error| said.insert(error.to_string()));
+    let mut texts = std::collections::BTreeSet::new();
+    errors.retain(|error| texts.insert(error.to_string()));
     if errors.is_empty() { Ok(made) } else { Err(errors) }
 }
 
@@ -282,7 +282,7 @@ fn refused(
             host: answer.host.clone(),
             what: what.to_owned(),
             status,
-            said: client.said(answer),
+            message: client.error_text(answer),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Selection of a repository's files: tokenizer files and data files.
 
 /// True if a file, by its path in the repository, belongs to a tokenizer: the tokenizer itself, its
-/// chat template, and the settings of the model.
+/// chat template, or the model's settings.
 pub fn is_of_tokenizer(path: &str) -> bool {
     decides_tokens(path) || ["config.json", "generation_config.json"].contains(&path)
 }
@@ -53,7 +53,7 @@ pub fn is_data(path: &str) -> bool {
     const ENDINGS: [&str; 8] =
         [".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".txt", ".zst", ".gz"];
     let name = path.rsplit('/').next().unwrap_or(path);
-    // What describes a dataset to the hub is no data of it.
+    // Descriptions of a dataset for the hub are not its data.
     let described = ["dataset_infos.json", "dataset_info.json", "state.json"].contains(&name);
     !described
         && !name.starts_with('.')

@@ -1,9 +1,9 @@
 //! Tokenizers and datasets of the Hugging Face hub: its local cache, and downloads into it.
 //!
 //! This crate owns the names of repositories, the layout of the cache that all tools of the hub
-//! share, and the routes by which files come into it: each is checked, and goes on where an earlier
-//! download stopped. The decision to download ([`Client`] is made by `runner fetch` alone), the
-//! meaning of the files, and the display are left to others.
+//! share, and downloads into it. Each file is checked, and resumes an earlier download. The
+//! decision to download ([`Client`] is made by `runner fetch` alone), the meaning of the files, and
+//! the display are left to others.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ pub fn size(bytes: u64) -> String {
     }
     let mut amount = bytes as f64 / 1e3;
     let mut unit = 0;
-    // What would round to a thousand is one of the next unit.
+    // A number that rounds to a thousand becomes one of the next unit.
     while amount >= 999.95 && unit + 1 < UNITS.len() {
         amount /= 1e3;
         unit += 1;

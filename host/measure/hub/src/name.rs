@@ -55,14 +55,14 @@ impl Repository {
     ///
     /// # Errors
     /// If it cannot be the name of a repository.
-    pub fn parse(kind: Kind, said: &str) -> Result<Self, String> {
-        let (name, revision) = match said.split_once('@') {
+    pub fn parse(kind: Kind, text: &str) -> Result<Self, String> {
+        let (name, revision) = match text.split_once('@') {
             Some((name, revision)) => (name, Some(revision)),
-            None => (said, None),
+            None => (text, None),
         };
         let wrong = |why: &str| {
             Err(format!(
-                "`{said}` is not the name of a {} on the hub: {why}; give it as ORG/NAME or ORG/NAME@REVISION",
+                "`{text}` is not the name of a {} on the hub: {why}; give it as ORG/NAME or ORG/NAME@REVISION",
                 kind.name()
             ))
         };
@@ -152,8 +152,7 @@ fn is_revision(revision: &str) -> bool {
     revision.len() <= 200 && revision.split('/').all(is_part)
 }
 
-/// True if it is one component of a path and no more: such as a commit or a tag of contents from
-/// the hub or from a file of the cache.
+/// True if it is exactly one component of a path, such as a commit, or a tag of contents.
 pub(crate) fn is_component(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && text.len() <= 200 && !text.starts_with('.') && text.bytes().all(allowed)

@@ -15,7 +15,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Returns the origin of an address; none where it is not one of HTTP.
-    pub(crate) fn of(address: &Uri) -> Option<Self> {
+    pub(crate) fn from_uri(address: &Uri) -> Option<Self> {
         let is_secure = match address.scheme_str()? {
             "https" => true,
             "http" => false,
@@ -27,7 +27,7 @@ impl Origin {
 
     /// Returns the origin of an address as written.
     pub(crate) fn of_text(address: &str) -> Option<Self> {
-        Origin::of(&address.parse().ok()?)
+        Origin::from_uri(&address.parse().ok()?)
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirect_may_be_whole_or_relative() {
+    fn redirects_may_be_absolute_or_relative() {
         let from: Uri = "https://hub/models/a/b".parse().unwrap();
         for (location, expected) in [
             ("https://store/x", "https://store/x"),

@@ -56,14 +56,14 @@ impl Settings {
     ///
     /// # Errors
     /// If one of them has a value that cannot be used.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
-        let cache = Cache::of(&variable).ok_or_else(|| {
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
+        let cache = Cache::from_variables(&variable).ok_or_else(|| {
             HubError::Setting(
                 "there is no home directory for downloads; set HF_HUB_CACHE to a folder".to_owned(),
             )
         })?;
-        let said = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let endpoint = said("HF_ENDPOINT").unwrap_or_else(|| HUB.to_owned());
+        let value_of = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let endpoint = value_of("HF_ENDPOINT").unwrap_or_else(|| HUB.to_owned());
         let endpoint = endpoint.trim().trim_end_matches('/').to_owned();
         let whole = crate::origin::Origin::of_text(&endpoint);
         if whole.is_none() || endpoint.contains(['@', '?', '#']) {
@@ -71,13 +71,13 @@ impl Settings {
                 "HF_ENDPOINT is not the address of a hub; write it as https://HOST, without a user or a query".to_owned(),
             ));
         }
-        let offline = said("HF_HUB_OFFLINE").is_some_and(|value| {
+        let offline = value_of("HF_HUB_OFFLINE").is_some_and(|value| {
             ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
         });
-        let token = match said("HF_TOKEN") {
+        let token = match value_of("HF_TOKEN") {
             Some(token) => Token::read(&token, "HF_TOKEN")?,
             None => {
-                let named = said("HF_TOKEN_PATH").map(PathBuf::from);
+                let named = value_of("HF_TOKEN_PATH").map(PathBuf::from);
                 let path =
                     named.clone().or_else(|| Some(crate::cache::home(&variable)?.join("token")));
                 match path.map(|path| (std::fs::read_to_string(&path), path)) {

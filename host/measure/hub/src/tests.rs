@@ -17,8 +17,8 @@ const MODEL: &str = "models/org/model";
 /// Bytes that a file of unknown size may have.
 const LIMIT: u64 = 1 << 20;
 
-fn model(said: &str) -> Repository {
-    Repository::parse(Kind::Model, said).unwrap()
+fn model(name: &str) -> Repository {
+    Repository::parse(Kind::Model, name).unwrap()
 }
 
 fn variables<'v>(pairs: &'v [(&'v str, &'v str)]) -> impl Fn(&str) -> Option<String> + 'v {
@@ -30,11 +30,11 @@ fn settings(hub: &Hub, cache: &TempDir, token: Option<&str>) -> Settings {
     let folder = cache.path().to_str().unwrap();
     let mut pairs = vec![("HF_ENDPOINT", hub.url.as_str()), ("HF_HUB_CACHE", folder)];
     pairs.extend(token.map(|token| ("HF_TOKEN", token)));
-    Settings::of(variables(&pairs)).unwrap()
+    Settings::from_variables(variables(&pairs)).unwrap()
 }
 
 /// The result of a download, and its events.
-struct Came {
+struct Outcome {
     result: Result<Snapshot, Vec<HubError>>,
     got: u64,
     lost: u64,
@@ -42,7 +42,7 @@ struct Came {
     were_there: usize,
 }
 
-fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Came {
+fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Outcome {
     let events = Mutex::new((0, 0, 0, 0));
     let on = |event: Event<'_>| {
         let mut events = events.lock().unwrap();
@@ -63,11 +63,11 @@ fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Cam
         fetch(&client, &settings.cache, repository, &listing.commit, (&remotes, LIMIT), &on)
     })();
     let (got, lost, again, were_there) = *events.lock().unwrap();
-    Came { result, got, lost, again, were_there }
+    Outcome { result, got, lost, again, were_there }
 }
 
-fn error(came: Came) -> String {
-    let errors = came.result.unwrap_err();
+fn error(outcome: Outcome) -> String {
+    let errors = outcome.result.unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
     errors[0].to_string()
 }
@@ -82,16 +82,16 @@ fn some_bytes(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn files_come_checked_into_the_layout_that_other_tools_read() {
+fn downloads_are_checked_and_laid_out_for_other_tools() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(300_000);
     hub.put(MODEL, "tokenizer.json", b"{\"small\": 1}", false);
     hub.put(MODEL, "sub/deep/vocab.bin", &large, true);
     let settings = settings(&hub, &cache, None);
     let files = ["tokenizer.json", "sub/deep/vocab.bin"];
-    let came = download(&settings, &model("org/model"), &files);
-    let snapshot = came.result.unwrap();
-    assert_eq!(came.got, 300_012);
+    let outcome = download(&settings, &model("org/model"), &files);
+    let snapshot = outcome.result.unwrap();
+    assert_eq!(outcome.got, 300_012);
     assert_eq!(snapshot.commit, COMMIT);
     let folder = cache.path().join("models--org--model");
     assert_eq!(snapshot.folder, folder.join("snapshots").join(COMMIT));
@@ -106,9 +106,9 @@ fn files_come_checked_into_the_layout_that_other_tools_read() {
     assert_eq!(settings.cache.find(&model("org/model")), Some(snapshot));
 
     let before = hub.seen().len();
-    let came = download(&settings, &model("org/model@main"), &files);
-    came.result.unwrap();
-    assert_eq!(came.were_there, 2);
+    let outcome = download(&settings, &model("org/model@main"), &files);
+    outcome.result.unwrap();
+    assert_eq!(outcome.were_there, 2);
     let asked_again = hub.seen().split_off(before);
     assert!(
         !asked_again.iter().any(|seen| seen.is_of_contents),
@@ -117,13 +117,13 @@ fn files_come_checked_into_the_layout_that_other_tools_read() {
 }
 
 #[test]
-fn a_revision_has_a_reference_of_its_own() {
+fn revision_has_its_own_reference() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put("datasets/org/data", "a.jsonl", b"{}\n", false);
     let settings = settings(&hub, &cache, None);
-    let data = |said: &str| Repository::parse(Kind::Dataset, said).unwrap();
-    let came = download(&settings, &data("org/data@refs/pr/1"), &["a.jsonl"]);
-    came.result.unwrap();
+    let data = |name: &str| Repository::parse(Kind::Dataset, name).unwrap();
+    let outcome = download(&settings, &data("org/data@refs/pr/1"), &["a.jsonl"]);
+    outcome.result.unwrap();
     let folder = cache.path().join("datasets--org--data");
     assert_eq!(read(&folder.join("refs/refs/pr/1")), COMMIT.as_bytes());
     assert!(!folder.join("refs/main").exists());
@@ -134,15 +134,15 @@ fn a_revision_has_a_reference_of_its_own() {
 }
 
 #[test]
-fn the_token_goes_to_the_hub_and_nowhere_else() {
+fn token_is_sent_only_to_the_hub() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "large.bin", &some_bytes(1_000), true);
     hub.put(MODEL, "small.json", b"{}", false);
     hub.state.lock().unwrap().gate = Some(("hf_secret".to_owned(), "GatedRepo"));
     let settings = settings(&hub, &cache, Some("hf_secret"));
     assert!(!format!("{settings:?}").contains("hf_secret"));
-    let came = download(&settings, &model("org/model"), &["large.bin", "small.json"]);
-    came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin", "small.json"]);
+    outcome.result.unwrap();
     let (elsewhere, to_hub): (Vec<_>, Vec<_>) =
         hub.seen().into_iter().partition(|seen| seen.is_of_contents);
     assert!(!elsewhere.is_empty());
@@ -173,23 +173,23 @@ fn refusals_say_what_to_do() {
 }
 
 #[test]
-fn a_download_that_was_cut_goes_on_where_it_stopped() {
+fn resumes_a_cut_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(500_000);
     hub.put(MODEL, "large.bin", &large, true);
     hub.state.lock().unwrap().cuts = vec![100_000, 50_000];
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert_eq!((came.got, came.lost, came.again), (500_000, 0, 2));
+    assert_eq!((outcome.got, outcome.lost, outcome.again), (500_000, 0, 2));
     let from: Vec<_> =
         hub.seen().iter().filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect();
     assert_eq!(from, [None, Some(100_000), Some(150_000)]);
 }
 
 #[test]
-fn what_an_earlier_download_left_is_gone_on_with() {
+fn resumes_a_partial_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(200_000);
     hub.put(MODEL, "large.bin", &large, true);
@@ -198,8 +198,8 @@ fn what_an_earlier_download_left_is_gone_on_with() {
     let part = blobs.join(format!("{}.incomplete", server::sha256(&large)));
     std::fs::write(&part, &large[..123_456]).unwrap();
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
     assert!(!part.exists());
     let seen = hub.seen();
@@ -209,7 +209,7 @@ fn what_an_earlier_download_left_is_gone_on_with() {
 }
 
 #[test]
-fn a_server_without_ranges_sends_all_again() {
+fn server_without_ranges_restarts_the_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(200_000);
     hub.put(MODEL, "large.bin", &large, true);
@@ -219,21 +219,21 @@ fn a_server_without_ranges_sends_all_again() {
         state.knows_no_ranges = true;
     }
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert_eq!((came.got - came.lost, came.lost), (200_000, 150_000));
+    assert_eq!((outcome.got - outcome.lost, outcome.lost), (200_000, 150_000));
 }
 
 #[test]
-fn a_server_that_sends_nothing_more_ends_the_download_and_keeps_what_came() {
+fn stalled_download_keeps_its_bytes() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(10_000);
     hub.put(MODEL, "large.bin", &large, true);
     hub.state.lock().unwrap().cuts = vec![4_000, 0, 0, 0, 0, 0, 0, 0];
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let stopped = error(came);
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let stopped = error(outcome);
     assert!(stopped.contains("large.bin") && stopped.contains("stopped at 4.0 kB"), "{stopped}");
     let part = format!("models--org--model/blobs/{}.incomplete", server::sha256(&large));
     assert_eq!(read(&cache.path().join(part)), large[..4_000]);
@@ -242,7 +242,7 @@ fn a_server_that_sends_nothing_more_ends_the_download_and_keeps_what_came() {
 
 /// A byte now and then keeps no download waiting for ever, and no list.
 #[test]
-fn a_server_that_is_too_slow_ends_the_download() {
+fn slow_server_ends_the_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "large.bin", &some_bytes(100_000), true);
     let settings = settings(&hub, &cache, None);
@@ -254,16 +254,16 @@ fn a_server_that_is_too_slow_ends_the_download() {
     let (repository, wanted) = (model("org/model"), (&files[..], u64::MAX));
     let errors = fetch(&client, &settings.cache, &repository, commit, wanted, &|_| {});
     let stopped = errors.unwrap_err()[0].to_string();
-    assert!(stopped.contains("large.bin") && stopped.contains("too slow to go on"), "{stopped}");
+    assert!(stopped.contains("large.bin") && stopped.contains("too slow to continue"), "{stopped}");
     for number in 0..2_000 {
         hub.put(MODEL, &format!("file-{number}.json"), b"{}", false);
     }
     let error = list(&client, &model("org/model")).unwrap_err().to_string();
-    assert!(error.contains("too slow to go on"), "{error}");
+    assert!(error.contains("too slow to continue"), "{error}");
 }
 
 #[test]
-fn contents_that_are_not_what_the_hub_says_are_deleted() {
+fn wrong_contents_are_deleted() {
     for is_large in [true, false] {
         let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
         let right = some_bytes(10_000);
@@ -277,21 +277,21 @@ fn contents_that_are_not_what_the_hub_says_are_deleted() {
         };
         sent(damaged);
         let settings = settings(&hub, &cache, None);
-        let came = download(&settings, &model("org/model"), &["file.bin"]);
-        let refused = error(came);
+        let outcome = download(&settings, &model("org/model"), &["file.bin"]);
+        let refused = error(outcome);
         let hash = if is_large { "SHA-256" } else { "SHA-1" };
         assert!(refused.contains("damaged") && refused.contains(hash), "{refused}");
         let blobs = cache.path().join("models--org--model/blobs");
         assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "it is deleted");
         assert_eq!(settings.cache.find(&model("org/model")), None);
         sent(right.clone());
-        let came = download(&settings, &model("org/model"), &["file.bin"]);
-        assert_eq!(read(&came.result.unwrap().folder.join("file.bin")), right);
+        let outcome = download(&settings, &model("org/model"), &["file.bin"]);
+        assert_eq!(read(&outcome.result.unwrap().folder.join("file.bin")), right);
     }
 }
 
 #[test]
-fn more_than_the_hub_says_is_refused() {
+fn surplus_bytes_are_refused() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let right = some_bytes(1_000);
     hub.put(MODEL, "file.bin", &right, true);
@@ -306,21 +306,24 @@ fn more_than_the_hub_says_is_refused() {
 }
 
 #[test]
-fn a_file_of_unknown_size_has_a_limit() {
+fn file_of_unknown_size_has_a_limit() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.state.lock().unwrap().states_no_sizes = true;
     hub.put(MODEL, "small.bin", &some_bytes(1_000), true);
     hub.put(MODEL, "endless.bin", &some_bytes(3 << 20), true);
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["small.bin"]);
-    assert_eq!(came.result.unwrap().file("small.bin").map(|path| read(&path).len()), Some(1_000));
+    let outcome = download(&settings, &model("org/model"), &["small.bin"]);
+    assert_eq!(
+        outcome.result.unwrap().file("small.bin").map(|path| read(&path).len()),
+        Some(1_000)
+    );
     let refused = error(download(&settings, &model("org/model"), &["endless.bin"]));
     assert!(refused.contains("does not state its size"), "{refused}");
 }
 
 /// Runs read a model's files from the cache, so a part of a model must not look like all of it.
 #[test]
-fn nothing_is_in_the_cache_before_all_is_there() {
+fn incomplete_snapshot_is_not_in_the_cache() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "a.json", b"{}", false);
     hub.put(MODEL, "b.bin", &some_bytes(1_000), true);
@@ -335,7 +338,7 @@ fn nothing_is_in_the_cache_before_all_is_there() {
 }
 
 #[test]
-fn a_hub_that_is_busy_is_asked_again_and_one_that_is_not_there_is_named() {
+fn busy_hub_is_retried_and_missing_hub_is_named() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "a.json", b"{}", false);
     hub.state.lock().unwrap().busy = 1;
@@ -344,7 +347,7 @@ fn a_hub_that_is_busy_is_asked_again_and_one_that_is_not_there_is_named() {
 
     let folder = cache.path().to_str().unwrap();
     let pairs = [("HF_ENDPOINT", "http://127.0.0.1:9/"), ("HF_HUB_CACHE", folder)];
-    let nowhere = Settings::of(variables(&pairs)).unwrap();
+    let nowhere = Settings::from_variables(variables(&pairs)).unwrap();
     let client = Client::new(&nowhere).unwrap();
     let refused = list(&client, &model("org/model")).unwrap_err();
     assert!(refused.is_of_hub());
@@ -352,7 +355,7 @@ fn a_hub_that_is_busy_is_asked_again_and_one_that_is_not_there_is_named() {
 }
 
 #[test]
-fn the_token_is_read_from_the_file_of_the_hubs_tools() {
+fn token_is_read_from_the_hubs_file() {
     let home = TempDir::new().unwrap();
     std::fs::write(home.path().join("token"), "hf_of_a_file\n").unwrap();
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
@@ -362,7 +365,7 @@ fn the_token_is_read_from_the_file_of_the_hubs_tools() {
         ("HF_HUB_CACHE", cache.path().to_str().unwrap()),
         ("HF_HOME", home.path().to_str().unwrap()),
     ];
-    let settings = Settings::of(variables(&pairs)).unwrap();
+    let settings = Settings::from_variables(variables(&pairs)).unwrap();
     let client = Client::new(&settings).unwrap();
     list(&client, &model("org/model")).unwrap();
     assert_eq!(hub.seen()[0].token.as_deref(), Some("hf_of_a_file"));

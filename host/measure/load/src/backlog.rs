@@ -1,17 +1,16 @@
 //! The bytes that this process holds between the socket and the disk, and their bound.
 //!
-//! Everything that a reply brings is counted here for as long as it is in memory: pieces of frames,
-//! frames that wait for decoding, answers that are being put together, and exchanges that wait for
-//! the recorder. Where the sum reaches the bound, readers stop reading ([`Gate`]). The kernel goes
-//! on to receive, and to stamp, until its own buffers are full; then the engine has to wait, and
-//! the run says so. [`drive`](crate::drive) counts and waits; the further use of the bytes is left
-//! to the code that takes them.
+//! All data of a reply counts here while it is in memory: pieces of frames, waiting frames,
+//! unfinished answers, and exchanges before the recorder. Where the sum reaches the bound, readers
+//! stop reading ([`Gate`]). The kernel continues to receive, and to stamp, until its own buffers
+//! are full; then the engine has to wait, and the run says so. [`drive`](crate::drive) counts and
+//! waits; the further use of the bytes is left to the code that takes them.
 //!
-//! Two rules keep this free of deadlocks. Where nothing is queued, so that only incomplete frames
-//! and answers fill the bound, one stream at a time may read on (or the streams that share a
-//! connection); a stream that brings nothing lets another go on. And answers do not fill it: beyond
-//! a quarter of the bound, answers of a KiB and more go to unnamed files in the run's folder.
-//! Timeouts between tokens do not run while a reply is not read.
+//! Two rules keep this free of deadlocks. If nothing is queued, only incomplete frames and answers
+//! fill the bound. Then one stream at a time may read on (or the streams of one connection), until
+//! it brings nothing more. And answers do not fill it: beyond a quarter of the bound, answers of a
+//! KiB and more go to unnamed files in the run's folder. Timeouts between tokens do not run while a
+//! reply is not read.
 
 mod spares;
 
@@ -25,11 +24,11 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: large enough to decode bursts of an engine that sends faster than the
-/// decoder works, and small compared with the memory of 10,000 connections.
+/// The bound of a run: large enough for bursts of a fast engine, and small compared with the memory
+/// of 10,000 connections.
 pub const BOUND: usize = 32 << 20;
-/// A stream that waited, and received this much in the meantime, may have made its engine wait: the
-/// smallest receive buffer that Linux gives a connection has room for twice as much.
+/// A stream that waited, and received this much in the meantime, may have made its engine wait. The
+/// smallest receive buffer on Linux has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
 /// The same of a reply that shares a connection: about as much of the connection's window is its
 /// own.
@@ -154,8 +153,7 @@ impl Backlog {
         if is_queued {
             let queued = self.queued.fetch_sub(bytes, Ordering::SeqCst) - bytes;
             // Nothing more is released unless somebody reads on. Others may have read in between,
-            // so both are looked at again, in the order in which a stream that comes to wait looks
-            // at them.
+            // so both are checked again, in the same order as by a stream that comes to wait.
             wake |= queued == 0 && self.all.load(Ordering::SeqCst) >= resume;
         }
         if wake {
@@ -186,7 +184,8 @@ impl Backlog {
         if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
         }
-        // Incomplete pieces are held, which more bytes must complete: one stream at a time goes on.
+        // Incomplete pieces are held, which more bytes must complete: one stream at a time
+        // continues.
         let own = stream.wrapping_add(1);
         self.queued.load(Ordering::SeqCst) == 0
             && (self.exempt).compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -271,7 +270,7 @@ impl Held {
         self.bytes = bytes;
     }
 
-    /// Takes over what another counts, which is of the same sort.
+    /// Takes over the count of another one of the same sort.
     pub fn absorb(&mut self, mut other: Held) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
@@ -292,7 +291,7 @@ pub struct Gate {
     /// True if bytes were read since [`Gate::has_read`] was last called.
     has_read: bool,
     /// The round in which it last left its waker.
-    asked: Option<u64>,
+    waker_round: Option<u64>,
     /// The instant at which it began to wait.
     since: Option<Nanos>,
     /// The last wait, from and to, and the bytes that came right after it.
@@ -307,14 +306,14 @@ impl Gate {
             stream,
             is_shared: false,
             has_read: false,
-            asked: None,
+            waker_round: None,
             since: None,
             after: None,
         }
     }
 
     /// The stream shares a connection of this number with others, and its window: unread bytes of
-    /// one stream keep the others from reading. So they go on together.
+    /// one stream keep the others from reading. So they continue together.
     pub fn share(&mut self, connection: u64) {
         self.stream = connection;
         self.is_shared = true;
@@ -343,8 +342,8 @@ impl Gate {
         }
         let mut waiting = self.backlog.lock();
         let round = self.backlog.round.load(Ordering::Acquire);
-        if self.asked != Some(round) {
-            self.asked = Some(round);
+        if self.waker_round != Some(round) {
+            self.waker_round = Some(round);
             waiting.wakers.push(cx.waker().clone());
         }
         let now = self.backlog.clock.now();
@@ -374,8 +373,8 @@ impl Gate {
         }
     }
 
-    /// Decides, by the bytes read right after a wait, if the engine had to wait too and how late
-    /// their stamps may be: all that is read at once has the time of its last packet.
+    /// Decides, by the bytes read right after a wait, if the engine had to wait too, and how late
+    /// their stamps may be. Bytes that are read together share the time of the last packet.
     fn settle(&mut self) {
         let Some((since, until, bytes)) = self.after.take() else {
             return;

@@ -1,9 +1,9 @@
-//! The process's file descriptors: how many it may have, and the kernel's table of them.
+//! The process's file descriptors: their limit, and the kernel's table of them.
 //!
 //! Linux doubles the table of a process when a descriptor does not fit. If the process has several
-//! threads, the one that asked for the descriptor then waits until every core has passed through
-//! the scheduler (`expand_fdtable` in `fs/file.c`). That took 8 to 16 ms, in which a reader thread
-//! neither sends nor reads, so the table is made large before a run begins.
+//! threads, the requesting thread then waits until every core has passed through the scheduler
+//! (`expand_fdtable` in `fs/file.c`). That took 8 to 16 ms, in which a reader thread neither sends
+//! nor reads, so the table is made large before a run begins.
 
 use std::fs::File;
 use std::io;
@@ -22,8 +22,8 @@ pub fn make_room_ahead() {
     }
 }
 
-/// Raises the limit of this process to `needed` file descriptors, or to the hard limit, and has a
-/// thread make room for them, for which nobody waits. Returns the limit in force.
+/// Raises the limit of this process to `needed` file descriptors, or to the hard limit. A thread
+/// makes room for them, and nobody waits for it. Returns the limit in force.
 ///
 /// # Errors
 /// If the limit cannot be read.
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_as_large_as_a_run_needs_before_it_begins() {
+    fn descriptor_table_grows_before_the_run() {
         let limit = allow(0).unwrap();
         make_room(limit.min(5_000)).unwrap();
         let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -9,12 +9,11 @@
 //! replies of one exchange; [`pool`] chooses the connection for a request; [`reading`] reads the
 //! reply and applies the timeouts.
 //!
-//! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
-//! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with
-//! a cap a nap is a thousandth of what replies take at most, and with the program's own timestamps
-//! there is none. Timers are checked when they ring and not with every event: the backend decides
-//! whether a frame has a token, so everything that has arrived is decoded before a request is given
-//! up.
+//! A reader naps: the kernel's timestamps do not depend on the time of a read. So with 32 streams
+//! or more it reads all arrived bytes every half millisecond. In a closed loop or with a cap, a nap
+//! is at most a thousandth of a reply's time. With the program's own timestamps there is none.
+//! Timers are checked when they ring and not with every event. The backend decides whether a frame
+//! has a token, so all arrived frames are decoded before a request is given up.
 
 pub mod demand;
 pub mod jars;
@@ -104,15 +103,15 @@ pub trait Reply {
     /// sent.
     fn demands(&self, place: u32, kind: Kind) -> mpsc::UnboundedReceiver<Demand>;
 
-    /// Takes the head of a reply that is decoded, before its frames; how it is cut, and what came
-    /// with its request.
+    /// Takes the head of a reply that is decoded, before its frames, with its framing and its
+    /// request's context.
     fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>);
 
-    /// Takes frames of a successful reply, in order: when they were passed on, and what counts
-    /// them.
+    /// Takes frames of a successful reply, in order, with the instant of the handover and their
+    /// share of the backlog.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
-    /// One of several replies came to its proper end. A demand says how to go on.
+    /// One of several replies came to its proper end. A demand follows.
     fn turned(&self);
 
     /// The exchange ended: the transport's record of it, and its end. Called once, and last.
@@ -148,8 +147,8 @@ impl DecodeProgress {
 pub enum End {
     /// A successful status, and the body came to its proper end.
     Whole {
-        /// True if that is also the end of the answer, as in a reply that is not streamed;
-        /// otherwise the backend says where the answer ends.
+        /// True if that is also the end of the answer, as in a reply that is not streamed.
+        /// Otherwise the backend finds the end.
         ends_answer: bool,
     },
     /// Another status.
@@ -182,8 +181,8 @@ pub struct Worker<C> {
     /// Bounds the bytes that are read and not yet decoded.
     pub backlog: Arc<Backlog>,
     pub timeouts: Timeouts,
-    /// The number of idle connections to keep ready in addition to those opened by order, so that a
-    /// request that is due finds one; replaced in the background.
+    /// The number of idle connections to keep ready in addition to ordered ones, so that a due
+    /// request finds one; replaced in the background.
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
     pub opened: Arc<Opened>,
@@ -206,13 +205,13 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let local = LocalSet::new();
         // If the system has no epoll left, sockets stay with the runtime.
         let (poller, poll_loop) = Poller::new().ok().unzip();
-        let pool = Rc::new(Pool::of(&self, poller));
+        let pool = Rc::new(Pool::new(&self, poller));
         let (halt, abort) = (Rc::new(Abort::default()), Rc::new(Abort::default()));
         let worker = Rc::new(self);
         local
             .run_until(async {
                 let mut tasks = tokio::task::JoinSet::new();
-                // What nobody waits for once the orders have ended.
+                // Tasks that nobody waits for once the orders have ended.
                 let mut aside = tokio::task::JoinSet::new();
                 if let Some(poll_loop) = poll_loop {
                     aside.spawn_local(async {
@@ -333,8 +332,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         self.signal.release(key, freed);
     }
 
-    /// Waits until the user of a request leaves, and returns how long that is after it was sent;
-    /// for ever if the user does not.
+    /// Waits until the user of a request leaves, and returns the time since it was sent; for ever
+    /// if the user does not.
     async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
         let Some(after) = after else {
             return std::future::pending().await;

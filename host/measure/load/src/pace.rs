@@ -1,9 +1,9 @@
 //! The pacer: sends each request when it is due and a slot is free, and not before.
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because a
-//! runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
-//! [`arrival`](model::arrival) decides when requests are due, except for requests that depend on
-//! others: they come as [`news`] once the others have got far enough, each with its due time.
+//! runtime's timers are late by a millisecond. On a paused clock it is a task, and exact.
+//! [`arrival`](model::arrival) sets the due times of independent requests. Requests that depend on
+//! others come as [`news`] with their due times, once the others have got far enough.
 
 use model::arrival::{Due, Think};
 use model::clock::Clock;
@@ -37,10 +37,10 @@ pub struct Pacing {
     pub thinking: Option<Thinking>,
 }
 
-/// The think time of users, and which of the plan's users they are.
+/// The think time of users, and their numbers among the plan's users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thinking {
-    /// For how long.
+    /// The length.
     pub think: Think,
     /// Random seed.
     pub seed: u64,
@@ -104,9 +104,9 @@ const GLANCE: Nanos = Nanos(1_000_000);
 /// each on with its verdict. `next` gets whether it may wait until an item is ready.
 ///
 /// Ends when the items or the due times have ended and no session is open, when the phase is over,
-/// or when told to stop. Items due before the end that found no slot are handed on as not sent, so
-/// that load that could not be offered is on record. In a closed loop a request is due when its
-/// user's slot came free and the user has thought.
+/// or when told to stop. Items that were due before the end and found no slot are handed on as not
+/// sent. So the record shows the missing load. In a closed loop a request is due when its user's
+/// slot came free and the user has thought.
 ///
 /// Once it is told to stop it draws no further item, because there may be millions. It gives the
 /// number of requests that were due by then and were neither drawn nor handed on.
@@ -366,7 +366,7 @@ where
         let by_session = self.pacing.by_session;
         let due = if is_root { self.root_due(Nanos::ZERO) } else { self.follower_due() };
         let Some(due) = due else { return };
-        // Of a session, its user waits for what follows, so another one would be one too many.
+        // The user of a session waits for the followers, so another user is one too many.
         let takes_user = is_root || !by_session;
         let user = self.users.as_mut().filter(|_| takes_user).and_then(Users::next);
         let Some(item) = self.take(is_root) else {

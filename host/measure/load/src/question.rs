@@ -28,19 +28,19 @@ pub struct Question {
 impl Question {
     /// Asks, on a connection that is opened for it within this time.
     pub async fn put<C: Connect>(self, connect: &C, clock: Clock, limit: Nanos) {
-        let asked = async {
+        let reply = async {
             let mut connection = open(connect, self.target, clock, limit).await?;
             answer(&mut connection, self.request).await
         };
         // If nothing waits any more, nothing needs the answer.
-        let _ = self.answer.send(asked.await);
+        let _ = self.answer.send(reply.await);
     }
 }
 
 /// Opens a connection for questions.
 ///
 /// # Errors
-/// If there is none; a message for people.
+/// If there is no answer; a message for users.
 pub async fn open<C: Connect>(
     connect: &C,
     target: u32,

@@ -48,8 +48,8 @@ impl ThreadGroup {
         &self.signal
     }
 
-    /// Starts a named thread, and has it watched if the run is: from the beginning, however busy the
-    /// machine.
+    /// Starts a named thread, and has it watched if the run is: from the beginning, however busy
+    /// the machine.
     ///
     /// # Errors
     /// If the system starts no thread.
@@ -115,13 +115,13 @@ impl ThreadGroup {
         name: &str,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Option<T>> {
-        let (tell, told) = crossbeam_channel::bounded(1);
+        let (sender, receiver) = crossbeam_channel::bounded(1);
         let waited_for = self.start(name, None, move || {
             // If nobody waits any more, nobody needs it.
-            let _ = tell.send(body());
+            let _ = sender.send(body());
         })?;
         loop {
-            match told.recv_timeout(GLANCE) {
+            match receiver.recv_timeout(GLANCE) {
                 Ok(done) => return Ok(Some(done)),
                 Err(RecvTimeoutError::Timeout) if given_up() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -166,7 +166,7 @@ impl<T> GroupThread<T> {
 }
 
 /// Panics where the variable `PANIC_AT` names this place, so that tests of the whole program can
-/// see what follows: `PANIC_AT=record:3` panics when the recorder comes by for the third time.
+/// see the consequences: `PANIC_AT=record:3` panics when the recorder comes by for the third time.
 /// Builds for users do not have it.
 #[inline]
 pub fn trip(place: &str) {
@@ -176,8 +176,8 @@ pub fn trip(place: &str) {
         use std::sync::atomic::{AtomicU64, Ordering};
         static WIRE: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
         let wire = WIRE.get_or_init(|| {
-            let said = std::env::var("PANIC_AT").ok()?;
-            let (place, times) = said.split_once(':')?;
+            let value = std::env::var("PANIC_AT").ok()?;
+            let (place, times) = value.split_once(':')?;
             Some((place.to_owned(), AtomicU64::new(times.parse().ok()?)))
         });
         if let Some((wired, left)) = wire
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_ends_the_run_and_is_kept() {
+    fn panic_ends_the_run_with_its_message() {
         let group = ThreadGroup::new(&Signal::for_thread());
         let sound = group.start("sound", None, || 1).unwrap();
         assert_eq!((sound.join(), group.panicked()), (Some(1), None));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_the_waiting() {
+    fn stop_ends_the_wait() {
         let group = ThreadGroup::new(&Signal::for_thread());
         assert_eq!(group.until_stopped("quick", || 1).unwrap(), Some(1));
         let (hold, held) = crossbeam_channel::bounded::<()>(0);

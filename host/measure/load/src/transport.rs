@@ -1,11 +1,10 @@
 //! One request and its reply over one connection: sends, reads, and keeps each instant where it
 //! happened. There are no retries and no proxies.
 //!
-//! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time of a
-//! reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). A connection of
-//! HTTP/1.1 can become a [`websocket`]. `drive` decides which connection a request takes and
-//! interprets its bytes. Where a socket is registered with the thread's [`poller`], its events
-//! reach their reader without a task.
+//! HTTP/1.1 has a reader of our own ([`http1`]), for exact timestamps and little processor time per
+//! event; hyper handles HTTP/2 ([`http2`]). A connection of HTTP/1.1 can become a [`websocket`].
+//! `drive` decides which connection a request takes and interprets its bytes. Where a socket is
+//! registered with the thread's [`poller`], its events reach their reader without a task.
 
 pub mod dial;
 mod http1;
@@ -45,7 +44,7 @@ pub struct Opened<Io> {
     pub io: Io,
     /// The record of when the stream was read and written.
     pub wire: Rc<Wire>,
-    /// Facts about how it was opened.
+    /// Facts about its opening.
     pub facts: exchange::Connection,
     /// The readiness of its socket; absent if a task must wait for it.
     pub readiness: Option<Rc<Readiness>>,
@@ -59,7 +58,7 @@ pub trait Connect {
     fn version(&self) -> Version;
 
     /// Opens one to the target of that number, and registers it with the thread's poller if it can
-    /// be. The error says why there is none, for people.
+    /// be. The error is a message for users.
     fn connect(
         &self,
         target: u32,
@@ -194,7 +193,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Returns the facts about how it was opened.
+    /// Returns the facts about its opening.
     pub fn facts(&self) -> exchange::Connection {
         match self {
             Connection::Http1(connection) => connection.facts,
@@ -262,8 +261,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which has
-    /// none.
+    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which
+    /// has none.
     pub fn into_websocket(self) -> Option<WebSocket<Io>> {
         match self {
             Connection::Http1(connection) => Some(connection.into_websocket()),
@@ -288,7 +287,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
                 let room = self.most.saturating_sub(self.body.len());
                 self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 if bytes.len() > room {
-                    Err("it is longer than what is kept of it".to_owned())
+                    Err("it is longer than the limit".to_owned())
                 } else {
                     Ok(())
                 }
@@ -314,11 +313,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         if let Some((status, message)) = failed_call(&head.headers) {
             return Ok((Head { status, ..head }, message));
         }
-        let mut kept = Keep { body: Vec::new(), most, failed: None };
-        match poll_fn(|cx| self.poll_body(cx, &marks, &mut kept)).await {
-            Ok(()) | Err(Broke::Refused(_)) => match kept.failed {
+        let mut keep = Keep { body: Vec::new(), most, failed: None };
+        match poll_fn(|cx| self.poll_body(cx, &marks, &mut keep)).await {
+            Ok(()) | Err(Broke::Refused(_)) => match keep.failed {
                 Some((status, message)) => Ok((Head { status, ..head }, message)),
-                None => Ok((head, kept.body)),
+                None => Ok((head, keep.body)),
             },
             Err(Broke::Connection(what)) => Err(what),
         }
@@ -337,8 +336,8 @@ pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &Header
 /// The field of gRPC that says how a call ended.
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 
-/// A call of gRPC that failed, where these fields say that it did, as an error reply: the status of
-/// HTTP with the same meaning, and the message.
+/// A failed call of gRPC, by these fields, as an error reply: the status of HTTP with the same
+/// meaning, and the message.
 fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
     let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
     let code = field(GRPC_STATUS).filter(|code| *code != "0")?;
@@ -354,8 +353,8 @@ fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
         _ => 500,
     };
     let message = field("grpc-message").unwrap_or("no message");
-    let said = format!("the call ended with gRPC status {code}: {message}");
-    Some((status, said.into_bytes()))
+    let message = format!("the call ended with gRPC status {code}: {message}");
+    Some((status, message.into_bytes()))
 }
 
 #[cfg(test)]
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_failed_is_an_error_reply() {
+    fn failed_grpc_call_is_an_error_reply() {
         let fields = |code: &'static str| {
             let all = [("grpc-status", code), ("grpc-message", "no such model")];
             let all = all.map(|(name, value)| {
@@ -382,10 +381,10 @@ mod tests {
             HeaderMap::from_iter(all)
         };
         assert_eq!(failed_call(&fields("0")), None);
-        let said =
+        let message =
             |code| format!("the call ended with gRPC status {code}: no such model").into_bytes();
-        assert_eq!(failed_call(&fields("5")), Some((404, said("5"))));
-        assert_eq!(failed_call(&fields("14")), Some((503, said("14"))));
-        assert_eq!(failed_call(&fields("99")), Some((500, said("99"))));
+        assert_eq!(failed_call(&fields("5")), Some((404, message("5"))));
+        assert_eq!(failed_call(&fields("14")), Some((503, message("14"))));
+        assert_eq!(failed_call(&fields("99")), Some((500, message("99"))));
     }
 }

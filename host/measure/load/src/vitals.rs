@@ -1,8 +1,8 @@
-//! The run watches itself: how much of a core its threads use, how far decoding is behind reading,
-//! and whether the process was paused or its processor taken away while it measured.
+//! The run watches itself: the use of cores by its threads, the lag of decoding behind reading, and
+//! pauses of the process or its processor.
 //!
-//! Threads enlist when they start; one further thread watches during the measured phase, wakes
-//! every ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`,
+//! Threads enlist when they start. One further thread watches during the measured phase: it wakes
+//! every ten milliseconds, and reads a few files of `/proc` every second. If there is no `/proc`,
 //! its figures are absent. `finding` judges the figures; the delays of sends and reads are metrics,
 //! and computed from records.
 //!
@@ -67,7 +67,7 @@ pub struct Load {
     pub backlog: u64,
 }
 
-/// Returns how many replies wait to be decoded.
+/// Returns the number of replies that wait for decoding.
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_yields_alone() {
+    fn yielding_affects_one_thread() {
         let before = niceness();
         let lowered = std::thread::spawn(|| {
             yield_to_others();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_enlisted_is_seen() {
+    fn enlisted_thread_is_sampled() {
         let clock = Clock::start();
         let vitals = Vitals::new(clock);
         vitals.decoded(Nanos::ZERO);

@@ -1,8 +1,8 @@
 //! Compiled plugins between processes: compiling takes a tenth of a second or more, reading a
 //! compiled plugin a few milliseconds.
 //!
-//! This module owns what a compiled plugin is in the [`cache`], and when it fits the engine. The
-//! folder, and that nothing in it was changed, is the business of that crate.
+//! This module owns the form of a compiled plugin in the [`cache`], and its fit to the engine. That
+//! crate owns the folder, and detects changed files.
 
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -34,11 +34,11 @@ impl Artifacts {
         Ok(Cache::opened(&COMPILED, engines())?.map(Artifacts))
     }
 
-    /// Looks for a component by the SHA-256 of its file, for the engine that it needs; absent if it is
-    /// not there.
+    /// Looks for a component by the SHA-256 of its file, for the engine that it needs; absent if it
+    /// is not there.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// If it cannot be used.
     pub fn find(&self, digest: &str, engine: &Engine) -> Result<Option<Component>, String> {
         let bytes = match self.0.find(digest) {
             Found::Whole(bytes) => bytes,
@@ -58,16 +58,15 @@ impl Artifacts {
 
 #[allow(unsafe_code)]
 fn deserialize(engine: &Engine, payload: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program
-    // wrote, for this component and an engine of this configuration, unchanged: the header names
-    // both, and the digest of the bytes. A header can be forged, but only by someone who may write
-    // to the file, and that is only this user (`cache` checks it), who can run any machine code
-    // anyway.
+    // SAFETY: the bytes must come from `Component::serialize`. This program wrote them, for this
+    // component and an engine of this configuration. They are unchanged: the header holds both, and
+    // the digest of the bytes. A header can be forged only by someone who may write to the file.
+    // That is only this user (`cache` checks it), who can run any machine code anyway.
     unsafe { Component::deserialize(engine, payload) }
 }
 
-/// The facts that decide whether compiled code fits an engine: version, settings and processor. They
-/// are those of the engine of most plugins; wasmtime refuses what does not fit the other.
+/// The facts that decide whether compiled code fits an engine: version, settings and processor.
+/// They describe the engine of most plugins; wasmtime refuses code that does not fit the other.
 fn engines() -> [u8; 32] {
     static ENGINES: OnceLock<[u8; 32]> = OnceLock::new();
     *ENGINES.get_or_init(|| {
@@ -78,7 +77,7 @@ fn engines() -> [u8; 32] {
     })
 }
 
-/// A SHA-256 of what is hashed.
+/// A SHA-256 of hashed values.
 struct Sum(Sha256);
 
 impl Hasher for Sum {
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiled_plugin_is_found_and_what_is_none_is_not_loaded() {
+    fn foreign_bytes_are_not_loaded_as_a_plugin() {
         let home = tempfile::tempdir().unwrap();
         let cache = Cache::at(home.path(), &COMPILED, engines());
         let artifacts = Artifacts(cache.unwrap().unwrap());
@@ -120,11 +119,11 @@ mod tests {
         assert!(find(&digest).unwrap().is_some());
         assert!(find(&other).unwrap().is_none());
 
-        // What was written as a compiled plugin and is none is wasmtime's to refuse.
+        // wasmtime refuses bytes that are no compiled plugin.
         artifacts.0.put(&other, b"no machine code").unwrap();
         let path = artifacts.0.path(&other).display().to_string();
-        let said = find(&other).err().unwrap();
+        let error = find(&other).err().unwrap();
         let began = format!("its cached form {path} cannot be loaded: ");
-        assert!(said.starts_with(&began), "{said}");
+        assert!(error.starts_with(&began), "{error}");
     }
 }

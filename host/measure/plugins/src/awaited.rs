@@ -1,9 +1,9 @@
 //! Calls of components that import WASI 0.3, whose functions may be asynchronous.
 //!
 //! wasmtime calls such a component as a future, because a guest may wait in an import. Nothing here
-//! is ever waited for: every import of `wasi` is ready at once. So a call is polled for as long as
-//! it wakes itself, and a guest that waits for what never comes ends with an error. Other components
-//! are called as ever, and pay nothing for this.
+//! is ever waited for: every import of `wasi` is ready at once. So a call is polled as long as it
+//! wakes itself. A guest that waits for an event that never comes ends with an error. Other
+//! components are called without this cost.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use wasmtime::{Store, bail, format_err};
 use super::contract::Contract;
 use super::sandbox::Guest;
 
-/// Why a call ends that waits.
+/// The error of a call that waits.
 pub(super) const NEVER: &str = "it waits for something that never happens in the sandbox";
 
 /// The function that a component exports, if it is one that is called as a future.
@@ -46,7 +46,7 @@ pub(super) fn function(
 /// Calls a function of a component that is called as a future.
 ///
 /// # Errors
-/// If it traps, has other types, or waits for what never comes.
+/// If it traps, has other types, or waits for an event that never comes.
 pub(super) fn call<P, R>(store: &mut Store<Guest>, function: Func, params: P) -> wasmtime::Result<R>
 where
     P: ComponentNamedList + Lower + Send + Sync,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wakes_itself_goes_on_and_what_nothing_wakes_ends() {
+    fn unwoken_call_ends_with_an_error() {
         let mut left = 3;
         let waking = std::future::poll_fn(|context: &mut Context<'_>| {
             left -= 1;

@@ -16,7 +16,7 @@ use wasmtime::component::ResourceAny;
 
 use super::bindings::backend_world::BackendPlugin;
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
-use super::error::{PluginError, words};
+use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Opened};
 use super::sandbox::Guest;
 use model::frame::Frames;
@@ -36,8 +36,8 @@ pub use wit::{
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
-/// Most bytes that a plugin may leave unread where the framing is raw: a frame that is not
-/// complete, which may be as large as those that the host cuts.
+/// Most bytes that a plugin may leave unread where the framing is raw: an incomplete frame, which
+/// may be as large as the host's frames.
 const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
 /// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
@@ -119,7 +119,7 @@ impl From<Framing> for model::frame::Framing {
 }
 
 impl Call {
-    /// Returns what is sent as one request, for what shows it, compares it or counts its bytes: the
+    /// Returns the call as one request, to show it, compare it or count its bytes. This is the
     /// first of several requests, or the handshake of a WebSocket with its messages as the body.
     pub fn as_request(&self) -> Cow<'_, Request> {
         match self {
@@ -137,7 +137,7 @@ impl Call {
         }
     }
 
-    /// Takes what [`as_request`](Self::as_request) returns.
+    /// Takes the result of [`as_request`](Self::as_request).
     pub fn into_request(self) -> Request {
         match self {
             Call::Request(request) | Call::Steps(Step { request, .. }) => request,
@@ -219,7 +219,7 @@ impl Configured<BackendPlugin> {
 impl Dialect {
     /// The plugin's name, as asked for.
     pub fn name(&self) -> &str {
-        &self.0.from.plugin.asked
+        &self.0.from.plugin.name
     }
 
     fn call<T>(
@@ -231,7 +231,7 @@ impl Dialect {
     }
 
     fn contract(&self, call: &'static str, what: String) -> PluginError {
-        PluginError::Contract { plugin: self.name().to_owned(), call, what: words(&what) }
+        PluginError::Contract { plugin: self.name().to_owned(), call, what: clean_text(&what) }
     }
 
     /// The engine's default URL.
@@ -274,7 +274,7 @@ impl Dialect {
     pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
         let prepared = self
             .call("read-prepared", |world, store, handle| world.read_prepared(store, handle, body))?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         let bytes = prepared.value.len();
         if bytes > STATE_BYTES {
             Err(self.contract(
@@ -297,14 +297,18 @@ impl Dialect {
         }
     }
 
-    /// The part of a reply to a control request that the plugin reads: over gRPC, the message alone.
+    /// The part of a reply to a control request that the plugin reads: over gRPC, the message
+    /// alone.
     ///
     /// # Errors
     /// If the reply is not one message with its trailers, or the plugin traps.
     pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
         match self.framing(true)? {
-            Framing::Grpc => grpc::message(reply).map_err(|said| {
-                PluginError::said(self.name(), super::bindings::types::Error::Protocol(said))
+            Framing::Grpc => grpc::message(reply).map_err(|message| {
+                PluginError::from_plugin(
+                    self.name(),
+                    super::bindings::types::Error::Protocol(message),
+                )
             }),
             _ => Ok(reply),
         }
@@ -318,7 +322,7 @@ impl Dialect {
         let body = self.control_message(body)?;
         let readings = self
             .call("read-metrics", |world, store, handle| world.read_metrics(store, handle, body))?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         match readings.iter().find(|reading| !reading.value.is_finite()) {
             None => Ok(readings),
             Some(reading) => Err(self.contract(
@@ -374,13 +378,14 @@ impl Dialect {
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
         let body = self.control_message(body)?;
         self.call("read-models", |world, store, handle| world.read_models(store, handle, body))?
-            .map_err(|error| PluginError::said(self.name(), error))
+            .map_err(|error| PluginError::from_plugin(self.name(), error))
     }
 
-    /// What to send for a sample. `earlier` is what the last reply of its conversation left for it.
+    /// Writes the call for a sample. `earlier` is the state that the last reply of its conversation
+    /// left.
     ///
     /// # Errors
-    /// If the plugin cannot write one, writes one that is not allowed, or traps.
+    /// If the plugin cannot write the call, writes a forbidden one, or traps.
     pub fn encode(
         &mut self,
         sample: &Sample,
@@ -391,7 +396,7 @@ impl Dialect {
             .call("encode", |world, store, handle| {
                 world.encode(store, handle, sample, settings, earlier)
             })?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         self.check_request("encode", &call.as_request())?;
         let fault = match &call {
             Call::Request(_) => None,
@@ -424,7 +429,7 @@ impl Dialect {
     pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
         let state = self
             .call("begin", |world, store, handle| world.begin(store, handle, head))?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         if state.len() > STATE_BYTES {
             let bytes = state.len();
             return Err(self.contract(
@@ -435,8 +440,8 @@ impl Dialect {
         Ok(state)
     }
 
-    /// Decodes a batch of frames of one reply. Gives events in the order of their frames, each with
-    /// the index of its frame. After an error, `fold` is what it was.
+    /// Decodes a batch of frames of one reply. Returns events in the order of their frames, each
+    /// with the index of its frame. After an error, `fold` is unchanged.
     ///
     /// # Errors
     /// If the plugin does not understand a frame, breaks its contract, or traps.
@@ -459,7 +464,7 @@ impl Dialect {
         let decoded = self
             .call("decode", |world, store, handle| world.decode(store, handle, state, &crossing));
         frames.put_back((crossing.bytes, crossing.ends, crossing.names));
-        let decoded = decoded?.map_err(|error| PluginError::said(self.name(), error))?;
+        let decoded = decoded?.map_err(|error| PluginError::from_plugin(self.name(), error))?;
         let kept = decoded.state.len();
         if kept > STATE_BYTES {
             return Err(self.contract(
@@ -545,14 +550,14 @@ impl Dialect {
     /// If the plugin traps.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
         self.call("explain", |world, store, handle| world.explain(store, handle, status, body))
-            .map(|refusal| Refusal { message: words(&refusal.message), ..refusal })
+            .map(|refusal| Refusal { message: clean_text(&refusal.message), ..refusal })
     }
 
-    /// Returns what a user sees of it before a run, as opened with its configuration.
+    /// Returns the facts that a user sees before a run, as opened with its configuration.
     ///
     /// # Errors
     /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
-    /// [`aside`](Self::aside), and if the default URL is none.
+    /// [`aside`](Self::aside), and if the default URL is invalid.
     pub fn outside(&mut self) -> Result<Outside, PluginError> {
         let default_url = self.default_url()?;
         if let Err(error) = Target::parse(&default_url) {
@@ -578,7 +583,7 @@ impl Dialect {
     }
 }
 
-/// Says what is wrong with a request's method.
+/// Describes the fault of a request's method.
 fn fault_of_method(method: &str) -> Option<String> {
     (!matches!(method, "GET" | "POST" | "PUT" | "DELETE")).then(|| {
         format!(
@@ -588,7 +593,7 @@ fn fault_of_method(method: &str) -> Option<String> {
     })
 }
 
-/// Says what is wrong with a request's method or header fields.
+/// Describes the fault of a request's method or header fields.
 fn fault_of_fields(request: &Request) -> Option<String> {
     let fault = fault_of_method(&request.method);
     if fault.is_some() {

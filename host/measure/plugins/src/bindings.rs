@@ -1,5 +1,5 @@
-//! Rust types and traits generated from `wit/`. Several worlds share one set of types, those of the
-//! dataset world, which imports everything that a plugin can import.
+//! Rust types and traits generated from `wit/`. All worlds share the types of the dataset world,
+//! which imports everything that a plugin can import.
 
 /// The dataset world, and with it every shared interface.
 pub mod dataset_world {

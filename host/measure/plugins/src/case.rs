@@ -1,5 +1,5 @@
-//! Cases: folders and files that define a plugin's expected output, run in the sandbox under the limits of a
-//! run.
+//! Cases: folders and files that define a plugin's expected output, run in the sandbox under the
+//! limits of a run.
 //!
 //! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`]
 //! runs one and returns a typed report. The top of `case/given.rs` documents the files of a case.
@@ -98,8 +98,8 @@ impl Suite {
         &self.plugin
     }
 
-    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin did
-    /// something wrong: what it gives then must not become what is expected.
+    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin misbehaved:
+    /// a wrong result must not become the expected one.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
         let mut seen = Observations::new();
         if let Err(error) = self.run(case, &mut seen) {
@@ -110,7 +110,7 @@ impl Suite {
             seen.keep_log();
         }
         if seen.endless && !self.finds_an_end(case) {
-            // What is wrong must not become what is expected.
+            // A wrong result must not become the expected one.
             seen.found.retain(|(file, _)| *file != "events.json");
             seen.settled = false;
             seen.breach(
@@ -131,7 +131,7 @@ impl Suite {
         }
         let bless = bless && seen.failures.is_empty();
         // Here all lines are this plugin's.
-        let own = format!(" {}: ", self.plugin.asked);
+        let own = format!(" {}: ", self.plugin.name);
         let log = seen.lines.iter();
         let log = log.map(|line| line.replacen(&own, ": ", 1)).collect();
         let (differing, written) = expect::compare(&mut case.store.clone(), &found, bless);

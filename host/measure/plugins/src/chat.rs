@@ -1,7 +1,7 @@
-//! Conversations as the model's chat template sees them: plain JSON messages, and how many tokens
-//! they become.
+//! Conversations as the model's chat template sees them: plain JSON messages, and their number of
+//! tokens.
 //!
-//! What a template is and how it is written out belongs to the crate `tokenizer`.
+//! The crate `tokenizer` owns templates and their rendering.
 
 use serde_json::{Map, Value, json};
 use tokenizer::Tokenizer;

@@ -29,10 +29,10 @@ pub struct Loading {
     pub warnings: Vec<String>,
 }
 
-/// A component as machine code, and how it was compiled. Each is compiled once per process: the
-/// scenarios of a folder share their plugins.
+/// A component as machine code, and facts about its compilation. Each is compiled once per process:
+/// the scenarios of a folder share their plugins.
 pub(super) fn component(
-    asked: &str,
+    name: &str,
     digest: &str,
     bytes: Vec<u8>,
     engine: &'static Engine,
@@ -57,15 +57,15 @@ pub(super) fn component(
         }
         found => {
             if let Some(Err(what)) = found {
-                loading.warnings.push(format!("plugin `{asked}` was recompiled: {what}"));
+                loading.warnings.push(format!("plugin `{name}` was recompiled: {what}"));
             }
             let began = clock::since_process_began();
-            let effort = Effort::of(&bytes).map_err(|fault| match fault {
-                Fault::Malformed(cause) => PluginError::not_valid(asked, &cause),
-                Fault::Beyond(what) => PluginError::Excessive { plugin: asked.to_owned(), what },
+            let effort = Effort::estimate(&bytes).map_err(|fault| match fault {
+                Fault::Malformed(cause) => PluginError::not_valid(name, &cause),
+                Fault::Beyond(what) => PluginError::Excessive { plugin: name.to_owned(), what },
             })?;
             let limit = Duration::from_millis(limits.compile_ms);
-            let component = within(asked, bytes, engine, &effort, limit)?;
+            let component = within(name, bytes, engine, &effort, limit)?;
             let took = clock::since_process_began().since(began);
             loading.compiled_in = Some(took.into());
             loading.kept = artifacts.is_some_and(|own| own.put(digest, &component).is_ok());
@@ -79,7 +79,7 @@ pub(super) fn component(
 /// Compiles on separate threads, as many as there is memory for. A compiler cannot be stopped; one
 /// that takes too long is abandoned, and ends with the process.
 fn within(
-    asked: &str,
+    name: &str,
     bytes: Vec<u8>,
     engine: &'static Engine,
     effort: &Effort,
@@ -95,7 +95,7 @@ fn within(
         .panic_handler(|_| {})
         .build()
         .map_err(|cause| PluginError::Excessive {
-            plugin: asked.to_owned(),
+            plugin: name.to_owned(),
             what: format!(
                 "the system does not start the threads that compile it ({cause}); free memory, or raise the limit on memory or processes (ulimit)"
             ),
@@ -105,16 +105,16 @@ fn within(
         });
     match compiled.recv_timeout(limit) {
         Ok(Ok(component)) => Ok(component),
-        Ok(Err(cause)) => Err(PluginError::not_valid(asked, &cause.root_cause().to_string())),
+        Ok(Err(cause)) => Err(PluginError::not_valid(name, &cause.root_cause().to_string())),
         Err(RecvTimeoutError::Timeout) => Err(PluginError::Excessive {
-            plugin: asked.to_owned(),
+            plugin: name.to_owned(),
             what: format!(
                 "compiling it takes longer than the {} s allowed (raise `compile` under [sandbox] if you trust it)",
                 limit.as_secs_f64()
             ),
         }),
         Err(RecvTimeoutError::Disconnected) => {
-            Err(PluginError::not_valid(asked, "the compiler gave up on it"))
+            Err(PluginError::not_valid(name, "the compiler gave up on it"))
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The supported versions of the contract. A component's exports say for which version it was
 //! built.
 //!
-//! The contract is in `wit/`, and what was released of it in `wit/frozen`. Within one first number it
-//! only grows, so the version at hand serves every older one with the same first number: the host's
-//! interfaces have what the component imports, and the component has what the host calls.
+//! The contract is in `wit/`, its released versions in `wit/frozen`. Within one major version it
+//! only grows, so this version serves every older one. The host has the interfaces that the
+//! component imports, and the component the functions that the host calls.
 
 /// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,11 +25,11 @@ impl Contract {
         }
     }
 
-    /// The one that serves a component built for a version: the same one, or a later one with the
+    /// The contract that serves a component built for a version: the same, or a later one with the
     /// same first number.
     ///
     /// # Errors
-    /// The message for a component whose version is not supported: who should update what.
+    /// If the version is not supported; the message names the side to update.
     pub fn serving(version: &str) -> Result<Contract, String> {
         let key = key(version);
         let served = Contract::ALL.into_iter().find(|contract| {
@@ -66,24 +66,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_served_by_its_own() {
+    fn version_is_served_by_its_contract() {
         assert_eq!(Contract::serving("1.0.0"), Ok(Contract::V1));
     }
 
     #[test]
-    fn who_should_update_is_told() {
+    fn error_names_the_side_to_update() {
         for newer in ["1.0.1", "1.1.0", "2.0.0"] {
-            let said = Contract::serving(newer).unwrap_err();
-            assert!(said.ends_with("update the runner"), "{said}");
-            assert!(said.contains(newer) && said.contains("supports 1.0.0"), "{said}");
+            let error = Contract::serving(newer).unwrap_err();
+            assert!(error.ends_with("update the runner"), "{error}");
+            assert!(error.contains(newer) && error.contains("supports 1.0.0"), "{error}");
         }
         for older in ["0.0.9", "0.3.0", "x"] {
-            let said = Contract::serving(older).unwrap_err();
+            let error = Contract::serving(older).unwrap_err();
             assert!(
-                said.ends_with(
+                error.ends_with(
                     "rebuild it with `runner plugin build`, or ask its author for a build against 1.0.0"
                 ),
-                "{said}"
+                "{error}"
             );
         }
     }

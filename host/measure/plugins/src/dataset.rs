@@ -9,7 +9,7 @@ use wasmtime::component::{Linker, ResourceAny};
 use super::awaited::exported;
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
-use super::error::{PluginError, words};
+use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Live, Located, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
@@ -101,7 +101,7 @@ impl DatasetPlugin {
 }
 
 impl Configured<DatasetPlugin> {
-    /// Opens the sequence; `amount` says how many samples will be measured.
+    /// Opens the sequence; `amount` is the number of measured samples.
     ///
     /// # Errors
     /// If the plugin rejects its configuration or an input, cannot be instantiated or traps.
@@ -109,11 +109,11 @@ impl Configured<DatasetPlugin> {
         let mut live = self.instantiate()?;
         let generator = live
             .call("open", |world, store| world.open(store, self, seed, amount))?
-            .map_err(|error| PluginError::said(&self.plugin.asked, error))?;
+            .map_err(|error| PluginError::from_plugin(&self.plugin.name, error))?;
         Ok(Samples {
             live,
             generator,
-            plugin: self.plugin.asked.clone(),
+            plugin: self.plugin.name.clone(),
             given: HashSet::new(),
             last: String::new(),
         })
@@ -155,15 +155,15 @@ impl Samples {
             self.call("remarks", |world, store, generator| world.remarks(store, generator))?;
         remarks.truncate(REMARKS);
         for remark in &mut remarks {
-            remark.reason = words(&remark.reason);
-            remark.first = remark.first.as_deref().map(words);
+            remark.reason = clean_text(&remark.reason);
+            remark.first = remark.first.as_deref().map(clean_text);
         }
         Ok(remarks)
     }
 
     /// The error for samples that break the contract in a way that only the caller sees.
     pub fn broken(&self, call: &'static str, what: &str) -> PluginError {
-        PluginError::Contract { plugin: self.plugin.clone(), call, what: words(what) }
+        PluginError::Contract { plugin: self.plugin.clone(), call, what: clean_text(what) }
     }
 
     fn call<T>(
@@ -181,11 +181,11 @@ impl Samples {
         limit: u32,
         samples: Result<Vec<Sample>, types::Error>,
     ) -> Result<Vec<Sample>, PluginError> {
-        let samples = samples.map_err(|error| PluginError::said(&self.plugin, error))?;
+        let samples = samples.map_err(|error| PluginError::from_plugin(&self.plugin, error))?;
         let contract = |what: String| PluginError::Contract {
             plugin: self.plugin.clone(),
             call,
-            what: words(&what),
+            what: clean_text(&what),
         };
         if samples.len() > limit as usize {
             return Err(contract(format!(

@@ -1,8 +1,8 @@
 //! Memory that the compiler needs for the functions of a component, estimated before it sees them.
 //!
-//! The compiler's memory grows with the product of what a function has: its variables, and the
-//! places where paths meet. So a few kilobytes can need gigabytes. Functions are compiled in
-//! parallel, as many at a time as fit.
+//! The compiler's memory grows with a function's variables times the places where its paths meet.
+//! So a few kilobytes can need gigabytes. Functions are compiled in parallel, as many at a time as
+//! fit.
 
 use wasmparser::{BlockType, FunctionBody, Operator, Parser, Payload};
 
@@ -15,8 +15,8 @@ const LOCALS: u64 = 8 << 20;
 /// Most parameters and results of a function or block: each jump passes all of them.
 const PASSED: usize = 64;
 
-/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet:
-/// above what was measured of functions that are made of nothing but costly instructions.
+/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet.
+/// Functions of only costly instructions were measured below it.
 const BYTES_A_BYTE: u64 = 1_024;
 const BYTES_A_MEETING: u64 = 64;
 
@@ -35,8 +35,8 @@ impl Effort {
     /// Reads all functions of a component.
     ///
     /// # Errors
-    /// What exceeds a limit.
-    pub(super) fn of(bytes: &[u8]) -> Result<Self, Fault> {
+    /// If it exceeds a limit.
+    pub(super) fn estimate(bytes: &[u8]) -> Result<Self, Fault> {
         let mut effort = Effort::default();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload? {
@@ -54,7 +54,7 @@ impl Effort {
         Ok(effort)
     }
 
-    /// Returns how many functions may be compiled at the same time.
+    /// Returns the number of functions to compile at the same time.
     pub(super) fn threads(&self, cores: usize) -> usize {
         let fit = BUDGET / self.largest.max(1);
         usize::try_from(fit).unwrap_or(cores).clamp(1, cores.max(1))
@@ -118,11 +118,12 @@ fn check_passed(kind: &wasmparser::SubType) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Places where paths meet, times the variables that are used, and what jumps to many places pass.
+/// Places where paths meet, times the variables in use, and the values that jumps to many places
+/// pass.
 fn meetings(body: &FunctionBody<'_>, locals: u64) -> Result<u64, Fault> {
     let (mut places, mut uses, mut passed) = (1_u64, 0_u64, 0_u64);
     let mut passes_values = false;
-    // Whether each open block is a loop: a variable meets itself at every loop around it.
+    // True for each open block that is a loop: a variable meets itself at every loop around it.
     let (mut open, mut loops) = (Vec::new(), 0_u64);
     for operator in body.get_operators_reader()? {
         match operator? {

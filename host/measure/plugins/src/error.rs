@@ -3,16 +3,16 @@
 use model::clean::{text, unsafe_to_show};
 
 /// The longest description or error message of a plugin, in bytes; longer ones are cut.
-const WORDS: usize = 2_000;
+const TEXT_BYTES: usize = 2_000;
 
 /// The reason why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// There is no such file, and no plugin of that name ships with the runner.
-    #[error("plugin `{asked}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", asked = text(.asked), searched = text(.searched), nearest = text(.nearest))]
+    #[error("plugin `{name}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", name = text(.name), searched = text(.searched), nearest = text(.nearest))]
     NotFound {
         /// The name as the user gave it.
-        asked: String,
+        name: String,
         /// The other folders that were searched, as text to append.
         searched: String,
         /// A hint at the nearest shipped name, as text to append.
@@ -20,12 +20,7 @@ pub enum PluginError {
     },
     /// The file could not be read.
     #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = text(.plugin))]
-    Unreadable {
-        /// The plugin.
-        plugin: String,
-        /// The system's error.
-        cause: std::io::Error,
-    },
+    Unreadable { plugin: String, cause: std::io::Error },
     /// It is a folder.
     #[error("plugin `{plugin}` is a folder; {what}", plugin = text(.plugin), what = text(.what))]
     Folder {
@@ -37,7 +32,6 @@ pub enum PluginError {
     /// The pinned digest is malformed.
     #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this one {what}", plugin = text(.plugin), what = text(.what))]
     Pin {
-        /// The plugin.
         plugin: String,
         /// The mistake in the digest.
         what: String,
@@ -45,7 +39,6 @@ pub enum PluginError {
     /// Its digest is not the pinned one.
     #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; use the file that was pinned, or pin this one once you trust it", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
     OtherDigest {
-        /// The plugin.
         plugin: String,
         origin: String,
         /// The digest it must have.
@@ -56,7 +49,6 @@ pub enum PluginError {
     /// It exceeds a limit of the sandbox.
     #[error("plugin `{plugin}` is refused: {what}", plugin = text(.plugin), what = text(.what))]
     Excessive {
-        /// The plugin.
         plugin: String,
         /// The quantity that exceeds the limit, the limit, and how to raise it.
         what: String,
@@ -64,23 +56,20 @@ pub enum PluginError {
     /// The file is not a WebAssembly component.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     NotComponent {
-        /// The plugin.
         plugin: String,
-        /// The kind of file that it is, and what to do.
+        /// The kind of file that it is, and the remedy.
         what: String,
     },
     /// It is a component, but not a runner plugin, or one for another version of the contract.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     WrongWorld {
-        /// The plugin.
         plugin: String,
-        /// The world that was found, the one that was expected, and who should do what.
+        /// The found world, the expected world, and the remedy.
         what: String,
     },
-    /// It is a plugin of a different kind than the one asked for.
+    /// It is a plugin of another kind than requested.
     #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = text(.plugin), place = text(.place))]
     WrongKind {
-        /// The plugin.
         plugin: String,
         /// Its kind.
         found: &'static str,
@@ -92,7 +81,6 @@ pub enum PluginError {
     /// It trapped, ran too long or used too much.
     #[error("plugin `{plugin}` failed in `{call}`: {cause}", plugin = text(.plugin), cause = text(.cause))]
     Trapped {
-        /// The plugin.
         plugin: String,
         /// The function that was called.
         call: &'static str,
@@ -102,45 +90,24 @@ pub enum PluginError {
     /// It returned something that its contract forbids.
     #[error("plugin `{plugin}` broke its contract in `{call}`: {what}", plugin = text(.plugin), what = text(.what))]
     Contract {
-        /// The plugin.
         plugin: String,
         /// The function that was called.
         call: &'static str,
-        /// The act, and what was expected.
+        /// The act, and the expectation.
         what: String,
     },
     /// It rejected its configuration.
-    #[error("plugin `{plugin}` refuses its configuration: {said}", plugin = text(.plugin), said = text(.said))]
-    Config {
-        /// The plugin.
-        plugin: String,
-        /// Its message.
-        said: String,
-    },
+    #[error("plugin `{plugin}` refuses its configuration: {message}", plugin = text(.plugin), message = text(.message))]
+    Config { plugin: String, message: String },
     /// It found an error in an input file.
-    #[error("plugin `{plugin}` cannot use its input: {said}", plugin = text(.plugin), said = text(.said))]
-    Input {
-        /// The plugin.
-        plugin: String,
-        /// Its message.
-        said: String,
-    },
+    #[error("plugin `{plugin}` cannot use its input: {message}", plugin = text(.plugin), message = text(.message))]
+    Input { plugin: String, message: String },
     /// The server sent something it does not understand.
-    #[error("plugin `{plugin}` does not understand the reply: {said}", plugin = text(.plugin), said = text(.said))]
-    Protocol {
-        /// The plugin.
-        plugin: String,
-        /// Its message.
-        said: String,
-    },
+    #[error("plugin `{plugin}` does not understand the reply: {message}", plugin = text(.plugin), message = text(.message))]
+    Protocol { plugin: String, message: String },
     /// It returned an error of another kind.
-    #[error("plugin `{plugin}` says: {said}", plugin = text(.plugin), said = text(.said))]
-    Located {
-        /// The plugin.
-        plugin: String,
-        /// Its message.
-        said: String,
-    },
+    #[error("plugin `{plugin}` says: {message}", plugin = text(.plugin), message = text(.message))]
+    Located { plugin: String, message: String },
 }
 
 impl PluginError {
@@ -160,9 +127,9 @@ impl PluginError {
     }
 
     /// The error for a component that the parser or the compiler rejects.
-    pub(super) fn not_valid(asked: &str, cause: &str) -> Self {
+    pub(super) fn not_valid(plugin: &str, cause: &str) -> Self {
         PluginError::NotComponent {
-            plugin: asked.to_owned(),
+            plugin: plugin.to_owned(),
             what: format!("is not a valid WebAssembly component: {cause}"),
         }
     }
@@ -171,8 +138,8 @@ impl PluginError {
     /// no place itself.
     #[must_use]
     pub(super) fn after(mut self, last: &str) -> Self {
-        if let PluginError::Trapped { cause: message, .. }
-        | PluginError::Located { said: message, .. } = &mut self
+        if let PluginError::Trapped { cause: message, .. } | PluginError::Located { message, .. } =
+            &mut self
             && !last.is_empty()
         {
             message.push_str(&format!(" (after sample `{last}`)"));
@@ -181,27 +148,27 @@ impl PluginError {
     }
 
     /// Wraps an error that a plugin returned, attributed to it.
-    pub(super) fn said(plugin: &str, error: super::bindings::types::Error) -> Self {
+    pub(super) fn from_plugin(plugin: &str, error: super::bindings::types::Error) -> Self {
         use super::bindings::types::Error;
         let plugin = plugin.to_owned();
-        let said = match &error {
-            Error::InvalidConfig(said)
-            | Error::InvalidInput(said)
-            | Error::Protocol(said)
-            | Error::Other(said) => words(said),
+        let message = match &error {
+            Error::InvalidConfig(message)
+            | Error::InvalidInput(message)
+            | Error::Protocol(message)
+            | Error::Other(message) => clean_text(message),
         };
         match error {
-            Error::InvalidConfig(_) => PluginError::Config { plugin, said },
-            Error::InvalidInput(_) => PluginError::Input { plugin, said },
-            Error::Protocol(_) => PluginError::Protocol { plugin, said },
-            Error::Other(_) => PluginError::Located { plugin, said },
+            Error::InvalidConfig(_) => PluginError::Config { plugin, message },
+            Error::InvalidInput(_) => PluginError::Input { plugin, message },
+            Error::Protocol(_) => PluginError::Protocol { plugin, message },
+            Error::Other(_) => PluginError::Located { plugin, message },
         }
     }
 }
 
 /// Cuts a plugin's text to the length of a message, and replaces control characters.
-pub(super) fn words(text: &str) -> String {
-    let end = text.floor_char_boundary(text.len().min(WORDS));
+pub(super) fn clean_text(text: &str) -> String {
+    let end = text.floor_char_boundary(text.len().min(TEXT_BYTES));
     text[..end]
         .chars()
         .map(|c| if unsafe_to_show(c) && c != '\n' { ' ' } else { c })

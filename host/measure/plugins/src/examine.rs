@@ -1,5 +1,5 @@
-//! Examining a plugin without a run: what a file imports, how it describes itself, and what an
-//! instance of it needs.
+//! Examines a plugin without a run: the imports of its file, its description, and the memory of an
+//! instance.
 //!
 //! It reads no clock: a callback tells the caller when the making of an instance begins and ends,
 //! to time it.
@@ -62,15 +62,15 @@ pub enum Moment {
 ///
 /// # Errors
 /// If it is not found or not readable.
-pub fn outside(asked: &str, search: &SearchPath) -> Result<Outside, PluginError> {
-    let name = Reference::parse(asked)?.name;
+pub fn outside(reference: &str, search: &SearchPath) -> Result<Outside, PluginError> {
+    let name = Reference::parse(reference)?.name;
     let (origin, bytes) = locate::bytes(name, search, &Limits::default())?;
     let outline = (bytes.get(6) == Some(&1)).then(|| Outline::read(&bytes).ok());
     Ok(Outside {
         origin,
         size: bytes.len() as u64,
         digest: hex(&Sha256::digest(&bytes)),
-        imports: outline.flatten().map(|outline| imports::of(&outline)),
+        imports: outline.flatten().map(|outline| imports::list(&outline)),
     })
 }
 
@@ -89,11 +89,11 @@ pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
     }
 }
 
-/// Returns what a user sees of a backend before a run, as opened without a configuration; absent of
-/// other plugins, and of a backend that needs a configuration.
+/// Returns the facts about a backend that a user sees before a run, without a configuration. Absent
+/// of other plugins, and of a backend that needs a configuration.
 ///
 /// # Errors
-/// If a run would refuse what the backend says, or if it traps.
+/// If a run refuses these facts, or the backend traps.
 pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> {
     if plugin.kind != Kind::Backend {
         return Ok(None);

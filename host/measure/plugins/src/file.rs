@@ -1,4 +1,4 @@
-//! A file that a plugin has open: what the sandbox reads for it. The list of a folder is one too.
+//! A file that a plugin has open, read by the sandbox. The list of a folder is one too.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_the_files_of_its_folder_alone() {
+    fn list_holds_only_files_of_its_folder() {
         let names = ["data", "data.txt", "data/a/1.wav", "data/b.wav", "data0", "other/c"];
         let files = names.map(|name| (name.to_owned(), PathBuf::new())).into();
         let list = OpenFile::list("data/", &files).unwrap();

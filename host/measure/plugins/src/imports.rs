@@ -21,7 +21,7 @@ pub struct Import {
 /// The prefix of the plugin interface's own names.
 const OURS: &str = "runner:plugin/";
 
-/// The packages of WASI 0.2 and 0.3 that exist but are empty, and what that means.
+/// The packages of WASI 0.2 and 0.3 that exist but are empty, and the consequence.
 const EMPTY: [(&str, &str); 6] = [
     ("wasi:cli/", "no arguments and no environment variables; standard output goes to the log"),
     ("wasi:clocks/", "clocks stand still at 0"),
@@ -32,7 +32,7 @@ const EMPTY: [(&str, &str); 6] = [
 ];
 
 /// Checks a component's imports, in order.
-pub fn of(outline: &Outline) -> Vec<Import> {
+pub fn list(outline: &Outline) -> Vec<Import> {
     let kind = kind(&outline.exports);
     let imports = outline.imports.iter();
     imports.map(|name| judge(name, kind)).collect()
@@ -97,8 +97,8 @@ fn foreign(name: &str) -> (bool, &'static str) {
     }
 }
 
-/// Describes what is refused; absent if nothing is. Our own interfaces are checked only once the
-/// version is known to be supported: otherwise the version is the error.
+/// Describes the refused imports; absent if none is refused. Our own interfaces are checked only
+/// once the version is known to be supported: otherwise the version is the error.
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (of(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))

@@ -1,11 +1,11 @@
-//! Base of the three kinds of plugin after loading: a store, an instance in it, and the rule that a
-//! trap ends the instance, never the run.
+//! Base of the three kinds of plugin after loading: a store, and an instance in it. A trap ends the
+//! instance, never the run.
 
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};
 
 use super::bindings::types;
-use super::error::{PluginError, words};
+use super::error::{PluginError, clean_text};
 use super::load::Plugin;
 use super::sandbox::{self, Grants, Guest, arm, trapped};
 use super::wasi;
@@ -20,7 +20,7 @@ pub trait World: Sized {
     /// A component with its imports bound and its exports found: everything that instances share.
     type Ready: Clone;
 
-    /// Returns how long a call may take, in milliseconds.
+    /// Returns the time limit of a call, in milliseconds.
     fn limit_ms(limits: &Limits) -> u64;
 
     /// Adds its imports.
@@ -64,8 +64,8 @@ macro_rules! by_bindings {
             if !$crate::sandbox::is_concurrent(store.engine()) {
                 return ready.instantiate(store);
             }
-            let made = ready.instance_pre().instantiate_async(&mut *store);
-            let instance = $crate::awaited::finish(made)??;
+            let instance = ready.instance_pre().instantiate_async(&mut *store);
+            let instance = $crate::awaited::finish(instance)??;
             store.data_mut().concurrent = Some(instance);
             Self::new(store, &instance)
         }
@@ -123,7 +123,7 @@ impl<W: World> Configured<W> {
     ) -> Result<Self, PluginError> {
         if plugin.kind != W::KIND {
             return Err(PluginError::WrongKind {
-                plugin: plugin.asked,
+                plugin: plugin.name,
                 found: plugin.kind.name(),
                 expected: W::KIND.name(),
                 place: format!("[{}]", W::KIND.name()),
@@ -157,14 +157,14 @@ impl<W: World> Configured<W> {
             live.call("describe", |world, store| world.describe(store))?;
         let config_schema =
             serde_json::from_str(&schema).map_err(|cause| PluginError::Contract {
-                plugin: self.plugin.asked.clone(),
+                plugin: self.plugin.name.clone(),
                 call: "describe",
                 what: format!("its configuration schema is not JSON: {cause}"),
             })?;
         Ok(Info {
-            name: words(&name),
-            version: words(&version),
-            summary: words(&summary),
+            name: clean_text(&name),
+            version: clean_text(&version),
+            summary: clean_text(&summary),
             config_schema,
         })
     }
@@ -265,7 +265,7 @@ fn open<W: Reopen>(from: &Configured<W>) -> Result<(Live<W>, ResourceAny), Plugi
     let mut live = from.instantiate()?;
     let opened = live
         .call("open", |world, store| world.open(store, from))?
-        .map_err(|error| PluginError::said(&from.plugin.asked, error))?;
+        .map_err(|error| PluginError::from_plugin(&from.plugin.name, error))?;
     Ok((live, opened))
 }
 
@@ -275,7 +275,7 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
         text.split('`').nth(1).filter(|_| text.contains("matching implementation was not found"))
     {
         return PluginError::WrongWorld {
-            plugin: plugin.asked.clone(),
+            plugin: plugin.name.clone(),
             what: format!(
                 "imports `{import}`, which a {} cannot use; its author must build it without this import",
                 plugin.kind.name()
@@ -283,7 +283,7 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
         };
     }
     PluginError::WrongWorld {
-        plugin: plugin.asked.clone(),
+        plugin: plugin.name.clone(),
         what: format!("does not fit the world `{}-plugin`: {text}", plugin.kind.name()),
     }
 }

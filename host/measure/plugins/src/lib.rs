@@ -2,15 +2,15 @@
 //!
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
 //!
-//! This crate owns the host's side of the contract, and the [`sandbox`] that decides what a plugin
-//! may use. It leaves the meaning of a plugin's answers to the caller.
+//! This crate owns the host's side of the contract, and the [`sandbox`], which limits a plugin. It
+//! leaves the meaning of a plugin's answers to the caller.
 //!
 //! **Decoding is a fold.** `decode(state, frames) -> (events, state)`: the state is opaque bytes
 //! that the host keeps for the reply, empty at first. So the instance of any thread can take the
-//! next batch, a trap loses one exchange and nothing else, and a batch that fails can be repeated
-//! frame by frame to keep what came before the fault. The host cuts frames, because waking a thread
-//! costs more than decoding an event: the first frame goes at once, then 32 frames, or 8 KiB, or
-//! those of a second.
+//! next batch, and a trap loses only one exchange. A failed batch can be repeated frame by frame,
+//! to keep the events before the fault. The host cuts frames, because waking a thread costs more
+//! than decoding an event. The first frame goes at once, then 32 frames, 8 KiB, or the frames of a
+//! second.
 //!
 //! **The sandbox.** One engine serves the process, with epochs for deadlines (a tick every 10 ms).
 //! Each instance has a store with limits on memory and tables, on the time of a call, and on the

@@ -97,8 +97,8 @@ impl Tally {
     }
 }
 
-/// A guest that is denied memory would often go on as if nothing had happened; so exceeding a limit
-/// aborts the call with an error that names the limit.
+/// A guest that is denied memory often continues silently. So exceeding a limit aborts the call
+/// with an error that names the limit.
 impl ResourceLimiter for Tally {
     fn memory_growing(
         &mut self,

@@ -22,7 +22,7 @@ pub use super::locate::{SearchPath, Shipped};
 #[derive(Clone)]
 pub struct Plugin {
     /// The name by which it was requested.
-    pub asked: String,
+    pub name: String,
     /// The place where it was found: a path, or `shipped`.
     pub origin: String,
     /// SHA-256 of the file, in hexadecimal.
@@ -43,54 +43,54 @@ pub struct Plugin {
 ///
 /// # Errors
 /// As [`load_within`].
-pub fn load(asked: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
-    load_within(asked, search, &Limits::default())
+pub fn load(name: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
+    load_within(name, search, &Limits::default())
 }
 
-/// Finds, reads and compiles a plugin. `asked` is a name, or a name and the digest that it must
+/// Finds, reads and compiles a plugin. `name` is a name, or a name and the digest that it must
 /// have: `NAME@sha256:HEX`.
 ///
 /// # Errors
 /// If it is not found, not readable, not the pinned file, not a component, of another world or
-/// version, beyond the limits, or imports something that is not allowed.
+/// version, beyond the limits, or has a forbidden import.
 pub fn load_within(
-    asked: &str,
+    name: &str,
     search: &SearchPath,
     limits: &Limits,
 ) -> Result<Plugin, PluginError> {
-    let reference = Reference::parse(asked)?;
-    let asked = reference.name;
-    let (origin, bytes) = locate::bytes(asked, search, limits)?;
+    let reference = Reference::parse(name)?;
+    let name = reference.name;
+    let (origin, bytes) = locate::bytes(name, search, limits)?;
     let digest = hex(&Sha256::digest(&bytes));
     if let Some(pinned) = reference.digest.filter(|pinned| *pinned != digest) {
         return Err(PluginError::OtherDigest {
-            plugin: asked.to_owned(),
+            plugin: name.to_owned(),
             origin,
             pinned,
             found: digest,
         });
     }
     let size = bytes.len() as u64;
-    check_container(asked, &bytes)?;
-    let outline = Outline::read(&bytes).map_err(|cause| PluginError::not_valid(asked, &cause))?;
+    check_container(name, &bytes)?;
+    let outline = Outline::read(&bytes).map_err(|cause| PluginError::not_valid(name, &cause))?;
     if let Some(what) = outline.beyond(limits) {
-        let plugin = asked.to_owned();
+        let plugin = name.to_owned();
         return Err(PluginError::Excessive { plugin, what });
     }
     let refused = |ours_too| match imports::refused(&outline, ours_too) {
-        Some(what) => Err(PluginError::WrongWorld { plugin: asked.to_owned(), what }),
+        Some(what) => Err(PluginError::WrongWorld { plugin: name.to_owned(), what }),
         None => Ok(()),
     };
     refused(false)?;
     let engine = sandbox::engine(&outline.imports);
-    let (component, loading) = compile::component(asked, &digest, bytes, engine, limits)?;
-    let (kind, contract) = kind_of(asked, &component)?;
+    let (component, loading) = compile::component(name, &digest, bytes, engine, limits)?;
+    let (kind, contract) = kind_of(name, &component)?;
     refused(true)?;
-    Ok(Plugin { asked: asked.to_owned(), origin, digest, size, kind, loading, contract, component })
+    Ok(Plugin { name: name.to_owned(), origin, digest, size, kind, loading, contract, component })
 }
 
 /// Distinguishes the ways in which a file can fail to be a component, before compiling it.
-fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
+fn check_container(name: &str, bytes: &[u8]) -> Result<(), PluginError> {
     let what = match bytes {
         [b'\0', b'a', b's', b'm', 0x01, 0, 0, 0, ..] => {
             "is a core WebAssembly module, not a component; wrap it with `wasm-tools component new`"
@@ -99,18 +99,18 @@ fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
         [] => "is an empty file",
         _ => "is not a WebAssembly file",
     };
-    Err(PluginError::NotComponent { plugin: asked.to_owned(), what: what.to_owned() })
+    Err(PluginError::NotComponent { plugin: name.to_owned(), what: what.to_owned() })
 }
 
 /// Its kind and its version of the contract, from its exports.
-fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
+fn kind_of(name: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
     let exports: Vec<String> = component
         .component_type()
         .exports(component.engine())
         .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentInstance(_)))
         .map(|(name, _)| name.to_owned())
         .collect();
-    let wrong = |what: String| PluginError::WrongWorld { plugin: asked.to_owned(), what };
+    let wrong = |what: String| PluginError::WrongWorld { plugin: name.to_owned(), what };
     for kind in Kind::ALL {
         let interface = format!("runner:plugin/{}@", kind.name());
         let version = exports.iter().find_map(|name| name.strip_prefix(&interface));

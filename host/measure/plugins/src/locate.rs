@@ -52,8 +52,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Components inside the program: names such as `backends/sglang.wasm`, and what unpacks their
-/// bytes.
+/// Components inside the program: names such as `backends/sglang.wasm`, and functions that unpack
+/// their bytes.
 pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 
 /// The folders in which plugins are searched for, in addition to the path as given.
@@ -67,8 +67,8 @@ pub struct SearchPath {
     pub shipped: Shipped,
 }
 
-/// The bytes that a name stands for, and where they were found: the path as given, the scenario's
-/// folder, the folders of the search path, or what ships with the runner, in this order.
+/// The bytes of a name, and their place. Searched in this order: the path as given, the scenario's
+/// folder, the search path, the shipped plugins.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,
@@ -125,7 +125,7 @@ fn a_folder(path: &Path) -> PluginError {
     PluginError::Folder { plugin: path.display().to_string(), what }
 }
 
-fn not_found(asked: &str, search: &SearchPath) -> PluginError {
+fn not_found(wanted: &str, search: &SearchPath) -> PluginError {
     let folders: Vec<String> = search
         .scenario
         .iter()
@@ -142,7 +142,7 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
             // Also `vllm` for `backends/vllm.wasm`.
             let short = name.rsplit('/').next().unwrap_or(name);
             let short = short.strip_suffix(".wasm").unwrap_or(short);
-            let closeness = |name| strsim::jaro_winkler(name, asked);
+            let closeness = |name| strsim::jaro_winkler(name, wanted);
             (closeness(name).max(closeness(short)), name)
         })
         .max_by(|a, b| a.0.total_cmp(&b.0));
@@ -153,5 +153,5 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
         Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
         _ => format!("; shipped plugins: {}", names.join(", ")),
     };
-    PluginError::NotFound { asked: asked.to_owned(), searched, nearest }
+    PluginError::NotFound { name: wanted.to_owned(), searched, nearest }
 }

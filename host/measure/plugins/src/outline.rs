@@ -1,10 +1,10 @@
 //! Facts about a component that are known without compiling it: counts and sizes, and the names of
 //! its imports and exports.
 //!
-//! The compiler accepts any input and takes as long as it needs, so a component that exceeds the
+//! The compiler accepts any input and takes as long as it needs. So a component that exceeds the
 //! limits is detected here and never reaches it. The compiler checks whether the rest is valid.
 //!
-//! The compiler's memory is estimated function by function (`effort`): a function has at most 1 MiB
+//! The compiler's memory is estimated function by function (`effort`). A function has at most 1 MiB
 //! of code, and a bounded product of branches and local variables. As many functions are compiled
 //! at the same time as fit into 2 GiB. Compiling has a time limit too. A scenario can raise the
 //! limits that a plugin needs (`sandbox`).
@@ -21,18 +21,18 @@ use model::plugin::Limits;
 /// components, so a few bytes can stand for any number of them.
 const INSTANCES: u64 = 1_000;
 /// Most items in all modules and components together, functions aside: imports, exports, types,
-/// globals, segments, aliases and what they list. Each costs memory when it is compiled, even if
+/// globals, segments, aliases and their items. Each costs memory when it is compiled, even if
 /// nothing uses it.
 const ITEMS: u64 = 500_000;
-/// Most bytes that one instance takes beside its memories and tables, and what one item of a module
-/// takes of them.
+/// Most bytes of one instance beside its memories and tables, and the bytes of one item of a
+/// module.
 const INSTANCE_BYTES: u64 = 16 << 20;
 const ITEM_BYTES: u64 = 32;
 
 /// A component from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Functions: those of all modules together, and those that cross the boundary.
+    /// Functions: of all modules together, and of the boundary.
     pub functions: u64,
     /// Nesting depth of modules and components; 1 for a component without any.
     pub nesting: u64,
@@ -65,7 +65,7 @@ struct Cost {
 #[derive(Default)]
 struct Level {
     is_component: bool,
-    /// The cost of an instance of it, not counting what it is itself where it is a component.
+    /// The cost of an instance of it; of a component, without the component itself.
     cost: Cost,
     /// The costs of the modules and components that can be instantiated from here, by index.
     modules: Vec<Cost>,
@@ -81,7 +81,7 @@ impl Outline {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload.map_err(said)?;
+            let payload = payload.map_err(message)?;
             // The parser takes a nested part that the file cuts between two sections as complete.
             if let Payload::ModuleSection { unchecked_range, .. }
             | Payload::ComponentSection { unchecked_range, .. } = &payload
@@ -89,7 +89,7 @@ impl Outline {
             {
                 return Err(format!("unexpected end-of-file (at offset {:#x})", bytes.len()));
             }
-            outline.add(&mut levels, payload).map_err(said)?;
+            outline.add(&mut levels, payload).map_err(message)?;
         }
         Ok(outline)
     }
@@ -269,7 +269,7 @@ impl Outline {
         }
     }
 
-    /// Describes what exceeds the limits; absent if nothing does.
+    /// Describes the exceeded limit; absent if there is none.
     pub fn beyond(&self, limits: &Limits) -> Option<String> {
         let settable = [
             (self.functions, limits.functions, "functions", "functions"),
@@ -317,7 +317,7 @@ impl Outline {
     }
 }
 
-/// Adds items that an instance of what is being read holds.
+/// Adds items that an instance of the current module holds.
 fn held(levels: &mut [Level], items: u64) {
     if let Some(level) = levels.last_mut() {
         let bytes = items.saturating_mul(ITEM_BYTES);
@@ -351,6 +351,6 @@ fn named(
     }
 }
 
-fn said(error: wasmparser::BinaryReaderError) -> String {
+fn message(error: wasmparser::BinaryReaderError) -> String {
     error.to_string()
 }

@@ -1,5 +1,5 @@
-//! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
-//! instance a store with limits on memory, time, returned data and log lines.
+//! The sandbox of plugins: one engine with a ticker for deadlines, and a store for each instance,
+//! with limits on memory, time, returned data and log lines.
 //!
 //! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the
 //! [`Guest`] decides which files and which tokenizer a plugin sees.
@@ -39,8 +39,8 @@ const HANDLES: usize = 64;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
-/// The engine that runs components with these imports. All plugins of this process share it, but
-/// those that import WASI 0.3, whose calls need an engine of their own.
+/// The engine that runs components with these imports. All plugins of this process share it, except
+/// plugins that import WASI 0.3, whose calls need an engine of their own.
 pub fn engine(imports: &[String]) -> &'static Engine {
     if imports.iter().any(|name| imports::is_third_wasi(name)) {
         concurrent_engine()
@@ -49,7 +49,8 @@ pub fn engine(imports: &[String]) -> &'static Engine {
     }
 }
 
-/// The engine of components whose imports may be asynchronous. It exists once such a component does.
+/// The engine of components whose imports may be asynchronous. It exists once such a component
+/// does.
 static CONCURRENT: OnceLock<Engine> = OnceLock::new();
 
 /// The engine of components without asynchronous functions.
@@ -148,7 +149,7 @@ impl LogBook {
         self.lines().overruns.clone()
     }
 
-    /// Takes the lines written so far, and adds how many were dropped.
+    /// Takes the lines written so far, and adds the number of dropped ones.
     pub fn drain(&self) -> Vec<String> {
         let Lines { mut kept, written, .. } = std::mem::take(&mut *self.lines());
         for (plugin, written) in written {
@@ -210,8 +211,7 @@ impl Guest {
         self.tally.memory_bytes()
     }
 
-    /// True if this call's time is up. Epochs interrupt the guest, but not what the host does for
-    /// it.
+    /// True if this call's time is up. Epochs interrupt the guest, but not the host's work for it.
     pub(super) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| clock::since_process_began() > deadline)
     }
@@ -221,7 +221,7 @@ impl Guest {
         self.random.draw()
     }
 
-    /// Takes what it prints, line by line.
+    /// Logs the guest's output, line by line.
     pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.unfinished[to as usize];
@@ -246,10 +246,10 @@ impl Guest {
             Output::Error => "error",
         };
         if to == Output::Error {
-            let said = self.printed.get_or_insert_default();
-            if said.len() < LOG_LINE_BYTES {
-                said.push_str(if said.is_empty() { "" } else { " | " });
-                said.push_str(&one_line(line));
+            let printed = self.printed.get_or_insert_default();
+            if printed.len() < LOG_LINE_BYTES {
+                printed.push_str(if printed.is_empty() { "" } else { " | " });
+                printed.push_str(&one_line(line));
             }
         }
         self.grants
@@ -273,7 +273,7 @@ impl Guest {
     }
 }
 
-/// Flushes what it printed last.
+/// Flushes the last output.
 impl Drop for Guest {
     fn drop(&mut self) {
         self.finish_lines();
@@ -285,7 +285,7 @@ pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(HANDLES);
     let guest = Guest {
-        plugin: plugin.asked.clone(),
+        plugin: plugin.name.clone(),
         grants: grants.clone(),
         tally: Tally::new(&grants.limits),
         // The host does nothing long for a backend, whose calls are many and short.
@@ -318,7 +318,7 @@ pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
 }
 
-/// Describes what stopped a call.
+/// Describes the end of a call that was stopped.
 pub fn trapped(
     store: &mut Store<Guest>,
     call: &'static str,

@@ -10,7 +10,7 @@ use super::awaited::exported;
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
 use super::bindings::{log, tokenizer, types};
-use super::error::{PluginError, words};
+use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Located, Opened, Reopen, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
@@ -26,7 +26,7 @@ pub type Scorer = Configured<ScorerPlugin>;
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
 pub struct Judge {
     opened: Opened<ScorerPlugin>,
-    /// If it runs answers as programs: what it declares, and the programs so far.
+    /// For a scorer that runs answers as programs: its declaration, and the programs so far.
     runs: Option<(Declaration, Programs)>,
 }
 
@@ -88,8 +88,8 @@ impl Configured<ScorerPlugin> {
     pub fn open(&self) -> Result<Judge, PluginError> {
         let mut opened = Opened::new(self)?;
         let schema = opened.described()?.config_schema;
-        let declared = Declaration::of(&schema).map_err(|what| PluginError::Contract {
-            plugin: self.plugin.asked.clone(),
+        let declared = Declaration::from_schema(&schema).map_err(|what| PluginError::Contract {
+            plugin: self.plugin.name.clone(),
             call: "describe",
             what,
         })?;
@@ -103,8 +103,9 @@ impl Configured<ScorerPlugin> {
 }
 
 impl Judge {
-    /// Scores of one exchange. Of a scorer that runs answers as programs they are the mean over all
-    /// answers of the exchange, each judged alone; a program that the sandbox stops has scores too.
+    /// Scores of one exchange. If the scorer runs answers as programs, they are the mean over all
+    /// answers of the exchange. Each is judged alone; a program that the sandbox stops has scores
+    /// too.
     ///
     /// # Errors
     /// If the plugin returns an error or a value that is not finite, or traps.
@@ -120,11 +121,11 @@ impl Judge {
 
     /// The plugin as the user named it.
     pub fn name(&self) -> &str {
-        &self.opened.from.plugin.asked
+        &self.opened.from.plugin.name
     }
 
-    /// If it runs answers as programs: what runs them, on any thread and in any order, as no
-    /// program knows of another.
+    /// For a scorer that runs answers as programs: their runner, which works on any thread and in
+    /// any order, as programs are independent.
     pub fn runs_answers(&self) -> Option<RunsAnswers> {
         self.runs.as_ref().map(|(declared, _)| RunsAnswers {
             from: self.opened.from.clone(),
@@ -132,8 +133,8 @@ impl Judge {
         })
     }
 
-    /// Counts what became of a sample's programs, which [`Judge::finish`] gives the shares of.
-    /// Returns the scores of the exchange.
+    /// Counts the results of a sample's programs; [`Judge::finish`] returns their shares. Returns
+    /// the scores of the exchange.
     pub fn count(&mut self, sample: &str, ran: &Ran) -> Vec<(String, f64)> {
         if let Some((declared, programs)) = &mut self.runs {
             for scores in &ran.0 {
@@ -192,20 +193,20 @@ fn checked(
     call: &'static str,
     scores: Result<Vec<Score>, types::Error>,
 ) -> Result<Vec<(String, f64)>, PluginError> {
-    let plugin = &scorer.plugin.asked;
+    let plugin = &scorer.plugin.name;
     scores
-        .map_err(|error| PluginError::said(plugin, error))?
+        .map_err(|error| PluginError::from_plugin(plugin, error))?
         .into_iter()
         .map(|score| {
             if score.value.is_finite() && !score.name.is_empty() {
-                return Ok((words(&score.name), score.value));
+                return Ok((clean_text(&score.name), score.value));
             }
             Err(PluginError::Contract {
                 plugin: plugin.clone(),
                 call,
                 what: format!(
                     "the score `{}` is {}; scores have a name and a finite value",
-                    words(&score.name),
+                    clean_text(&score.name),
                     score.value
                 ),
             })

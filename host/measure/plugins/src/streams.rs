@@ -29,17 +29,17 @@ enum ErrorCode {
 }
 
 /// The end of a stream, as the guest may await it.
-type Ended = std::result::Result<(), ErrorCode>;
+type StreamEnd = std::result::Result<(), ErrorCode>;
 
 /// A stream without bytes, and the future of its success.
 pub(super) fn empty(store: &mut StoreContextMut<'_, Guest>) -> Result<Val> {
     let stream = StreamReader::new(&mut *store, Vec::<u8>::new())?;
     let stream = StreamAny::try_from_stream_reader(&mut *store, stream)?;
-    let ended = future(store, std::future::ready(Result::Ok(Ended::Ok(()))))?;
+    let ended = future(store, std::future::ready(Result::Ok(StreamEnd::Ok(()))))?;
     Ok(Val::Tuple(vec![Val::Stream(stream), ended]))
 }
 
-/// Prints what comes through a stream, and gives the future of its end.
+/// Prints the bytes of a stream, and returns the future of its end.
 pub(super) fn printed(
     store: &mut StoreContextMut<'_, Guest>,
     stream: StreamAny,
@@ -54,18 +54,18 @@ pub(super) fn printed(
 
 fn future(
     store: &mut StoreContextMut<'_, Guest>,
-    ended: impl Future<Output = Result<Ended>> + Send + 'static,
+    ended: impl Future<Output = Result<StreamEnd>> + Send + 'static,
 ) -> Result<Val> {
     let reader = FutureReader::new(&mut *store, ended)?;
     Ok(Val::Future(FutureAny::try_from_future_reader(store, reader)?))
 }
 
-/// Whether a stream has ended, and who waits for it.
+/// The state of a stream's end: true once it has ended, and its waiter.
 #[derive(Clone, Default)]
 struct End(Arc<Mutex<(bool, Option<Waker>)>>);
 
 impl Future for End {
-    type Output = Result<Ended>;
+    type Output = Result<StreamEnd>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! The tokenizer as plugins call it. The host does the work, so it is charged to the call: its
-//! time, the length of a text, and the size of a result are limited as if the plugin had done it.
+//! The tokenizer as plugins call it. The host does the work, and charges it to the call. Time,
+//! length of a text, and size of a result are limited as for the plugin's own work.
 
 use wasmtime::Trap;
 
@@ -11,8 +11,8 @@ use super::sandbox::Guest;
 
 /// Bytes of text that are processed between two looks at the clock.
 const PORTION: u64 = 1 << 20;
-/// Longest text to tokenize, in bytes: it is worked on as a whole. A text that is decoded may take
-/// what the guest's memory may.
+/// Longest text to tokenize, in bytes: it is worked on as a whole. A decoded text may be as large
+/// as the guest's memory.
 const TEXT: u64 = 8 << 20;
 /// Bytes that a list takes beside its items.
 const LIST: u64 = 16;
@@ -97,7 +97,7 @@ impl Guest {
         takes: impl Fn(&T) -> u64,
     ) -> wasmtime::Result<Vec<T>> {
         let most = self.grants.limits.memory_bytes;
-        let mut made = Vec::new();
+        let mut results = Vec::new();
         let mut taken = 0_u64;
         let mut rest = items;
         while !rest.is_empty() {
@@ -122,7 +122,7 @@ impl Guest {
             rest = later;
             for result in work(some).map_err(wasmtime::Error::msg)? {
                 taken += LIST + takes(&result);
-                made.push(result);
+                results.push(result);
             }
             if taken > most {
                 return Err(Exceeded::Memory(most).into());
@@ -131,6 +131,6 @@ impl Guest {
         if self.is_late() {
             return Err(Trap::Interrupt.into());
         }
-        Ok(made)
+        Ok(results)
     }
 }

@@ -1,10 +1,10 @@
-//! An empty WASI 0.2 and 0.3, for components whose tools cannot build without WASI: those for
-//! `wasm32-wasip2`, and those of componentize-py and componentize-js. A component may import both.
+//! An empty WASI 0.2 and 0.3, for components whose tools cannot build without WASI:
+//! `wasm32-wasip2`, componentize-py and componentize-js. A component may import both.
 //!
-//! There are no arguments, environment variables, files, terminals or network; input is empty;
-//! clocks stand still at 0 and nothing blocks; random numbers are derived from the run's seed;
-//! standard output and error go to the plugin's log. Any other function aborts the plugin's call
-//! with an error that names the function. `imports` defines which packages exist.
+//! There are no arguments, environment variables, files, terminals or network. Input is empty,
+//! clocks stand still at 0 and nothing blocks. Random numbers derive from the run's seed; standard
+//! output and error go to the plugin's log. Any other function aborts the plugin's call with an
+//! error that names the function. `imports` defines which packages exist.
 //!
 //! Functions are defined with the types with which the component imports them, so any 0.2 and 0.3
 //! works. The asynchronous ones of 0.3 are ready at once.
@@ -36,40 +36,40 @@ const STDERR: u32 = 2;
 /// The behaviour of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    /// Gives an empty list.
+    /// Returns an empty list.
     Empty,
-    /// Gives `none`.
+    /// Returns `none`.
     Absent,
-    /// Gives an empty text.
+    /// Returns an empty text.
     Wordless,
     Number(u64),
-    /// Gives a time since 1970 in whole seconds, and nanoseconds.
+    /// Returns a time since 1970 in whole seconds, and nanoseconds.
     Moment(u64, u32),
-    /// Gives the same, as 0.3 writes it.
+    /// Returns the same, as 0.3 writes it.
     Instant(i64, u32),
     Handle(u32),
-    /// Gives `true`.
+    /// Returns `true`.
     True,
-    /// Gives nothing.
+    /// Returns nothing.
     Unit,
-    /// Says that everything in a list is ready.
+    /// Reports everything in a list as ready.
     AllReady,
-    /// Says that a stream is closed.
+    /// Reports a closed stream.
     Closed,
-    /// Says how much a stream accepts.
+    /// Returns the number of bytes that a stream accepts.
     Room,
     /// Takes bytes for a stream.
     Write,
     /// Reports success.
     Done,
-    /// Gives a stream without bytes, and its success.
+    /// Returns a stream without bytes, and its success.
     Input,
     /// Takes a stream of bytes, and promises its success.
     Print(Output),
-    /// Gives random bytes.
+    /// Returns random bytes.
     RandomBytes,
     RandomNumber,
-    /// Gives two random numbers.
+    /// Returns two random numbers.
     RandomPair,
     /// Ends the call.
     Exit,
@@ -78,7 +78,7 @@ enum Function {
 }
 
 impl Function {
-    fn of(interface: &str, name: &str) -> Self {
+    fn new(interface: &str, name: &str) -> Self {
         match (interface, name) {
             ("cli/environment", "get-environment" | "get-arguments")
             | ("filesystem/preopens", "get-directories") => Function::Empty,
@@ -218,7 +218,7 @@ impl Function {
     }
 }
 
-/// Defines what the component imports of WASI.
+/// Defines the WASI functions that the component imports.
 pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine();
     for (import, item) in component.component_type().imports(engine) {
@@ -236,7 +236,7 @@ pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtim
                     defined.resource(name, ResourceType::host::<Handle>(), |_, _| Ok(()))?;
                 }
                 ComponentItem::ComponentFunc(ty) => {
-                    let function = Function::of(interface, name);
+                    let function = Function::new(interface, name);
                     let called = format!("wasi:{interface}#{name}");
                     let call = move |store: StoreContextMut<'_, Guest>,
                                      params: &[Val],

@@ -122,7 +122,7 @@ impl Later {
     /// Builds the record of a later judging. A score whose name the run has already gets another,
     /// so that no score is lost: `exact-match.2`. Second, the old and the new name of each such
     /// score.
-    pub fn of(
+    pub fn new(
         at: String,
         scorers: Vec<PlannedPlugin>,
         judged: Assessment,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_that_come_later_take_no_name_from_those_that_are_there() {
+    fn later_scores_get_new_names() {
         let judged = Assessment {
             scores: ["exact-match", "sane"].map(|name| (name.to_owned(), [(0, 1.0)].into())).into(),
             unscored: [("exact-match".to_owned(), vec![1])].into(),
@@ -164,7 +164,7 @@ mod tests {
             ..Assessment::default()
         };
         let taken = ["exact-match", "exact-match.2", "needle:4k"].map(str::to_owned);
-        let (later, renamed) = Later::of(String::new(), Vec::new(), judged, &taken.into());
+        let (later, renamed) = Later::new(String::new(), Vec::new(), judged, &taken.into());
         let names: Vec<&str> = later.scores.keys().map(String::as_str).collect();
         assert_eq!(names, ["exact-match.3", "sane"]);
         assert_eq!(later.unscored["exact-match.3"], [1]);

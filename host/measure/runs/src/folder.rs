@@ -78,7 +78,7 @@ pub struct RunFolder(PathBuf);
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
     pub started: String,
-    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock; absent if
+    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock. Absent if
     /// the run never began, in virtual time, and of runs that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u64>,
@@ -174,8 +174,8 @@ impl RunFolder {
     /// Removes the files written before the first request, if neither a record nor plugin output
     /// followed.
     pub fn discard_unbegun(&self) {
-        let begun = [record::FILE, LOG];
-        if !begun.iter().any(|name| self.0.join(name).exists()) {
+        let records = [record::FILE, LOG];
+        if !records.iter().any(|name| self.0.join(name).exists()) {
             let files = [PLAN, ENVIRONMENT, REPEAT, STATUS, telemetry::FILE, series::FILE];
             for name in files {
                 let _ = std::fs::remove_file(self.0.join(name));
@@ -223,7 +223,7 @@ impl RunFolder {
         self.read_if_there(REPEAT)
     }
 
-    /// Writes how the run ended.
+    /// Writes the end of the run.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -231,7 +231,7 @@ impl RunFolder {
         self.write_json(STATUS, status)
     }
 
-    /// Writes how the client fared.
+    /// Writes the client's figures.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -263,7 +263,7 @@ impl RunFolder {
         self.write_json(DATASET, dataset)
     }
 
-    /// Writes what of the prompts repeats.
+    /// Writes the repeated parts of prompts.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -322,8 +322,8 @@ impl RunFolder {
         self.read_if_there(STATUS)
     }
 
-    /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else to
-    /// the second. Absent if neither the status nor the folder's name has a date.
+    /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else
+    /// to the second. Absent if neither the status nor the folder's name has a date.
     ///
     /// # Errors
     /// If the status exists but cannot be read.
@@ -412,7 +412,7 @@ impl RunFolder {
         })
     }
 
-    /// Finds the damage of the records, given how the run ended.
+    /// Finds the damage of the records, given the end of the run.
     ///
     /// # Errors
     /// If they cannot be opened.

@@ -1,4 +1,4 @@
-//! A file of a run that grows line by line while the run goes on: JSON, compressed.
+//! A file of a run that grows line by line during the run: JSON, compressed.
 //!
 //! It is flushed every second of its entries' time, so however the run ends, it is readable up to
 //! the last flush. The contents of a line belong to its owners: `telemetry` and `series`.
@@ -92,8 +92,8 @@ impl Growing {
     }
 }
 
-/// Reads a file's entries as far as it is whole, and returns their number and what lines were read;
-/// absent if there is no file.
+/// Reads a file's entries up to its first damage, and returns their number and the lines; absent if
+/// there is no file.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.

@@ -2,7 +2,7 @@
 //! size fits in memory.
 //!
 //! This crate owns the folder, the records, and what probes and outlooks write as JSON. It leaves
-//! figures to `result`, and what people look at to `report`.
+//! figures to `result`, and pages and texts to `report`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 

@@ -1,6 +1,6 @@
-//! The outlook on a run: how many requests it would send, how long, when, and what of their prompts
-//! repeats. This module owns the figures; `session` draws the samples, and `report` lays the
-//! figures out.
+//! The outlook on a run: the number, lengths and due times of its requests, and the repeated parts
+//! of their prompts. This module owns the figures; `session` draws the samples, and `report` lays
+//! the figures out.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Outlook {
     pub dataset: String,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: Tokenizer,
-    /// The arrival of requests, in words.
+    /// The arrival of requests, as a phrase.
     pub arrival: String,
     /// The end of the samples.
     pub end: End,
@@ -81,7 +81,7 @@ model::words! {
         Whole = "whole",
         /// The dataset has no more, although the plan has requests left.
         Dataset = "dataset",
-        /// The limit on what is drawn was reached. A run would continue.
+        /// The limit on drawn requests was reached. A run would continue.
         Limit = "limit",
         /// The user stopped it.
         Interrupted = "interrupted",
@@ -195,7 +195,7 @@ pub struct Due {
 pub struct Users {
     /// Their number.
     pub count: u32,
-    /// The time that they think, in words.
+    /// The think time, as a phrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<String>,
 }
@@ -257,7 +257,7 @@ pub struct Shown {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Said {
-    /// The role of the one who says it; absent in a prompt that is no conversation.
+    /// The author's role; absent in a prompt that is no conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The text, or the beginning of it.
@@ -306,8 +306,8 @@ pub struct Bar {
 }
 
 impl Lengths {
-    /// Of samples, of which only whole numbers are meaningful if `whole`.
-    pub fn of(figures: &Figures, whole: bool) -> Self {
+    /// Builds the lengths from samples; if `whole`, only whole numbers are meaningful.
+    pub fn new(figures: &Figures, whole: bool) -> Self {
         let (min, max) = (figures.min(), figures.max());
         let step = number::round_step((max - min).max(f64::MIN_POSITIVE), BARS);
         let step = match max > min {

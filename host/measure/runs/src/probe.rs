@@ -25,7 +25,7 @@ pub struct Probe {
     pub model: Option<String>,
     /// Routes that generate nothing.
     pub controls: Vec<Control>,
-    /// Routes that generate, the one to benchmark first.
+    /// Routes that generate, the best to benchmark first.
     pub routes: Vec<Route>,
     /// The number of requests that were sent.
     pub requests: u32,
@@ -140,7 +140,7 @@ pub struct Shape {
     pub chunks: u64,
     /// Of these, pieces of reasoning.
     pub reasoning_chunks: u64,
-    /// Tokens of the answer, by the server's usage, else by what it states for each piece.
+    /// Tokens of the answer, by the server's usage, else by its count for each piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Tokens per chunk.

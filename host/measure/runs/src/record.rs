@@ -196,9 +196,9 @@ impl<W: Write> Write for Line<'_, W> {
 
 /// Reads a run's records in the order in which they were written.
 ///
-/// Yields every record that can be read: a file that is cut off, as after a crash, yields the
-/// records before the cut, and a line that is not a record is passed over. [`check`](check())
-/// reports missing records.
+/// Yields every readable record. A file that is cut off, as after a crash, yields the records
+/// before the cut, and lines that are not records are skipped. [`check`](check()) reports missing
+/// records.
 ///
 /// # Errors
 /// If the file cannot be opened.
@@ -210,7 +210,7 @@ pub fn read(
 
 /// Reads the records among these lines. The lines are not compressed.
 pub fn in_lines(lines: impl BufRead) -> impl Iterator<Item = Exchange> {
-    readable(Lines::of(lines))
+    readable(Lines::new(lines))
 }
 
 fn readable(mut lines: Lines<impl BufRead>) -> impl Iterator<Item = Exchange> {

@@ -1,5 +1,5 @@
-//! The file of a server's own series: one line of JSON per entry, compressed, written while the run
-//! goes on by the threads that sample the server's metrics page.
+//! The file of a server's own series: one line of JSON per entry, compressed. The threads that
+//! sample the server's metrics page write it during the run.
 //!
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
 //! readable up to the last flush. The crate `series` owns the form of an entry, and the thinning of
@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// Reads the record of a server's series, as far as it is whole; absent if there is none.
+/// Reads the record of a server's series, up to its first damage; absent without one.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_file_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), None);
         let mut log = Log::create(folder.path()).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_what_was_written_is_told() {
+    fn changed_series_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         pages(9).iter().for_each(|page| log.write(page));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_killed_keeps_all_but_the_last_second() {
+    fn killed_run_loses_at_most_a_second() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         // Up to 4.5 s; the last flush was at 4.0 s.
@@ -161,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_of_an_hour_is_small() {
+    fn recording_of_an_hour_is_small() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         let mut encoder =
             Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
         log.write(&[encoder.head()]);
-        // Like vLLM's page: some 450 series, a third of which moves.
+        // Like vLLM's page: some 450 series, and a third of them moves.
         for second in 0..3_600u64 {
             let page: String = (0..450u64)
                 .map(|n| {

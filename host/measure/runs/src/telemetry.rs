@@ -1,10 +1,10 @@
-//! The file of a run's devices: one line of JSON per entry, compressed, written while the run goes
-//! on by the thread that reads the devices.
+//! The file of a run's devices: one line of JSON per entry, compressed. The thread that reads the
+//! devices writes it during the run.
 //!
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
-//! readable up to the last flush. It has a bound that hardly grows with the run's length: after
-//! 36,000 samples, or fewer of many devices, the interval between two of them is doubled, and again
-//! after half as many. `devices` owns the form of an entry.
+//! readable up to the last flush. Its size hardly grows with the run's length. After 36,000
+//! samples, or fewer of many devices, the interval is doubled, and again after half as many.
+//! `devices` owns the form of an entry.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl Log {
     }
 }
 
-/// Reads the record of a run's devices, as far as it is whole; absent if there is none.
+/// Reads the record of a run's devices, up to its first damage; absent without one.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_file_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), None);
         let mut log = Log::create(folder.path()).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_killed_keeps_all_but_the_last_second() {
+    fn killed_run_loses_at_most_a_second() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         // Up to 2.9 s; the last flush was at 2.0 s.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_entries_are_passed_over() {
+    fn malformed_lines_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let lines: Vec<String> =
             entries().iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();

@@ -2,9 +2,9 @@
 //! them. Nothing here can disturb a measurement.
 //!
 //! Answers are read once, a batch at a time. Scorers work at the same time, each on its own thread;
-//! a scorer sees the answers in the order of the records, but for one that runs answers as
-//! programs, which know nothing of each other and run on all threads. What comes out does not
-//! depend on the threads. Only the count and the scores of a request are kept, 4 and 8 bytes each.
+//! a scorer sees the answers in the order of the records. Answers that run as programs are
+//! independent, and run on all threads. The result does not depend on the threads. Only the count
+//! and the scores of a request are kept, 4 and 8 bytes each.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -148,8 +148,7 @@ struct Answer {
     shown: scorer::Exchange,
 }
 
-/// Counts the tokens of answers, except for those that are sound: the tokens of a transcript are not
-/// theirs.
+/// Counts the tokens of answers, except of sound: the tokens of its transcript are other tokens.
 fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
     let answered = batch.iter().map(Borrow::borrow);
     let answered: Vec<&Exchange> = answered.filter(|one: &&Exchange| !one.has_sound()).collect();

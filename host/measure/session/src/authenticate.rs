@@ -1,5 +1,5 @@
-//! Requests with what shows the server who asks: the key as a header, or a signature. What the
-//! backend wrote becomes a request of HTTP here. Which key there is, `resolve` has found.
+//! Authenticated requests: the key as a header, or a signature. Turns the backend's request into a
+//! request of HTTP. `resolve` finds the key.
 
 use std::sync::Arc;
 
@@ -22,14 +22,13 @@ mod sigv4;
 
 use sigv4::{CONTENT, DATE, TOKEN};
 
-/// A request that can be sent, once it is signed or has its token where its server wants that.
+/// A request that can be sent, after its signature or token if the server wants one.
 ///
-/// A signature holds for five minutes, and requests are written ahead of need. So everything about
-/// it that does not depend on the time is computed when the request is written, above all the
-/// digest of the body. What is left is the digest of some hundred bytes and five HMACs, about three
-/// microseconds: every request is signed at the moment that it is handed to a worker, so that there
-/// is no age up to which a signature is kept, and nothing that the pacer and others would have to
-/// share.
+/// A signature holds for five minutes, and requests are written ahead of need. So everything that
+/// does not depend on the time is computed when the request is written, above all the digest of the
+/// body. The rest is a digest of some hundred bytes and five HMACs, about three microseconds. Every
+/// request is signed when it goes to a worker. So no signature is kept, and the pacer shares
+/// nothing with other threads.
 pub struct Outgoing {
     request: Request,
     unsigned: Option<Unsigned>,
@@ -65,11 +64,11 @@ impl Outgoing {
     }
 }
 
-/// Adds the host's own headers, and the user's, to what the backend wrote, and these ids where nothing
-/// else has their names. Ids are not signed, because a proxy may write others.
+/// Adds the host's own headers and the user's to the backend's, and each id whose name no header
+/// has. Ids are not signed, because a proxy may write others.
 ///
 /// # Errors
-/// If something in it is not allowed in HTTP.
+/// If HTTP does not allow a part of it.
 pub(crate) fn http_request(
     target: &Target,
     version: Version,

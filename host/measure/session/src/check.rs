@@ -1,5 +1,5 @@
 //! The second step of a run: is every target there, does it let us in, and which model does it
-//! serve? What a scenario resolved to becomes a plan here.
+//! serve? Turns a resolved scenario into a plan.
 
 use std::io;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::local::Local;
 use crate::parts::Parts;
 use crate::preflight::{PreflightError, TargetAccess, Wanted, probe, wait_ready};
 use crate::probe::engines;
-use crate::resolve::{Resolved, Source};
+use crate::resolve::{ResolvedRun, Source};
 
 /// A run whose plan is complete, and whose targets have answered.
-pub struct Checked {
+pub struct CheckedRun {
     pub plan: Plan,
     /// The parts of a run beside its plan.
     pub parts: Parts,
@@ -45,15 +45,15 @@ pub enum Note {
     /// A target does not serve yet.
     Waiting {
         target: String,
-        /// For how long it has been waited for.
+        /// The waiting time so far.
         waited: Duration,
         /// The last answer.
         seen: String,
     },
     /// A target serves, but something about it is odd.
     Remark(String),
-    /// Something that follows from what a target said, in whole words.
-    Said(String),
+    /// A consequence of a target's answer, as a whole message.
+    Text(String),
 }
 
 /// The reason why targets could not be checked, or did not pass.
@@ -67,41 +67,41 @@ pub enum CheckError {
     Runtime(io::Error),
 }
 
-impl Resolved {
-    /// Prepares what connections to the targets need: addresses, and which certificates to trust.
+impl ResolvedRun {
+    /// Prepares connections to the targets: addresses, and trusted certificates.
     ///
     /// # Errors
-    /// Where a host is unknown, or a certificate cannot be read.
+    /// If a host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.draft.connection;
         let (targets, places) = (&self.parts.targets, self.parts.places());
         Dial::new(targets, places.others(), wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Takes the targets as they are, without a question. Gives the run back where its scenario
-    /// names no model, so that a server has to be access.
+    /// Takes the targets as they are, without a question. Returns the run if its scenario names no
+    /// model, so that a server has to be asked.
     ///
     /// # Errors
-    /// Where the model is not known.
-    pub fn unchecked(self) -> Result<Checked, Box<Resolved>> {
+    /// If the model is not known.
+    pub fn unchecked(self) -> Result<CheckedRun, Box<ResolvedRun>> {
         match self.draft.target.model.clone() {
             Some(model) => Ok(self.with_model(model)),
             None => Err(Box::new(self)),
         }
     }
 
-    /// Asks every target what it serves, which settles the model's name. Waits for targets that do
-    /// not serve yet, where the scenario asks for that.
+    /// Asks every target for its models, which settles the model's name. Waits for targets that do
+    /// not serve yet, if the scenario has a limit for it.
     ///
     /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
     ///
     /// # Errors
-    /// Where it is certain that the run would fail.
+    /// If the run is certain to fail.
     pub async fn check<C: Connect>(
         self,
         connect: &C,
         mut note: impl FnMut(Note),
-    ) -> Result<Checked, PreflightError> {
+    ) -> Result<CheckedRun, PreflightError> {
         let mut dialect = self.parts.backend.open()?;
         let draft = &self.draft;
         let mut model = draft.target.model.clone();
@@ -147,14 +147,14 @@ impl Resolved {
             }
             match (&engine, found.engine) {
                 (Some(first), Some(other)) if *first != other => {
-                    let words = |(name, version): &(String, Option<String>)| match version {
+                    let label = |(name, version): &(String, Option<String>)| match version {
                         Some(version) => format!("{name} {version}"),
                         None => name.clone(),
                     };
                     note(Note::Remark(format!(
                         "{target} runs {}, and the first target {}",
-                        words(&other),
-                        words(first)
+                        label(&other),
+                        label(first)
                     )));
                 }
                 (Some(_), _) => {}
@@ -166,12 +166,11 @@ impl Resolved {
         drop(dialect);
         match model {
             Some(model) => {
-                // What the server calls its model; a tokenizer may be known under any of these
-                // names.
+                // The server's names for its model; any of them may name a tokenizer.
                 let mut names = vec![model.clone()];
                 names.extend(root);
-                let (resolved, said) = self.counting_for(names)?;
-                said.into_iter().map(Note::Said).for_each(note);
+                let (resolved, remarks) = self.counting_for(names)?;
+                remarks.into_iter().map(Note::Text).for_each(note);
                 let mut resolved = resolved;
                 if let Some((name, version)) = &engine {
                     resolved.draft.about.complete(name, version.as_deref());
@@ -181,26 +180,26 @@ impl Resolved {
             }
             None => Err(PreflightError::NoModel {
                 target: listed(&self.parts.targets),
-                served: "cannot be asked".to_owned(),
+                served: "has no list of models that this backend can read".to_owned(),
             }),
         }
     }
 
-    /// [`Resolved::check`], on a runtime of its own: blocks until every target has answered.
+    /// [`ResolvedRun::check`], on a runtime of its own: blocks until every target has answered.
     ///
     /// # Errors
-    /// As [`Resolved::check`], or where there is no runtime.
+    /// As [`ResolvedRun::check`], or where there is no runtime.
     pub fn check_now<C: Connect>(
         self,
         connect: &C,
         note: impl FnMut(Note),
-    ) -> Result<Checked, CheckError> {
+    ) -> Result<CheckedRun, CheckError> {
         let local = Local::new().map_err(CheckError::Runtime)?;
         Ok(local.run(self.check(connect, note))?)
     }
 
-    pub(crate) fn with_model(self, model: String) -> Checked {
-        Checked {
+    pub(crate) fn with_model(self, model: String) -> CheckedRun {
+        CheckedRun {
             plan: self.draft.complete(model),
             parts: self.parts,
             scorers: self.scorers,

@@ -1,9 +1,9 @@
 //! Requests that a backend wants sent once an exchange has ended: to delete a job, or to close a
 //! session. They are no part of the exchange, and nothing of a measurement waits for them.
 //!
-//! Decode threads put them into a queue of a fixed length. One thread sends them, which starts with
-//! the first, or in virtual time a task, each on a connection of its own. What fails, and what finds
-//! no room, is counted.
+//! Decode threads put them into a queue of a fixed length. One thread (in virtual time, a task)
+//! sends them, each on a connection of its own. It starts with the first. Failures, and requests
+//! that find the queue full, are counted.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ const WAITING: usize = 1024;
 const IN_FLIGHT: usize = 16;
 /// Time for the clean-up requests that are left when all exchanges are over.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Interval at which to check whether the run was given up.
+/// Interval of the checks for the end of the run.
 const GLANCE: Duration = Duration::from_millis(100);
 /// The longest part of a server's message that is kept, in bytes.
 const MESSAGE_BYTES: usize = 200;

@@ -2,9 +2,9 @@
 //! together. It works after the readers and cannot delay them, except by making them wait when it
 //! is too far behind ([`backlog`](load::backlog)).
 //!
-//! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`]
-//! where answers go if memory is short, [`way_back`] what decoding asks of readers, [`steps`] how an
-//! answer leads to a next request, [`threads`] who does it, and [`failures`] how much is tolerated.
+//! [`inbox`] takes the frames from readers, [`answer`] collects their meanings, and [`spool`] holds
+//! answers if memory is short. [`way_back`] carries demands to readers, [`steps`] sends next
+//! requests, [`threads`] runs the work, and [`failures`] limits failures.
 
 mod answer;
 pub mod failures;
@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 use crate::parts::RunError;
 use answer::Answer;
 use failures::{FailureLimit, failed, fit};
-use inbox::{Beginning, Closed, Found, Inbox, Unfinished};
+use inbox::{Beginning, Closed, HeldAnswer, Inbox, InboxItem};
 use load::backlog::Backlog;
 use load::drive::demand::{Demand, Kind};
 use load::drive::{End, SPARE_BYTES};
@@ -37,15 +37,15 @@ use steps::Routes;
 
 pub(crate) use spool::Spool;
 
-/// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a
+/// The maximum size of the decoded answer of one reply, in bytes. A server can send for ever, and a
 /// plugin can return far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
 /// The factor by which an answer may be larger than its input before its size is the plugin's
-/// fault: the smallest frames are smaller than what an event of them counts as.
+/// fault. The smallest frames are smaller than the size that counts for an event.
 const INFLATION: usize = 4;
 /// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses
-/// to the plugin and back with every batch, so the next batch waits for half as many bytes as it
-/// has: all together, a frame then crosses a few times, and not once for each read.
+/// to the plugin and back with every batch, so the next batch waits for half as many bytes as the
+/// state has. Then a frame crosses only a few times, and not once for each read.
 const LARGE_STATE_BYTES: usize = 64 << 10;
 /// The part of the backlog's bound that answers may take before they are written to disk: one in
 /// this many.
@@ -61,7 +61,7 @@ pub struct Decoder {
     pub dialect: Dialect,
     /// The state that it shares with the other decode threads.
     pub shared: Arc<Shared>,
-    /// Emptied frames, in which those that have piled up are put together.
+    /// Empty frames, in which waiting frames are put together.
     pub spare: Frames,
 }
 
@@ -69,13 +69,14 @@ pub struct Decoder {
 pub struct Shared {
     /// Plugin failures of the run.
     pub failures: FailureLimit,
-    /// Where next requests go. Its secrets are removed from what the server and the plugin say.
+    /// The places of next requests. Its secrets are removed from messages of the server and the
+    /// plugin.
     pub routes: Routes,
     /// Output tokens so far, for the progress line: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
     /// Gets the progress of decoding, if it is watched.
     pub vitals: Option<Arc<Vitals>>,
-    /// Bounds what is in memory.
+    /// Bounds the memory.
     pub backlog: Arc<Backlog>,
     /// The memory of all answers under way, in bytes.
     answers: AtomicUsize,
@@ -123,14 +124,14 @@ impl Fault {
 }
 
 impl Decoder {
-    /// Does what is next for a reply: decodes a batch of its frames, or puts the exchange together
-    /// if the request has ended.
+    /// Decodes a reply's next batch of frames, or puts the exchange together if the request has
+    /// ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
         let sessions = &inbox.sessions;
         load::thread_group::trip("decode");
         let mut exchange = None;
         match inbox.take(&mut self.spare) {
-            Some(Found::Frames(mut batch)) => {
+            Some(InboxItem::Frames(mut batch)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(beginning) = &batch.beginning {
                     self.begin(&mut unfinished.answer, beginning);
@@ -165,7 +166,7 @@ impl Decoder {
                     spares.put_back(batch.frames, SPARE_BYTES);
                 }
             }
-            Some(Found::Turned(beginning)) => {
+            Some(InboxItem::Turned(beginning)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(beginning) = &beginning {
                     self.begin(&mut unfinished.answer, beginning);
@@ -173,7 +174,7 @@ impl Decoder {
                 self.turn(&mut unfinished.answer, inbox);
                 self.count(&mut unfinished);
             }
-            Some(Found::Closed(closed)) => {
+            Some(InboxItem::Closed(closed)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut answer = std::mem::take(&mut unfinished.answer);
                 let carry = answer.carry.take();
@@ -191,7 +192,7 @@ impl Decoder {
     }
 
     /// Counts the memory of an answer, and makes it smaller if all of them together take too much.
-    fn count(&self, unfinished: &mut Unfinished) {
+    fn count(&self, unfinished: &mut HeldAnswer) {
         let shared = &*self.shared;
         let before = unfinished.held.bytes();
         let mut now = unfinished.answer.memory();
@@ -234,7 +235,7 @@ impl Decoder {
         }
     }
 
-    /// One of several replies is read and decoded: tells the reader how to go on.
+    /// One of several replies is read and decoded: gives the reader its next order.
     fn turn(&mut self, answer: &mut Answer, inbox: &Inbox) {
         self.take_waiting(answer);
         let next = answer.next.take();
@@ -280,16 +281,16 @@ impl Decoder {
         Err(PluginError::Contract {
             plugin: self.dialect.name().to_owned(),
             call: "decode",
-            what: format!("it counts more than {COUNTS} things by name in one exchange"),
+            what: format!("it reports more than {COUNTS} named counts in one exchange"),
         })
     }
 
-    /// Tells the reader of a WebSocket what the messages demand that were decoded last.
+    /// Passes the demands of the last messages to the reader of a WebSocket.
     fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
         let Some(demands) = answer.demands.take() else {
             return;
         };
-        // The next message may be the answer to what waits, so none is waited for.
+        // The next message may answer the waiting one, so the queue is not waited for.
         self.take_waiting(answer);
         for demand in demands {
             inbox.way_back.send(demand);
@@ -299,7 +300,7 @@ impl Decoder {
         }
     }
 
-    /// Keeps what a message of a WebSocket demands, for when its batch is decoded.
+    /// Keeps the demand of a message of a WebSocket until its batch is decoded.
     fn demand(&self, answer: &mut Answer, demand: Demand) -> Result<(), PluginError> {
         match &mut answer.demands {
             Some(demands) => {
@@ -309,7 +310,7 @@ impl Decoder {
             None => Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",
-                what: "it means `send` or `proceed`, but the exchange is not over a WebSocket"
+                what: "it returns `send` or `proceed`, but the exchange is not over a WebSocket"
                     .to_owned(),
             }),
         }
@@ -325,7 +326,7 @@ impl Decoder {
     fn take_now(&mut self, answer: &mut Answer, frames: &mut Frames) {
         match self.decode(answer, frames) {
             Ok(()) => {}
-            // A batch may be cut anywhere: what came before the faulty frame is not lost.
+            // A batch may be cut anywhere: frames before the faulty one are not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
                 for mut frame in frames.each() {
                     if answer.fault.is_some() || answer.whole {
@@ -396,7 +397,7 @@ impl Decoder {
         self.shared.output_tokens.fetch_add(outputs, Ordering::Relaxed);
         answer.received += frames.bytes().len();
         if answer.size() > ANSWER_BYTES && answer.size() / INFLATION < answer.received {
-            let what = format!("the reply goes on beyond {} MiB", ANSWER_BYTES >> 20);
+            let what = format!("the reply is longer than {} MiB", ANSWER_BYTES >> 20);
             answer.fault = Some(Fault::new(Class::Protocol, what));
         } else if answer.size() > ANSWER_BYTES {
             return Err(PluginError::Contract {
@@ -412,7 +413,7 @@ impl Decoder {
     /// not see.
     fn explain(&mut self, (place, secrets): (u64, &Secrets), status: u16, body: &[u8]) -> Fault {
         match self.dialect.explain(status, &secrets.redact_bytes(body)) {
-            Ok(said) => Fault::refused(Class::HttpStatus, said),
+            Ok(refusal) => Fault::refused(Class::HttpStatus, refusal),
             Err(error) => {
                 self.shared.failures.count(place, &error);
                 Fault::new(Class::HttpStatus, error.to_string())
@@ -420,7 +421,7 @@ impl Decoder {
         }
     }
 
-    /// Puts the exchange together and judges how it went.
+    /// Puts the exchange together and judges its outcome.
     fn close(&mut self, key: u64, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
         let shared = Arc::clone(&self.shared);
@@ -449,8 +450,7 @@ impl Decoder {
             }
             (Some(fault), _) => Some(fault),
             (None, End::Broke(class, message)) => match answer.whole {
-                // The end marker arrived; it does not matter what happens to the connection
-                // afterwards.
+                // The end marker arrived; a later failure of the connection does not matter.
                 true => None,
                 false => Some(Fault::new(class, message)),
             },
@@ -516,10 +516,10 @@ impl Decoder {
 /// server's own count. A count of text that was tokenized again is not used: it rarely gives
 /// exactly the same tokens.
 fn short(exchange: &Exchange) -> Option<Outcome> {
-    let asked = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
+    let length = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
     let Count { tokens, .. } = count::output(exchange, None)?;
     let what = format!(
-        "the answer ended after {tokens} of {asked} tokens, although its length was forced"
+        "the answer ended after {tokens} of {length} tokens, although its length was forced"
     );
-    (tokens < asked).then(|| failed(Class::Short, &what))
+    (tokens < length).then(|| failed(Class::Short, &what))
 }

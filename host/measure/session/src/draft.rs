@@ -1,8 +1,8 @@
 //! A plan that may still lack the name of the model: all that a scenario, its files and its plugins
 //! decide.
 //!
-//! A [`Plan`] has a model. Where the scenario names none, the server is asked for the only one that
-//! it serves, so the plan is made when the target has been checked.
+//! A [`Plan`] has a model. If the scenario names no model, the server is asked for its only one. So
+//! the plan is complete once the target is checked.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ pub struct DraftTarget {
     pub api_key: ApiKey,
     /// Names of the further header fields that the user gave; values may be secret.
     pub headers: Vec<String>,
-    /// The hosts beside the targets' where exchanges may go on.
+    /// The hosts beside the targets' where exchanges may continue.
     pub hosts: Vec<String>,
     /// The engines behind them whose metrics pages are read instead of theirs.
     pub metrics_urls: Vec<String>,

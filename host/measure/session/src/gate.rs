@@ -1,12 +1,9 @@
-//! The gate at which a run waits for others: before its first measured request, so that all begin
-//! at one instant, and after its last reply, where it asks the server what all of them together
-//! did.
+//! The gate at which a run waits for others. All begin at one instant, with their first measured
+//! request. After the last reply, one run asks the server for the metrics of all.
 //!
-//! Somebody else knows the others. This module owns the two places and nothing of how the others
-//! are reached.
+//! This module owns the two places. The caller knows the others and how to reach them.
 //!
-//! A run that waits for others has a clock that all of them share, so that an instant is the same
-//! number in each.
+//! All runs that wait for each other share a clock, so an instant is the same number in each.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,7 +66,7 @@ impl Gate {
         self.clock
     }
 
-    /// Follows how far the run has come.
+    /// Follows the progress of the run.
     pub fn stages(&self) -> watch::Receiver<Stage> {
         self.inner.stage.subscribe()
     }
@@ -100,7 +97,7 @@ impl Gate {
         self.until(signal, |open| open.others_are_warm.then_some(())).await;
     }
 
-    /// Waits until it is known when to begin. Gives the instant; nothing if the run is stopped.
+    /// Waits for the start instant, and returns it; nothing if the run is stopped.
     pub(crate) async fn wait_for_start(&self, signal: &Signal) -> Option<Nanos> {
         self.reach(Stage::Ready);
         let start = self.until(signal, |open| open.start).await;
@@ -110,7 +107,7 @@ impl Gate {
         start
     }
 
-    /// All replies have ended. Waits for those of the others if `waits`, unless the run is stopped.
+    /// All replies have ended. Waits for the others' replies if `waits`, unless the run is stopped.
     pub(crate) async fn leave(&self, signal: &Signal, waits: bool) {
         self.reach(Stage::Drained);
         if waits {
@@ -156,7 +153,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_waits_until_it_is_let_in_or_stopped() {
+    async fn run_waits_for_admission_or_stop() {
         let gate = Gate::new(Clock::start());
         let signal = Signal::for_task();
         let mut stages = gate.stages();

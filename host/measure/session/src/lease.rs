@@ -55,7 +55,6 @@ pub enum NoLease {
     /// The login failed.
     #[error("cannot log in at {target}: {cause}{advice}")]
     Login {
-        /// The target.
         target: String,
         cause: String,
         /// Advice about the key, after a semicolon.
@@ -66,7 +65,6 @@ pub enum NoLease {
         "cannot prepare the run at {target}: {cause}{advice}; every request of this backend needs the reply"
     )]
     Prepare {
-        /// The target.
         target: String,
         cause: String,
         /// Advice about the key, after a semicolon.
@@ -105,7 +103,7 @@ struct Leases {
 
 struct Lease {
     target: u32,
-    given: Given,
+    kind: LeaseKind,
     /// The instant of the last request for it.
     requested: Option<Instant>,
     /// The instant from which requests have it.
@@ -115,16 +113,15 @@ struct Lease {
     pause: Duration,
 }
 
-/// The kind of a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum LeaseKind {
     Token,
     Prepared,
 }
 
 impl Prepared {
     /// Returns the value for a target; absent if nothing was prepared.
-    pub fn of(&self, target: u32) -> Value {
+    pub fn value(&self, target: u32) -> Value {
         let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
         values.values.get(target as usize).cloned().flatten()
     }
@@ -152,7 +149,8 @@ impl Refusals {
     }
 }
 
-/// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no lease.
+/// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no
+/// lease.
 ///
 /// # Errors
 /// If the backend fails.
@@ -164,13 +162,13 @@ pub(crate) fn renewer(
     let mut dialect = parts.backend.open()?;
     let has_token = matches!(parts.secrets.access, Access::Token(_));
     let is_prepared = dialect.prepare()?.is_some();
-    let kinds = [(has_token, Given::Token), (is_prepared, Given::Prepared)];
-    let kinds = kinds.into_iter().filter_map(|(wanted, given)| wanted.then_some(given));
+    let kinds = [(has_token, LeaseKind::Token), (is_prepared, LeaseKind::Prepared)];
+    let kinds = kinds.into_iter().filter_map(|(wanted, kind)| wanted.then_some(kind));
     let leases: Vec<Lease> = kinds
-        .flat_map(|given| (0..parts.targets.len() as u32).map(move |target| (target, given)))
-        .map(|(target, given)| Lease {
+        .flat_map(|kind| (0..parts.targets.len() as u32).map(move |target| (target, kind)))
+        .map(|(target, kind)| Lease {
             target,
-            given,
+            kind,
             requested: None,
             since: None,
             renewal: None,
@@ -248,7 +246,7 @@ impl Renewer {
                 },
                 () = is_due => tokio::select! {
                     biased;
-                    // What is refused meanwhile had the token that is being renewed.
+                    // Meanwhile refused requests had the old token.
                     () = async { while refusals.recv().await.is_some() {} } => break,
                     () = leases.renew(connect) => {}
                 },
@@ -269,7 +267,7 @@ impl Leases {
         let issued = with.issued.of(&self.targets[lease.target as usize].to_string());
         let issued = issued.filter(|it| it.renewal.is_none_or(|at| at > Instant::now()));
         match issued {
-            Some(issued) if lease.given == Given::Token => {
+            Some(issued) if lease.kind == LeaseKind::Token => {
                 lease.renewal = issued.renewal;
                 true
             }
@@ -280,7 +278,7 @@ impl Leases {
     /// A token was refused, so it is due, unless it was renewed since.
     fn refused(&mut self, refusal: &Refusal) {
         let is_it =
-            |lease: &&mut Lease| lease.given == Given::Token && lease.target == refusal.target;
+            |lease: &&mut Lease| lease.kind == LeaseKind::Token && lease.target == refusal.target;
         if let Some(lease) = self.leases.iter_mut().find(is_it) {
             let sent = self.clock.instant(refusal.sent);
             if lease.since.is_none_or(|since| since < sent) {
@@ -291,7 +289,7 @@ impl Leases {
         }
     }
 
-    /// Renews what is due.
+    /// Renews the leases that are due.
     async fn renew<C: Connect>(&mut self, connect: &C) {
         for place in 0..self.leases.len() {
             let now = Instant::now();
@@ -324,9 +322,9 @@ impl Leases {
             target: &self.targets[lease.target as usize],
             secrets: &self.secrets,
         };
-        let lifetime = match lease.given {
-            Given::Token => log_in(&access, &mut self.dialect).await?,
-            Given::Prepared => prepare(&access, &mut self.dialect, &self.prepared).await?,
+        let lifetime = match lease.kind {
+            LeaseKind::Token => log_in(&access, &mut self.dialect).await?,
+            LeaseKind::Prepared => prepare(&access, &mut self.dialect, &self.prepared).await?,
         };
         lease.since = Some(Instant::now());
         lease.renewal = lifetime.and_then(|lifetime| renewal(now, lifetime));
@@ -336,7 +334,8 @@ impl Leases {
     }
 }
 
-/// Returns the instant of renewal of a lease that was requested at this instant; absent if that is never.
+/// Returns the instant of renewal of a lease that was requested at this instant; absent if that is
+/// never.
 fn renewal(requested: Instant, lifetime: Duration) -> Option<Instant> {
     requested.checked_add(lifetime.mul_f64(RENEWED_AT).max(PAUSES.0))
 }
@@ -386,7 +385,7 @@ pub(crate) async fn log_in<C: Connect>(
 /// Reads the token and its lifetime in the reply to a login.
 fn token(with: &Token, body: &[u8]) -> Result<(String, Option<Duration>), String> {
     let body: Json = serde_json::from_slice(body)
-        .map_err(|_| format!("the reply to `{}` is no JSON", with.login.path))?;
+        .map_err(|_| format!("the reply to `{}` is not JSON", with.login.path))?;
     let token = body.pointer(&with.pointer).and_then(Json::as_str);
     let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
         format!("the reply to `{}` has no token at `{}`", with.login.path, with.pointer)
@@ -439,7 +438,8 @@ fn texts(value: &Json, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// The body of a successful reply; the inner error is why there is none, and advice about the key.
+/// The body of a successful reply; the inner error is the reason for a failure, and advice about
+/// the key.
 async fn reply<C: Connect>(
     access: &TargetAccess<'_, C>,
     with: &Secrets,
@@ -447,7 +447,7 @@ async fn reply<C: Connect>(
     dialect: &mut Dialect,
 ) -> Result<Result<Vec<u8>, (String, String)>, PluginError> {
     let TargetAccess { connect, target, secrets, .. } = *access;
-    let words = format!("{} {}", request.method, request.path);
+    let request_line = format!("{} {}", request.method, request.path);
     let below = target.path(&request.path);
     let request = http_request(target, connect.version(), (with, &[]), &below, request);
     let answered = match request {
@@ -462,9 +462,11 @@ async fn reply<C: Connect>(
                 401 | 403 => format!("; {}", advice(secrets)),
                 _ => String::new(),
             };
-            Err((format!("{words}: HTTP {status}: {message}"), advice))
+            Err((format!("{request_line}: HTTP {status}: {message}"), advice))
         }
-        Err(cause) => Err((format!("{words}: {}", fit(&secrets.redact(&cause))), String::new())),
+        Err(cause) => {
+            Err((format!("{request_line}: {}", fit(&secrets.redact(&cause))), String::new()))
+        }
     })
 }
 

@@ -1,20 +1,21 @@
 //! A run as a library: resolve a scenario into a plan, check the target, load it, and assess the
 //! answers.
 //!
-//! Each step is a method of what the step before it gave, so that none can be left out:
+//! Each step is a method of the step before it, so that none can be left out:
 //!
 //! ```text
-//! Source -> resolve -> Resolved -> check -> Checked -> begin -> Begun -> load -> Loaded -> finish -> Measured
+//! Source -> resolve -> ResolvedRun -> check -> CheckedRun -> begin -> StartedRun
+//!     -> load -> LoadedRun -> finish -> MeasuredRun
 //! ```
 //!
-//! A [`Resolved`] run has a [`Draft`]; its plan is complete once its targets have been [`Checked`].
-//! What a run is made on is a parameter ([`Threads`] or [`PausedClock`]), as is what opens
-//! connections. `finish` is made of three steps that can be taken one by one: [`Kept`],
-//! [`Assessed`], [`Measured`].
+//! A [`ResolvedRun`] has a [`Draft`]; its plan is complete in a [`CheckedRun`]. The executor of a
+//! run is a parameter ([`Threads`] or [`PausedClock`]), as is the opener of connections. `finish`
+//! consists of three steps, which can be taken one by one: [`SavedRun`], [`AssessedRun`],
+//! [`MeasuredRun`].
 //!
 //! This crate owns the sequence of a run and everything that calls plugins on the way. It prints
 //! nothing: the command line, the tests and other programs call the same functions and watch
-//! [`live`]. It leaves the wire to `load`, the sandbox to `plugins`, what a result looks like to
+//! [`live`]. It leaves the wire to `load`, the sandbox to `plugins`, the look of a result to
 //! `report`, and exit codes to the command line.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
@@ -47,15 +48,16 @@ pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;
 
-pub use check::{CheckError, Checked, Note};
+pub use check::{CheckError, CheckedRun, Note};
 pub use draft::Draft;
 pub use resolve::{
-    Faults, Judges, Resolved, Shipped, Source, Variables, judges, limits, marked_secrets, resolve,
+    Faults, Judges, ResolvedRun, Shipped, Source, Variables, judges, limits, marked_secrets,
+    resolve,
 };
 pub use run::{PausedClock, Threads};
 pub use stages::{
-    Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
-    Part, Record, Unjudged,
+    AssessedRun, BeginError, Devices, Elsewhere, Ending, LoadedRun, MeasuredRun, NotMeasured, Part,
+    Record, SavedRun, StartedRun, Unjudged,
 };
 pub use text_tokenizer::TextTokenizer;
 // The command line's panic hook asks this.
@@ -63,7 +65,7 @@ pub use tokenizer::is_guarded;
 // The program is started again to render chat templates.
 pub use tokenizer::apart as templates;
 
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, as the tests of `result` have them.
 #[cfg(test)]
 #[path = "../../result/src/summary/fixture.rs"]
 mod exchanges;

@@ -1,13 +1,12 @@
-//! The state of a run while it goes on: how far it is, what is under way, totals of the exchanges
-//! that have ended, and the load on this client.
+//! The state of a run in progress: its phase, the requests in flight, totals of the ended
+//! exchanges, and the load on this client.
 //!
-//! Nothing that paces, sends or reads waits for an onlooker or does more work because of one. It
-//! only updates single counters. The recorder enters the rest when an exchange has ended, and an
-//! onlooker takes [`Snapshot`]s: the one lock is between those two. All of it takes the same memory
-//! however long a run is.
+//! Threads that pace, send or read never wait for an onlooker, and only update single counters. The
+//! recorder enters the rest when an exchange has ended, and an onlooker takes [`Snapshot`]s: the
+//! only lock is between these two. The memory does not grow with the run.
 //!
-//! Several processes make one run too: then each has its own part here, and what is shown on rank 0
-//! is made of the figures that all of them send ([`figures`], [`Agents`]).
+//! In a run of several processes, each has its own part here. Rank 0 shows the sum of the figures
+//! that all of them send ([`figures`], [`Agents`]).
 //!
 //! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
@@ -49,7 +48,7 @@ use runs::record::Written;
 use scenario::plan::Plan;
 use tokio::time::Instant;
 
-/// The state of a run while it goes on.
+/// The state of a run in progress.
 #[derive(Default)]
 pub struct Live {
     /// The sessions under way, from the beginning of the run.
@@ -64,7 +63,8 @@ pub struct Live {
     pub unsent: AtomicU64,
     /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
-    /// The requests that were sent after their exchanges, once all are over; absent if there was none.
+    /// The requests that were sent after their exchanges, once all are over; absent if there was
+    /// none.
     pub cleaned: OnceLock<Errands>,
     /// The requests that renewed leases, once the last one is done.
     pub renewed: OnceLock<Errands>,
@@ -76,7 +76,7 @@ pub struct Live {
     pub pages: ServerPages,
     /// The dataset's changes to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
-    /// The first request that asks for more tokens than the model's context holds, in words.
+    /// The message about the first request that exceeds the model's context.
     pub beyond_context: Arc<OnceLock<String>>,
     /// The recorder's report, once it has written everything.
     pub written: OnceLock<Written>,
@@ -93,7 +93,7 @@ pub struct Live {
     first_token: Mutex<Option<Nanos>>,
     /// The requests of the warm-up that are on record.
     waves: Mutex<Waves>,
-    begun: OnceLock<Begun>,
+    begun: OnceLock<RunInfo>,
     /// The origin of the run's clock in nanoseconds since 1970; absent in virtual time.
     pub(crate) origin: OnceLock<u64>,
     onlookers: Mutex<Vec<Watched>>,
@@ -105,8 +105,7 @@ pub trait Agents: Send + Sync {
     /// The run as it is now.
     fn snapshot(&self) -> Snapshot;
 
-    /// A thread that looks on here: what it uses of a core is taken from what measures on this
-    /// machine.
+    /// Adds a thread that looks on here, and so takes processor time from the measurement.
     fn enlist(&self, thread: Watched);
 }
 
@@ -116,7 +115,7 @@ pub trait Agents: Send + Sync {
 struct Alone(AtomicU64);
 
 /// The means to watch a run, once it has begun.
-struct Begun {
+struct RunInfo {
     clock: Clock,
     signal: Signal,
     plan: Plan,
@@ -137,7 +136,7 @@ enum Due {
 }
 
 impl Live {
-    /// Of a run that is not begun, whose start is timed there.
+    /// The state of a run before its start, which is timed there.
     pub(crate) fn timed_by(timings: &Arc<Timings>) -> Self {
         Live { timings: Arc::clone(timings), ..Live::default() }
     }
@@ -156,7 +155,7 @@ impl Live {
             onlookers.drain(..).for_each(|thread| vitals.enlist(thread));
             self.date(clock);
         }
-        let _ = self.begun.set(Begun {
+        let _ = self.begun.set(RunInfo {
             clock,
             signal: signal.clone(),
             plan: plan.clone(),
@@ -245,15 +244,15 @@ impl Live {
         lock(&self.totals).enter(exchange, streamed);
     }
 
-    /// The instant of the first token of an answer on record, of the warm-up or of the measurement,
-    /// as the timers of the runtime know it; where replies are not streamed, that of the end of the
-    /// first answer. `None` before, and where others made the load.
+    /// The instant of the first token on record, of the warm-up or of the measurement, on the
+    /// runtime's clock. Where replies are not streamed, it is the end of the first answer. `None`
+    /// before, and where others made the load.
     pub fn first_token(&self) -> Option<Instant> {
         let at = (*lock(&self.first_token))?;
         Some(self.begun.get()?.clock.instant(at))
     }
 
-    /// How many requests of the warm-up are on record, and what they show as waves of so many.
+    /// The number of warm-up requests on record, and their figures as waves of this size.
     pub(crate) fn warmed_up(&self, size: u64) -> (usize, Warmup) {
         let waves = lock(&self.waves);
         (waves.ended(), waves.judge(size))
@@ -319,15 +318,15 @@ impl Live {
     }
 }
 
-impl Begun {
-    /// Adds what the plan says about due times. When nothing more is sent, the due requests are
-    /// those that were handed out or recorded as not sent.
+impl RunInfo {
+    /// Adds the plan's due times. When nothing more is sent, the due requests are the requests that
+    /// were handed out or recorded as not sent.
     fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {
         let not_sent = counts.failed.get(&model::exchange::Class::NotSent);
         let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);
         let mut due = lock(&self.due);
         if matches!(*due, Due::Unasked) {
-            *due = DueCount::of(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
+            *due = DueCount::new(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
         }
         let Due::Counted(count) = &mut *due else {
             return;

@@ -1,9 +1,9 @@
-//! The outlook: what a run would send. It draws the samples of a plan with the same calls as a run,
-//! writes their requests, and sends nothing. Of everything that is drawn only figures are kept, so
-//! memory does not grow with the plan.
+//! The outlook: the requests that a run would send. It draws the samples of a plan with the same
+//! calls as a run, writes their requests, and sends nothing. Only figures are kept, so memory does
+//! not grow with the plan.
 //!
-//! Answers that only a run gives are replaced: by those of a saved run, by the one on record, else by
-//! a text of about the requested length. The figures and their forms are `runs::outlook`'s.
+//! A saved run's answers, the recorded answer or a text of about the requested length stand in for
+//! live answers. The figures and their forms are `runs::outlook`'s.
 
 pub mod answers;
 pub mod export;
@@ -22,7 +22,7 @@ use runs::outlook::{End, Outlook};
 use scenario::plan::{Amount, Plan};
 use tokenizer::Tokenizer;
 
-use crate::check::Checked;
+use crate::check::CheckedRun;
 use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
@@ -30,7 +30,7 @@ use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole};
 use crate::prepare::{Item, Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
-use crate::resolve::Resolved;
+use crate::resolve::ResolvedRun;
 use crate::sessions::graph::{Graph, Policy};
 use crate::sessions::history::ReplyContent;
 use answers::Answers;
@@ -39,24 +39,24 @@ use tally::Tally;
 
 /// The model's name in requests where the scenario names none.
 pub const PLACEHOLDER: &str = "MODEL";
-/// Requests that are drawn at most where the plan does not say how many there are.
+/// The most requests to draw if the plan has no number.
 pub const ENDLESS: u64 = 10_000;
 
-/// The question of an outlook: what to look at, and how far.
+/// The question of an outlook: its details, and its limit.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Draw no further session after so many requests.
+    /// Draw no further session after this many requests.
     pub at_most: Option<u64>,
     /// Number of prompts to show.
     pub show: u64,
     /// The most characters to show of a message; absent for all.
     pub cut: Option<usize>,
-    /// The answers that stand in histories, instead of those on record.
+    /// The answers that stand in histories, instead of the recorded ones.
     pub answers: Answers,
 }
 
-/// A session that was drawn.
-pub struct Drawn {
+/// A drawn session.
+pub struct DrawnSession {
     /// Due time of its root, if that is known.
     pub due: Option<Nanos>,
     /// Its requests, the root first, in the dataset's order.
@@ -68,7 +68,7 @@ pub struct Request {
     pub index: u64,
     /// The sample as the dataset gave it.
     pub given: Sample,
-    /// The sample as the backend got it: with its history, and what the plan puts before it.
+    /// The sample as the backend got it: with its history and the plan's system prompt and salt.
     pub sent: Sample,
     /// True if answers stand in its history that a run would replace.
     pub is_estimate: bool,
@@ -94,10 +94,10 @@ pub enum OutlookError {
     Ended(#[from] RunError),
 }
 
-impl Resolved {
-    /// Takes the targets as they are, without a question. Says whether the model's name is a
+impl ResolvedRun {
+    /// Takes the targets as they are, without a question. Second, true if the model's name is a
     /// placeholder.
-    pub fn unasked(mut self) -> (Checked, bool) {
+    pub fn unasked(mut self) -> (CheckedRun, bool) {
         let is_placeholder = self.draft.target.model.is_none();
         let model = self.draft.target.model.take();
         let checked = self.with_model(model.unwrap_or_else(|| PLACEHOLDER.to_owned()));
@@ -105,9 +105,9 @@ impl Resolved {
     }
 }
 
-impl Checked {
-    /// Computes what the run would send. `each` gets every session in order; an error from it ends
-    /// the drawing. If `signal` stops, so does this, with what was drawn until then.
+impl CheckedRun {
+    /// Computes the requests of the run. `each` gets every session in order; an error from it ends
+    /// the drawing. If `signal` stops, so does this, with the sessions so far.
     ///
     /// # Errors
     /// If a plugin fails.
@@ -115,7 +115,7 @@ impl Checked {
         &self,
         question: &Question,
         signal: &Signal,
-        mut each: impl FnMut(&Drawn) -> Result<(), E>,
+        mut each: impl FnMut(&DrawnSession) -> Result<(), E>,
     ) -> Result<Outlook, E> {
         let failures = FailureLimit::new(signal.clone());
         let mut looking = Looking::open(self, question, &failures).map_err(E::from)?;
@@ -143,7 +143,7 @@ struct Looking<'r> {
 
 impl<'r> Looking<'r> {
     fn open(
-        run: &'r Checked,
+        run: &'r CheckedRun,
         question: &'r Question,
         failures: &FailureLimit,
     ) -> Result<Self, OutlookError> {
@@ -171,8 +171,8 @@ impl<'r> Looking<'r> {
     }
 
     fn warm_up(&mut self) -> Result<(), OutlookError> {
-        let wanted = self.plan.load.warmup_requests();
-        for (index, sample) in (0..).zip(spares(self.drawing.samples(), wanted, || false)?) {
+        let count = self.plan.load.warmup_requests();
+        for (index, sample) in (0..).zip(spares(self.drawing.samples(), count, || false)?) {
             let pending = PendingRequest::alone(index, Phase::Warmup, sample);
             let request = self.write(pending, None);
             self.tally.warm_up(&request);
@@ -180,11 +180,11 @@ impl<'r> Looking<'r> {
         Ok(())
     }
 
-    /// Draws until the end of what there is, and says which end that is.
+    /// Draws until the end, and returns which end was reached.
     fn run<E: From<OutlookError>>(
         &mut self,
         signal: &Signal,
-        each: &mut impl FnMut(&Drawn) -> Result<(), E>,
+        each: &mut impl FnMut(&DrawnSession) -> Result<(), E>,
     ) -> Result<End, E> {
         let failed = |error: PluginError| E::from(OutlookError::from(error));
         let limit = match (self.question.at_most, self.plan.load.amount) {
@@ -223,9 +223,9 @@ impl<'r> Looking<'r> {
                         Some(Due::At(due)) => Some(due),
                         Some(Due::WhenFree) | None => None,
                     };
-                    let drawn = self.session(whole, due).map_err(E::from)?;
-                    self.tally.add(&drawn);
-                    each(&drawn)?;
+                    let session = self.session(whole, due).map_err(E::from)?;
+                    self.tally.add(&session);
+                    each(&session)?;
                 }
                 if gathering.is_over() {
                     return Ok(End::Whole);
@@ -247,13 +247,13 @@ impl<'r> Looking<'r> {
     }
 
     /// A session, written.
-    fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<Drawn, OutlookError> {
+    fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<DrawnSession, OutlookError> {
         let (_, samples) = whole.into_parts();
         let mut requests = Vec::with_capacity(samples.len());
         if let [(index, sample)] = samples.as_slice() {
             let pending = PendingRequest::alone(*index, Phase::Measure, sample.clone());
             requests.push(self.write(pending, None));
-            return Ok(Drawn { due, requests });
+            return Ok(DrawnSession { due, requests });
         }
         let policy = Policy {
             history: self.plan.request.history,
@@ -268,12 +268,12 @@ impl<'r> Looking<'r> {
             let request = self.request(graph.index(node), composed, &given[node]);
             requests.push(request);
             let answer = self.answer(&given[node]);
-            // When it ends is not known, and makes no difference to what is sent.
+            // The time of its end is unknown, and does not change the requests.
             let steps = graph.over(node, Nanos::ZERO, Some(answer));
             ready.extend(steps.ready);
         }
         requests.sort_by_key(|request| request.index);
-        Ok(Drawn { due, requests })
+        Ok(DrawnSession { due, requests })
     }
 
     fn request(&mut self, index: u64, composed: ComposedSample, given: &Sample) -> Request {
@@ -306,12 +306,12 @@ impl<'r> Looking<'r> {
         let item = self.writer.write_complete(&pending);
         let (path, fault) = match &item {
             Item::Ready { request, .. } => (prompts::path(request.request()).to_owned(), None),
-            Item::Faulty { outcome, .. } => (String::new(), Some(words(outcome))),
+            Item::Faulty { outcome, .. } => (String::new(), Some(message(outcome))),
         };
         let facts = &item.prepared().sample;
         let tokenized = prompts::tokenize(self.tokenizer, &pending.composed.sample, &path);
         let ours = tokenized.as_ref().map(|made| made.tokens.len() as u64);
-        // A dataset counts what it makes itself, and not what stands before it in the end.
+        // A dataset counts its own prompt, without the text that is put before it.
         let by_dataset = pending.composed.sample.input_tokens.map(u64::from);
         Request {
             index: pending.index,
@@ -333,15 +333,15 @@ impl<'r> Looking<'r> {
     }
 }
 
-/// Says why a request cannot be written.
-fn words(outcome: &Outcome) -> String {
+/// The reason why a request cannot be written.
+fn message(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Incomplete { message, .. } => message.clone(),
         _ => String::new(),
     }
 }
 
-/// Returns how many sessions are due, if the plan says.
+/// Returns the number of due sessions, if the plan knows it.
 fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
     let Amount::Duration(duration) = plan.load.amount else {
         return None;

@@ -1,4 +1,5 @@
-//! The parts of a run, and the reasons why it may end early. This stands below everything that prepares, sends, decodes and records, and knows none of them.
+//! The parts of a run, and the reasons why it may end early. This stands below everything that
+//! prepares, sends, decodes and records, and knows none of them.
 
 use std::sync::Arc;
 
@@ -24,9 +25,9 @@ pub struct Parts {
     pub dataset: Dataset,
     /// The targets, to which requests are sent in turn.
     pub targets: Vec<Target>,
-    /// The engines behind them whose metrics pages are read; empty where those of the targets are.
+    /// The engines behind them whose metrics pages are read; empty if the targets' pages are.
     pub monitored: Vec<Target>,
-    /// The hosts beside them where exchanges may go on.
+    /// The hosts beside them where exchanges may continue.
     pub hosts: Vec<AllowedHost>,
     /// Secrets, which must not leave the process except in requests.
     pub secrets: Secrets,
@@ -66,12 +67,7 @@ pub enum RunError {
     #[error(
         "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
     )]
-    Connections {
-        /// The target.
-        target: String,
-        failed: usize,
-        wanted: usize,
-    },
+    Connections { target: String, failed: usize, wanted: usize },
     /// A server gave no token, or nothing was prepared.
     #[error(transparent)]
     Lease(Box<NoLease>),
@@ -79,20 +75,12 @@ pub enum RunError {
     #[error(
         "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
     )]
-    Flush {
-        /// The target.
-        target: String,
-        cause: String,
-    },
+    Flush { target: String, cause: String },
     /// A server does not report its metrics.
     #[error(
         "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
     )]
-    Metrics {
-        /// The target.
-        target: String,
-        cause: String,
-    },
+    Metrics { target: String, cause: String },
     /// A thread could not be started.
     #[error(
         "cannot start a thread: {0}; is the number of processes or the memory limited (ulimit -u, ulimit -v)?"
@@ -105,7 +93,9 @@ pub enum RunError {
     #[error("{0}")]
     Agent(String),
     /// The user did not wait until answers were counted and judged.
-    #[error("interrupted before all answers were counted and judged, so none of them is")]
+    #[error(
+        "interrupted before all answers were counted and judged, so no counts or scores are kept"
+    )]
     Unassessed,
     /// The user stopped it before it began.
     #[error("interrupted before the first request")]

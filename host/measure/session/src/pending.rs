@@ -1,11 +1,10 @@
-//! Samples on their way to a request: with what came before them in their conversation, and with
-//! their place in the run.
+//! Samples on their way to a request: with their history, and with their place in the run.
 
 use model::exchange::{History, Phase};
 use model::units::Nanos;
 use plugins::backend::{Earlier, Sample};
 
-/// A sample whose prompt is whole, and what is recorded of how it came about.
+/// A sample whose prompt is whole, and the record of its composition.
 pub struct ComposedSample {
     pub sample: Sample,
     /// State that the last reply of its conversation left for it.
@@ -54,7 +53,7 @@ impl ComposedSample {
     }
 }
 
-/// A sample to write a request for, with what is recorded beside it.
+/// A sample to write a request for, with the other facts on record.
 pub struct PendingRequest {
     /// The request's number.
     pub index: u64,

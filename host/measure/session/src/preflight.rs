@@ -22,7 +22,7 @@ mod ready;
 pub use ready::wait_ready;
 
 /// The most model names listed in a message.
-const NAMES_TOLD: usize = 8;
+const MOST_NAMES: usize = 8;
 
 /// The reason why the run cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -31,17 +31,12 @@ pub enum PreflightError {
     #[error(
         "cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?"
     )]
-    Unreachable {
-        /// The target.
-        target: String,
-        cause: String,
-    },
+    Unreachable { target: String, cause: String },
     /// It never became ready.
     #[error(
         "{target} is not ready after {limit}; its last response: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
     )]
     NotReady {
-        /// The target.
         target: String,
         /// Length of the wait.
         limit: String,
@@ -52,32 +47,24 @@ pub enum PreflightError {
     #[error(
         "{target} accepted the connection but gave no HTTP answer: {cause}; is this the engine's port?"
     )]
-    NoAnswer {
-        /// The target.
-        target: String,
-        cause: String,
-    },
+    NoAnswer { target: String, cause: String },
     /// A web page.
     #[error(
         "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is this the right port?"
     )]
     WebPage {
-        /// The target.
         target: String,
         /// Path that was asked for.
         path: String,
-        /// The status.
         status: u16,
     },
     /// Access was refused.
-    #[error("{target} refuses the request (HTTP {status}: {said}); {advice}")]
+    #[error("{target} refuses the request (HTTP {status}: {message}); {advice}")]
     Unauthorized {
-        /// The target.
         target: String,
-        /// The status.
         status: u16,
         /// The server's message.
-        said: String,
+        message: String,
         /// Advice about the key.
         advice: String,
     },
@@ -87,7 +74,6 @@ pub enum PreflightError {
     /// It does not serve the model.
     #[error("{target} does not serve the model `{model}`; it serves {served}")]
     UnknownModel {
-        /// The target.
         target: String,
         /// The model asked for.
         model: String,
@@ -97,7 +83,6 @@ pub enum PreflightError {
     /// No model was named, and the server does not decide it.
     #[error("cannot choose a model: {target} {served}; name one with --model")]
     NoModel {
-        /// The target.
         target: String,
         /// The models that it serves, or that it does not say.
         served: String,
@@ -106,7 +91,7 @@ pub enum PreflightError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// The scenario does not resolve with the tokenizer that was found for the model.
-    #[error("the run cannot be made with the tokenizer that was found for the model")]
+    #[error("the run does not resolve with the tokenizer that was found for the model")]
     Faults(Faults),
 }
 
@@ -139,10 +124,10 @@ impl<C: Connect> TargetAccess<'_, C> {
 }
 
 /// The findings about a server.
-pub struct Found {
+pub struct ModelFacts {
     /// The model to ask for.
     pub model: String,
-    /// The server's statement of what the model was made from, as a name on a hub or a folder.
+    /// The model that the server states as the origin of its own: a name on a hub, or a folder.
     pub root: Option<String>,
     /// The most tokens of a prompt and its answer, as the server states it.
     pub context_tokens: Option<u32>,
@@ -162,7 +147,7 @@ pub struct Wanted<'a> {
     pub is_named: bool,
 }
 
-/// Asks a target what it serves. Engines list `adapters` as models; a requested adapter is not
+/// Asks a target for its models. Engines list `adapters` as models; a requested adapter is not
 /// taken for the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
@@ -170,19 +155,19 @@ pub struct Wanted<'a> {
 /// # Errors
 /// If the run is certain to fail.
 pub async fn probe<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     Wanted { model, adapters, is_named }: Wanted<'_>,
-) -> Result<Found, PreflightError> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
-    let opened = asked.open().await;
+) -> Result<ModelFacts, PreflightError> {
+    let TargetAccess { connect, target, secrets, .. } = *access;
+    let opened = access.open().await;
     let mut connection = opened
         .map_err(|cause| PreflightError::Unreachable { target: target.to_string(), cause })?;
     let no_model = |served: String| PreflightError::NoModel { target: target.to_string(), served };
     let Some(question) = dialect.control(Control::ListModels)? else {
         return match model {
             Some(model) => Ok(plain(model)),
-            None => Err(no_model("cannot be asked".to_owned())),
+            None => Err(no_model("has no list of models that this backend can read".to_owned())),
         };
     };
     let path = question.path.clone();
@@ -198,36 +183,36 @@ pub async fn probe<C: Connect>(
         return Err(PreflightError::WebPage { target: target.to_string(), path, status });
     }
     if status == 401 || status == 403 {
-        let said = fit(&explained(dialect, secrets, status, &body)?);
+        let message = fit(&explained(dialect, secrets, status, &body)?);
         return Err(PreflightError::Unauthorized {
             target: target.to_string(),
             status,
-            said,
+            message,
             advice: advice(secrets),
         });
     }
     let served = if (200..300).contains(&status) {
         dialect.read_models(&secrets.redact_bytes(&body))
     } else {
-        let said = fit(&explained(dialect, secrets, status, &body)?);
-        let remark = format!("{target} does not list its models (HTTP {status}: {said})");
+        let message = fit(&explained(dialect, secrets, status, &body)?);
+        let remark = format!("{target} does not list its models (HTTP {status}: {message})");
         return match model {
-            Some(model) => Ok(Found { remark: Some(remark), ..plain(model) }),
-            None => Err(no_model(format!("does not list its models (HTTP {status}: {said})"))),
+            Some(model) => Ok(ModelFacts { remark: Some(remark), ..plain(model) }),
+            None => Err(no_model(format!("does not list its models (HTTP {status}: {message})"))),
         };
     };
     let served = match (served, model) {
         (Ok(served), _) => served,
         (Err(error), Some(model)) => {
             let remark =
-                Some(format!("{target} answered {path} with something unexpected: {error}"));
-            return Ok(Found { remark, ..plain(model) });
+                Some(format!("{target} answered {path} with an unexpected reply: {error}"));
+            return Ok(ModelFacts { remark, ..plain(model) });
         }
         (Err(error), None) => {
-            return Err(no_model(format!("answered {path} with something unexpected ({error})")));
+            return Err(no_model(format!("answered {path} with an unexpected reply ({error})")));
         }
     };
-    let engine = engine(asked, &mut connection, (&head, &body), is_named).await;
+    let engine = engine(access, &mut connection, (&head, &body), is_named).await;
     let names: Vec<String> = served.iter().map(|served| served.name.clone()).collect();
     let missing = adapters.iter().filter(|adapter| !names.contains(adapter));
     let missing: Vec<String> = missing.cloned().collect();
@@ -235,7 +220,7 @@ pub async fn probe<C: Connect>(
         .then(|| format!("{target} does not list the adapters {}", list(&missing)));
     let found = |model: &str| {
         let own = served.iter().find(|served| served.name == model);
-        Found {
+        ModelFacts {
             model: model.to_owned(),
             root: own.and_then(|served| served.root.clone()),
             context_tokens: own.and_then(|served| served.context_tokens),
@@ -261,15 +246,15 @@ pub async fn probe<C: Connect>(
     }
 }
 
-/// The engine that a list of models names, and the version that one of its own routes states, unless
-/// the scenario has it. A server without an answer leaves the version unknown.
+/// The engine that a list of models names, and the version that one of its own routes states,
+/// unless the scenario has it. A server without an answer leaves the version unknown.
 async fn engine<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     connection: &mut Connection<C::Io>,
     (head, models): (&Head, &[u8]),
     is_named: bool,
 ) -> Option<(String, Option<String>)> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
+    let TargetAccess { connect, target, secrets, .. } = *access;
     let header = head.headers.get(SERVER).and_then(|value| value.to_str().ok());
     let (engine, clues) = engines::named(models, header)?;
     for clue in clues.into_iter().filter(|_| !is_named) {
@@ -302,7 +287,7 @@ pub(crate) fn explained(
     Ok(refusal.message)
 }
 
-/// Says what to do about the key if a server refuses a request.
+/// Gives advice about the key if a server refuses a request.
 pub(crate) fn advice(secrets: &Secrets) -> String {
     let variables = &secrets.variables;
     let from = variables.first().map_or("its variable", String::as_str);
@@ -334,16 +319,22 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
     }
 }
 
-fn plain(model: &str) -> Found {
-    Found { model: model.to_owned(), root: None, context_tokens: None, engine: None, remark: None }
+fn plain(model: &str) -> ModelFacts {
+    ModelFacts {
+        model: model.to_owned(),
+        root: None,
+        context_tokens: None,
+        engine: None,
+        remark: None,
+    }
 }
 
 pub(crate) fn list(names: &[String]) -> String {
-    let told: Vec<String> =
-        names.iter().take(NAMES_TOLD).map(|name| format!("`{}`", fit(name))).collect();
-    let more = names.len().saturating_sub(NAMES_TOLD);
+    let first: Vec<String> =
+        names.iter().take(MOST_NAMES).map(|name| format!("`{}`", fit(name))).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
     match more {
-        0 => told.join(", "),
-        more => format!("{} and {more} more", told.join(", ")),
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }

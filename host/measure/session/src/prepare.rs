@@ -37,7 +37,7 @@ pub use writer::Writer;
 
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
-/// Requests held ready in addition to those that must be.
+/// Requests held ready beyond the required ones.
 const AHEAD: u64 = 4096;
 
 /// Turns samples into requests.
@@ -52,7 +52,7 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Opens the dataset and the backend. What the dataset says of its input at the end goes into
+    /// Opens the dataset and the backend. The dataset's final remarks on its input go into
     /// `remarks`, the first request beyond the model's context into `beyond_context`.
     ///
     /// # Errors
@@ -106,8 +106,7 @@ impl Preparation {
             .collect())
     }
 
-    /// Begins to prepare the measured requests, of which this many must be ready before the first
-    /// is due.
+    /// Starts to prepare the measured requests. This many must be ready before the first is due.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -115,7 +114,7 @@ impl Preparation {
         let (sender, items) = crossbeam_channel::unbounded();
         let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };
         let most = usize::try_from(wanted.saturating_add(ahead)).unwrap_or(usize::MAX);
-        let stock = Arc::new(Stock::of(most));
+        let stock = Arc::new(Stock::new(most));
         let completing = Completing(Arc::clone(&stock));
         let group = self.group.clone();
         let thread = group.start("prepare", None, move || {
@@ -135,9 +134,9 @@ impl Preparation {
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
         let sampler = group.start("sample", None, move || {
             if let Some(mut samples) = sample(samples, planned, &sampled)
-                && let Ok(said) = samples.remarks()
+                && let Ok(list) = samples.remarks()
             {
-                let _ = remarks.set(said);
+                let _ = remarks.set(list);
             }
         });
         let sampler = match sampler {
@@ -210,7 +209,7 @@ pub(crate) fn plan_broken(plan: &Plan, what: &str) -> PluginError {
     }
 }
 
-/// Asks a dataset for this many samples, or all it has. Gives it back unless it failed.
+/// Asks a dataset for this many samples, or all it has. Returns it unless it failed.
 fn sample(
     samples: Samples,
     planned: u64,

@@ -1,15 +1,15 @@
-//! The identification of a server. It asks the server a handful of questions: which engine it is,
-//! what it serves, which routes answer, and what one tiny reply of each looks like. The backends
-//! that ship write the requests and read the replies.
+//! The identification of a server. A handful of questions find its engine, its models, the routes
+//! that answer, and the shape of one tiny reply of each. The shipped backends write the requests
+//! and read the replies.
 //!
-//! [`engines`] is what is known of engines, [`request`] what is sent, [`ask`] one question and its
-//! answer, [`shape`] what a reply was made of, [`verdict`] what all of it means. The document and
-//! its text are `report`'s.
+//! [`engines`] holds the knowledge of engines, [`request`] the requests, [`ask`] one question and
+//! its answer, [`shape`] the shape of a reply, and [`verdict`] the conclusion. The document and its
+//! text are `report`'s.
 //!
 //! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and
-//! the server must not choose one by what it says it is: without a name it gets the key that the
-//! user names, or `OPENAI_API_KEY`. A backend's own variable is read where the user names the
-//! backend, where the host is the service's own, and where the server is on this machine.
+//! the server must not choose one by its claims. Without a name it gets the key that the user
+//! names, or `OPENAI_API_KEY`. A backend's own variable is read in three cases: the user names the
+//! backend, the host is the service's own, or the server is on this machine.
 
 mod ask;
 pub(crate) mod engines;
@@ -42,10 +42,10 @@ pub use verdict::ProbeError;
 
 /// The path under which most engines list their models.
 const MODELS: &str = "/v1/models";
-/// The backend for what has none of its own.
+/// The backend for engines without one of their own.
 const GENERIC: &str = "openai";
 
-/// Asks a server what it is.
+/// Identifies a server.
 pub struct Prober {
     source: Source,
     /// The backend that the user names.
@@ -64,11 +64,11 @@ pub struct Probed {
 }
 
 impl Prober {
-    /// Prepares to ask the first target of a scenario, with the backend that the user names or with
-    /// those that fit.
+    /// Prepares to ask the first target of a scenario, with the backend that the user names, or
+    /// with the fitting ones.
     ///
     /// # Errors
-    /// What is wrong with the scenario.
+    /// If the scenario is invalid.
     pub fn new(source: Source, named: Option<&str>) -> Result<Self, Faults> {
         let service = service(&source).filter(|_| named.is_none());
         let own = named.or(service);
@@ -76,20 +76,20 @@ impl Prober {
         Ok(Prober { source, named: named.map(str::to_owned), first })
     }
 
-    /// Prepares what connections need.
+    /// Prepares connections.
     ///
     /// # Errors
-    /// Where the host is unknown, or a certificate cannot be read.
+    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.first.wiring;
         let target = std::slice::from_ref(&self.first.target);
         Dial::new(target, &[], wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Asks, on a runtime of its own. The command repeats these words of the user's.
+    /// Asks, on a runtime of its own. The suggested command repeats these arguments of the user.
     ///
     /// # Errors
-    /// Where there is no runtime, or no server.
+    /// If there is no runtime, or no server.
     pub fn probe_now<C: Connect>(
         &self,
         connect: &C,
@@ -145,7 +145,7 @@ impl Prober {
                 return Err(PreflightError::NoAnswer { target, cause });
             }
             Err(silence @ Silence::Enough) => {
-                let cause = silence.words();
+                let cause = silence.message();
                 return Err(PreflightError::NoAnswer { target, cause });
             }
         };
@@ -186,9 +186,18 @@ impl Prober {
             let call = dialect.encode(&sample(), &settings(&model), None)?;
             let request = call.into_request();
             let (method, path) = (request.method.clone(), request.path.clone());
-            let ProbeReply { outcome, status, said, shape } =
+            let ProbeReply { outcome, status, message, shape } =
                 asker.generate(&one, &mut dialect, request).await?;
-            probe.routes.push(Route { backend, route, method, path, outcome, status, said, shape });
+            probe.routes.push(Route {
+                backend,
+                route,
+                method,
+                path,
+                outcome,
+                status,
+                said: message,
+                shape,
+            });
         }
         Ok(())
     }
@@ -213,19 +222,19 @@ impl Prober {
         let models = models.filter(|_| listed.is_success());
         let claimed = models.as_ref().and_then(engines::owner);
         let claimed = claimed.or_else(|| engines::server(probe.server.as_deref()?));
-        let mut asked: BTreeMap<&str, Option<Value>> = BTreeMap::new();
+        let mut answers: BTreeMap<&str, Option<Value>> = BTreeMap::new();
         for clue in CLUES {
             let is_wanted = claimed.map_or(clue.is_proof, |engine| clue.engine == engine);
             if !is_wanted {
                 continue;
             }
-            if !asked.contains_key(clue.path) {
+            if !answers.contains_key(clue.path) {
                 let reply = asker.ask(&self.first, get(clue.path)).await.ok();
                 let reply = reply.filter(|(head, _)| (200..300).contains(&head.status));
                 let reply = reply.and_then(|(_, body)| serde_json::from_slice(&body).ok());
-                asked.insert(clue.path, reply);
+                answers.insert(clue.path, reply);
             }
-            let answer = asked.get(clue.path).and_then(Option::as_ref);
+            let answer = answers.get(clue.path).and_then(Option::as_ref);
             if let Some(version) = answer.and_then(|answer| clue.read(answer)) {
                 let seen = format!("GET {}", clue.path);
                 probe.engine = Some(found(clue.engine, version, seen));
@@ -241,7 +250,7 @@ impl Prober {
         }
     }
 
-    /// Returns what is tried, the best first.
+    /// Returns the backends and routes to try, the best first.
     fn tries(&self, engine: Engine) -> Vec<Tried> {
         let ships = |backend: &str| {
             let name = plugin(backend);
@@ -267,8 +276,8 @@ impl Prober {
         tries
     }
 
-    /// Asks what generates nothing: whether it is ready, what it serves, its metrics. Gives what
-    /// came of the second.
+    /// Asks questions that generate nothing: readiness, models, metrics. Returns the answer about
+    /// the models.
     async fn controls<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,
@@ -279,31 +288,31 @@ impl Prober {
     ) -> Result<Option<Control>, ProbeError> {
         use backend::Control::{Health, ListModels, Metrics};
         let mut listing = None;
-        for what in [Health, ListModels, Metrics] {
-            let Some(question) = dialect.control(what)? else {
+        for kind in [Health, ListModels, Metrics] {
+            let Some(question) = dialect.control(kind)? else {
                 continue;
             };
             let (method, path) = (question.method.clone(), question.path.clone());
-            let is_known = what == ListModels && path == listed.path && self.asks_like(own);
+            let is_known = kind == ListModels && path == listed.path && self.asks_like(own);
             let reply = if is_known {
                 Ok((listed.status, listed.body.clone()))
             } else {
                 asker.ask(own, question).await.map(|(head, body)| (head.status, body))
             };
-            let (outcome, status, said) = match reply {
-                Err(silence) => (Outcome::Broken, None, Some(silence.words())),
+            let (outcome, status, message) = match reply {
+                Err(silence) => (Outcome::Broken, None, Some(silence.message())),
                 Ok((status, body)) => {
                     let body = own.secrets.redact_bytes(&body);
                     let seen = match (200..300).contains(&status) {
                         false => ask::refused(dialect, status, &body)?,
-                        true if what == ListModels => read_models(dialect, status, &body, probe),
+                        true if kind == ListModels => read_models(dialect, status, &body, probe),
                         true => success(status),
                     };
-                    (seen.outcome, seen.status, seen.said)
+                    (seen.outcome, seen.status, seen.message)
                 }
             };
-            let control = Control { method, path, outcome, status, said };
-            if what == ListModels {
+            let control = Control { method, path, outcome, status, said: message };
+            if kind == ListModels {
                 listing = Some(control.clone());
             }
             probe.controls.push(control);
@@ -371,12 +380,12 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
         }
         Err(error) => ProbeReply {
             outcome: Outcome::Broken,
-            said: Some(fit(&error.to_string())),
+            message: Some(fit(&error.to_string())),
             ..success(status)
         },
     }
 }
 
 fn success(status: u16) -> ProbeReply {
-    ProbeReply { outcome: Outcome::Answers, status: Some(status), said: None, shape: None }
+    ProbeReply { outcome: Outcome::Answers, status: Some(status), message: None, shape: None }
 }

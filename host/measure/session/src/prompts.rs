@@ -1,6 +1,5 @@
-//! The tokens that a server makes of a prompt, as far as this side can say: by the run's tokenizer,
-//! and by the model's chat template where there is one. What repeats in them is the business of
-//! [`result::prefix`].
+//! The tokens of a prompt on the server, estimated with the run's tokenizer and the model's chat
+//! template, if there is one. [`result::prefix`] finds their repetitions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,7 +13,6 @@ use tokenizer::Tokenizer;
 /// A prompt as tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tokenized {
-    /// The tokens.
     pub tokens: Vec<u32>,
     /// True if it is a conversation without the model's template, because that is not known or does
     /// not take it. Then these are the tokens of its texts, one after the other.
@@ -33,9 +31,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form of a sample that is sent to a path. `None` for what is not made of text
-    /// alone.
-    pub fn of(sample: &Sample, path: &str) -> Option<Self> {
+    /// Returns the form of a sample that is sent to a path; `None` if it is not text alone.
+    pub fn new(sample: &Sample, path: &str) -> Option<Self> {
         match &sample.prompt {
             Prompt::Tokens(tokens) => Some(Form::Tokens(tokens.clone())),
             Prompt::Text(text) if takes_chats(path) => {
@@ -56,7 +53,7 @@ impl Form {
     }
 }
 
-/// A number for the beginning of a prompt: prompts that begin alike have the same. `None` for what
+/// A number for the beginning of a prompt: prompts that begin alike have the same. `None` if it
 /// begins with neither text nor tokens.
 pub fn beginning(prompt: &Prompt) -> Option<u64> {
     let of_text = |text: &str| {
@@ -82,8 +79,7 @@ pub fn beginning(prompt: &Prompt) -> Option<u64> {
     }
 }
 
-/// The end of the last text of a prompt, of at most so many characters. `None` for what holds no
-/// text.
+/// The end of the last text of a prompt, of at most this many characters. `None` without a text.
 pub fn end(prompt: &Prompt, chars: usize) -> Option<&str> {
     let text = match prompt {
         Prompt::Text(text) => Some(text.as_str()),
@@ -110,10 +106,10 @@ pub fn tail(text: &str, chars: usize) -> &str {
     &text[from.map_or(0, |(at, _)| at)..]
 }
 
-/// The tokens of a sample that is sent to a path. `None` for what is not made of text alone, or
-/// cannot be tokenized.
+/// The tokens of a sample that is sent to a path. `None` if it is not text alone, or cannot be
+/// tokenized.
 pub fn tokenize(tokenizer: &Tokenizer, sample: &Sample, path: &str) -> Option<Tokenized> {
-    encode_form(tokenizer, Form::of(sample, path)?)
+    encode_form(tokenizer, Form::new(sample, path)?)
 }
 
 /// The tokens of a prompt. `None` if it cannot be tokenized.
@@ -138,8 +134,7 @@ pub fn path(request: &Request) -> &str {
     }
 }
 
-/// True if a server wraps what it gets there into its chat template: the paths of the OpenAI and
-/// Anthropic APIs.
+/// True if a server applies its chat template there: the paths of the OpenAI and Anthropic APIs.
 fn takes_chats(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.ends_with("/chat/completions") || path.ends_with("/messages")
@@ -180,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_chats_are_known() {
+    fn chat_paths_are_recognised() {
         for path in ["/v1/chat/completions", "/base/v1/chat/completions?x=1", "/v1/messages"] {
             assert!(takes_chats(path), "{path}");
         }

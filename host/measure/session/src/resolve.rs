@@ -59,7 +59,7 @@ use tokenizer::Tokenizer;
 use tokens::Counting;
 
 /// A run whose targets have not been asked yet.
-pub struct Resolved {
+pub struct ResolvedRun {
     /// The plan, but for the model where the scenario names none.
     pub draft: Draft,
     /// The parts of the run.
@@ -88,7 +88,7 @@ pub struct Faults {
 
 impl Faults {
     /// The faults of a scenario alone.
-    pub fn of(error: &ScenarioError) -> Self {
+    pub fn from_scenario(error: &ScenarioError) -> Self {
         Faults { scenario: error.problems().to_vec(), plugins: Vec::new() }
     }
 
@@ -119,8 +119,8 @@ impl fmt::Display for Faults {
 /// Resolves a scenario.
 ///
 /// # Errors
-/// Everything that is wrong with it, or with what it refers to.
-pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
+/// If it, or anything that it refers to, is invalid.
+pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }
 
@@ -138,7 +138,7 @@ pub fn marked_secrets(source: &Source) -> Vec<String> {
 }
 
 /// The same of a start that has begun already.
-fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<Resolved, Faults> {
+fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<ResolvedRun, Faults> {
     let Ahead { plugins, tokenizer, files } = ahead::read(source, &timings);
     Resolution::new(source, plugins).run(tokenizer, files, timings)
 }
@@ -186,18 +186,19 @@ impl<'s> Resolution<'s> {
         let scenario = &self.source.scenario;
         let backend = chosen.backend.and_then(|(plugin, place)| {
             let config = &scenario.backend.config;
-            let made = Backend::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Backend::describe, Backend::plugin)
+            let backend = Backend::new(plugin, &config_json(config), grants.clone());
+            self.planned(backend, place, config, Backend::describe, Backend::plugin)
         });
         let dataset = chosen.dataset.and_then(|(plugin, place)| {
             let config = &scenario.dataset.config;
-            let made = Dataset::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Dataset::describe, Dataset::plugin)
+            let dataset = Dataset::new(plugin, &config_json(config), grants.clone());
+            self.planned(dataset, place, config, Dataset::describe, Dataset::plugin)
         });
         let scorers = (chosen.scorers.into_iter())
             .filter_map(|(plugin, place, config)| {
-                let made = Scorer::new(plugin, &config_json(&config), grants.clone());
-                let planned = self.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+                let scorer = Scorer::new(plugin, &config_json(&config), grants.clone());
+                let planned =
+                    self.planned(scorer, place, &config, Scorer::describe, Scorer::plugin);
                 planned.map(|(scorer, planned)| (scorer, planned, place))
             })
             .collect();
@@ -209,7 +210,7 @@ impl<'s> Resolution<'s> {
         tokenizer: Result<Counting, String>,
         files: BTreeMap<String, Measured>,
         timings: Arc<Timings>,
-    ) -> Result<Resolved, Faults> {
+    ) -> Result<ResolvedRun, Faults> {
         let scenario = &self.source.scenario;
         if let Err(error) = scenario.validate() {
             self.faults.scenario.extend(error.problems().iter().cloned());
@@ -278,7 +279,7 @@ impl<'s> Resolution<'s> {
             about: redact::about(scenario.about.said(), &secrets),
             target: DraftTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
-                model: scenario.target.model.as_ref().map(|said| said.value.clone()),
+                model: scenario.target.model.as_ref().map(|entry| entry.value.clone()),
                 api_key,
                 headers: header_names,
                 hosts: hosts.iter().map(ToString::to_string).collect(),
@@ -299,13 +300,13 @@ impl<'s> Resolution<'s> {
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
-            time_slice: (scenario.report.slice.as_ref()).map(|said| said.value.0.into()),
+            time_slice: (scenario.report.slice.as_ref()).map(|entry| entry.value.0.into()),
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
             sandbox: limits,
             slice: self.source.slice,
         };
-        Ok(Resolved {
+        Ok(ResolvedRun {
             draft,
             parts: Parts {
                 backend,
@@ -335,12 +336,12 @@ impl<'s> Resolution<'s> {
         let mut chosen = Chosen { backend: None, dataset: None, scorers: Vec::new() };
         let mut extra_scorers = Vec::new();
         let mut failed = false;
-        for said in &source.plugins {
-            let Some(plugin) = self.load(said) else {
+        for entry in &source.plugins {
+            let Some(plugin) = self.load(entry) else {
                 failed = true;
                 continue;
             };
-            let place = Some(&said.place);
+            let place = Some(&entry.place);
             let slot = match plugin.kind {
                 Kind::Backend => &mut chosen.backend,
                 Kind::Dataset => &mut chosen.dataset,
@@ -353,8 +354,8 @@ impl<'s> Resolution<'s> {
                 let problem = format!(
                     "two {}s are given, `{}` and `{}`; a run has one",
                     plugin.kind.name(),
-                    other.asked,
-                    plugin.asked
+                    other.name,
+                    plugin.name
                 );
                 self.faults.scenario.push(Problem::new(problem));
             }
@@ -375,18 +376,18 @@ impl<'s> Resolution<'s> {
         chosen
     }
 
-    fn load(&mut self, said: &Located<String>) -> Option<Plugin> {
-        let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
+    fn load(&mut self, entry: &Located<String>) -> Option<Plugin> {
+        let loaded = self.loaded.remove(&entry.value).unwrap_or_else(|| {
             let search = ahead::search(self.source);
-            load::load_within(&said.value, &search, &limits(&self.source.scenario))
+            load::load_within(&entry.value, &search, &limits(&self.source.scenario))
         });
         match loaded {
             Ok(plugin) => {
-                self.remarks.extend(remarks::of(&plugin));
+                self.remarks.extend(remarks::for_plugin(&plugin));
                 Some(plugin)
             }
             Err(error) => {
-                self.faults.add(error, Some(&said.place));
+                self.faults.add(error, Some(&entry.place));
                 None
             }
         }
@@ -395,11 +396,11 @@ impl<'s> Resolution<'s> {
     /// The plugin that the scenario names in a place, which must have the place's kind.
     fn named(
         &mut self,
-        said: Option<&'s Located<String>>,
+        entry: Option<&'s Located<String>>,
         kind: Kind,
         may_be_missing: bool,
     ) -> Option<(Plugin, Option<&'s Place>)> {
-        let Some(said) = said else {
+        let Some(entry) = entry else {
             if !may_be_missing {
                 let name = kind.name();
                 let shipped: Vec<&str> = (self.source.shipped.iter())
@@ -419,30 +420,31 @@ impl<'s> Resolution<'s> {
             }
             return None;
         };
-        let plugin = self.load(said)?;
+        let plugin = self.load(entry)?;
         if plugin.kind != kind {
             self.faults.plugins.push(PluginError::WrongKind {
-                plugin: plugin.asked,
+                plugin: plugin.name,
                 found: plugin.kind.name(),
                 expected: kind.name(),
-                place: said.place.to_string(),
+                place: entry.place.to_string(),
             });
             return None;
         }
-        Some((plugin, Some(&said.place)))
+        Some((plugin, Some(&entry.place)))
     }
 
     /// Returns the plan's record of a plugin, once its configuration agrees with its schema.
     fn planned<P>(
         &mut self,
-        made: Result<P, PluginError>,
+        instance: Result<P, PluginError>,
         place: Option<&Place>,
         config: &ConfigTable,
         describe: impl FnOnce(&P) -> Result<Info, PluginError>,
         plugin: impl FnOnce(&P) -> &Plugin,
     ) -> Option<(P, PlannedPlugin)> {
-        let described = made.and_then(|made| describe(&made).map(|info| (made, info)));
-        let (made, info) = match described {
+        let described =
+            instance.and_then(|instance| describe(&instance).map(|info| (instance, info)));
+        let (instance, info) = match described {
             Ok(described) => described,
             Err(error) => {
                 self.faults.add(error, place);
@@ -454,23 +456,23 @@ impl<'s> Resolution<'s> {
             self.faults.scenario.extend(problems);
             return None;
         }
-        let component = plugin(&made);
+        let component = plugin(&instance);
         let planned = PlannedPlugin {
-            plugin: component.asked.clone(),
+            plugin: component.name.clone(),
             name: info.name,
             version: info.version,
             digest: component.digest.clone(),
             config: config_json(config),
             secret_keys: redact::write_only(&info.config_schema),
         };
-        Some((made, planned))
+        Some((instance, planned))
     }
 
     fn tokenizer(&mut self, opened: Result<Counting, String>) -> Counting {
         opened.unwrap_or_else(|error| {
             let source = self.source;
-            if let Some(said) = &source.scenario.tokenizer.path {
-                self.problem(&error, &said.place);
+            if let Some(entry) = &source.scenario.tokenizer.path {
+                self.problem(&error, &entry.place);
             }
             Counting::bytes(Vec::new())
         })

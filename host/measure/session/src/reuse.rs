@@ -2,7 +2,7 @@
 //! load.
 //!
 //! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's
-//! folder, and 24 bytes per request are held; after the load they are read back in the order in
+//! folder, and 24 bytes per request are held. After the load they are read back in the order in
 //! which they were sent.
 
 use std::fs::File;
@@ -50,9 +50,9 @@ impl Stored {
     }
 }
 
-/// A request that was sent: when, whether it is measured, its number, and what the server says of
-/// its prompt: its tokens, and those of them that were cached.
-type Sent = (Nanos, bool, u64, Option<(u32, u32)>);
+/// A sent request: its instant, true if it is measured, its number, and the server's count of the
+/// prompt's tokens and cached tokens.
+type SentRequest = (Nanos, bool, u64, Option<(u32, u32)>);
 
 /// A prompt in the file.
 #[derive(Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl SentPrompts {
 
     /// Keeps the prompt of a request that goes to a path. One that cannot be tokenized is left out.
     pub(crate) fn keep(&self, phase: Phase, index: u64, sample: &Sample, path: &str) {
-        let Some(form) = Form::of(sample, path) else {
+        let Some(form) = Form::new(sample, path) else {
             return;
         };
         let line = Line { adapter: sample.adapter.clone(), form };
@@ -107,9 +107,9 @@ impl SentPrompts {
         }
     }
 
-    /// Counts the repeated parts of the prompts that were sent, and what the server says that it
-    /// found. `None` if it is given up, if nothing was kept, or if a prompt could not be written or
-    /// read, because sums over a part would mislead.
+    /// Counts the repeated parts of the sent prompts, and the server's cache hits. `None` if it is
+    /// given up, if nothing was kept, or if a prompt could not be written or read: sums over a part
+    /// mislead.
     ///
     /// # Errors
     /// The first error of reading the exchanges.
@@ -120,14 +120,14 @@ impl SentPrompts {
         exchanges: impl Iterator<Item = Result<Exchange, X>>,
         given_up: impl Fn() -> bool,
     ) -> Result<Option<Cache>, X> {
-        let mut sent: Vec<Sent> = Vec::new();
+        let mut sent: Vec<SentRequest> = Vec::new();
         for exchange in exchanges {
             let exchange = exchange?;
             if let Some(at) = exchange.sent {
-                let told = (exchange.usage)
+                let usage = (exchange.usage)
                     .and_then(|usage| usage.input_tokens.zip(usage.cached_input_tokens));
                 let measured = exchange.phase == Phase::Measure;
-                sent.push((at, measured, exchange.index, told));
+                sent.push((at, measured, exchange.index, usage));
             }
         }
         sent.sort_unstable();
@@ -146,7 +146,7 @@ impl SentPrompts {
             page: plan.control.page().get(),
             ..Cache::default()
         };
-        for (_, measured, index, told) in sent {
+        for (_, measured, index, usage) in sent {
             if given_up() {
                 return Ok(None);
             }
@@ -154,7 +154,7 @@ impl SentPrompts {
             let Ok(Stored { at, length, .. }) = place.map(|found| state.places[found]) else {
                 continue;
             };
-            // What the warm-up left was flushed.
+            // The flush removed the warm-up's prompts.
             if !measured && plan.control.flush_cache {
                 continue;
             }
@@ -170,7 +170,7 @@ impl SentPrompts {
             };
             let reuse = pages.take(line.adapter.as_deref(), &made.tokens);
             if measured {
-                cache.add(reuse.tokens, reuse.cached, told);
+                cache.add(reuse.tokens, reuse.cached, usage);
             }
         }
         cache.is_bounded = pages.is_full();

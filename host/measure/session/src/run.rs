@@ -42,9 +42,9 @@ const SPARE_CONNECTIONS: usize = 256;
 /// Returns the number of workers and the highest number of decode threads that a plan gets on a
 /// machine with this many cores.
 fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
-    let said = |number: Option<u32>| number.map(|number| number.max(1) as usize);
-    let workers = said(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
-    (workers, said(wiring.decoders).unwrap_or(most(cores)))
+    let count = |number: Option<u32>| number.map(|number| number.max(1) as usize);
+    let workers = count(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
+    (workers, count(wiring.decoders).unwrap_or(most(cores)))
 }
 
 /// The base on which a run is made: real time and threads, or simulated ones.
@@ -52,7 +52,7 @@ pub trait Executor {
     /// Returns the signal that wakes the pacer of a run.
     fn signal(&self) -> Signal;
 
-    /// True if time passes as it does elsewhere, so that what happens elsewhere can be measured.
+    /// True if time passes as elsewhere, so that other processes can be measured.
     fn is_in_real_time(&self) -> bool {
         true
     }
@@ -124,7 +124,7 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
 /// Runs a plan in real time, on threads of its own.
 ///
 /// # Errors
-/// If the run cannot begin or had to end early. What was measured is on disk all the same.
+/// If the run cannot begin or had to end early. The measurement is on disk all the same.
 pub fn on_threads<C>(
     plan: &Plan,
     parts: &Parts,
@@ -272,7 +272,7 @@ where
     Box::pin(run).await
 }
 
-/// Writes the requests, and asks what is not measured.
+/// Writes the requests, and sends the requests that are not measured.
 type Prepared<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
 
 /// A run with everything in its place.
@@ -290,8 +290,8 @@ struct Running<'r> {
 }
 
 impl<'r> Running<'r> {
-    /// Opens the plugins, and starts the threads behind this many workers: at most so many of them
-    /// decode.
+    /// Opens the plugins, and starts the threads behind this many workers, with at most this many
+    /// for decoding.
     fn start(
         plan: &'r Plan,
         parts: &'r Parts,
@@ -412,7 +412,7 @@ struct Decoded<'r> {
 }
 
 impl Decoded<'_> {
-    /// Waits until everything is recorded; errors there matter more than how the run was conducted.
+    /// Waits until everything is recorded; its errors take precedence over those of the load.
     fn finish(
         self,
         conducted: Result<(), RunError>,

@@ -1,11 +1,10 @@
-//! The server's own series: the metrics page of each target, or of each engine behind it, read at an
-//! interval on a thread of its own while the run goes on, and kept in the run's folder page by page.
+//! The server's own series: the metrics page of each target, or of each engine behind it. A thread
+//! of its own reads it at an interval during the run, into the run's folder.
 //!
-//! The backend says where the page is; `series` says what is on it and what is kept, `runs` has the
-//! file, and `result` makes figures of it. Nothing that paces, sends or reads takes part: each page
-//! comes over a connection of its own, on a thread that yields to all others. A server that has no
-//! such page, or does not answer, costs the run nothing but its series. In virtual time nothing is
-//! read.
+//! The backend names the page; `series` parses it and chooses the series to keep, `runs` has the
+//! file, and `result` computes the figures. Threads that pace, send or read take no part. Each page
+//! comes over a connection of its own, on a thread that yields to all others. Without a page or an
+//! answer, the run loses only its series. In virtual time nothing is read.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,7 +35,7 @@ const PAGE_WITHIN: Duration = Duration::from_secs(10);
 /// The time that the last pages may take once the run is over: no server holds a run up.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// After failures in a row the interval is doubled so many times, at most.
+/// The most doublings of the interval, after failures in a row.
 const MOST_DOUBLINGS: u32 = 5;
 
 /// The series of a run, from its beginning to its end.
@@ -46,14 +45,14 @@ pub struct ServerPages {
     written: Mutex<Option<Result<Written, RecordError>>>,
 }
 
-/// What the threads share: numbers of series are those of all targets.
+/// The shared state of the threads: numbers of series count over all targets.
 struct Shared {
-    kept: Mutex<Option<Kept>>,
-    /// What the latest page of each target says.
+    kept: Mutex<Option<PagesFile>>,
+    /// The levels of each target's latest page.
     latest: Mutex<Vec<Option<Levels>>>,
 }
 
-struct Kept {
+struct PagesFile {
     encoder: Encoder,
     log: Log,
 }
@@ -78,7 +77,7 @@ impl ServerPages {
         folder: &Path,
         enlist: impl Fn(Watched) + Clone + Send + 'static,
     ) -> Result<Option<Sampling>, RunError> {
-        // One of those that share a plan reads for all.
+        // One of the runs that share a plan reads for all.
         let is_first = plan.slice.is_none_or(|slice| slice.index == 0);
         let Some(every) = plan.control.server_series.filter(|_| is_first) else {
             return Ok(None);
@@ -97,7 +96,7 @@ impl ServerPages {
         let mut log = Log::create(folder)?;
         log.write(&[encoder.head()]);
         let shared = Arc::new(Shared {
-            kept: Mutex::new(Some(Kept { encoder, log })),
+            kept: Mutex::new(Some(PagesFile { encoder, log })),
             latest: Mutex::new(vec![None; targets.len()]),
         });
         let (end, ended) = channel();
@@ -146,19 +145,18 @@ impl ServerPages {
         }
         // Nothing is ever sent: it ends when the last thread has.
         let _ = ended.recv_timeout(LAST_WITHIN);
-        let kept = lock(&shared.kept).take();
-        *lock(&self.written) = kept.map(|kept| kept.log.finish());
+        let file = lock(&shared.kept).take();
+        *lock(&self.written) = file.map(|file| file.log.finish());
     }
 
-    /// What the targets' latest pages say together; absent before the first, and where a target
-    /// says nothing.
+    /// The sum of the targets' latest pages; absent before the first, and if a target has none.
     pub fn latest(&self) -> Option<Levels> {
         let latest = lock(&self.shared.get()?.latest);
         let all: Option<Vec<Levels>> = latest.iter().copied().collect();
         Some(Levels::together(&all?))
     }
 
-    /// Returns what was written into the file, or why not all was; once.
+    /// Returns the summary of the file, or the error that cut it short; once.
     pub(crate) fn written(&self) -> Option<Result<Written, RecordError>> {
         lock(&self.written).take()
     }
@@ -211,20 +209,20 @@ impl Reader {
 
     /// The time to the next page; `None` once the file has ended.
     fn every(&self) -> Option<Nanos> {
-        let kept = lock(&self.shared.kept);
-        let every = kept.as_ref()?.encoder.every();
+        let file = lock(&self.shared.kept);
+        let every = file.as_ref()?.encoder.every();
         let doublings = self.in_a_row.min(MOST_DOUBLINGS);
         Some(Nanos(every.0.saturating_mul(1 << doublings)))
     }
 
     fn sample(&mut self, line: &mut Option<Line>) {
-        let asked = self.clock.now();
+        let start = self.clock.now();
         match self.page(line) {
             Ok(page) => {
-                let came = self.clock.now();
+                let end = self.clock.now();
                 self.in_a_row = 0;
                 let number = self.number;
-                self.keep(|encoder| encoder.page(number, (asked, came), &page));
+                self.keep(|encoder| encoder.page(number, (start, end), &page));
                 lock(&self.shared.latest)[number as usize] = Some(levels(&page));
             }
             Err(error) => {
@@ -241,7 +239,7 @@ impl Reader {
     }
 
     fn keep(&self, entries: impl FnOnce(&mut Encoder) -> Vec<Entry>) {
-        if let Some(Kept { encoder, log }) = &mut *lock(&self.shared.kept) {
+        if let Some(PagesFile { encoder, log }) = &mut *lock(&self.shared.kept) {
             log.write(&entries(encoder));
         }
     }
@@ -270,7 +268,7 @@ impl Reader {
         let secrets = if self.is_target { &self.secrets } else { &nothing };
         let request = http_request(&self.target, version, (secrets, &[]), &below, question)?;
         let request = request.ready(date);
-        let asked = async {
+        let reply = async {
             let mut connection = connection(dial, 0, self.clock, PAGE_WITHIN.into()).await?;
             let answer = answer_within(&mut connection, request, PAGE_WITHIN).await;
             let late = || {
@@ -279,7 +277,7 @@ impl Reader {
             };
             answer.unwrap_or_else(late)
         };
-        let (head, body) = tokio::task::LocalSet::new().block_on(runtime, asked)?;
+        let (head, body) = tokio::task::LocalSet::new().block_on(runtime, reply)?;
         match head.status {
             200 => {
                 whole(&head, version, &body)?;
@@ -313,7 +311,7 @@ mod tests {
     use http::header::{HeaderMap, HeaderValue};
 
     #[test]
-    fn a_page_that_was_cut_is_none() {
+    fn cut_page_is_rejected() {
         let mut head = Head { status: 200, headers: HeaderMap::new() };
         let is_whole = |head: &Head, body: &[u8]| whole(head, Version::Http1, body).is_ok();
         assert!(is_whole(&head, b"a 1\nb 2\n"));

@@ -1,9 +1,8 @@
-//! Sessions under way: requests that wait for others. When a reply ends, what follows from it is
-//! written, with the answer in its history, and goes to the pacer with its due time.
+//! Sessions under way: requests that wait for others. When a reply ends, its followers are written,
+//! with the answer in their history, and go to the pacer with their due times.
 //!
-//! [`graph`] says what follows from what, [`history`] what stands in front of a request. The work
-//! is done on threads of its own ([`Continuer`]), so that neither a reader nor the pacer waits for
-//! a plugin.
+//! [`graph`] holds the dependencies, [`history`] the messages in front of a request. Threads of its
+//! own do the work ([`Continuer`]), so that neither a reader nor the pacer waits for a plugin.
 
 pub mod graph;
 pub mod history;
@@ -52,12 +51,12 @@ pub struct Sessions {
 /// Something that others may depend on.
 enum Event {
     FirstOutput(Place, Nanos),
-    Over(Place, Nanos, Ended),
+    Over(Place, Nanos, RequestEnd),
     Stop,
 }
 
 /// The end of a session's request.
-enum Ended {
+enum RequestEnd {
     Answered(ReplyContent),
     /// Without one.
     Failed,
@@ -82,8 +81,8 @@ pub struct Continuer {
 }
 
 impl Sessions {
-    /// For one run, with this many threads. `waits` says that replies must not go on while their
-    /// first output is looked at, as on a paused clock.
+    /// For one run, with this many threads. If `waits`, replies stop while their first output is
+    /// looked at, as on a paused clock.
     pub fn new(
         announcer: Announcer<Item>,
         memory: Memory,
@@ -108,7 +107,7 @@ impl Sessions {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An item of a session is handed on with this number. Says whether it begins one.
+    /// An item of a session is handed on with this number. Returns true if it begins one.
     pub fn enter(&self, key: u64, entry: Entry) -> bool {
         self.is_used.store(true, Ordering::Release);
         let (place, is_root) = match entry {
@@ -139,7 +138,7 @@ impl Sessions {
         let _ = self.events[queue].send(event);
     }
 
-    /// Returns what must be known of the reply to a request.
+    /// Returns the parts of a request's reply that its session needs.
     pub fn followed(&self, key: u64) -> Followed {
         if !self.is_used.load(Ordering::Acquire) {
             return Followed::default();
@@ -151,8 +150,8 @@ impl Sessions {
         })
     }
 
-    /// True if a reply whose first output is watched, or whose frames are answered, waits until these
-    /// were looked at.
+    /// True if a reply whose first output is watched, or whose frames are answered, waits until
+    /// these were looked at.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -178,8 +177,9 @@ impl Sessions {
         match place {
             Some(place) => {
                 let ended = match exchange.outcome.class() {
-                    Class::Cancelled => Ended::Left,
-                    _ => ReplyContent::of(exchange, carry).map_or(Ended::Failed, Ended::Answered),
+                    Class::Cancelled => RequestEnd::Left,
+                    _ => ReplyContent::from_exchange(exchange, carry)
+                        .map_or(RequestEnd::Failed, RequestEnd::Answered),
                 };
                 self.send(place.queue, Event::Over(place, at, ended));
             }
@@ -196,7 +196,7 @@ impl Sessions {
     pub fn fell_through(&self, key: u64, at: Nanos) {
         if let Some(place) = self.places().remove(&key) {
             self.announcer.expect();
-            self.send(place.queue, Event::Over(place, at, Ended::Failed));
+            self.send(place.queue, Event::Over(place, at, RequestEnd::Failed));
         }
     }
 
@@ -241,18 +241,18 @@ impl Continuer {
                 }
                 Event::Over(place, at, ended) => (place, at, ended),
             };
-            let left = matches!(ended, Ended::Left);
-            let given = match ended {
-                Ended::Answered(given) => Some(given),
-                Ended::Failed | Ended::Left => None,
+            let left = matches!(ended, RequestEnd::Left);
+            let answer = match ended {
+                RequestEnd::Answered(answer) => Some(answer),
+                RequestEnd::Failed | RequestEnd::Left => None,
             };
             let steps = {
                 let mut session = place.lock();
                 session.last = session.last.max(at);
-                let more = given.as_ref().map_or(0, ReplyContent::bytes);
+                let more = answer.as_ref().map_or(0, ReplyContent::bytes);
                 session.bytes += more;
                 self.sessions.memory.hold(more);
-                session.graph.over(place.node, at, given)
+                session.graph.over(place.node, at, answer)
             };
             let mut news = self.follow(&place, steps, left);
             let mut session = place.lock();
@@ -268,8 +268,8 @@ impl Continuer {
         }
     }
 
-    /// Writes what follows. What is dropped is cancelled too if the user left, and lost to a
-    /// failure otherwise.
+    /// Writes the followers. A dropped request counts as cancelled if the user left, else as lost
+    /// to a failure.
     fn follow(&mut self, place: &Place, steps: Steps, left: bool) -> Vec<News<Item>> {
         let mut news = Vec::new();
         if self.sessions.is_closed.load(Ordering::Acquire) {

@@ -1,6 +1,6 @@
-//! The further steps of a run, each a type: [`Checked`] begins and is [`Begun`], then the load is
-//! made ([`Loaded`]) and everything that was seen is on disk ([`Kept`]), answers are assessed
-//! ([`Assessed`]), and the result is a [`Measured`].
+//! The further steps of a run, each a type. A [`CheckedRun`] begins and becomes a [`StartedRun`].
+//! Then come the load ([`LoadedRun`]), the observations on disk ([`SavedRun`]), the assessed
+//! answers ([`AssessedRun`]) and the result ([`MeasuredRun`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use scenario::plan::Plan;
 use tokio::time::Instant;
 
 use crate::assess::assess_read;
-use crate::check::Checked;
+use crate::check::CheckedRun;
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::parts::RunError;
@@ -63,8 +63,8 @@ pub struct Ending {
 }
 
 /// A run whose folder is there, and which can be watched and stopped.
-pub struct Begun<E> {
-    run: Checked,
+pub struct StartedRun<E> {
+    run: CheckedRun,
     folder: RunFolder,
     started: String,
     control: Control,
@@ -72,8 +72,8 @@ pub struct Begun<E> {
 }
 
 /// A run whose load has been made.
-pub struct Loaded {
-    run: Checked,
+pub struct LoadedRun {
+    run: CheckedRun,
     folder: RunFolder,
     started: String,
     live: Arc<Live>,
@@ -81,9 +81,9 @@ pub struct Loaded {
     ended: Result<(), RunError>,
 }
 
-/// A run of which everything that was seen is in its folder.
-pub struct Kept {
-    run: Checked,
+/// A run whose observations are all in its folder.
+pub struct SavedRun {
+    run: CheckedRun,
     folder: RunFolder,
     group: ThreadGroup,
     ended: Result<(), RunError>,
@@ -102,7 +102,7 @@ pub struct Kept {
 }
 
 /// A run whose answers were counted and judged.
-pub struct Assessed {
+pub struct AssessedRun {
     plan: Plan,
     folder: RunFolder,
     ended: Result<(), RunError>,
@@ -126,7 +126,7 @@ pub struct Unjudged {
 
 /// The results of a run.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasuredRun {
     pub plan: Plan,
     /// The run's folder.
     pub folder: RunFolder,
@@ -137,25 +137,25 @@ pub struct Measured {
     pub summary: Summary,
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
-    /// The instant of the first token that the server sent, of the warm-up or of the measurement;
-    /// where replies are not streamed, that of the end of the first answer. `None` if no request was
-    /// answered, and where other machines made the load.
+    /// The instant of the server's first token, of the warm-up or of the measurement. Where replies
+    /// are not streamed, it is the end of the first answer. `None` if no request was answered, and
+    /// where other machines made the load.
     pub first_token: Option<Instant>,
-    /// Success of writing all of it into the folder. If something cannot be saved, as on a full
-    /// disk, still show what can be shown.
+    /// The result of writing it into the folder. After an error, as on a full disk, the rest is
+    /// still shown.
     pub kept: Result<(), FolderError>,
 }
 
-impl Checked {
-    /// Creates the run's folder and writes what is known before the first request.
+impl CheckedRun {
+    /// Creates the run's folder and writes the facts before the first request.
     ///
     /// # Errors
-    /// Where the folder or a file of it cannot be written.
+    /// If the folder or a file of it cannot be written.
     pub fn begin<E: Executor>(
         mut self,
         record: Record,
         executor: E,
-    ) -> Result<Begun<E>, BeginError> {
+    ) -> Result<StartedRun<E>, BeginError> {
         self.parts.run_id = identity(&self.plan, &record.started, executor.is_in_real_time());
         if self.plan.load.salted {
             let started = record.started.to_string();
@@ -188,11 +188,11 @@ impl Checked {
         live.telemetry.prepare(devices);
         let control =
             Control { group: ThreadGroup::new(&signal), signal, live: Arc::new(live), gate: None };
-        Ok(Begun { run, folder, started: record.started.to_string(), control, executor })
+        Ok(StartedRun { run, folder, started: record.started.to_string(), control, executor })
     }
 }
 
-impl<E> Begun<E> {
+impl<E> StartedRun<E> {
     pub fn plan(&self) -> &Plan {
         &self.run.plan
     }
@@ -207,12 +207,12 @@ impl<E> Begun<E> {
         &self.control.signal
     }
 
-    /// Starts the threads of the run, and those that look at it.
+    /// The threads of the run and of its onlookers.
     pub fn threads(&self) -> &ThreadGroup {
         &self.control.group
     }
 
-    /// Returns the view of the run while it goes on.
+    /// Returns the live view of the run.
     pub fn live(&self) -> &Arc<Live> {
         &self.control.live
     }
@@ -225,28 +225,28 @@ impl<E> Begun<E> {
     }
 
     /// Makes the load, from the warm-up to the last record.
-    pub async fn load<C>(self, connect: &C) -> Loaded
+    pub async fn load<C>(self, connect: &C) -> LoadedRun
     where
         C: Connect,
         E: Execute<C>,
     {
-        let Begun { run, folder, started, control, executor } = self;
+        let StartedRun { run, folder, started, control, executor } = self;
         let ended = executor.execute(&run.plan, &run.parts, connect, folder.path(), &control).await;
-        Loaded { run, folder, started, live: control.live, group: control.group, ended }
+        LoadedRun { run, folder, started, live: control.live, group: control.group, ended }
     }
 }
 
-impl Begun<Threads> {
-    /// [`Begun::load`] for a caller without a runtime: blocks until the load is over.
-    pub fn load_now<C: Connect + Clone + Send + 'static>(self, connect: &C) -> Loaded {
+impl StartedRun<Threads> {
+    /// [`StartedRun::load`] for a caller without a runtime: blocks until the load is over.
+    pub fn load_now<C: Connect + Clone + Send + 'static>(self, connect: &C) -> LoadedRun {
         pollster::block_on(self.load(connect))
     }
 }
 
-impl Loaded {
-    /// Writes how the load ended, how this client fared, and what the server counted.
-    pub fn keep(self, ending: &Ending) -> Kept {
-        let Loaded { run, folder, started, live, group, ended } = self;
+impl LoadedRun {
+    /// Writes the end of the load, this client's figures, and the server's counts.
+    pub fn keep(self, ending: &Ending) -> SavedRun {
+        let LoadedRun { run, folder, started, live, group, ended } = self;
         let pages = live.pages.written();
         let error = ended.as_ref().err();
         let status = Status {
@@ -288,7 +288,7 @@ impl Loaded {
         }
         let (series, written) = series(pages, &folder);
         let kept = kept.and(written);
-        Kept {
+        SavedRun {
             run,
             folder,
             cut_short: status.interrupted || status.error.is_some(),
@@ -307,12 +307,12 @@ impl Loaded {
         }
     }
 
-    /// All that follows the load: [`Loaded::keep`], [`Kept::measured`], [`Kept::assess`] and
-    /// [`Assessed::summarise`].
+    /// All steps after the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`]
+    /// and [`AssessedRun::summarise`].
     ///
     /// # Errors
-    /// Where the measurement never began, or records cannot be read.
-    pub fn finish(self, ending: &Ending) -> Result<Measured, NotMeasured> {
+    /// If the measurement never began, or records cannot be read.
+    pub fn finish(self, ending: &Ending) -> Result<MeasuredRun, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
     }
 }
@@ -333,24 +333,23 @@ fn series(
     }
 }
 
-impl Kept {
+impl SavedRun {
     /// The run's folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
 
-    /// Makes sure that there is something to assess. Removes a folder that holds no more than a
-    /// plan.
+    /// Makes sure that there are records to assess. Removes a folder that holds only a plan.
     ///
     /// # Errors
-    /// Where the measurement never began, or records cannot be read.
+    /// If the measurement never began, or records cannot be read.
     pub fn measured(self) -> Result<Self, NotMeasured> {
         let readable = self.folder.read().map(drop);
         let ended = match (readable, self.ended) {
             (Ok(()), Err(why)) if why.is_before_measurement() => {
                 return Err(NotMeasured::Ended(why));
             }
-            // The input holds no sample. What a plugin that fails leaves behind is kept.
+            // The input holds no sample. The folder of a run with a failing plugin is kept.
             (Ok(()), Err(why)) if self.is_empty && ended::is_no_sample(&why) => {
                 self.folder.discard_unrecorded();
                 return Err(unbegun(why, &self.run.plan));
@@ -363,23 +362,23 @@ impl Kept {
             }
             (Err(error), Ok(())) => return Err(error.into()),
         };
-        Ok(Kept { ended, ..self })
+        Ok(SavedRun { ended, ..self })
     }
 
     /// Has the tokenizer count the answers, and the scorers judge them.
     ///
     /// # Errors
-    /// Where records cannot be read.
-    pub fn assess(self) -> Result<Assessed, FolderError> {
+    /// If records cannot be read.
+    pub fn assess(self) -> Result<AssessedRun, FolderError> {
         self.assess_until(|| false)
     }
 
-    /// The same, but given up as soon as this holds: then nothing is counted or judged.
+    /// The same, but stops as soon as this is true: then nothing is counted or judged.
     ///
     /// # Errors
-    /// Where records cannot be read.
-    pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<Assessed, FolderError> {
-        let Kept {
+    /// If records cannot be read.
+    pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<AssessedRun, FolderError> {
+        let SavedRun {
             run,
             folder,
             group,
@@ -447,7 +446,7 @@ impl Kept {
         let lines = run.log.drain();
         let logged: Vec<String> = lines.iter().map(|line| secrets.redact(line)).collect();
         kept = kept.and(folder.write_log(&logged));
-        let unjudged = Unjudged::of(&assessment);
+        let unjudged = Unjudged::from_assessment(&assessment);
         let facts = RunFacts {
             unsent,
             fleet,
@@ -459,23 +458,32 @@ impl Kept {
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)
         };
-        Ok(Assessed { plan: run.plan, folder, ended, facts, survey, unjudged, first_token, kept })
+        Ok(AssessedRun {
+            plan: run.plan,
+            folder,
+            ended,
+            facts,
+            survey,
+            unjudged,
+            first_token,
+            kept,
+        })
     }
 }
 
-impl Assessed {
+impl AssessedRun {
     /// Makes the summary and writes it.
     ///
     /// # Errors
-    /// Where records cannot be read.
-    pub fn summarise(self) -> Result<Measured, FolderError> {
+    /// If records cannot be read.
+    pub fn summarise(self) -> Result<MeasuredRun, FolderError> {
         trip("summarise");
         let summary = match self.survey {
             Some(survey) => self.folder.summarize_surveyed(&self.facts, survey)?,
             None => self.folder.summarize(&self.facts)?,
         };
         let kept = self.kept.and(self.folder.write_summary(&summary));
-        Ok(Measured {
+        Ok(MeasuredRun {
             plan: self.plan,
             folder: self.folder,
             ended: self.ended,
@@ -489,7 +497,7 @@ impl Assessed {
 }
 
 impl Unjudged {
-    fn of(assessment: &Assessment) -> Option<Self> {
+    fn from_assessment(assessment: &Assessment) -> Option<Self> {
         assessment
             .errors
             .first()

@@ -1,5 +1,5 @@
-//! The devices of a run: opened before its first request, read on a thread of its own while it goes
-//! on, kept in its folder entry by entry.
+//! The devices of a run: opened before its first request, and read by a thread of its own during
+//! the run, into the run's folder.
 //!
 //! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that
 //! paces, sends or reads takes part. In virtual time nothing is read.
@@ -47,7 +47,6 @@ pub enum NoDevices {
         "the devices cannot be sampled from {url}: {why} (look at DCGM's exporter with `curl {url}`; --device-metrics none leaves the devices out)"
     )]
     Page {
-        /// The URL.
         url: String,
         /// The reason why there is no page, or none with devices.
         why: String,
@@ -108,7 +107,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
     };
     Ok(Some(Opened {
         source,
-        // What the processors of this machine draw says nothing of another machine's devices.
+        // The power of this machine's processors is no fact about another machine's devices.
         host: is_here.then(Rapl::open).and_then(Result::ok),
         every: watched.every,
     }))
@@ -133,7 +132,7 @@ fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
         .build()
         .map_err(|error| error.to_string())?;
     Ok(Box::new(move || {
-        let asked = async {
+        let reply = async {
             let mut connection = connection(&dial, 0, Clock::start(), PAGE_WITHIN.into()).await?;
             let answer = answer_within(&mut connection, request.clone(), PAGE_WITHIN).await;
             let late = || {
@@ -146,7 +145,7 @@ fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
                 status => Err(format!("it answered with HTTP {status}")),
             }
         };
-        tokio::task::LocalSet::new().block_on(&runtime, asked)
+        tokio::task::LocalSet::new().block_on(&runtime, reply)
     }))
 }
 
@@ -162,8 +161,8 @@ impl Telemetry {
         *lock(&self.opened) = opened;
     }
 
-    /// Begins to read the devices, if there are any, and to write what they say into the run's
-    /// folder. `enlist` hears of the thread that does it.
+    /// Starts to read the devices, if there are any, and to write their samples into the run's
+    /// folder. `enlist` gets the thread.
     ///
     /// # Errors
     /// If the file cannot be made, or no thread be started.
@@ -196,7 +195,7 @@ impl Telemetry {
             Some(Recorded { recording, written: log.map_or(Ok(()), Log::finish) });
     }
 
-    /// The devices and what they said last, while they are read.
+    /// The devices and their last sample, while they are read.
     pub fn latest(&self) -> Option<(Facts, Sample)> {
         self.monitor.get()?.latest()
     }
@@ -240,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_line_is_no_line() {
+    fn partial_line_is_dropped() {
         assert_eq!(whole_lines(b"a 1\nb 2\nc 31"), "a 1\nb 2\n");
         assert_eq!(whole_lines(b"a 1\n"), "a 1\n");
         assert_eq!(whole_lines(b"a 1"), "");

@@ -1,6 +1,5 @@
 //! Cuts the texts of saved runs into tokens, with the tokenizer that counted them or with another
-//! one. Which tokens an engine produced is not on record; these are those that the tokenizer makes
-//! of the texts.
+//! one. The tokens of the engine are not on record; these are the tokenizer's.
 
 use reader::Located;
 use scenario::plan::PlannedTokenizer;
@@ -13,17 +12,17 @@ use crate::resolve::{Source, Variables};
 pub struct TextTokenizer(Tokenizer);
 
 impl TextTokenizer {
-    /// The tokenizer at a path, or of a name on the Hugging Face hub whose local cache has it.
+    /// The tokenizer at a path, or of a name in the local cache of the Hugging Face hub.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// If it cannot be opened.
     pub fn named(name: &str) -> Result<Self, String> {
         Self::open(name).map(|(tokenizer, _)| tokenizer)
     }
 
     /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is
     /// not there any more as it was.
-    pub fn of(planned: &PlannedTokenizer) -> Option<Self> {
+    pub fn from_plan(planned: &PlannedTokenizer) -> Option<Self> {
         if planned.approximate {
             return None;
         }
@@ -38,8 +37,8 @@ impl TextTokenizer {
         Ok((TextTokenizer(tokenizer), planned))
     }
 
-    /// The number of the first token at which two texts differ, from 0: that of the shorter one's
-    /// end, where the other one goes on. `None` if they are the same, or cannot be cut.
+    /// The number of the first token at which two texts differ, from 0: the end of the shorter one
+    /// if the other continues it. `None` if they are equal, or cannot be cut.
     pub fn first_difference(&self, one: &str, other: &str) -> Option<u64> {
         let texts = [one.to_owned(), other.to_owned()];
         let tokens = self.0.encode(&texts, false).ok()?;

@@ -94,7 +94,7 @@ fn compared(
 ) -> Result<Agreed, Failure> {
     let folder = RunFolder::at(baseline);
     let (plan, facts) = (folder.plan()?, folder.facts()?);
-    let mut agreeing = match tokenizer.or_else(|| TextTokenizer::of(&plan.tokenizer)) {
+    let mut agreeing = match tokenizer.or_else(|| TextTokenizer::from_plan(&plan.tokenizer)) {
         Some(tokenizer) => {
             Agreeing::tokenized(Box::new(move |one, other| tokenizer.first_difference(one, other)))
         }

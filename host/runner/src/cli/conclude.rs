@@ -8,15 +8,15 @@ use super::output::Output;
 use report::build::invalid;
 use result::summary::Summary;
 use session::parts::RunError;
-use session::{Measured, Unjudged};
+use session::{MeasuredRun, Unjudged};
 
 /// The exit code of a reported run.
 pub(super) fn conclude(
-    measured: Measured,
+    measured: MeasuredRun,
     interrupt: &Interrupt,
     output: &Output,
 ) -> Result<u8, Failure> {
-    let Measured { ended, summary, unjudged, kept, folder, .. } = measured;
+    let MeasuredRun { ended, summary, unjudged, kept, folder, .. } = measured;
     match ended {
         Err(RunError::Panicked(panicked)) => {
             let folder = folder.path().display();

@@ -43,7 +43,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen()?;
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
-    let mut scenario = Scenario::parse(SCENARIO, text).map_err(|error| Faults::of(&error))?;
+    let mut scenario =
+        Scenario::parse(SCENARIO, text).map_err(|error| Faults::from_scenario(&error))?;
     let url = Located::flag("demo", format!("http://{address}"));
     scenario.target.base_url = Some(Located::flag("demo", vec![url]));
     let resolved = resolve(&Source {

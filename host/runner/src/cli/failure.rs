@@ -316,7 +316,7 @@ impl From<super::mock::Error> for Failure {
         let exit = error.exit_code();
         let words = match error {
             super::mock::Error::Script(ScriptError::Wrong(error)) => {
-                Words::Faults(Faults::of(&error))
+                Words::Faults(Faults::from_scenario(&error))
             }
             error => Words::Plain(vec![error.to_string().trim_end().to_owned()]),
         };

@@ -168,7 +168,7 @@ impl Found {
             }
             repository = repository.at(revision).map_err(Failure::command_line)?;
         }
-        let settings = Settings::of(|name| std::env::var(name).ok())?;
+        let settings = Settings::from_variables(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;
         let listing = hub::list(&client, &repository)?;
         Ok(Found { settings, client, repository, listing })

@@ -100,7 +100,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         };
     };
     let (text, home) = Home::read(path)?;
-    let lab = Lab::parse(path, &text).map_err(|error| Faults::of(&error))?;
+    let lab = Lab::parse(path, &text).map_err(|error| Faults::from_scenario(&error))?;
     let within = &args.within.output_dir;
     let named = || within.join(format!("{}-lab", slug(&lab.name)));
     let folder = args.resume.clone().unwrap_or_else(named);

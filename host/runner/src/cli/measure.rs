@@ -16,8 +16,8 @@ use runs::environment::Environment;
 use runs::repeat::Repeat;
 use scenario::plan::Plan;
 use session::live::Snapshot;
-use session::stages::Begun;
-use session::{Ending, Loaded, Measured, Note, Record, Resolved, Threads};
+use session::stages::StartedRun;
+use session::{Ending, LoadedRun, MeasuredRun, Note, Record, ResolvedRun, Threads};
 
 /// The interval at which to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
@@ -49,11 +49,11 @@ pub(super) trait Overseer: Sync {
 /// # Errors
 /// If the run cannot begin, or nothing of it can be read.
 pub(super) fn measured(
-    resolved: Resolved,
+    resolved: ResolvedRun,
     place: Place<'_>,
     watching: &Watching,
     interrupt: &Interrupt,
-) -> Result<Measured, Failure> {
+) -> Result<MeasuredRun, Failure> {
     // The preflight check has its own connections, so that the run measures the cost of its own.
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
@@ -80,12 +80,12 @@ pub(super) fn measured(
 
 /// Makes the load, and all that follows it.
 fn follow(
-    run: Begun<Threads>,
+    run: StartedRun<Threads>,
     connect: &Dial,
     overseer: Option<&dyn Overseer>,
     watching: &Watching,
     interrupt: &Interrupt,
-) -> Result<Measured, Failure> {
+) -> Result<MeasuredRun, Failure> {
     let onlooker =
         watching.look_at(run.folder().path(), run.plan(), run.live(), run.threads(), interrupt);
     let (loaded, stopped) = overseen(run, connect, overseer);
@@ -101,10 +101,10 @@ fn follow(
 
 /// Makes the load, under an overseer if there is one. Returns true if the overseer stopped it.
 fn overseen(
-    run: Begun<Threads>,
+    run: StartedRun<Threads>,
     connect: &Dial,
     overseer: Option<&dyn Overseer>,
-) -> (Loaded, bool) {
+) -> (LoadedRun, bool) {
     let Some(overseer) = overseer else {
         return (run.load_now(connect), false);
     };
@@ -143,7 +143,7 @@ pub(super) fn teller() -> impl FnMut(Note) {
             }
         }
         Note::Remark(remark) => tell(format_args!("note: {remark}")),
-        Note::Said(words) => tell(words),
+        Note::Text(text) => tell(text),
     }
 }
 

@@ -205,7 +205,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 impl Args {
     /// Draws a run's samples, and exports them where that is asked for.
-    fn look(&self, run: &session::Checked, interrupt: &Interrupt) -> Result<Outlook, Failure> {
+    fn look(&self, run: &session::CheckedRun, interrupt: &Interrupt) -> Result<Outlook, Failure> {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
         let question = Question {
@@ -286,7 +286,7 @@ impl<'r> Export<'r> {
     fn open(
         path: &'r Path,
         format: ExportFormat,
-        run: &'r session::Checked,
+        run: &'r session::CheckedRun,
         answers: &'r Answers,
     ) -> Result<Self, Failure> {
         let is_timed = !matches!(run.plan.load.arrival, Arrival::Inf | Arrival::Closed { .. });
@@ -299,7 +299,7 @@ impl<'r> Export<'r> {
         })
     }
 
-    fn write(&mut self, drawn: &session::outlook::Drawn) -> Result<(), Failure> {
+    fn write(&mut self, drawn: &session::outlook::DrawnSession) -> Result<(), Failure> {
         let rows = match self.answers.is_empty() {
             true => self.exporter.rows(drawn),
             false => Ok(self.answers.rows(drawn).collect()),

@@ -19,7 +19,7 @@ use result::figure::{Figure, Statistic};
 use result::finding::Verdict;
 use result::summary::Summary;
 use runs::repeat::Repeat;
-use session::{Draft, Resolved, Source, resolve};
+use session::{Draft, ResolvedRun, Source, resolve};
 
 /// A scenario and the results of its repeats.
 struct Repeated {
@@ -27,7 +27,7 @@ struct Repeated {
     group: String,
     draft: Draft,
     /// Resolved only to find mistakes, and not yet measured.
-    ready: Option<Resolved>,
+    ready: Option<ResolvedRun>,
     summaries: Vec<Summary>,
     /// The time that its runs took, all together.
     seconds: f64,
@@ -144,7 +144,7 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
 }
 
 /// A run that reports the percentiles that repeats are to be sure of.
-fn with_figures(mut resolved: Resolved, until: &[Until]) -> Resolved {
+fn with_figures(mut resolved: ResolvedRun, until: &[Until]) -> ResolvedRun {
     let percentiles = &mut resolved.draft.percentiles;
     for until in until {
         if let Figure::Of(_, Statistic::Percentile(percent)) = until.figure
@@ -164,7 +164,7 @@ impl Repeated {
 
     /// The run, to be measured again: plugins, tokenizer and files are read again, and must not
     /// have changed.
-    fn again(&mut self, until: &[Until]) -> Result<Resolved, Failure> {
+    fn again(&mut self, until: &[Until]) -> Result<ResolvedRun, Failure> {
         if let Some(ready) = self.ready.take() {
             return Ok(ready);
         }

@@ -13,14 +13,14 @@ use super::print::tell;
 use super::watch::{Watch, Watching};
 use result::summary::Summary;
 use runs::repeat::Repeat;
-use session::Resolved;
+use session::ResolvedRun;
 
 /// Measures one run after the other. The exit code is the first failed run's.
 ///
 /// # Errors
 /// If the first run cannot begin.
 pub(crate) fn measure_all(
-    runs: Vec<Resolved>,
+    runs: Vec<ResolvedRun>,
     output: &Output,
     watch: &Watch,
     interrupt: &Interrupt,
@@ -68,7 +68,7 @@ pub(super) struct Round {
 
 /// Measures one run, from preflight to result, and prints that.
 pub(super) fn measure(
-    resolved: Resolved,
+    resolved: ResolvedRun,
     output: &Output,
     watching: &Watching,
     interrupt: &Interrupt,

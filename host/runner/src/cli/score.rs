@@ -93,7 +93,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let taken: BTreeSet<String> = names.cloned().collect();
     let planned = all.into_iter().flat_map(|judges| judges.planned).collect();
     let at = jiff::Timestamp::now().to_string();
-    let (later, renamed) = Later::of(at, planned, judged, &taken);
+    let (later, renamed) = Later::new(at, planned, judged, &taken);
     for (old, new) in renamed {
         tell(format_args!("note: the run has a score `{old}` already; the new one is `{new}`"));
     }
@@ -119,7 +119,8 @@ fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failu
     if named.ends_with(".toml") {
         let path = Path::new(named);
         let text = fs::read_to_string(path).map_err(CliError::read("", path))?;
-        let scenario = Scenario::parse(named, &text).map_err(|error| Faults::of(&error))?;
+        let scenario =
+            Scenario::parse(named, &text).map_err(|error| Faults::from_scenario(&error))?;
         source.scenario.scorers = scenario.scorers;
         source.scenario.sandbox = scenario.sandbox;
         source.folder = path.parent().map(Path::to_owned);

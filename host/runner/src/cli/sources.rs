@@ -162,7 +162,7 @@ fn read_with_plugins(text: &Text, flags: &Flags) -> Result<Scenario, Faults> {
     if let Err(wrong) = plugins_of(&source) {
         problems.extend(wrong.scenario);
     }
-    Err(Faults::of(&ScenarioError::new(problems)))
+    Err(Faults::from_scenario(&ScenarioError::new(problems)))
 }
 
 /// A scenario without flags.

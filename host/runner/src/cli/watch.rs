@@ -144,7 +144,7 @@ impl Watching {
     ) -> Onlooker {
         if let Some(listener) = &self.listener {
             let run = folder.file_name().unwrap_or_default().to_string_lossy();
-            listener.show(Identity::of(&run, plan), live, threads);
+            listener.show(Identity::new(&run, plan), live, threads);
         }
         Onlooker {
             _shown: self.shown(plan, live, threads, interrupt),

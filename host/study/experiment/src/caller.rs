@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use session::{Measured, Source};
+use session::{MeasuredRun, Source};
 
 use crate::error::Error;
 use crate::progress::Progress;
@@ -23,7 +23,7 @@ pub trait Caller {
         scenario: &Source,
         within: &Path,
         engine: &Running,
-    ) -> Result<Measured, Unmeasured<Self::Failure>>;
+    ) -> Result<MeasuredRun, Unmeasured<Self::Failure>>;
 
     /// Takes note of what happens.
     fn tell(&self, progress: Progress<'_>);

@@ -214,7 +214,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
     /// Returns the outcome of a run, with the error that ends the lab if the machine is at fault.
     fn outcome(
         &self,
-        made: Result<session::Measured, Unmeasured<B::Failure>>,
+        made: Result<session::MeasuredRun, Unmeasured<B::Failure>>,
         running: &Running,
     ) -> (Outcome, Option<B::Failure>) {
         let went_well = made.as_ref().is_ok_and(|measured| {
@@ -239,7 +239,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         }
     }
 
-    fn measured(&self, measured: &session::Measured, running: &Running) -> Outcome {
+    fn measured(&self, measured: &session::MeasuredRun, running: &Running) -> Outcome {
         if let Err(error) = &measured.ended {
             return Outcome::Failed(error.to_string());
         }

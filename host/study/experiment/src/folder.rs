@@ -137,7 +137,7 @@ pub fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Error> {
     let wrong = |why: String| Error::NoLab(path.clone(), why);
     let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
     let kept: Kept = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
-    let lab = Lab::parse(&kept.path, &kept.text).map_err(|error| Faults::of(&error))?;
+    let lab = Lab::parse(&kept.path, &kept.text).map_err(|error| Faults::from_scenario(&error))?;
     Ok((kept, lab, OpenJournal::peek(folder)?))
 }
 

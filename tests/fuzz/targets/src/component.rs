@@ -96,7 +96,7 @@ fn same(expected: &impl Debug, seen: &impl Debug) {
 fn compare<T: Debug, U: Debug>(expected: Result<T, Error>, seen: Result<U, PluginError>) {
     match (expected, seen) {
         (Ok(expected), Ok(seen)) => same(&expected, &seen),
-        (Err(Error::Protocol(expected)), Err(PluginError::Protocol { said: message, .. })) => {
+        (Err(Error::Protocol(expected)), Err(PluginError::Protocol { message, .. })) => {
             said(&expected, &message)
         }
         (expected, seen) => panic!("natively {expected:?}, as a component {seen:?}"),

@@ -19,5 +19,5 @@ pub fn outline(data: &[u8]) {
     let named = outline.imports.iter().chain(&outline.exports);
     assert!(named.map(String::len).sum::<usize>() <= data.len());
     assert!(outline.nesting <= data.len() as u64);
-    assert_eq!(imports::of(&outline).len(), outline.imports.len());
+    assert_eq!(imports::list(&outline).len(), outline.imports.len());
 }

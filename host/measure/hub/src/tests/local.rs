@@ -6,13 +6,13 @@ use super::{model, variables};
 use crate::*;
 
 #[test]
-fn names_are_those_of_the_hub() {
-    for said in ["gpt2", "Qwen/Qwen3-0.6B", "a_b/c.d", "o/n@v1.0", "o/n@refs/pr/1"] {
-        assert_eq!(model(said).to_string(), said);
+fn repository_names_follow_the_hub() {
+    for name in ["gpt2", "Qwen/Qwen3-0.6B", "a_b/c.d", "o/n@v1.0", "o/n@refs/pr/1"] {
+        assert_eq!(model(name).to_string(), name);
     }
     assert_eq!(model("o/n").revision(), "main");
     assert_eq!(model("o/n@v2").revision(), "v2");
-    for said in [
+    for name in [
         "",
         "/",
         "a/",
@@ -34,15 +34,15 @@ fn names_are_those_of_the_hub() {
         "a/b@x@y",
         "~/a",
     ] {
-        let refused = Repository::parse(Kind::Model, said);
-        assert!(refused.is_err(), "`{said}` is {refused:?}");
+        let refused = Repository::parse(Kind::Model, name);
+        assert!(refused.is_err(), "`{name}` is {refused:?}");
     }
 }
 
 #[test]
-fn the_cache_is_where_the_hubs_tools_have_it() {
+fn cache_folder_equals_that_of_the_hubs_tools() {
     let of = |pairs: &[(&str, &str)]| {
-        Cache::of(variables(pairs)).map(|cache| cache.root().display().to_string())
+        Cache::from_variables(variables(pairs)).map(|cache| cache.root().display().to_string())
     };
     let home = ("HOME", "/h");
     let xdg = ("XDG_CACHE_HOME", "/x");
@@ -57,11 +57,11 @@ fn the_cache_is_where_the_hubs_tools_have_it() {
 }
 
 #[test]
-fn a_snapshot_is_found_by_branch_by_commit_and_where_it_is_the_only_one() {
+fn snapshot_is_found_by_branch_commit_or_alone() {
     let folder = TempDir::new().unwrap();
     let cache = Cache::at(folder.path());
     let repository = folder.path().join("models--org--model");
-    let found = |said: &str| cache.find(&model(said)).map(|found| found.commit);
+    let found = |name: &str| cache.find(&model(name)).map(|found| found.commit);
     assert_eq!(found("org/model"), None);
     std::fs::create_dir_all(repository.join("snapshots/aaa")).unwrap();
     assert_eq!(found("org/model").as_deref(), Some("aaa"), "the only one");
@@ -87,7 +87,7 @@ fn a_snapshot_is_found_by_branch_by_commit_and_where_it_is_the_only_one() {
 }
 
 #[test]
-fn files_of_tokenizers_and_of_data_are_known() {
+fn tokenizer_and_data_files_are_recognised() {
     for path in [
         "tokenizer.json",
         "tokenizer.model",
@@ -117,7 +117,7 @@ fn files_of_tokenizers_and_of_data_are_known() {
 fn wrong_variables_are_named_and_secrets_are_not_shown() {
     let wrong = |pairs: &[(&str, &str)]| {
         let home = [&[("HOME", "/nowhere")], pairs].concat();
-        Settings::of(variables(&home)).unwrap_err().to_string()
+        Settings::from_variables(variables(&home)).unwrap_err().to_string()
     };
     assert!(wrong(&[("HF_ENDPOINT", "hub.example")]).contains("HF_ENDPOINT"));
     assert!(wrong(&[("HF_ENDPOINT", "ftp://hub.example")]).contains("HF_ENDPOINT"));
@@ -127,12 +127,12 @@ fn wrong_variables_are_named_and_secrets_are_not_shown() {
     assert!(token.contains("HF_TOKEN") && !token.contains("secret"));
     assert!(wrong(&[("HF_TOKEN_PATH", "/no/file")]).contains("HF_TOKEN_PATH"));
     let offline = [("HOME", "/nowhere"), ("HF_HUB_OFFLINE", "1")];
-    let offline = Settings::of(variables(&offline)).unwrap();
+    let offline = Settings::from_variables(variables(&offline)).unwrap();
     assert!(matches!(Client::new(&offline), Err(HubError::Offline)));
 }
 
 #[test]
-fn sizes_have_words() {
-    let said = [0, 999, 1_000, 1_234_567, 999_960_000, 5_000_000_000].map(size);
-    assert_eq!(said, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]);
+fn sizes_have_units() {
+    let sizes = [0, 999, 1_000, 1_234_567, 999_960_000, 5_000_000_000].map(size);
+    assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]);
 }

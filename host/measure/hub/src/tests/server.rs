@@ -1,6 +1,5 @@
-//! A hub on this machine, and a second server for contents that it redirects to, as the real one
-//! does: files in git come from the hub itself behind a redirect of its own, and large files come
-//! from elsewhere.
+//! A hub on this machine, and a second server for contents, as the real one has. Files in git come
+//! from the hub itself behind a redirect, large files from the second server.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -51,7 +50,7 @@ pub struct State {
     pub knows_no_ranges: bool,
     /// True if bodies come one byte after another.
     pub drips: bool,
-    /// True if neither server says how long a file is.
+    /// True if neither server states the length of a file.
     pub states_no_sizes: bool,
     /// The number of requests of each that are answered with HTTP 503 first.
     pub busy: usize,
@@ -114,7 +113,7 @@ struct Reply {
 }
 
 impl Reply {
-    fn of(status: u16) -> Self {
+    fn new(status: u16) -> Self {
         Reply { status, fields: Vec::new(), body: Vec::new(), cut: None }
     }
 
@@ -214,21 +213,21 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
     state.seen.push(request.clone());
     if state.busy > 0 {
         state.busy -= 1;
-        return Reply::of(503);
+        return Reply::new(503);
     }
     if let Some((token, reason)) = &state.gate
         && request.token.as_ref() != Some(token)
     {
         let status = if request.token.is_some() { 403 } else { 401 };
-        return Reply::of(status).with("X-Error-Code", *reason);
+        return Reply::new(status).with("X-Error-Code", *reason);
     }
-    let unknown = || Reply::of(404).with("X-Error-Code", "RepoNotFound");
+    let unknown = || Reply::new(404).with("X-Error-Code", "RepoNotFound");
     if let Some(rest) = request.path.strip_prefix("/api/resolve-cache/") {
         let Some((files, path)) = found(state, rest) else {
             return unknown();
         };
         let file = &files[path];
-        return Reply::of(200)
+        return Reply::new(200)
             .with("ETag", format!("\"{}\"", file.tag()))
             .with("X-Repo-Commit", COMMIT)
             .body(file.sent.as_ref().unwrap_or(&file.bytes).clone());
@@ -241,12 +240,12 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
             return unknown();
         };
         if revision != "main" && revision != COMMIT && revision != "refs%2Fpr%2F1" {
-            return Reply::of(404).with("X-Error-Code", "RevisionNotFound");
+            return Reply::new(404).with("X-Error-Code", "RevisionNotFound");
         }
         let siblings: Vec<_> =
             (files.keys()).map(|path| serde_json::json!({ "rfilename": path })).collect();
         let info = serde_json::json!({ "sha": COMMIT, "siblings": siblings });
-        return Reply::of(200).body(info.to_string());
+        return Reply::new(200).body(info.to_string());
     }
     let whole = match request.path.strip_prefix("/datasets/") {
         Some(rest) => format!("datasets/{rest}"),
@@ -255,17 +254,17 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
     let whole = whole.replacen("/resolve/", "/", 1);
     let whole = whole.replacen(&format!("/{COMMIT}/"), "/", 1);
     let Some((files, path)) = found(state, &whole) else {
-        return Reply::of(404).with("X-Error-Code", "EntryNotFound");
+        return Reply::new(404).with("X-Error-Code", "EntryNotFound");
     };
     let file = &files[path];
     if file.is_large {
-        return Reply::of(302)
+        return Reply::new(302)
             .with("Location", format!("{contents}/{whole}?signature=of-this"))
             .with("X-Repo-Commit", COMMIT)
             .with("X-Linked-Etag", format!("\"{}\"", file.tag()))
             .with("X-Linked-Size", file.bytes.len().to_string());
     }
-    Reply::of(307)
+    Reply::new(307)
         .with("Location", format!("/api/resolve-cache/{whole}"))
         .with("X-Repo-Commit", COMMIT)
 }
@@ -275,17 +274,17 @@ fn of_contents(mut request: Request, state: &mut State) -> Reply {
     state.seen.push(request.clone());
     let path = request.path.split('?').next().unwrap_or_default();
     let Some((files, name)) = found(state, path.trim_start_matches('/')) else {
-        return Reply::of(404);
+        return Reply::new(404);
     };
     let file = &files[name];
     let bytes = file.sent.clone().unwrap_or(file.bytes.clone());
     let cut = (!state.cuts.is_empty()).then(|| state.cuts.remove(0));
     let reply = match request.from.filter(|_| !state.knows_no_ranges) {
-        Some(from) if from >= bytes.len() => Reply::of(416),
-        Some(from) => Reply::of(206)
+        Some(from) if from >= bytes.len() => Reply::new(416),
+        Some(from) => Reply::new(206)
             .with("Content-Range", format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len()))
             .body(&bytes[from..]),
-        None => Reply::of(200).body(bytes),
+        None => Reply::new(200).body(bytes),
     };
     Reply { cut, ..reply }
 }

@@ -1,6 +1,6 @@
 //! Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the
-//! allocator and a decode thread gives it back, batch after batch; between two threads that costs
-//! more than to cut the frames.
+//! allocator and a decode thread gives it back, batch after batch. Between two threads that costs
+//! more than cutting frames.
 
 use std::sync::{Mutex, TryLockError};
 
@@ -50,7 +50,7 @@ mod tests {
     use model::units::Nanos;
 
     #[test]
-    fn frames_come_back_empty_and_with_their_room() {
+    fn spare_frames_return_empty_with_capacity() {
         let spares = Spares::default();
         let mut frames = Frames::default();
         frames.push(Nanos(1), Some("name".to_owned()), &[7; 500]);

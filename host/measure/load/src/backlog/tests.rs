@@ -39,7 +39,7 @@ fn backlog(bound: usize) -> Arc<Backlog> {
 }
 
 #[test]
-fn a_full_backlog_stops_readers_until_a_quarter_is_free() {
+fn full_backlog_stops_readers_until_a_quarter_is_free() {
     let backlog = backlog(100);
     let mut stream = Stream::new(&backlog, 0);
     let first = backlog.queue(60);
@@ -63,7 +63,7 @@ fn a_full_backlog_stops_readers_until_a_quarter_is_free() {
 
 /// Pieces of frames are only let go when more is read. Otherwise everyone would wait for ever.
 #[test]
-fn where_only_pieces_are_held_one_stream_at_a_time_goes_on() {
+fn one_stream_continues_if_only_pieces_are_held() {
     let backlog = backlog(100);
     let mut pieces = backlog.hold();
     pieces.set(120);
@@ -81,7 +81,7 @@ fn where_only_pieces_are_held_one_stream_at_a_time_goes_on() {
 }
 
 #[test]
-fn pieces_wait_for_what_is_queued() {
+fn pieces_wait_for_queued_frames() {
     let backlog = backlog(100);
     let mut pieces = backlog.hold();
     pieces.set(80);
@@ -94,7 +94,7 @@ fn pieces_wait_for_what_is_queued() {
 }
 
 #[test]
-fn what_came_during_a_wait_says_whether_the_engine_waited() {
+fn bytes_after_a_wait_show_if_the_engine_waited() {
     for (bytes, throttled) in [(THROTTLED_BYTES - 1, false), (THROTTLED_BYTES, true)] {
         let backlog = backlog(100);
         let mut stream = Stream::new(&backlog, 0);
@@ -115,7 +115,7 @@ fn what_came_during_a_wait_says_whether_the_engine_waited() {
 }
 
 #[test]
-fn what_came_during_a_long_wait_may_be_stamped_late() {
+fn bytes_after_a_long_wait_may_be_stamped_late() {
     for (bytes, is_late) in [(0, false), (1, true)] {
         let backlog = backlog(100);
         let mut stream = Stream::new(&backlog, 0);
@@ -136,7 +136,7 @@ fn what_came_during_a_long_wait_may_be_stamped_late() {
 /// Replies that share a connection share its window: one that stops reading would keep the others
 /// from it.
 #[test]
-fn streams_of_one_connection_go_on_together() {
+fn streams_of_one_connection_continue_together() {
     let backlog = backlog(100);
     let mut pieces = backlog.hold();
     pieces.set(40);
@@ -157,7 +157,7 @@ fn streams_of_one_connection_go_on_together() {
 }
 
 #[test]
-fn what_is_queued_does_not_make_it_tight() {
+fn queued_bytes_do_not_make_the_backlog_tight() {
     let backlog = backlog(100);
     let _queued = backlog.queue(90);
     let mut pieces = backlog.hold();
@@ -168,7 +168,7 @@ fn what_is_queued_does_not_make_it_tight() {
 }
 
 #[test]
-fn a_new_measurement_begins_with_nothing_seen() {
+fn new_measurement_resets_the_backlog() {
     let backlog = backlog(100);
     let mut stream = Stream::new(&backlog, 0);
     let queued = backlog.queue(100);
@@ -180,7 +180,7 @@ fn a_new_measurement_begins_with_nothing_seen() {
 }
 
 #[test]
-fn periods_that_are_hardly_apart_are_one_and_their_list_is_bounded() {
+fn close_periods_merge_into_a_bounded_list() {
     let mut seen = Waits::default();
     let second = 1_000_000_000;
     seen.end_of_period(Nanos(0), Nanos(second));
@@ -195,7 +195,7 @@ fn periods_that_are_hardly_apart_are_one_and_their_list_is_bounded() {
 
 /// However threads add and release, no reader sleeps while there is room.
 #[test]
-fn no_reader_is_forgotten() {
+fn every_waiting_reader_is_woken() {
     let backlog = backlog(1_000);
     let workers: Vec<_> = (0..4_u64)
         .map(|number| {

@@ -1,5 +1,5 @@
-//! Cookies of conversations: what a reply sets goes along with the later requests of the same
-//! conversation. A cookie is a secret, and leaves here in requests alone.
+//! Cookies of conversations: later requests of a conversation carry the cookies that its replies
+//! set. A cookie is a secret, and leaves here only in requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,7 +51,7 @@ pub struct Cookies<'j> {
 
 impl Jars {
     /// Returns the cookies of the conversation of a request that has this number.
-    pub fn of(&self, prepared: &Prepared, key: u64) -> Cookies<'_> {
+    pub fn cookies(&self, prepared: &Prepared, key: u64) -> Cookies<'_> {
         let conversation = match &prepared.sample.turn {
             Some(turn) => Conversation::Session(turn.session.as_str().into()),
             None => Conversation::Exchange(key),
@@ -109,7 +109,7 @@ impl Cookies<'_> {
         self.with(values).unwrap_or_default()
     }
 
-    /// Forgets the cookies of an exchange that is over; those of a session stay.
+    /// Forgets the cookies of an exchange that is over; a session's cookies stay.
     pub fn close(&self) {
         if let Conversation::Exchange(_) = self.conversation {
             self.jars.shelf().remove(&self.conversation);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_has_the_last_value_of_each_name() {
+    fn jar_keeps_the_last_value_of_each_name() {
         for (sets, field) in [
             (&["a=1; Path=/; HttpOnly", "b=x=y"][..], "a=1; b=x=y"),
             (&["a=1", "b=2", "a=3; Max-Age=60"], "b=2; a=3"),

@@ -52,7 +52,7 @@ impl<F: Future> LazyTimer<F> {
         self.bell.rung.load(Ordering::Acquire)
     }
 
-    /// Has the processor fetch what [`is_rung`](Self::is_rung) reads.
+    /// Has the processor fetch the memory that [`is_rung`](Self::is_rung) reads.
     pub fn fetch(&self) {
         prefetch::line(Arc::as_ptr(&self.bell));
     }
@@ -76,7 +76,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_polled_when_it_was_woken_and_not_otherwise() {
+    async fn timer_is_polled_only_after_a_wake() {
         let polls = Cell::new(0);
         let mut sleep = Box::pin(tokio::time::sleep(Duration::from_millis(5)));
         let mut lazy_timer = LazyTimer::new(poll_fn(|cx| {

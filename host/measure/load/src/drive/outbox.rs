@@ -1,9 +1,8 @@
-//! The messages of one WebSocket that are still to be sent: which is next, and when it is due.
+//! The unsent messages of one WebSocket: the next one, and its due time.
 //!
-//! Pure. Deadlines are absolute: a message is due its delay after the one before it was due, however
-//! late that was sent, so that delays do not add up. A message that was held, or that answers one of
-//! the server, cannot be due before it was released or demanded, and counts its delay from there if
-//! that is later.
+//! Pure. Deadlines are absolute: a delay counts from the due time of the previous message, even if
+//! that was sent late. So delays do not add up. A held message, or an answer to the server, cannot
+//! be due before its release or demand. If that is later, its delay counts from there.
 
 use std::collections::VecDeque;
 
@@ -55,8 +54,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Releases the first message that is held, and with it those behind it, up to the next one that
-    /// holds.
+    /// Releases the first message that is held, and with it those behind it, up to the next one
+    /// that holds.
     pub fn proceed(&mut self, now: Nanos) {
         if let Some(held) = self.waiting.iter_mut().find(|waiting| waiting.is_held) {
             held.is_held = false;
@@ -64,7 +63,7 @@ impl Outbox {
         }
     }
 
-    /// Returns when the next message is due; absent if there is none, or it is held.
+    /// Returns the due time of the next message; absent without one, or if it is held.
     pub fn due(&self) -> Option<Nanos> {
         let next = self.waiting.front().filter(|next| !next.is_held)?;
         Some(self.last_due.max(next.from) + next.delay)
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_count_from_when_the_message_before_was_due() {
+    fn delays_count_from_the_previous_due_time() {
         let mut outbox = outbox(&[("a", 0, false), ("b", 10, false), ("c", 10, false)]);
         assert_eq!(taken(&mut outbox, 100), "a");
         assert_eq!(outbox.due(), Some(Nanos(110)));
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_waits_with_those_behind_it_until_the_answer_proceeds() {
+    fn held_message_blocks_the_queue_until_proceed() {
         let messages = [("a", 0, false), ("b", 5, true), ("c", 0, false), ("d", 0, true)];
         let mut outbox = outbox(&messages);
         assert_eq!(taken(&mut outbox, 500), "a");
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_that_ends_early_does_not_make_a_message_early() {
+    fn early_release_does_not_send_a_message_early() {
         let mut outbox = outbox(&[("a", 50, false), ("b", 5, true)]);
         outbox.proceed(Nanos(110));
         assert_eq!(taken(&mut outbox, 149), "");
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_from_when_it_was_demanded() {
+    fn answer_delay_counts_from_its_demand() {
         let mut outbox = outbox(&[("a", 0, false)]);
         assert_eq!(taken(&mut outbox, 100), "a");
         assert_eq!(outbox.add(outgoing("b", 20, false), Nanos(1_000)), Ok(()));
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_waits_than_the_bound() {
+    fn queue_of_messages_is_bounded() {
         let backlog = Backlog::new(Clock::start(), 1 << 30);
         let mut outbox = Outbox::new(Nanos::ZERO, backlog.hold());
         let piece = || Outgoing {

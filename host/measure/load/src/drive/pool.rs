@@ -63,16 +63,16 @@ struct Place<Io> {
     /// The free ones; for shared connections, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
     /// Connections that are reserved for their conversations.
-    kept: RefCell<Kept<Io>>,
+    kept: RefCell<Reserved<Io>>,
     /// The openings under way of connections that can be shared.
     openings: RefCell<Vec<Rc<Opening>>>,
 }
 
 /// Connections that are reserved for conversations.
-struct Kept<Io> {
+struct Reserved<Io> {
     connections: HashMap<Arc<str>, (u64, Connection<Io>)>,
-    /// The conversations in the order in which their connections came to rest; a number that the
-    /// connection no longer has belongs to one that was taken since.
+    /// The conversations in the order in which their connections came to rest. An outdated number
+    /// belongs to a connection that was taken since.
     order: VecDeque<(u64, Arc<str>)>,
     next: u64,
 }
@@ -101,7 +101,7 @@ impl Drop for Over {
 
 impl<C: Connect + Clone + 'static> Pool<C> {
     /// For this worker, on whose thread this poller serves the sockets.
-    pub fn of(worker: &Worker<C>, poller: Option<Poller>) -> Self {
+    pub fn new(worker: &Worker<C>, poller: Option<Poller>) -> Self {
         Pool {
             connect: worker.connect.clone(),
             poller,
@@ -114,7 +114,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             places: (0..worker.places.max(worker.targets).max(1))
                 .map(|_| Place {
                     idle: RefCell::default(),
-                    kept: RefCell::new(Kept {
+                    kept: RefCell::new(Reserved {
                         connections: HashMap::new(),
                         order: VecDeque::new(),
                         next: 0,
@@ -222,8 +222,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         is_usable.then_some(connection)
     }
 
-    /// A slot on a shared connection. Where none is free, connections are opened, one for as many
-    /// requests as can share it; a request waits for one that was begun, and for the next if others
+    /// A slot on a shared connection. If none is free, connections are opened, one for as many
+    /// requests as can share it. A request waits for an opening one, and for the next if others
     /// have taken all its places.
     async fn shared(
         self: &Rc<Self>,
@@ -242,8 +242,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Begins to open a connection that can be shared, on a task of its own: others may wait for it
-    /// even if the request for which it was begun is given up.
+    /// Starts to open a connection that can be shared, on a task of its own. Others may wait for it
+    /// even if its first request is given up.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
         let opening = Rc::new(Opening::default());
         let place = self.place(target);
@@ -343,7 +343,7 @@ impl Opening {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Reserved<Io> {
     fn take(&mut self, session: &str) -> Option<Connection<Io>> {
         let (_, connection) = self.connections.remove(session)?;
         Some(connection)
@@ -356,7 +356,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
         self.order.push_back((number, Arc::clone(&session)));
         self.connections.insert(session, (number, connection));
         if self.order.len() > 2 * KEPT {
-            let Kept { connections, order, .. } = self;
+            let Reserved { connections, order, .. } = self;
             order.retain(|(number, session)| {
                 (connections.get(session)).is_some_and(|(own, _)| own == number)
             });

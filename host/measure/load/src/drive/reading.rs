@@ -1,8 +1,8 @@
 //! Reads one reply: passes frames to the decode thread, and applies the timeouts.
 //!
-//! The task of the request sends it and waits for the head. From then on [`streaming`] reads, and
-//! the task waits for the end and for events from outside the socket: timers, room in the backlog,
-//! and orders to give up.
+//! The task of the request sends it and waits for the head. From then on [`streaming`] reads. The
+//! task waits for the end and for events outside the socket: timers, room in the backlog, and
+//! orders to give up.
 
 mod conversation;
 mod streaming;
@@ -35,7 +35,7 @@ use model::units::Nanos;
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
 /// The number of frames that are passed to the decode thread together. Each pass may wake it, which
-/// costs more than decoding a frame; and a batch is decoded in less time than its frames one by
+/// costs more than decoding a frame. And a batch is decoded in less time than its frames one by
 /// one.
 const BATCH_FRAMES: usize = 32;
 /// Or this many bytes of them, so that ten thousand replies under way take little memory.
@@ -62,7 +62,7 @@ pub(super) struct Reading {
     reply: Rc<dyn Reply>,
     marks: Rc<Marks>,
     /// The instants of the request that the answer is the answer to: of several, the first.
-    asked: Rc<Marks>,
+    first: Rc<Marks>,
     /// True if it is one of several of its exchange.
     is_step: bool,
     framing: Framing,
@@ -108,7 +108,7 @@ impl Reading {
         Reading {
             reply: Rc::clone(reply),
             marks: Rc::clone(marks),
-            asked: Rc::clone(marks),
+            first: Rc::clone(marks),
             is_step: false,
             framing,
             framer: Framer::new(framing),
@@ -129,7 +129,7 @@ impl Reading {
     /// It is one of several replies of an exchange whose first request has these instants. The
     /// exchange was held up by this client until `excused`.
     pub fn of_several(&mut self, first: &Rc<Marks>, excused: Nanos) {
-        self.asked = Rc::clone(first);
+        self.first = Rc::clone(first);
         self.is_step = true;
         self.timer.excused = excused;
     }
@@ -157,7 +157,7 @@ impl Reading {
             let output = self.is_step.then(|| output_of(&self.reply)).flatten();
             if self.is_timed()
                 && let Poll::Ready((class, what)) =
-                    self.timer.poll_head(cx, self.asked.sent.get(), output)
+                    self.timer.poll_head(cx, self.first.sent.get(), output)
             {
                 return Poll::Ready(Err(NoHead::GivenUp(class, what)));
             }
@@ -256,7 +256,7 @@ impl Reading {
             return;
         }
         self.handed_on = true;
-        // What waits for its batch fills the bound too, where there are many replies.
+        // With many replies, frames that wait for their batch fill the bound too.
         let next = if self.is_over || self.backlog.is_tight() {
             Frames::default()
         } else {
@@ -269,8 +269,8 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Empty frames with room for a batch as large as the current one; with none after a single
-    /// frame, as the first of a reply is.
+    /// Empty frames with room for a batch as large as the current one; without room after a single
+    /// frame, such as a reply's first.
     fn like_these(&self) -> Frames {
         match self.frames.len() {
             0..=1 => Frames::default(),
@@ -281,8 +281,8 @@ impl Reading {
         }
     }
 
-    /// True if the next token is overdue. Only the decode thread knows what a token
-    /// is, so when a timeout may have passed, everything that has arrived is decoded first.
+    /// True if the next token is overdue. Only the decode thread knows tokens, so when a timeout
+    /// may have passed, everything that has arrived is decoded first.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();
@@ -290,7 +290,7 @@ impl Reading {
                 self.timer.excuse();
             }
             let output = output_of(&self.reply);
-            if let Some(given_up) = self.timer.judge(self.asked.sent.get(), output) {
+            if let Some(given_up) = self.timer.judge(self.first.sent.get(), output) {
                 return Poll::Ready(given_up);
             }
         }
@@ -364,7 +364,7 @@ fn output_of(reply: &Rc<dyn Reply>) -> Option<Nanos> {
 /// The wait before a next request of an exchange, to which the timeouts for tokens apply as well.
 pub(super) struct Pause {
     reply: Rc<dyn Reply>,
-    asked: Rc<Marks>,
+    first: Rc<Marks>,
     timer: TokenTimer,
 }
 
@@ -379,7 +379,7 @@ impl Pause {
     ) -> Self {
         let mut timer = TokenTimer::new(worker.clock, worker.timeouts);
         timer.excused = excused;
-        Pause { reply: Rc::clone(reply), asked: Rc::clone(first), timer }
+        Pause { reply: Rc::clone(reply), first: Rc::clone(first), timer }
     }
 
     /// Waits until an instant.
@@ -388,7 +388,7 @@ impl Pause {
     /// A timeout that passes before.
     pub async fn wait(mut self, until: Nanos) -> Result<(), (Class, String)> {
         // Nothing more is decoded meanwhile.
-        let (sent, output) = (self.asked.sent.get(), output_of(&self.reply));
+        let (sent, output) = (self.first.sent.get(), output_of(&self.reply));
         let clock = self.timer.clock;
         let overdue = poll_fn(|cx| self.timer.poll_head(cx, sent, output));
         tokio::select! {

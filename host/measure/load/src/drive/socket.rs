@@ -32,7 +32,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     ) -> End {
         let place = exchange.request.prepared.target;
         let prepared = &exchange.request.prepared;
-        let cookies = self.jars.as_deref().map(|jars| jars.of(prepared, key));
+        let cookies = self.jars.as_deref().map(|jars| jars.cookies(prepared, key));
         let request = match &cookies {
             Some(cookies) => cookies.add(request),
             None => request,

@@ -146,7 +146,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             let Some(step) = self.demanded(reply, &mut demands, trail).await else {
                 return end;
             };
-            // What ends the exchange from here on ends it then.
+            // A later event may still end the exchange at its own instant.
             let since = exchange.ended.take();
             if let Err(end) = self.pause(&step, since, reply, trail, halt).await {
                 return end;
@@ -221,7 +221,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let marks = Rc::clone(&trail.current.borrow());
         let prepared = &exchange.request.prepared;
         let jars = self.jars.as_deref().filter(|_| place == prepared.target);
-        let cookies = jars.map(|jars| jars.of(prepared, key));
+        let cookies = jars.map(|jars| jars.cookies(prepared, key));
         if let Some(cookies) = &cookies {
             request = cookies.add(request);
         }
@@ -312,7 +312,7 @@ fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
             "if the server does not stream, ask for whole replies (--disable-stream)",
         ),
         (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => {
-            ("something else than gRPC", "are the port and the path those of its gRPC service?")
+            ("a reply that is not gRPC", "are the port and the path right for its gRPC service?")
         }
         _ => return None,
     };

@@ -1,9 +1,8 @@
-//! Handles of workers: how a worker gets its orders, which worker gets a request, and how it naps.
+//! Handles of workers: orders to a worker, the choice of a worker for a request, and naps.
 //!
-//! A reader of a thousand streams would be woken for every event. If the kernel records when bytes
-//! arrived, the reader loses nothing by looking only every half millisecond, when it reads
-//! everything from all streams: the timestamps are the same, with fewer wake-ups. Orders end a nap
-//! at once.
+//! A reader of a thousand streams would be woken for every event. If the kernel stamps arriving
+//! bytes, a reader can read all streams only every half millisecond: the timestamps are the same,
+//! with fewer wake-ups. Orders end a nap at once.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -127,8 +126,8 @@ impl Requests {
 }
 
 /// The number of the worker with the fewest requests in flight; equals take turns, by `turn`. A
-/// worker whose replies are long gets no more of them while others are free, so that it does not
-/// read replies late that others would read in time.
+/// worker with long replies gets no more of them while others are free, so that it does not read
+/// replies late.
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worker_with_the_fewest_requests_is_next() {
+    fn least_busy_worker_is_next() {
         let workers: Vec<WorkerHandle> = (0..3).map(|_| WorkerHandle::new().0).collect();
         assert_eq!([0, 1, 2, 3].map(|turn| idlest(&workers, turn)), [0, 1, 2, 0]);
         let begin = |worker: usize| {
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn naps_are_short_beside_replies() {
+    fn naps_are_short_compared_with_replies() {
         let (worker, _orders) = WorkerHandle::new();
         let request = InFlight(Arc::clone(&worker.requests));
         let nap = |at| worker.requests.nap(Nanos(at));

@@ -1,8 +1,8 @@
 //! News of sessions for the pacer: requests that follow from ended ones, each with its due time.
 //!
 //! A reader announces that news will follow ([`Announcer::expect`]) before it frees the slot of the
-//! reply. So the pacer knows whether anything is still to come from past events, and on a paused
-//! clock it waits for the news without letting time pass.
+//! reply. So the pacer knows if news of past events are still to come. On a paused clock it waits
+//! for them without letting time pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

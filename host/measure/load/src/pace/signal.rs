@@ -11,9 +11,9 @@ use model::clock::Clock;
 use model::units::Nanos;
 
 /// Time before an instant at which a thread stops sleeping and watches the clock instead. A sleep
-/// ends some 30 µs after it should (80 µs with the kernel's usual timer slack); half of that
-/// watched costs no more processor time than the waking itself, 4 % of a core at 2000 requests a
-/// second at most, and brings the median lag from 30 down to 10 µs.
+/// ends some 30 µs late (80 µs with the kernel's usual timer slack). Watching half of that time
+/// costs no more than the waking itself: at most 4 % of a core at 2000 requests a second. The
+/// median lag falls from 30 to 10 µs.
 const WATCH: Nanos = Nanos(20_000);
 
 /// The signal that wakes the pacer while it waits: a slot is free, or the run must stop.
@@ -195,17 +195,17 @@ mod tests {
     /// A queue that is received from parks the thread too, and takes the token that was meant for
     /// the pacer.
     #[test]
-    fn a_wake_while_the_thread_blocks_on_something_else_is_not_lost() {
+    fn wake_during_another_wait_is_not_lost() {
         let signal = Signal::for_thread();
         let attached = std::sync::Barrier::new(2);
-        let told = AtomicBool::new(false);
+        let flag = AtomicBool::new(false);
         let waker = signal.clone();
         let stopped = std::thread::scope(|scope| {
             let pacer = scope.spawn(|| {
                 let clock = Clock::start();
                 signal.attach();
                 attached.wait();
-                while !told.load(Ordering::Acquire) {
+                while !flag.load(Ordering::Acquire) {
                     std::hint::spin_loop();
                 }
                 // The state that an unlucky receive leaves behind: the wake has come, its token is
@@ -216,7 +216,7 @@ mod tests {
             });
             attached.wait();
             waker.stop();
-            told.store(true, Ordering::Release);
+            flag.store(true, Ordering::Release);
             pacer.join().unwrap()
         });
         assert!(stopped);

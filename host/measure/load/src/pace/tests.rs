@@ -31,7 +31,7 @@ async fn run(
     paced(&pacing, due_times, items, |_| service).await
 }
 
-/// Runs a phase on a paused clock; `service` is how long the reply to an item takes.
+/// Runs a phase on a paused clock; `service` is the time of the reply to an item.
 async fn paced(
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,
@@ -89,7 +89,7 @@ async fn constant_load_is_sent_when_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cap_shows_as_queueing() {
+async fn cap_shows_as_queueing() {
     let sent = run(Arrival::Inf, 4, Some(2), None, Duration::from_millis(50)).await;
     let waited: Vec<(u64, u64)> = sent
         .iter()
@@ -113,7 +113,7 @@ async fn load_that_found_no_slot_is_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_loop_sends_when_a_user_is_free() {
+async fn closed_loop_sends_when_a_user_is_free() {
     let arrival = closed(2, None);
     let second = Some(Nanos(1000 * MS));
     let sent = run(arrival, 99, Some(2), second, Duration::from_millis(400)).await;
@@ -140,7 +140,7 @@ async fn users_think_before_their_next_request() {
 
 /// Nobody begins to think before an answer, and a phase ends while its users think.
 #[tokio::test(start_paused = true)]
-async fn a_phase_ends_while_users_think() {
+async fn phase_ends_while_users_think() {
     let arrival = closed(3, thinking(700, ThinkSpread::Constant));
     let second = Some(Nanos(1000 * MS));
     let sent = run(arrival, 99, Some(3), second, Duration::from_millis(200)).await;
@@ -187,7 +187,7 @@ async fn pauses_belong_to_users_and_turns() {
 
 /// A cap holds for every open model: here a ramp whose second half the cap holds back.
 #[tokio::test(start_paused = true)]
-async fn a_cap_holds_a_ramp_back() {
+async fn cap_holds_a_ramp_back() {
     let arrival = Arrival::Ramp {
         spread: model::arrival::Spread::Constant,
         ramp: model::arrival::Stage {
@@ -212,7 +212,7 @@ async fn a_cap_holds_a_ramp_back() {
 /// Millions may be due when a run is stopped. None of them is drawn any more, and their number is
 /// known.
 #[tokio::test(start_paused = true)]
-async fn a_stop_leaves_what_was_due_undrawn() {
+async fn stop_leaves_due_samples_undrawn() {
     let clock = Clock::start();
     let second = |rate: f64| Arrival::Constant { rate };
     for (arrival, limit, left) in [

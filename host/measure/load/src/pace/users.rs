@@ -1,5 +1,5 @@
-//! The users in a closed loop: which of them are free, since when, and how long each thinks before
-//! its next request is due. Waiting for it is the pacer's business.
+//! The users in a closed loop: the free ones, since when, and the think time of each before its
+//! next request is due. Waiting for it is the pacer's business.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

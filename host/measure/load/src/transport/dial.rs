@@ -29,12 +29,13 @@ use model::exchange;
 use model::target::Target;
 use model::units::Nanos;
 
-/// Opens connections to the targets of a run, and to other hosts where an exchange may go on. Names are looked up before the run, to detect errors
-/// in them, and once more by the first connection to each target, whose record has the instant.
+/// Opens connections to the targets of a run, and to other hosts where an exchange may continue.
+/// Names are looked up before the run, to detect errors. The first connection to each target looks
+/// its name up again, and records the instant.
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,
-    /// Of each target, whether a connection has looked its name up.
+    /// For each target, true once a connection has looked its name up.
     looked_up: Arc<[AtomicBool]>,
     version: Version,
     timestamps: Timestamps,
@@ -47,7 +48,7 @@ struct Host {
     tls: Option<Tls>,
 }
 
-/// TLS for one host; why there is none where it cannot be set up and may not be needed.
+/// TLS for one host, or the error of its setup, as it may not be needed.
 type Tls = Result<(TlsConnector, ServerName<'static>), String>;
 
 /// The reason why no connection to a target can be opened.
@@ -58,7 +59,7 @@ pub enum DialError {
         "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
     )]
     Unknown { target: String, cause: String },
-    /// The name of a host where an exchange may go on is not known.
+    /// The name of a host where an exchange may continue is unknown.
     #[error(
         "cannot find the host `{host}` of `[target] hosts`: {cause}; is the name right (--allow-host)?"
     )]
@@ -69,8 +70,8 @@ pub enum DialError {
 }
 
 impl Dial {
-    /// Looks up the names of the targets and of the other hosts, whose numbers follow the targets',
-    /// and prepares TLS if one of them needs it.
+    /// Looks up the names of the targets and of the other hosts, whose numbers follow. Prepares TLS
+    /// if one of them needs it.
     ///
     /// # Errors
     /// If a name is not known, or TLS cannot be set up.
@@ -247,7 +248,7 @@ impl Tcp {
     }
 }
 
-/// Says why TLS failed, with advice if there is any.
+/// Describes a failure of TLS, with advice if there is any.
 fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));

@@ -1,10 +1,9 @@
 //! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the
-//! body on as it arrives, straight from the buffer it was read into.
+//! body on as it arrives, straight from the read buffer.
 //!
 //! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a
 //! body's bytes are stamped where they were read. Cost: an event of a reply is one read into a
-//! buffer that all connections of a thread share, with no queue and no copy between the socket and
-//! the frame.
+//! buffer that a thread's connections share, without queue or copy between socket and frame.
 
 mod body;
 
@@ -124,9 +123,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
-            // A server may answer before it has read everything, to refuse a body that is too
-            // large; so a reply is looked for while the request goes out, and after its sending
-            // failed.
+            // A server may answer before it has read everything, to refuse a too large body. So a
+            // reply is looked for while the request goes out, and after its sending failed.
             if upload.poll(&mut self.io, cx).is_ready() && marks.written.get().is_none() {
                 match &upload.failed {
                     None => marks.written.set(Some(self.wire.clock.now())),
@@ -236,7 +234,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
             }
             let headers = header_map(parsed.headers)?;
             let stays_open = stays_open(&headers, parsed.version == Some(1));
-            self.body = Body::of(status, &headers)?;
+            self.body = Body::from_head(status, &headers)?;
             self.keep_alive &= stays_open && self.body.has_own_end();
             self.early = reply.bytes.split_off(length);
             return Ok(Some(Head { status, headers }));
@@ -294,8 +292,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Poll::Pending
     }
 
-    /// Passes the body's part of these bytes to `sink`; returns how many at the end are not part of
-    /// the body.
+    /// Passes the body's part of these bytes to `sink`; returns the number of bytes at the end that
+    /// are not part of the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {

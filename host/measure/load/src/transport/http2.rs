@@ -1,9 +1,8 @@
 //! HTTP/2 through hyper: many requests share a connection, each on a stream of its own.
 //!
 //! A task of its own drives the connection, and must run on the thread's `LocalSet`. The instant of
-//! a reply's bytes is the instant of the connection's last read when they are taken from it:
-//! streams are woken in the order in which their bytes came, before the connection is read again.
-//! [`outgoing`] has the instants of sending.
+//! a reply's bytes is the instant of the connection's last read. Streams are woken in the order of
+//! their bytes, before the connection is read again. [`outgoing`] has the instants of sending.
 
 mod outgoing;
 
@@ -27,14 +26,14 @@ use model::exchange;
 use model::units::Nanos;
 use outgoing::{Noted, Outgoing};
 
-/// The most requests that share a connection: what servers allow by default
-/// (RFC 9113, 6.5.2, recommends no less).
+/// The most requests that share a connection: the usual default of servers (RFC 9113, 6.5.2,
+/// recommends no less).
 pub const STREAMS: usize = 100;
 /// Bytes of a reply that may come before the reader takes them. They are taken at once, unless the
 /// backlog is full.
 const WINDOW_BYTES: u32 = 256 << 10;
-/// The same for all replies of a connection: what ten thousand replies on a hundred connections may
-/// take together has to stay small.
+/// The same for all replies of a connection: ten thousand replies on a hundred connections must
+/// take little memory together.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A place on a connection, or the connection itself.
@@ -59,7 +58,7 @@ struct Shared {
     used: Cell<bool>,
 }
 
-/// Spawns what hyper needs onto the thread's own tasks.
+/// Spawns hyper's tasks onto the thread.
 #[derive(Clone, Copy)]
 struct Local;
 
@@ -128,7 +127,7 @@ impl Stream {
     /// Another place, if there is one.
     pub fn share(&self) -> Option<Self> {
         let taken = self.shared.taken.get();
-        // A server that allows none for now gets one, and says what becomes of it.
+        // A server that allows none for now gets one, and its answer tells.
         let most = self.shared.allowed.get().clamp(1, STREAMS);
         (self.is_usable() && taken < most).then(|| {
             self.shared.taken.set(taken + 1);
@@ -141,7 +140,7 @@ impl Stream {
         })
     }
 
-    /// Returns the facts about how the connection was opened.
+    /// Returns the facts about the connection's opening.
     pub fn facts(&self) -> exchange::Connection {
         let reused = self.shared.used.get();
         exchange::Connection {
@@ -231,7 +230,7 @@ impl Stream {
     }
 }
 
-/// An error of the connection, with what lies beneath it.
+/// An error of the connection, with its causes.
 fn in_words(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,7 +1,7 @@
 //! A TCP socket that is registered with its thread's [`Poller`] instead of the runtime's driver.
 //!
-//! It can be used like any other byte stream; then tasks wait for it. What watches its
-//! [`Readiness`] reads it without one. Its reads are stamped in [`socket`](super::socket).
+//! It can be used like any other byte stream; then tasks wait for it. A watcher of its
+//! [`Readiness`] reads it without a task. Its reads are stamped in [`socket`](super::socket).
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::SocketAddr;

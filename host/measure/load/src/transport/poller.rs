@@ -1,11 +1,11 @@
 //! Tells the readers of one thread which of its sockets are ready, without waking a task for each.
 //!
-//! A reply that is streamed brings an event, and soon another one. Where each reply's task waits
-//! for its own socket, every event passes through the runtime: its driver's lock, a wake-up, the
-//! queue of tasks, and the task's futures from the outside to the socket. Here the sockets of a
-//! thread have an epoll of their own, which lies in the runtime's. One task waits for it
-//! ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A
-//! socket that nothing watches wakes the task that last waited for it.
+//! A reply that is streamed brings an event, and soon another one. If each reply's task waits for
+//! its own socket, every event passes through the runtime: a lock, a wake-up, the queue of tasks,
+//! and the task's nested futures. Here the sockets of a thread have an epoll of their own, which
+//! lies in the runtime's. One task waits for it ([`PollLoop`]), takes the events in batches, and
+//! calls whatever watches a socket ([`Watch`]). A socket that nothing watches wakes the task that
+//! last waited for it.
 //!
 //! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) watches and reads
 //! it.
@@ -63,7 +63,7 @@ pub trait Watch {
     /// in the socket are not mentioned again.
     fn ready(&self);
 
-    /// It is called soon: has the processor fetch what that needs.
+    /// It is called soon: has the processor fetch the memory for the call.
     fn fetch(&self, _: Ahead) {}
 }
 
@@ -204,7 +204,7 @@ impl PollLoop {
         }
         let is_all = self.events.iter().count() < BATCH;
         if is_all {
-            // What becomes ready from here on makes the epoll ready anew.
+            // A socket that becomes ready from here on makes the epoll ready anew.
             epoll.clear_ready();
         }
         Ok(is_all)

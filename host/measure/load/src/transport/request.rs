@@ -20,7 +20,7 @@ pub enum Request {
     Http2(Box<hyper::Request<Full<Bytes>>>),
 }
 
-/// An error: HTTP does not allow something in a request; the text says what.
+/// An error: HTTP does not allow a part of a request, which the text names.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsendable(String);
@@ -83,8 +83,7 @@ impl Request {
         if missing.is_empty() { self } else { self.with(&missing) }
     }
 
-    /// The same with further header fields, none of which it has yet: fields that depend on the
-    /// time of sending.
+    /// The same with new header fields, which depend on the time of sending.
     #[must_use]
     pub fn with(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         match self {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_http_1() {
+    fn bytes_of_an_http_1_request() {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer k"));
         let at = ("http", "h:81");

@@ -1,11 +1,10 @@
 //! A TCP socket whose reads carry the kernel's receive timestamps.
 //!
-//! Linux stamps each packet when the network hands it over (`SO_TIMESTAMPNS`), and a read of a TCP
-//! socket returns the stamp of the last packet it took bytes from. So the time of a read does not
-//! depend on how late this program reads it. It cannot see how long a packet was under way, or the
-//! earlier instants of packets that one read took together (the gap between their events becomes
-//! zero, as with any reader). A stamp counts system time, which is turned into the run's clock by
-//! the time that has passed since.
+//! Linux stamps each packet when the network hands it over (`SO_TIMESTAMPNS`). A read of a TCP
+//! socket returns the stamp of its last packet. So the time of a read does not depend on how late
+//! this program reads it. It does not see the time of a packet on the way, or the earlier instants
+//! of packets in one read. The gap between their events becomes zero, as with any reader. A stamp
+//! counts system time, which is turned into the run's clock by the time that has passed since.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,7 +22,7 @@ use model::units::Nanos;
 
 /// A stamp that is further from the present than this is not used: the system's clock was set.
 const BELIEVED: Nanos = Nanos(60_000_000_000);
-/// Room for the one control message that a read carries.
+/// Room for the control message of a read.
 const CONTROL_BYTES: usize = 64;
 
 /// A TCP connection that notes when it is read and written.
@@ -63,7 +62,7 @@ pub fn socket<S: Ready + AsFd>(stream: S, wire: &Rc<Wire>, timestamps: Timestamp
     Stamped::reading(stream, wire, Receiver { kernel })
 }
 
-/// Reads once; gives how many bytes, and how long they had lain there.
+/// Reads once; returns the number of bytes, and their time in the socket.
 fn receive(
     stream: &impl AsRawFd,
     wire: &Wire,

@@ -52,9 +52,9 @@ impl Wire {
     /// Bytes were read just now, after they had lain in the socket for so long, if known.
     pub fn read(&self, lag: Option<Nanos>) {
         let now = self.clock.now();
-        let came = lag.map_or(now, |lag| Nanos(now.0.saturating_sub(lag.0)));
+        let arrival = lag.map_or(now, |lag| Nanos(now.0.saturating_sub(lag.0)));
         // The system's clock can be set back in mid-run; a reply's instants never go back.
-        self.read_at.set(came.max(self.read_at.get()));
+        self.read_at.set(arrival.max(self.read_at.get()));
         self.lag.set(lag);
     }
 
@@ -90,7 +90,7 @@ impl Wire {
     }
 }
 
-/// A byte stream that notes when it is read and written. `Read` is how it is read.
+/// A byte stream that notes when it is read and written. `Read` reads it.
 pub struct Stamped<Io, Read = Plain> {
     io: Io,
     wire: Rc<Wire>,

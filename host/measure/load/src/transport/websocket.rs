@@ -2,10 +2,10 @@
 //! HTTP/1.1 ended with a [`handshake`].
 //!
 //! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
-//! ([`Pipe`]). The bytes of one read of the socket are passed to it at once and emptied of whole
-//! messages before the socket is read again, so a message has the instant of the read that
-//! completed it, however the library reads. Writing never waits inside the library either, so a
-//! server that does not read does not keep this side from reading.
+//! ([`Pipe`]). The bytes of one read of the socket go to it at once, and all whole messages are
+//! taken before the next read. So a message has the instant of the read that completed it. Writing
+//! never waits inside the library either, so a server that does not read does not keep this side
+//! from reading.
 
 pub mod handshake;
 
@@ -36,8 +36,8 @@ pub const CLOSE: &str = "close";
 
 /// Bytes that the library reads from memory at once. Each connection has a buffer of this size.
 const LIBRARY_BYTES: usize = 4 << 10;
-/// Most bytes of answers to pings that wait until the server reads: as pings may come without end,
-/// later ones are answered in place of earlier ones.
+/// Most bytes of answers to pings that wait until the server reads. As pings may come without end,
+/// later answers replace earlier ones.
 const PONG_BYTES: usize = 4 << 10;
 /// The largest buffer that is kept from one read or message to the next.
 const KEPT_BYTES: usize = 4 << 10;
@@ -169,8 +169,8 @@ fn config(message: usize) -> WebSocketConfig {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
-    /// Over a connection on which the server agreed to it. `early` are bytes that were read with the
-    /// head of its reply.
+    /// Over a connection on which the server agreed to it. `early` are bytes that were read with
+    /// the head of its reply.
     pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
@@ -233,7 +233,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         put.map_err(|error| error.to_string())
     }
 
-    /// Writes what waits; ready when the socket has everything. Also answers pings.
+    /// Writes the waiting messages; ready when the socket has all. Also answers pings.
     ///
     /// # Errors
     /// If the socket takes nothing more. The server's messages can still be read.
@@ -361,7 +361,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
                 (CloseCode::Invalid, "a text message of the server is not UTF-8".to_owned())
             }
             error => {
-                (CloseCode::Protocol, format!("what the server sends is no WebSocket: {error}"))
+                (CloseCode::Protocol, format!("the server's bytes are not a WebSocket: {error}"))
             }
         };
         self.close(code);
@@ -376,13 +376,13 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         })
     }
 
-    /// Says that nothing more is sent, with this code. Does nothing where either side has closed.
+    /// Closes the sending side with this code. Does nothing where either side has closed.
     fn close(&mut self, code: CloseCode) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
         let frame = CloseFrame { code, reason: Utf8Bytes::default() };
-        // Whether it can be written is seen when it is.
+        // A failure to write shows later, at the write.
         let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
     }
 
@@ -431,8 +431,8 @@ impl Closed {
         bytes
     }
 
-    /// True if the server closed as one does who has said everything: with the code 1000 or 1001, or
-    /// without one.
+    /// True if the server closed as one does who has said everything: with the code 1000 or 1001,
+    /// or without one.
     pub fn is_regular(&self) -> bool {
         matches!(self.code, None | Some(1000 | 1001))
     }

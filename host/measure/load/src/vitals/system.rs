@@ -57,19 +57,19 @@ pub(super) fn cores() -> Option<Cores> {
     parse_cores(&machine, &own)
 }
 
-/// Returns how long limits on processor time have kept this process's group, or one that it is part
-/// of, from running: the longest of them. Absent if there is no such accounting.
+/// Returns the longest time for which limits on processor time kept this process's group, or a
+/// parent of it, from running. Absent if there is no such accounting.
 pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;
-    let told = groups.filter_map(|group| {
+    let times = groups.filter_map(|group| {
         let path = format!("/sys/fs/cgroup{group}/cpu.stat");
         parse_throttled(&fs::read_to_string(path).ok()?)
     });
-    told.max()
+    times.max()
 }
 
-/// Of `/proc/self/cgroup` the group in the one hierarchy of version 2, and all that it is part of.
+/// The process's group of version 2 in `/proc/self/cgroup`, and all its parents.
 fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let own = own.trim_end_matches('/');
@@ -78,7 +78,7 @@ fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     Some(parents.chain([own]))
 }
 
-/// Of a group's `cpu.stat` how long it was throttled.
+/// Reads the throttled time in a group's `cpu.stat`.
 fn parse_throttled(text: &str) -> Option<Nanos> {
     let line = text.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
     Some(Nanos(line.trim().parse::<u64>().ok()?.saturating_mul(1000)))
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_a_group_was_kept_from_running() {
+    fn throttled_time_of_a_group() {
         let stat = "usage_usec 5\nnr_periods 4\nnr_throttled 2\nthrottled_usec 1500\n";
         assert_eq!(parse_throttled(stat), Some(Nanos(1_500_000)));
         assert_eq!(parse_throttled("usage_usec 5\n"), None, "the root has no limit");
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_this_system_says_is_understood() {
+    fn files_of_this_system_are_parsed() {
         let id = this_thread().unwrap();
         assert!(spent(id).is_some());
         assert!(cores().unwrap().all > 0);

@@ -1,4 +1,4 @@
-//! Turns samples of what threads and cores have spent into figures. Pure.
+//! Turns samples of the time of threads and cores into figures. Pure.
 
 use super::system::{Cores, Spent, seconds};
 use model::client::{Client, Machine, Thread};
@@ -78,7 +78,7 @@ impl Tally {
         }
     }
 
-    /// Records by how many nanoseconds the system's clock is ahead of the run's.
+    /// Records the lead of the system's clock over the run's, in nanoseconds.
     pub(super) fn ahead(&mut self, ahead: i128) {
         if let Some(before) = self.ahead.replace(ahead) {
             let step = u64::try_from(before.abs_diff(ahead)).unwrap_or(u64::MAX);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_all_the_time_and_of_the_worst_second() {
+    fn shares_cover_the_run_and_its_worst_second() {
         let mut tally = tally(&["read-0"], sample(1000, &[Some((500, 0))]));
         tally.second(sample(2000, &[Some((1450, 0))]));
         tally.second(sample(3000, &[Some((1550, 300))]));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_that_ends_late_is_longer() {
+    fn late_second_is_longer() {
         let mut tally = tally(&["read-0"], sample(0, &[Some((0, 0))]));
         assert!(!tally.is_second_over(Nanos(999 * MS)));
         assert!(tally.is_second_over(Nanos(1000 * MS)));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_second_has_no_worst_second() {
+    fn short_run_has_no_worst_second() {
         let tally = tally(&["pace"], sample(0, &[Some((0, 0))]));
         let client = tally.finish(&sample(500, &[Some((100, 0))]), Nanos::ZERO, NOTHING);
         let pace = client.threads["pace"];
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_not_told_of_is_not_listed() {
+    fn unknown_thread_is_not_listed() {
         let start = sample(0, &[Some((0, 0)), None, Some((0, 0))]);
         let mut tally = tally(&["read-0", "read-1", "read-2"], start);
         tally.second(sample(1000, &[Some((100, 0)), None, Some((200, 0))]));
@@ -277,7 +277,7 @@ mod tests {
         let client = tally.finish(&end, Nanos::ZERO, NOTHING);
         let shares: Vec<(&str, f64)> =
             (client.threads.iter()).map(|(name, thread)| (name.as_str(), thread.cpu)).collect();
-        // The first has ended after a second; of the one in the middle nothing is known.
+        // The first has ended after a second; the middle one is unknown.
         assert_eq!(shares, [("read-0", 0.1), ("read-2", 0.1)]);
     }
 
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_between_two_instants() {
+    fn machine_figures_between_two_instants() {
         let at = |all, busy, stolen, own| Cores { all, busy, stolen, own };
         let between = machine(&at(1000, 500, 10, 100), &at(1400, 800, 20, 180));
         let expected = Machine { busy: 0.75, own: 0.2, stolen: 0.025, stolen_s: 0.1 };

@@ -1,5 +1,5 @@
-//! Replies to control requests over gRPC: one message with its prefix, and the trailer fields as the
-//! last frame.
+//! Replies to control requests over gRPC: one message with its prefix, and the trailer fields as
+//! the last frame.
 
 /// The flags of a frame with trailer fields.
 const TRAILERS: u8 = 0x80;
@@ -41,12 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_a_message_and_trailers() {
+    fn grpc_reply_is_a_message_and_trailers() {
         let trailers = b"\x80\0\0\0\x10grpc-status: 0\r\n";
         let reply = |frames: &[&[u8]]| [frames.concat(), trailers.to_vec()].concat();
         assert_eq!(message(&reply(&[b"\0\0\0\0\x02ab"])), Ok(&b"ab"[..]));
         assert_eq!(message(&reply(&[b"\0\0\0\0\0"])), Ok(&b""[..]));
-        for (wrong, told) in [
+        for (wrong, expected) in [
             (b"\0\0\0\0\x02ab".to_vec(), "has no trailers"),
             (b"ab".to_vec(), "has no trailers"),
             (b"\0\0\0\0\x03ab".to_vec(), "in the middle of a message"),
@@ -55,7 +55,7 @@ mod tests {
             (reply(&[b"\x01\0\0\0\x01a"]), "the flags 1"),
         ] {
             let error = message(&wrong).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Signatures by HMAC: what a backend may describe, and the same in the host's types.
+//! Signatures by HMAC: a backend's description of one, checked and in the host's types.
 
 use super::{Digest, Encoding, HOST_HEADERS, Hmac};
 use model::access::Key;
@@ -36,7 +36,7 @@ impl Hmac {
     }
 }
 
-/// Says what is wrong with a signature.
+/// Describes the fault of a signature.
 pub(super) fn fault(described: &Hmac) -> Option<String> {
     if described.headers.is_empty() || described.headers.len() > HEADERS {
         let fields = described.headers.len();
@@ -53,7 +53,7 @@ pub(super) fn fault(described: &Hmac) -> Option<String> {
     is_long.then(|| format!("a text of its signature has more than {TEMPLATE_BYTES} bytes"))
 }
 
-/// Says what is wrong with header fields that the host adds for this purpose.
+/// Describes the fault of header fields that the host adds for this purpose.
 pub(super) fn fault_of_names<T>(
     of: &str,
     headers: &[(String, String)],

@@ -1,19 +1,19 @@
-//! Paths that a backend may ask for: those that every server and every proxy between reads alike,
-//! so that a request stays below the target's URL.
+//! Paths that a backend may request: every server and every proxy reads them alike, so that a
+//! request stays below the target's URL.
 
-use super::super::error::words;
+use super::super::error::clean_text;
 
 /// The longest path.
 const LONGEST: usize = 8 << 10;
 
-/// Says what is wrong with a path, if it does not begin with one `/`, leads anywhere but down, or
-/// says something in a second way.
+/// Describes the fault of a path: it does not begin with one `/`, leads anywhere but down, or is
+/// ambiguous.
 ///
-/// Servers differ in when they decode escapes, in what they take for a separator, and in what they
-/// cut off a segment at a semicolon. So an escape must not hide another escape, a delimiter or a
-/// control character, and dots must not lead upwards however they are written. An escaped slash may
-/// stand in a name, as in that of a model, where the path leads nowhere but down whether or not a
-/// server takes it for a separator.
+/// Servers differ in the moment at which they decode escapes, in their separators, and in their
+/// treatment of a semicolon in a segment. So an escape must not hide another escape, a delimiter or
+/// a control character, and dots must not lead upwards however they are written. An escaped slash
+/// may stand in a name, such as a model's. The path must lead down even if a server takes it for a
+/// separator.
 pub fn fault(path: &str) -> Option<&'static str> {
     const UPWARD: &str =
         "leads upwards, or to the folder itself (`..`, `.` or a name that begins with `;`)";
@@ -59,7 +59,7 @@ fn is_downward(segment: &[u8]) -> bool {
     names.all(|name| (whole || !name.is_empty()) && !leads_astray(name))
 }
 
-/// True if a segment means the folder itself or the one above, with or without a parameter after a
+/// True if a segment means the folder itself or its parent, with or without a parameter after a
 /// semicolon.
 fn leads_astray(segment: &[u8]) -> bool {
     let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -89,13 +89,13 @@ fn decoded(text: &str, hidden: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Says what is wrong with the path of a request that stays below the target's URL.
+/// Describes the fault of the path of a request that must stay below the target's URL.
 pub(super) fn fault_of_request(path: &str) -> Option<String> {
     if !path.starts_with('/') || path.starts_with("//") {
         return Some(format!("the path `{}` must begin with one `/`", path.escape_debug()));
     }
     let fault = fault(path)?;
-    Some(format!("the path `{}` {fault}", words(path).escape_debug()))
+    Some(format!("the path `{}` {fault}", clean_text(path).escape_debug()))
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_read_in_two_ways_is_not() {
+    fn ambiguous_paths_are_refused() {
         for path in [
             "",
             "v1",

@@ -1,15 +1,15 @@
-//! What a backend may send over a WebSocket.
+//! The limits on a backend's WebSocket.
 
 use super::{Outgoing, Socket};
 use model::frame::OUTGOING_BYTES;
 
 /// The longest time between one message and the next, in nanoseconds: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
-/// Header fields that begin with this belong to the host, except for the one of subprotocols.
+/// Header fields that begin with this belong to the host, except the field of subprotocols.
 const OF_HANDSHAKES: &str = "sec-websocket-";
 const PROTOCOLS: &str = "sec-websocket-protocol";
 
-/// Says what is wrong with a WebSocket that a backend asks for.
+/// Describes the fault of a WebSocket that a backend requests.
 pub(super) fn fault(socket: &Socket) -> Option<String> {
     let own = socket.headers.iter().find_map(|(name, _)| {
         let lower = name.to_ascii_lowercase();
@@ -23,11 +23,11 @@ pub(super) fn fault(socket: &Socket) -> Option<String> {
     own.or(large).or_else(|| socket.messages.iter().find_map(fault_of_message))
 }
 
-/// Says what is wrong with one message.
+/// Describes the fault of one message.
 pub(super) fn fault_of_message(outgoing: &Outgoing) -> Option<String> {
     (outgoing.delay > LONGEST).then(|| {
         format!(
-            "a message is to wait {} ns, at most {LONGEST} (an hour) are allowed",
+            "a message has a delay of {} ns, at most {LONGEST} (an hour) are allowed",
             outgoing.delay
         )
     })
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_named() {
+    fn forbidden_socket_parts_are_named() {
         let half = OUTGOING_BYTES / 2;
         assert_eq!(fault(&socket(PROTOCOLS, half, LONGEST)), None);
         for (socket, what) in [

@@ -1,13 +1,13 @@
-//! The limits of one request of several, and of what its reply is cut into.
+//! The limits of one request of several, and of its framing.
 
 use super::{Framing, STATE_BYTES, Step};
 
 /// The longest delay before a request: an hour, in nanoseconds.
 const DELAY: u64 = 3_600_000_000_000;
-/// The most statuses beside those of success whose replies are decoded.
+/// The most other statuses than success whose replies are decoded.
 const ACCEPTED: usize = 16;
 
-/// Says what is wrong with the first request of several.
+/// Describes the fault of the first request of several.
 pub(super) fn fault_of_first(step: &Step) -> Option<String> {
     (step.delay > 0)
         .then(|| {
@@ -16,8 +16,8 @@ pub(super) fn fault_of_first(step: &Step) -> Option<String> {
         .or_else(|| fault(step))
 }
 
-/// Says what is wrong with a next request. Where it may go is not looked at: a server named that, so
-/// a place that cannot be reached is not the plugin's fault.
+/// Describes the fault of a next request. Its place is not checked: the server named it, so an
+/// unreachable place is not the plugin's fault.
 pub(super) fn fault(step: &Step) -> Option<String> {
     let Step { framing, delay, accepted, context, request: _ } = step;
     if matches!(framing, Framing::Grpc) {
@@ -44,7 +44,7 @@ pub(super) fn fault(step: &Step) -> Option<String> {
     fault_of_framing(framing)
 }
 
-/// Says what is wrong with a framing.
+/// Describes the fault of a framing.
 pub(super) fn fault_of_framing(framing: &Framing) -> Option<String> {
     match framing {
         Framing::LengthPrefixed(prefix)
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_may_ask_for_has_limits() {
+    fn steps_have_limits() {
         let most = Step {
             delay: DELAY,
             accepted: vec![404; ACCEPTED],
@@ -90,14 +90,14 @@ mod tests {
         assert_eq!(fault(&most), None);
         assert!(fault_of_first(&most).unwrap().contains("has a delay"));
         assert_eq!(fault_of_first(&Step { delay: 0, ..most }), None);
-        for (step, told) in [
+        for (step, expected) in [
             (Step { delay: DELAY + 1, ..step("/") }, "at most an hour"),
             (Step { accepted: vec![404; 17], ..step("/") }, "17 statuses, at most 16"),
             (Step { context: vec![0; STATE_BYTES + 1], ..step("/") }, "65537 bytes of context"),
             (Step { framing: Framing::Grpc, ..step("/") }, "the framing `grpc`"),
         ] {
-            let said = fault(&step).unwrap();
-            assert!(said.contains(told), "{said}");
+            let message = fault(&step).unwrap();
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

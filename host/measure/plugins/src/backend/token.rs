@@ -53,7 +53,7 @@ impl Token {
                 method: self.login.method.clone(),
                 path: self.login.path.clone(),
                 headers: headers.collect::<Result<_, _>>()?,
-                body: body.with(value(Escape::of(&self.login))).into_bytes(),
+                body: body.with(value(Escape::from_request(&self.login))).into_bytes(),
             },
             pointer: self.token.clone(),
             lifetime: self.lifetime.clone(),
@@ -76,7 +76,7 @@ impl Token {
 
 impl Escape {
     /// Returns the way that the content type of a request wants.
-    fn of(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         let mut headers = request.headers.iter();
         let kind = headers.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         let kind = kind.and_then(|(_, kind)| kind.split(';').next()).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Escape {
     }
 }
 
-/// Says what is wrong with a login.
+/// Describes the fault of a login.
 pub(super) fn fault(described: &Token) -> Option<String> {
     let Token { login, token, lifetime, headers } = described;
     let fault = path::fault_of_request(&login.path).or_else(|| fault_of_method(&login.method));
@@ -108,7 +108,7 @@ pub(super) fn fault(described: &Token) -> Option<String> {
         return Some(format!("its login: {what}"));
     }
     if login.body.len() > BODY_BYTES || str::from_utf8(&login.body).is_err() {
-        return Some(format!("the body of its login is no text of at most {BODY_BYTES} bytes"));
+        return Some(format!("the body of its login is not a text of at most {BODY_BYTES} bytes"));
     }
     if headers.is_empty() {
         return Some("its token goes into no header field".to_owned());
@@ -117,7 +117,7 @@ pub(super) fn fault(described: &Token) -> Option<String> {
     if let Some(wrong) = pointers.into_iter().flatten().find(|pointer| !pointer.starts_with('/')) {
         let shown = wrong.escape_debug();
         return Some(format!(
-            "`{shown}` is no JSON pointer; expected one that begins with `/`, such as `/access_token`"
+            "`{shown}` is not a JSON pointer; expected one that begins with `/`, such as `/access_token`"
         ));
     }
     for (what, headers, read) in [
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_has_the_key_as_its_content_type_wants() {
+    fn login_escapes_the_key_for_its_content_type() {
         let key = Key::parse(r#"me:s"+\x"#).unwrap();
         for (kind, body, expected) in [
             ("application/json", r#"{"a":{},"k":"{secret}"}"#, r#"{"a":{},"k":"s\"+\\x"}"#),
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_login_may_not_be() {
+    fn invalid_logins_are_refused() {
         let sound = || described("text/plain", "{key}");
         let names = |headers: &[(&str, &str)]| -> Vec<(String, String)> {
             headers.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
         };
         for (wrong, says) in [
-            (Token { token: "token".to_owned(), ..sound() }, "`token` is no JSON pointer"),
+            (Token { token: "token".to_owned(), ..sound() }, "`token` is not a JSON pointer"),
             (Token { headers: Vec::new(), ..sound() }, "goes into no header field"),
             (Token { headers: names(&[("x-a", "b")]), ..sound() }, "has `{token}`"),
             (Token { headers: names(&[("host", "{token}")]), ..sound() }, "names `host`"),

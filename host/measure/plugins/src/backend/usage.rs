@@ -1,5 +1,5 @@
-//! The server's token counts, timings and steps of speculative decoding, and the length of sound, in
-//! the contract and in a record, and the checks on them.
+//! The server's token counts, timings, steps of speculative decoding, and length of sound: their
+//! checks, and their forms in the contract and in a record.
 
 use super::{Sound, Speculation, Timings, Usage};
 use model::exchange;
@@ -66,7 +66,7 @@ impl From<Speculation> for exchange::Speculation {
     }
 }
 
-/// Says which of the timings is no duration, if one is none.
+/// Describes the first timing that is not a duration.
 pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
     let parts = [
         ("queue", timings.queue),
@@ -82,7 +82,7 @@ pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
     })
 }
 
-/// Says that the length of a piece of sound is none, if it is.
+/// Describes an invalid length of a piece of sound.
 pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     let length = sound.duration?;
     (!length.is_finite() || length < 0.0).then(|| {
@@ -90,7 +90,7 @@ pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     })
 }
 
-/// Says what is wrong with the name of a count.
+/// Describes the fault of a count's name.
 pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -107,7 +107,7 @@ pub(super) fn wrong_name(name: &str) -> Option<String> {
     })
 }
 
-/// Says what is wrong with the list of steps, if it is too long or does not add up to their number.
+/// Describes the fault of the list of steps: it is too long, or does not add up to their number.
 pub(super) fn wrong_steps(speculation: &Speculation) -> Option<String> {
     let Speculation { steps, steps_by_accepted: list } = speculation;
     let entries = list.len();

@@ -1,5 +1,5 @@
-//! Checks of a backend: its request is written repeatedly, its reply is decoded in every way in
-//! which a run could deliver it, and it is given replies that no server should send.
+//! Checks of a backend: its request is written repeatedly, and its reply is decoded in every way in
+//! which a run can deliver it. It also gets damaged replies.
 
 mod steps;
 
@@ -100,24 +100,24 @@ fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
     }
 }
 
-/// Says that the extension of a reply's file does not fit its framing, if so.
+/// Describes a mismatch of the extension of a reply's file and its framing.
 fn misnamed(cutting: impl Into<Cutting>, name: &str, ending: &str) -> Option<String> {
-    let (said, expected) = match cutting.into() {
+    let (act, expected) = match cutting.into() {
         Cutting::Framed(framing) => {
-            let (said, expected) = ending_of(framing);
-            (format!("uses the framing {said}"), expected)
+            let (framing, expected) = ending_of(framing);
+            (format!("uses the framing {framing}"), expected)
         }
         Cutting::Messages => ("opens a WebSocket".to_owned(), &[MESSAGES][..]),
     };
     (!expected.contains(&ending)).then(|| {
         format!(
-            "the backend {said}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
+            "the backend {act}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
             expected[0]
         )
     })
 }
 
-/// True if nothing in a reply says how it ended, although its framing has no end of its own.
+/// True if a reply does not state its end, although its framing has no end of its own.
 fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
     let mut events = reading.events.iter();
     cutting.into() != Framing::Whole.into()
@@ -128,7 +128,7 @@ fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
 /// The extension of the file with a server's messages over a WebSocket.
 pub(super) const MESSAGES: &str = "ws";
 
-/// How the one reply of a case is cut.
+/// The framing of a case's only reply.
 pub(super) fn cutting(
     dialect: &mut Dialect,
     ask: &Ask,
@@ -180,8 +180,8 @@ pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Ob
     };
     if let Err(error) = dialect.control_message(body) {
         match error {
-            PluginError::Protocol { said, .. } => seen.misfit(format!(
-                "the reply beside control.txt: {said}; `runner plugin record` writes such a file"
+            PluginError::Protocol { message, .. } => seen.misfit(format!(
+                "the reply beside control.txt: {message}; `runner plugin record` writes such a file"
             )),
             error => seen.ended("asking for the framing", &error),
         }
@@ -271,10 +271,10 @@ fn explain(
     let doing = "explaining the error reply";
     let explain = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
-        dialect.explain(status, body).map(|said| format::refusal(&said))
+        dialect.explain(status, body).map(|refusal| format::refusal(&refusal))
     };
     let first = match explain(&mut dialect, seen, body) {
-        Ok(said) => said,
+        Ok(text) => text,
         Err(error) => return seen.ended(doing, &error),
     };
     let mut whole = |dialect: &mut Dialect, seen: &mut Observations| explain(dialect, seen, body);
@@ -347,7 +347,7 @@ struct Trial<'a> {
     seen: &'a mut Observations,
 }
 
-/// Reads a reply in every way, one of several or not; gives what it means, unless that depends on
+/// Reads a reply, alone or of several, in every way; returns its meanings, unless they depend on
 /// the way.
 fn read(
     plugin: &Backend,
@@ -401,14 +401,14 @@ impl Trial<'_> {
         batches: &[Frames],
     ) -> Option<Reading> {
         self.seen.checks.decodings += 1;
-        let begun = (self.head, self.cutting == Framing::Raw.into());
-        match reply::decode(dialects, begun, batches) {
+        let start = (self.head, self.cutting == Framing::Raw.into());
+        match reply::decode(dialects, start, batches) {
             Ok(reading) => Some(reading),
             Err(mut misdeed) => {
                 let all = reply::together(batches);
                 // Decoding frame by frame may show which frame causes it.
                 if misdeed.on.len() > 1
-                    && let Err(closer) = reply::decode(dialects, begun, &reply::singly(&all))
+                    && let Err(closer) = reply::decode(dialects, start, &reply::singly(&all))
                 {
                     misdeed = closer;
                 }

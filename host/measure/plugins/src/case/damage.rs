@@ -33,7 +33,7 @@ pub fn cut(framing: impl Into<Cutting>, body: &[u8], dice: &mut Dice) -> Option<
     Some((format!("cut after {end} bytes"), frames))
 }
 
-/// A damaged reply, and what was done to it.
+/// A damaged reply, and a description of the damage.
 pub fn reply(
     framing: impl Into<Cutting>,
     body: &[u8],
@@ -152,12 +152,12 @@ fn bytes(bytes: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
             (what, spliced(bytes, at..end, b""))
         }
         3 => {
-            let none = dice.of(&NO_TEXT).copied().unwrap_or_default();
+            let none = dice.pick(&NO_TEXT).copied().unwrap_or_default();
             let what = format!("bytes that are not UTF-8 at byte {at}");
             (what, spliced(bytes, at..at, none))
         }
         4 | 5 => {
-            let number = dice.of(&NUMBERS).copied().unwrap_or_default();
+            let number = dice.pick(&NUMBERS).copied().unwrap_or_default();
             let Some(digits) = digits(bytes, at) else {
                 return (format!("only {number}"), number.as_bytes().to_vec());
             };
@@ -166,7 +166,7 @@ fn bytes(bytes: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
         }
         _ => {
             let (open, close) =
-                *dice.of(&[("[", "]"), ("{\"a\":", "}"), ("[", "")]).unwrap_or(&("[", "]"));
+                *dice.pick(&[("[", "]"), ("{\"a\":", "}"), ("[", "")]).unwrap_or(&("[", "]"));
             let nest = open.repeat(DEPTH) + "1" + &close.repeat(DEPTH);
             let what = format!("{DEPTH} nested brackets");
             match digits(bytes, at).filter(|_| dice.below(2) == 0) {

@@ -1,5 +1,5 @@
 //! Checks of a dataset: its sequence is drawn in steps of several sizes, each time in a fresh
-//! instance, and must meet the rules for every sequence.
+//! instance. It must meet the rules for sequences.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,16 +26,15 @@ const SHOWN: usize = 3;
 const STEP: usize = 37;
 
 /// Samples that a dataset drew.
-struct Drawn {
+struct DrawnSamples {
     spare: Vec<Sample>,
     samples: Vec<Sample>,
-    /// The number of samples that were asked for and given, with those that belong to no session
-    /// that is measured.
+    /// The number of requested and returned samples, including samples of unmeasured sessions.
     given: usize,
     remarks: Vec<Remark>,
 }
 
-impl Drawn {
+impl DrawnSamples {
     /// One line of JSON per sample.
     fn lines(&self) -> String {
         let lines = |samples: &[Sample]| -> String {
@@ -114,7 +113,7 @@ fn drawn(
     most: usize,
     seen: &mut Observations,
     step: &mut dyn FnMut() -> usize,
-) -> Result<Drawn, PluginError> {
+) -> Result<DrawnSamples, PluginError> {
     seen.checks.draws += 1;
     let mut sequence = plugin.open(draw.seed, draw.amount)?;
     let spare = match draw.spare {
@@ -135,7 +134,7 @@ fn drawn(
     let given = samples.len();
     samples.truncate(needless.unwrap_or(given));
     let remarks = sequence.remarks()?;
-    Ok(Drawn { spare, samples, given, remarks })
+    Ok(DrawnSamples { spare, samples, given, remarks })
 }
 
 /// Draws with a spare sample too, where a case asks for none: most runs do.
@@ -164,7 +163,7 @@ fn beyond(samples: &[Sample], amount: Amount) -> Option<usize> {
 }
 
 /// Checks the rules for every dataset.
-fn check(drawn: &Drawn, seen: &mut Observations) {
+fn check(drawn: &DrawnSamples, seen: &mut Observations) {
     let mut ids = BTreeSet::new();
     for sample in drawn.spare.iter().chain(&drawn.samples) {
         if !ids.insert(&sample.id) {

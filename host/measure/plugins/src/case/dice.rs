@@ -23,7 +23,7 @@ impl Dice {
         }
     }
 
-    pub fn of<'a, T>(&mut self, these: &'a [T]) -> Option<&'a T> {
+    pub fn pick<'a, T>(&mut self, these: &'a [T]) -> Option<&'a T> {
         these.get(self.below(these.len()))
     }
 }

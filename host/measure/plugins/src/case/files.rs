@@ -13,7 +13,7 @@ use super::store::Store;
 pub struct Mistake {
     /// The file or folder.
     pub path: PathBuf,
-    /// The mistake, and what is expected.
+    /// The mistake, and the expectation.
     pub what: String,
 }
 

@@ -12,7 +12,7 @@ const BUILT: &str = "target/plugin";
 
 /// The contents of a folder.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct CaseSet {
     /// The folders and files of cases, by name.
     pub cases: Vec<PathBuf>,
     /// The plugin project that they belong to, if their location shows it.
@@ -24,10 +24,10 @@ pub struct Found {
 ///
 /// # Errors
 /// If there is no case, or no such folder.
-pub fn cases(dir: &Path) -> Result<Found, String> {
+pub fn cases(dir: &Path) -> Result<CaseSet, String> {
     if is_file(dir) {
         let project = above(dir).and_then(|cases| project_of(&cases));
-        return Ok(Found { cases: vec![dir.to_owned()], project });
+        return Ok(CaseSet { cases: vec![dir.to_owned()], project });
     }
     if !dir.is_dir() {
         return Err(format!(
@@ -37,14 +37,14 @@ pub fn cases(dir: &Path) -> Result<Found, String> {
     }
     let project = dir.join(CASES);
     let found = if project.is_dir() {
-        Found { cases: within(&project)?, project: Some(dir.to_owned()) }
+        CaseSet { cases: within(&project)?, project: Some(dir.to_owned()) }
     } else if is_case(dir)? {
-        Found {
+        CaseSet {
             cases: vec![dir.to_owned()],
             project: above(dir).and_then(|cases| project_of(&cases)),
         }
     } else {
-        Found { cases: within(dir)?, project: project_of(dir) }
+        CaseSet { cases: within(dir)?, project: project_of(dir) }
     };
     if found.cases.is_empty() {
         let place = if project.is_dir() { &project } else { dir };
@@ -164,13 +164,13 @@ mod tests {
         folder
     }
 
-    fn names(found: &Found, below: &Path) -> Vec<String> {
+    fn names(found: &CaseSet, below: &Path) -> Vec<String> {
         let name = |path: &PathBuf| path.strip_prefix(below).unwrap().display().to_string();
         found.cases.iter().map(name).collect()
     }
 
     #[test]
-    fn a_project_a_folder_of_cases_and_a_case_are_told_apart() {
+    fn projects_folders_and_cases_are_distinguished() {
         let folder = made(&[
             "cases/b/sample.json",
             "cases/a/sample.json",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_and_no_case_are_said() {
+    fn missing_folder_and_missing_cases_are_errors() {
         let folder = made(&["cases/notes.txt"]);
         let none = cases(folder.path()).unwrap_err();
         assert!(none.contains("cases` has no cases"), "{none}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_has_one_component() {
+    fn project_has_one_component() {
         let folder = made(&["a/target/plugin/a.wasm", "b/target/plugin/b.wasm"]);
         let component = |name: &str| component(&folder.path().join(name));
         assert!(component("a").unwrap().ends_with("target/plugin/a.wasm"));

@@ -17,12 +17,12 @@ use crate::dataset::{Remark, Treatment};
 use crate::{PluginError, chat};
 use model::hex;
 
-/// A carriage return as a case's file has it: what stands for the end of a line there depends on
-/// editors and on git, and a form's lines end in both.
+/// A carriage return in a case's file. Editors and git change the ends of lines there, and a form's
+/// lines end in both characters.
 const RETURN: &str = "␍";
 
-/// `request.http`: method and path, header fields, an empty line, the body. A message of gRPC stands
-/// there as [hexadecimal digits](dump).
+/// `request.http`: method and path, header fields, an empty line, the body. A message of gRPC
+/// stands there as [hexadecimal digits](dump).
 pub fn request(request: &Request) -> String {
     let mut text = format!("{} {}\n", request.method, request.path);
     for (name, value) in &request.headers {
@@ -38,8 +38,8 @@ pub fn request(request: &Request) -> String {
     text
 }
 
-/// `request.http` of what is sent for a sample: the request, or the first of several; of a WebSocket
-/// the handshake, and below it the messages, one per line.
+/// `request.http` of a sample's call: the request, or the first of several; of a WebSocket the
+/// handshake, and below it the messages, one per line.
 pub fn call(call: &Call) -> String {
     let Call::Socket(socket) = call else {
         return request(&call.as_request());
@@ -50,7 +50,7 @@ pub fn call(call: &Call) -> String {
     }
     for outgoing in &socket.messages {
         let message = match &outgoing.message {
-            SocketMessage::Text(said) => said.replace('\r', RETURN),
+            SocketMessage::Text(text) => text.replace('\r', RETURN),
             SocketMessage::Binary(bytes) => dump(bytes),
         };
         let hold = if outgoing.hold { ", held" } else { "" };
@@ -59,8 +59,8 @@ pub fn call(call: &Call) -> String {
     text
 }
 
-/// Bytes as lines of sixteen, each in hexadecimal digits and as ASCII, with a full stop for what
-/// has no character.
+/// Bytes as lines of sixteen, each in hexadecimal digits and as ASCII, with a full stop for other
+/// bytes.
 fn dump(bytes: &[u8]) -> String {
     let mut text = String::new();
     for line in bytes.chunks(16) {
@@ -312,8 +312,8 @@ pub(super) fn framing(framing: Framing) -> &'static str {
     }
 }
 
-/// Milliseconds to the nanosecond, which is what a record keeps: a difference of instants has more
-/// digits than it means.
+/// Milliseconds to the nanosecond, the precision of a record: a difference of instants has
+/// meaningless digits.
 fn nanoseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e6).round() / 1e6
 }
@@ -329,14 +329,14 @@ pub fn list(entries: impl Iterator<Item = Value>) -> String {
 
 /// `error.txt`: an error that a plugin returned; `None` for an error that it caused.
 pub fn error(error: &PluginError) -> Option<String> {
-    let (kind, said) = match error {
-        PluginError::Config { said, .. } => ("invalid-config", said),
-        PluginError::Input { said, .. } => ("invalid-input", said),
-        PluginError::Protocol { said, .. } => ("protocol", said),
-        PluginError::Located { said, .. } => ("other", said),
+    let (kind, message) = match error {
+        PluginError::Config { message, .. } => ("invalid-config", message),
+        PluginError::Input { message, .. } => ("invalid-input", message),
+        PluginError::Protocol { message, .. } => ("protocol", message),
+        PluginError::Located { message, .. } => ("other", message),
         _ => return None,
     };
-    Some(format!("{kind}: {said}\n"))
+    Some(format!("{kind}: {message}\n"))
 }
 
 /// A sample as JSON, without absent fields.
@@ -485,8 +485,7 @@ pub fn prepared(prepared: &Prepared) -> String {
     }
 }
 
-/// `models.json`: a list, one model per line; a model of which nothing but its name is known is its
-/// name.
+/// `models.json`: a list, one model per line; a model without further facts is its name.
 pub fn models(models: &[ServedModel]) -> String {
     list(models.iter().map(|model| {
         if model.root.is_none() && model.context_tokens.is_none() {

@@ -1,5 +1,5 @@
 //! The files of a case's folder, read and checked. All mistakes are collected, and unknown files
-//! are mistakes: an expectation that nothing reads would pass without ever being checked.
+//! are mistakes: an expectation that nothing reads passes unchecked.
 //!
 //! | file | kind | contents |
 //! | --- | --- | --- |
@@ -12,7 +12,7 @@
 //! | `head.json` | backend | the status and the header fields of such a reply; optional |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
 //! | `reply.N.EXT`, `reply.N.STATUS.EXT` | backend | instead: the replies of an exchange of several requests, from 1 |
-//! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
+//! | `case.toml` | dataset | the dataset's inputs: see [`Draw`] |
 //! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
 //! | `README.md` | all | documentation |
 //! | expectations | all | see [`expectations`] |
@@ -53,7 +53,7 @@ pub struct Case {
 
 impl Case {
     /// The request that a backend is to write, if this is such a case.
-    pub fn asked(&self) -> Option<&Ask> {
+    pub fn ask(&self) -> Option<&Ask> {
         match &self.given {
             Input::Ask(ask) => Some(ask),
             _ => None,
@@ -196,13 +196,13 @@ pub fn read(kind: Kind, path: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case
     let name = store.name();
     let mut reading = Files::new(store.clone(), mistakes);
     let config = reading.config();
-    let given = match kind {
+    let input = match kind {
         Kind::Backend => reading.backend(),
         Kind::Dataset => reading.draw().map(Input::Draw),
         Kind::Scorer => reading.exchanges().map(Input::Judge),
     };
     reading.others(kind);
-    let case = Case { name, path: path.to_owned(), store, config, given: given? };
+    let case = Case { name, path: path.to_owned(), store, config, given: input? };
     (mistakes.len() == before).then_some(case)
 }
 
@@ -416,7 +416,7 @@ impl Files<'_> {
             (Some(count), None) => Amount::Samples(count),
             (None, Some(sessions)) => Amount::Sessions(sessions),
             (Some(_), Some(_)) => {
-                let what = "a run measures so many samples (`count`) or so many sessions (`sessions`), but this case gives both";
+                let what = "a run measures a number of samples (`count`) or of sessions (`sessions`), but this case gives both";
                 self.mistake("case.toml", what);
                 return None;
             }

@@ -16,10 +16,10 @@ use base64::prelude::BASE64_STANDARD;
 use model::frame::{FRAME_BYTES, Frames};
 use model::units::Nanos;
 
-/// Reads lines as the frames that a run makes of the messages.
+/// Reads lines as the frames of the messages in a run.
 ///
 /// # Errors
-/// Which line is no message.
+/// If a line is no message.
 pub fn frames(lines: &[u8]) -> Result<Frames, String> {
     let mut frames = Frames::default();
     for (number, line) in (1..).zip(lines.split(|byte| *byte == b'\n')) {
@@ -29,7 +29,7 @@ pub fn frames(lines: &[u8]) -> Result<Frames, String> {
         }
         let Some((name, data)) = message(line) else {
             return Err(format!(
-                "line {number} is no message; expected `text WORDS`, `binary BASE64`, `close` or `close CODE REASON`"
+                "line {number} is not a message; expected `text WORDS`, `binary BASE64`, `close` or `close CODE REASON`"
             ));
         };
         if data.len() > FRAME_BYTES {
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(frames(b"close\n").unwrap().last().unwrap().data, b"");
         for wrong in ["test a", "binary ?", "close soon", "\u{e9}"] {
             let refused = frames(format!("text a\n{wrong}\n").as_bytes()).unwrap_err();
-            assert!(refused.starts_with("line 2 is no message"), "{refused}");
+            assert!(refused.starts_with("line 2 is not a message"), "{refused}");
         }
     }
 }

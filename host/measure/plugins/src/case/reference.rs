@@ -1,6 +1,6 @@
-//! For tests: the page of the guide about the files of a case. Its prose is `reference.md`; the
-//! tables of keys are made from the types that read the files, and take the places of the markers
-//! `{{table KIND TYPE}}`.
+//! For tests: the page of the guide about the files of a case. Its prose is `reference.md`. The
+//! tables of keys come from the types that read the files, and replace the markers `{{table KIND
+//! TYPE}}`.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ pub fn page() -> String {
     page
 }
 
-/// The table of a type: of its keys, or of the alternatives of which a value is exactly one.
+/// The table of a type: its keys, or its alternatives.
 fn written(schema: &Value) -> String {
     let mut rows = Vec::new();
     if let Some(alternatives) = alternatives(schema) {
@@ -191,7 +191,7 @@ fn is_optional(rules: &Value) -> bool {
     }
 }
 
-/// A type in words.
+/// The name of a type.
 fn kind(rules: &Value) -> String {
     let either = |parts: &mut dyn Iterator<Item = String>| {
         let parts: Vec<String> = parts.filter(|part| part != "null").collect();
@@ -200,8 +200,8 @@ fn kind(rules: &Value) -> String {
     if let Some(target) = rules["$ref"].as_str() {
         return named(target.trim_start_matches("#/$defs/"));
     }
-    if let Some(words) = words(rules) {
-        return words;
+    if let Some(alternatives) = alternatives(rules) {
+        return alternatives;
     }
     if let Some(parts) = rules["anyOf"].as_array() {
         return either(&mut parts.iter().map(kind));
@@ -217,14 +217,14 @@ fn kind(rules: &Value) -> String {
 }
 
 /// The words of an enum without values.
-fn words(rules: &Value) -> Option<String> {
-    let words: Vec<&Value> = match (rules["enum"].as_array(), rules["oneOf"].as_array()) {
-        (Some(words), _) => words.iter().collect(),
+fn alternatives(rules: &Value) -> Option<String> {
+    let alternatives: Vec<&Value> = match (rules["enum"].as_array(), rules["oneOf"].as_array()) {
+        (Some(alternatives), _) => alternatives.iter().collect(),
         (_, Some(parts)) => parts.iter().map(|part| part.get("const")).collect::<Option<_>>()?,
         _ => return None,
     };
-    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    Some(words.join(", "))
+    let alternatives: Vec<String> = alternatives.iter().map(|word| format!("`{word}`")).collect();
+    Some(alternatives.join(", "))
 }
 
 fn simple(name: &str, rules: &Value) -> String {

@@ -1,4 +1,5 @@
-//! The calls of a case, to be repeated: for the time that a backend takes for a request and an event.
+//! The calls of a case, to be repeated: for the time that a backend takes for a request and an
+//! event.
 
 use super::given::{Ask, Input, Reply};
 use super::reply::{self, Cutting};

@@ -1,5 +1,5 @@
-//! Cuts a reply's body into batches of frames and decodes them as a run does: batch by batch, with
-//! the state as bytes, and frame by frame if a batch fails.
+//! Cuts a reply's body into batches of frames and decodes them as a run does. It decodes batch by
+//! batch, with the state as bytes, and a failed batch frame by frame.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub struct Misdeed {
     pub on: Range<usize>,
 }
 
-/// How the body of a case becomes frames.
+/// The framing of a case's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cutting {
     Framed(Framing),
@@ -62,7 +62,7 @@ pub fn batches(cutting: impl Into<Cutting>, reads: &[&[u8]]) -> Result<Vec<Frame
     let framing = match cutting.into() {
         Cutting::Framed(framing) => framing,
         Cutting::Messages => {
-            // Where the network cuts them makes no difference to messages.
+            // The network's cuts do not change messages.
             let frames = messages::frames(&reads.concat())?;
             return Ok((!frames.is_empty()).then_some(frames).into_iter().collect());
         }
@@ -135,8 +135,8 @@ pub fn decode(
         Ok(state) => Fold::new(state).framed(is_raw),
         Err(error) => match format::error(&error) {
             None => return Err(Misdeed { error, on: 0..0 }),
-            Some(said) => {
-                reading.error = Some(said);
+            Some(message) => {
+                reading.error = Some(message);
                 return Ok(reading);
             }
         },
@@ -150,7 +150,7 @@ pub fn decode(
     Ok(reading)
 }
 
-/// Decodes one batch; returns whether the reply continues.
+/// Decodes one batch; returns true if the reply continues.
 fn take(
     dialects: &mut [Dialect],
     turn: &mut usize,
@@ -170,8 +170,8 @@ fn take(
         }
         Err(error) => match format::error(&error) {
             None => Err(Misdeed { error, on: start..start + batch.len() }),
-            Some(said) if batch.len() == 1 => {
-                reading.error = Some(said);
+            Some(message) if batch.len() == 1 => {
+                reading.error = Some(message);
                 Ok(false)
             }
             // Events before the faulty frame are kept.

@@ -79,23 +79,23 @@ pub struct TimedReport {
 
 impl SuiteReport {
     /// A report without cases.
-    pub fn new(plugin: &Plugin, limits: &Limits, said: &Info) -> Self {
+    pub fn new(plugin: &Plugin, limits: &Limits, info: &Info) -> Self {
         let loaded = Loaded {
             digest: plugin.digest.clone(),
             kind: plugin.kind,
-            name: said.name.clone(),
-            version: said.version.clone(),
+            name: info.name.clone(),
+            version: info.version.clone(),
         };
-        let tested = Tested { file: plugin.asked.clone(), loaded: Some(loaded) };
-        SuiteReport::of(tested, limits.clone(), None)
+        let tested = Tested { file: plugin.name.clone(), loaded: Some(loaded) };
+        SuiteReport::empty(tested, limits.clone(), None)
     }
 
     /// A report of a plugin that was not tested, and why.
     pub fn untested(file: String, error: String) -> Self {
-        SuiteReport::of(Tested { file, loaded: None }, Limits::default(), Some(error))
+        SuiteReport::empty(Tested { file, loaded: None }, Limits::default(), Some(error))
     }
 
-    fn of(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
+    fn empty(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
         SuiteReport {
             plugin,
             error,
@@ -132,7 +132,7 @@ impl SuiteReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseReport {
-    /// The case's name: that of its folder.
+    /// The case's name, from its folder.
     pub name: String,
     /// The failures; empty if the case passed.
     pub failures: Vec<Failure>,
@@ -226,7 +226,7 @@ pub enum Failure {
     },
     /// The plugin's output violates its contract.
     Breach {
-        /// The breach, in words.
+        /// The message about the breach.
         what: String,
     },
     /// The case and the plugin do not match.

@@ -46,7 +46,7 @@ fn judged(
         match judge.score(exchange) {
             Ok(scores) => line.insert("scores".to_owned(), format::scores(&scores)),
             Err(error) => match format::error(&error) {
-                Some(said) => line.insert("error".to_owned(), said.trim_end().into()),
+                Some(message) => line.insert("error".to_owned(), message.trim_end().into()),
                 None => return Err(error),
             },
         };

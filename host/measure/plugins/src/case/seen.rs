@@ -45,8 +45,8 @@ impl Observations {
         }
     }
 
-    /// Takes what was logged since the last time. Before a reply is damaged this is worth showing;
-    /// of what is logged about damaged ones, only that of a failure.
+    /// Takes the log since the last call. It is shown as long as the reply is intact; for damaged
+    /// replies, only after a failure.
     pub fn keep_log(&mut self) {
         for line in self.log.drain() {
             if !self.lines.contains(&line) && self.lines.len() < LINES {
@@ -63,7 +63,7 @@ impl Observations {
     /// The plugin returned an error or misbehaved, and the case cannot continue.
     pub fn ended(&mut self, doing: &str, error: &PluginError) {
         match format::error(error) {
-            Some(said) => self.found("error.txt", said),
+            Some(message) => self.found("error.txt", message),
             None => self.misbehaved(doing, error),
         }
     }

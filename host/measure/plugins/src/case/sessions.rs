@@ -1,6 +1,5 @@
 //! The rules for samples that depend on others: the samples of a session follow its root directly,
-//! each after those that it depends on. A run checks most of them too, when it puts a session
-//! together.
+//! each after its dependencies. A run checks most of them too, when it puts a session together.
 
 use std::collections::HashMap;
 
@@ -17,7 +16,7 @@ pub fn fault(samples: &[Sample]) -> Option<String> {
             session.clear();
         } else if session.is_empty() {
             return Some(format!(
-                "sample `{}` depends on others, but no sample that depends on none came before it",
+                "sample `{}` depends on others, but no independent sample came before it",
                 sample.id
             ));
         }
@@ -65,7 +64,7 @@ fn continuation(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<Str
     let is_conversation =
         matches!(prompt, Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_));
     (!is_conversation).then(|| {
-        format!("sample `{}` continues `{parent}`, whose prompt is no conversation", sample.id)
+        format!("sample `{}` continues `{parent}`, whose prompt is not a conversation", sample.id)
     })
 }
 
@@ -157,7 +156,7 @@ mod tests {
             root("a"),
             turn("b", "a", &["a"], Vec::new()),
             turn("c", "a", &["a"], Vec::new()),
-            // It waits for both, and its own next turn may repeat what it knows.
+            // It waits for both, and its next turn may repeat the answers.
             turn("d", "a", &["a", "b", "c"], answer("c")),
             turn("e", "d", &["d"], answer("b")),
             root("f"),
@@ -175,7 +174,7 @@ mod tests {
         for (samples, words) in [
             (
                 vec![turn("b", "a", &["a"], Vec::new())],
-                "`b` depends on others, but no sample that depends on none came before it",
+                "`b` depends on others, but no independent sample came before it",
             ),
             (
                 vec![root("a"), turn("b", "x", &["x"], Vec::new())],
@@ -192,7 +191,7 @@ mod tests {
             ),
             (
                 vec![ids, turn("b", "a", &["a"], Vec::new())],
-                "`b` continues `a`, whose prompt is no conversation",
+                "`b` continues `a`, whose prompt is not a conversation",
             ),
             (
                 vec![

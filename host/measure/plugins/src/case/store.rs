@@ -1,6 +1,6 @@
 //! The files of a case: in a folder, or as the sections of one file, `NAME.case`, in the format of
-//! [`txtar`]. `-- FILE (crlf) --` means that the file's lines end with CR LF, `-- FILE (open) --` that
-//! its last line has no end, and `-- FILE (base64) --` that its bytes are in Base64.
+//! [`txtar`]. `-- FILE (crlf) --` means that the file's lines end with CR LF, `-- FILE (open) --`
+//! that its last line has no end, and `-- FILE (base64) --` that its bytes are in Base64.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_sections_is_read_and_written() {
+    fn sections_of_a_file_are_read_and_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hello.case");
         // As the tests of txtar have it: text before, an empty section, a line that is no heading.

@@ -19,7 +19,7 @@ fn shown(frames: &Frames) -> Vec<(Option<String>, Vec<u8>)> {
 }
 
 #[test]
-fn however_a_reply_is_batched_its_frames_are_the_same() {
+fn batching_does_not_change_frames() {
     let whole = frames(Framing::EventStream, BODY);
     assert_eq!(whole.len(), 3);
     for seed in 0..200 {
@@ -36,7 +36,7 @@ fn however_a_reply_is_batched_its_frames_are_the_same() {
 }
 
 #[test]
-fn damage_is_of_many_kinds_the_same_each_time_and_never_of_nothing() {
+fn damage_is_varied_and_reproducible() {
     let whole = frames(Framing::EventStream, BODY);
     let mut kinds = std::collections::BTreeSet::new();
     for seed in 0..400 {
@@ -90,7 +90,7 @@ fn bodies_of_every_size_can_be_damaged() {
 }
 
 #[test]
-fn where_frames_are_chance_events_have_none_and_pieces_are_joined() {
+fn events_without_frames_join_their_pieces() {
     let piece = |text: &str, tokens| {
         let text = text.to_owned();
         Meaning::Text(Output { text, tokens, choice: 0 })
@@ -106,7 +106,7 @@ fn where_frames_are_chance_events_have_none_and_pieces_are_joined() {
 }
 
 #[test]
-fn a_request_is_written_as_it_goes_on_the_wire() {
+fn request_is_written_as_on_the_wire() {
     let mut request = Request {
         method: "POST".to_owned(),
         path: "/a?b=c".to_owned(),
@@ -119,7 +119,7 @@ fn a_request_is_written_as_it_goes_on_the_wire() {
 }
 
 #[test]
-fn an_editors_newlines_are_no_difference_and_everything_else_is() {
+fn editors_newlines_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.json");
     let found = [("events.json", Some("a\nb\n".to_owned()))];

@@ -1,9 +1,9 @@
-//! Scorers that run answers as programs: how they declare it, what a killed program scores, and
+//! Scorers that run answers as programs: their declaration, the scores of a killed program, and
 //! pass@k.
 //!
 //! A program may loop, exhaust memory, or change the interpreter that runs it. So each program is
-//! judged by an instance of its own, alone, and the limits of the sandbox are those of the program.
-//! A program that the sandbox stops has not passed, which is a score and no failure of the scorer.
+//! judged by an instance of its own, alone, and the limits of the sandbox apply to the program. A
+//! program that the sandbox stops has not passed, which is a score and no failure of the scorer.
 //! Calling instances is left to `scorer`.
 //!
 //! # The declaration
@@ -14,9 +14,9 @@
 //! "x-runs-answers": {"passed": "code", "killed": "code-killed"}
 //! ```
 //!
-//! `passed` is the score that is 1 for a program that passed its tests; `killed` the one that is 1
-//! for a program that was stopped. The host gives a program that it stops 0 for `passed` and 1 for
-//! `killed`, so no scorer can declare that such a program passed.
+//! The score `passed` is 1 for a program that passed its tests; `killed` is 1 for a program that
+//! was stopped. The host gives a program that it stops 0 for `passed` and 1 for `killed`, so no
+//! scorer can declare that such a program passed.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,12 @@ use serde_json::Value;
 /// The annotation's key in the configuration schema.
 const KEY: &str = "x-runs-answers";
 
-/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because what
-/// was counted until then would be of some samples only.
+/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because the
+/// counts cover only some samples.
 const IDS: usize = 16 << 20;
 
-/// The numbers of attempts for which pass@k is given, if every sample has as many answers: those of
-/// HumanEval and of the tasks of lm-evaluation-harness.
+/// The numbers of attempts for which pass@k is given, if every sample has as many answers: as in
+/// HumanEval and in the tasks of lm-evaluation-harness.
 const ATTEMPTS: [u32; 11] = [1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100];
 
 /// The declaration of a scorer that runs answers.
@@ -48,18 +48,18 @@ impl Declaration {
     /// Reads the declaration in a configuration schema; `None` if the scorer does not run answers.
     ///
     /// # Errors
-    /// What is wrong with the declaration.
-    pub fn of(schema: &Value) -> Result<Option<Self>, String> {
-        let Some(said) = schema.get(KEY) else {
+    /// If the declaration is invalid.
+    pub fn from_schema(schema: &Value) -> Result<Option<Self>, String> {
+        let Some(value) = schema.get(KEY) else {
             return Ok(None);
         };
         let expected = || {
             format!(
-                "`{KEY}` in its configuration schema is `{said}`; expected two different names of scores, as in \
+                "`{KEY}` in its configuration schema is `{value}`; expected two different names of scores, as in \
                  {{\"passed\": \"code\", \"killed\": \"code-killed\"}}"
             )
         };
-        let declared = Self::deserialize(said).map_err(|_| expected())?;
+        let declared = Self::deserialize(value).map_err(|_| expected())?;
         let named = !declared.passed.is_empty() && !declared.killed.is_empty();
         (named && declared.passed != declared.killed).then_some(Some(declared)).ok_or_else(expected)
     }
@@ -69,8 +69,8 @@ impl Declaration {
         vec![(self.passed.clone(), 0.0), (self.killed.clone(), 1.0)]
     }
 
-    /// The scores that a scorer gave a program, with 0 for having been stopped: so the mean of that
-    /// score is the share of all programs.
+    /// The scores of a program, with 0 for the score of stopped programs: so its mean is their
+    /// share of all programs.
     pub fn finished(&self, mut scores: Vec<(String, f64)>) -> Vec<(String, f64)> {
         let has = |name: &str| scores.iter().any(|(own, _)| own == name);
         if has(&self.passed) && !has(&self.killed) {
@@ -86,7 +86,7 @@ impl Declaration {
     }
 }
 
-/// The programs of a run: how many each sample got, and how many of them passed.
+/// The programs of a run: the number of each sample's, and of its passes.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     samples: BTreeMap<String, Count>,
@@ -139,8 +139,8 @@ impl Programs {
     }
 }
 
-/// The unbiased estimate of the probability that at least one of `k` programs passes, from `tried`
-/// programs of which `passed` passed: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al.,
+/// The unbiased estimate of the probability that at least one of `k` programs passes, where
+/// `passed` of `tried` programs pass: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al.,
 /// 2021 (Evaluating Large Language Models Trained on Code, figure 3). `k` is at most `tried`.
 fn pass_at_k(tried: u32, passed: u32, k: u32) -> f64 {
     let failed = tried - passed;
@@ -172,7 +172,7 @@ mod tests {
 
     fn declared() -> Declaration {
         let schema = json!({KEY: {"passed": "code", "killed": "code-killed"}});
-        Declaration::of(&schema).unwrap().unwrap()
+        Declaration::from_schema(&schema).unwrap().unwrap()
     }
 
     fn scores(passed: bool) -> Vec<(String, f64)> {
@@ -180,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_has_two_names() {
-        assert_eq!(Declaration::of(&json!({"type": "object"})), Ok(None));
+    fn declaration_requires_two_names() {
+        assert_eq!(Declaration::from_schema(&json!({"type": "object"})), Ok(None));
         for wrong in [
             json!(true),
             json!({"passed": "code"}),
@@ -189,20 +189,20 @@ mod tests {
             json!({"passed": "", "killed": "code"}),
             json!({"passed": "a", "killed": "b", "more": "c"}),
         ] {
-            let error = Declaration::of(&json!({KEY: wrong})).unwrap_err();
+            let error = Declaration::from_schema(&json!({KEY: wrong})).unwrap_err();
             assert!(error.contains("expected two different names"), "{error}");
         }
     }
 
     #[test]
-    fn a_killed_program_has_not_passed() {
+    fn killed_program_does_not_pass() {
         assert_eq!(declared().has_passed(&declared().killed()), Some(false));
         assert_eq!(declared().has_passed(&[]), None);
     }
 
     #[test]
-    fn the_estimate_is_the_share_of_choices_with_a_program_that_passes() {
-        // All choices of k of n programs, of which the first c pass, counted one by one.
+    fn estimate_is_the_share_of_passing_choices() {
+        // All choices of k of n programs, counted one by one; the first c programs pass.
         for tried in 1_u32..=10 {
             for passed in 0..=tried {
                 for k in 1..=tried {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_judged_is_not_counted() {
+    fn unjudged_program_is_not_counted() {
         let mut programs = Programs::default();
         programs.add(&declared(), "a", &[]);
         assert_eq!(programs.pass_at_k(&declared()), []);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn several_programs_have_the_mean_of_each_score() {
+    fn scores_of_several_programs_are_averaged() {
         let found = mean(&[declared().finished(scores(true)), declared().killed()]);
         let wanted = [("code".to_owned(), 0.5), ("code-killed".to_owned(), 0.5)];
         assert_eq!(found, wanted);

@@ -1,5 +1,5 @@
-//! Finds the runs that a path names: the folder of one, or a folder that holds some, at whatever
-//! depth. What lies in a run's folder is the run's and is not searched.
+//! Finds the runs that a path names: the folder of one, or a folder that holds some, at any depth.
+//! A run's folder is not searched further.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub fn runs(path: &Path) -> Result<Vec<RunFolder>, FolderError> {
     for run in found {
         timed.push((began(&run)?, run));
     }
-    // Runs without a known time come last. Names settle what began in the same instant.
+    // Runs without a known time come last. Names order runs that began in the same instant.
     timed.sort_by(|(a, run), (b, other)| {
         (a.is_none(), a, run.path()).cmp(&(b.is_none(), b, other.path()))
     });
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_run_it_is_said_what_was_expected() {
+    fn missing_run_error_states_the_expected_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

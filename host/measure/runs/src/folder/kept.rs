@@ -9,9 +9,9 @@ use scenario::plan::{Plan, PlannedPlugin};
 /// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is
 /// kept, so that runs that differ in it can be told apart. Its 32 bits do not reveal a key.
 pub fn without_secrets(plan: &Plan) -> serde_json::Value {
-    let mut kept = serde_json::to_value(plan).unwrap_or_default();
+    let mut json = serde_json::to_value(plan).unwrap_or_default();
     let mut hide = |place: &str, names: &[String]| {
-        if let Some(value) = kept.pointer_mut(place) {
+        if let Some(value) = json.pointer_mut(place) {
             redact::fields_named(value, names, &mark);
         }
     };
@@ -21,7 +21,7 @@ pub fn without_secrets(plan: &Plan) -> serde_json::Value {
     for (number, scorer) in plan.scorers.iter().enumerate() {
         hide(&format!("/scorers/{number}/config"), &scorer.secret_keys);
     }
-    kept
+    json
 }
 
 /// A command line without the secrets in the configurations of a plan's plugins.

@@ -1,7 +1,7 @@
 //! The columns of a record's events, read from its line directly: they are most of a line, and a
-//! run is summarised by reading every line of it. All else of the line is left to `serde_json`, and
-//! the whole line where the columns are not written to the letter as [`Recorder`](super::Recorder)
-//! writes them. So the meaning of a line does not depend on its reader.
+//! summary reads every line. `serde_json` reads all else of the line. It reads the whole line if
+//! the columns differ from the exact form of [`Recorder`](super::Recorder). So the meaning of a
+//! line does not depend on its reader.
 
 use memchr::memmem;
 
@@ -24,7 +24,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The record in a line; absent if its columns are written otherwise, or it is none.
+    /// The record in a line; absent if its columns have another form, or it is not a record.
     pub(super) fn parsed(&mut self, line: &[u8]) -> Option<Exchange> {
         let begin = memmem::find(line, BEGIN)?;
         let mut from = Reader(&line[begin + BEGIN.len()..]);
@@ -125,9 +125,8 @@ impl Reader<'_> {
     }
 }
 
-/// The number that eight bytes stand for, the first of them lowest, if all of them are digits:
-/// neighbours are joined, then pairs, then fours (after Daniel Lemire, "Quickly parsing eight
-/// digits", 2018).
+/// The number of eight bytes, the first of them lowest, if all are digits. Neighbours are joined,
+/// then pairs, then fours (after Daniel Lemire, "Quickly parsing eight digits", 2018).
 #[inline]
 fn eight_digits(bytes: u64) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_json() {
+    fn numbers_follow_json() {
         for (at, is_read) in [
             ("0", true),
             ("7", true),
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_otherwise_is_left_to_the_other_reader() {
+    fn unusual_lines_fall_back_to_serde() {
         for (events, is_read) in [
             (r#""events":{"at":[1],"kind":"t","tokens":[null],"bytes":[1]}"#, true),
             (r#""events":{"at":[1,2],"kind":"tu","tokens":[3,null],"bytes":[1,0]}"#, true),

@@ -34,12 +34,12 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
     pub fn at(path: &Path) -> io::Result<Self> {
         let mut decoder = Decoder::new(File::open(path)?)?;
         decoder.window_log_max(WINDOW_LOG)?;
-        Ok(Lines::of(BufReader::with_capacity(1 << 20, decoder)))
+        Ok(Lines::new(BufReader::with_capacity(1 << 20, decoder)))
     }
 }
 
 impl<R: BufRead> Lines<R> {
-    pub fn of(reader: R) -> Self {
+    pub fn new(reader: R) -> Self {
         Lines { reader, line: Vec::new() }
     }
 

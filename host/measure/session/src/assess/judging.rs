@@ -1,5 +1,5 @@
-//! A scorer at work: what it gave and what it failed on, and which threads it works on. Reading
-//! answers, counting their tokens and adding up are left to `assess`.
+//! A scorer at work: its scores, its failures, and its threads. Reading answers, counting their
+//! tokens and adding up are left to `assess`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct Judging {
     failed: Vec<u64>,
     /// Answers that it gave no score, by why.
     passed_over: Unjudged,
-    /// Its errors. They are counted beyond those that are kept.
+    /// The errors: all are counted, the first few are kept.
     errors: Assessment,
 }
 
@@ -57,13 +57,13 @@ impl Judging {
         }
     }
 
-    /// Takes what became of answers that were run, in the order of the answers. Without a result,
-    /// an answer was not run.
+    /// Takes the results of answers that ran, in the order of the answers; `None` for an answer
+    /// that did not run.
     fn take_runs(&mut self, answers: &[Answer], runs: Vec<Option<Result<Ran, PluginError>>>) {
         for (answer, ran) in answers.iter().zip(runs) {
             match ran {
                 None => {}
-                // Whether it is left out must not depend on which threads were quicker.
+                // The choice to leave the scorer out must not depend on the speed of threads.
                 Some(_) if self.is_left_out() => self.failed.push(answer.index),
                 Some(ran) => {
                     let scores = ran.map(|ran| self.judge.count(&answer.shown.id, &ran));
@@ -100,7 +100,7 @@ impl Judging {
         }
     }
 
-    /// Adds what it gave and what it failed on, and has it score the run as a whole.
+    /// Adds its scores and its failures, and has it score the run as a whole.
     pub fn finish(mut self, assessment: &mut Assessment) {
         self.failed.sort_unstable();
         let run_scores = if self.is_left_out() {

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Does all tasks, on as many threads as this process may use processors, of which the caller's is
-/// one. Tasks begin in their order. Where no thread can be started, those that run do all the work.
+/// Does all tasks, on one thread per processor that this process may use, the caller's included.
+/// Tasks begin in their order. If no thread can be started, the running threads do all the work.
 pub(super) fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     let tasks = Mutex::new(tasks);
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_task_is_done_once() {
+    fn every_task_runs_once() {
         let done = Mutex::new(Vec::new());
         share(0..1_000, |task| done.lock().unwrap().push(task));
         let mut done = done.into_inner().unwrap();
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_tasks_are_under_way_as_there_are_processors() {
+    fn one_task_runs_per_processor() {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         // Each of the first tasks waits for all others.
         let together = Barrier::new(processors);

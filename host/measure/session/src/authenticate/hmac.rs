@@ -1,7 +1,7 @@
 //! A signature by HMAC of a request, as its backend describes it. Pure: the time is given.
 //!
-//! The part of the message before the first placeholder that depends on the time is hashed when the
-//! request is written, so that a large body in it takes no time when the request is sent.
+//! The part of the message before the first placeholder of the time is hashed when the request is
+//! written. So a large body there takes no time when the request is sent.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! AWS Signature Version 4 of a request's headers, as AWS documents it ("Create a signed AWS API
-//! request", in the reference of IAM). Pure: the time is given. What is signed and where the key
-//! comes from is decided by others.
+//! request", in the reference of IAM). Pure: the time is a parameter. Callers choose the headers to
+//! sign and the key.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

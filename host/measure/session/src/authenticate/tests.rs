@@ -1,4 +1,4 @@
-//! Requests with what shows who asks, in both versions of HTTP.
+//! Authenticated requests, in both versions of HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,11 +74,11 @@ fn made(
 const BOTH: [Version; 2] = [Version::Http1, Version::Http2];
 
 #[test]
-fn a_key_is_sent_as_its_scheme_says() {
+fn key_is_sent_as_its_scheme_requires() {
     let header = Access::Header { name: "x-api-key".to_owned(), key: "sk-1".to_owned() };
     for version in BOTH {
         let of = |access| {
-            // What a backend writes there does not stand.
+            // The backend's own value is replaced.
             let request = made(version, "http://h", access, &[("x-api-key", "mine")]);
             sent(request.unwrap().ready(never))
         };
@@ -94,7 +94,7 @@ fn a_key_is_sent_as_its_scheme_says() {
 }
 
 #[test]
-fn keys_are_kept_out_of_the_tables_of_http_2_and_of_errors() {
+fn keys_stay_out_of_http2_tables_and_errors() {
     let header = |key: &str| Access::Header { name: "x-api-key".to_owned(), key: key.to_owned() };
     let request = made(Version::Http2, "http://h", header("sk-1"), &[]).unwrap();
     let Request::Http2(request) = request.ready(never) else { panic!("it is of HTTP/2") };
@@ -117,7 +117,7 @@ fn aws(region: Option<&str>) -> Access {
 }
 
 #[test]
-fn a_request_is_signed_when_it_is_sent() {
+fn requests_are_signed_when_sent() {
     let url = "https://bedrock-runtime.eu-west-1.amazonaws.com";
     let own =
         [("content-type", "application/json"), ("user-agent", "mine"), ("x-amz-date", "yesterday")];
@@ -143,7 +143,7 @@ fn a_request_is_signed_when_it_is_sent() {
 }
 
 #[test]
-fn a_region_is_the_targets_or_that_of_the_environment() {
+fn region_comes_from_the_host_or_the_environment() {
     let gateway = |region| made(Version::Http1, "http://gateway:8080", aws(region), &[]);
     let fields = sent(gateway(Some("eu-central-1")).unwrap().ready(date));
     assert!(fields["authorization"].contains("/eu-central-1/bedrock/"), "{fields:?}");

@@ -1,5 +1,5 @@
-//! An answer that is being put together: what each frame meant, in a compact form, some of it on
-//! disk if memory is short.
+//! An unfinished answer: the meaning of each frame in a compact form, in part on disk if memory is
+//! short.
 //!
 //! An event of one token takes about ten bytes here, its text included, and thirty in an
 //! [`Exchange`](model::exchange::Exchange). So the columns of an exchange are only made when the
@@ -34,7 +34,7 @@ const KINDS: [Kind; 11] = [
     Kind::Order,
     Kind::Audio,
 ];
-/// Room that a log begins with, in bytes: about what fifty events of a token take.
+/// The first capacity of a log, in bytes: about fifty events of one token.
 const LOG_BYTES: usize = 512;
 /// The bits of an event's first byte that give its kind.
 const KIND: u8 = 15;
@@ -42,8 +42,7 @@ const KIND: u8 = 15;
 const HAS_TOKENS: u8 = 16;
 /// Set in an event's first byte if it belongs to another answer than the first.
 const HAS_CHOICE: u8 = 32;
-/// The most answers to one request that are kept apart; what belongs to later ones is recorded
-/// without its text.
+/// The most answers to one request that are kept apart; later ones are recorded without text.
 const CHOICES: u32 = 1024;
 /// The most texts of an order that are kept.
 const RANKED: usize = 4096;
@@ -88,7 +87,7 @@ pub(super) struct Answer {
     pub(super) next: Option<Box<Step>>,
     /// Requests after the first.
     pub(super) followed: u32,
-    /// What the messages of a WebSocket demand that are being decoded; absent of other replies.
+    /// The demands of the WebSocket messages that are being decoded; absent of other replies.
     pub(super) demands: Option<Vec<Demand>>,
     has_result: bool,
     /// Bytes of the frames that it was decoded from.
@@ -212,7 +211,7 @@ impl Answer {
             }
             // No name of `further` is known yet, and counts are kept before.
             Meaning::Further(_) | Meaning::Count(_) => return None,
-            // What the reader is told to send is no part of the answer.
+            // Instructions to the reader are no part of the answer.
             Meaning::Next(_) | Meaning::Send(_) | Meaning::Proceed => return None,
             Meaning::Finish(word) => {
                 self.finish = Some(word);
@@ -240,8 +239,8 @@ impl Answer {
         Some(event)
     }
 
-    /// Adds a piece of sound of so many milliseconds to the length of the answer's. One piece of
-    /// unknown length makes the whole unknown.
+    /// Adds the length of a piece of sound, in milliseconds, to the answer's. One piece of unknown
+    /// length makes the whole unknown.
     fn hear(&mut self, milliseconds: Option<f64>) {
         let length = self.audio.unwrap_or(Some(0.0));
         self.audio = Some(length.zip(milliseconds).map(|(length, more)| length + more));
@@ -250,7 +249,7 @@ impl Answer {
     /// The reply as it is recorded.
     ///
     /// # Errors
-    /// If what is on disk cannot be read.
+    /// If the part on disk cannot be read.
     pub(super) fn into_reply(self) -> io::Result<Reply> {
         let mut reply = Reply {
             finish: self.finish,
@@ -304,7 +303,7 @@ impl Log {
 
 /// Appends the events of a part of a log. `at` is the time of the event before.
 fn unpack(mut log: &[u8], at: &mut Nanos, reply: &mut Reply) -> io::Result<()> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the answer on disk is damaged");
     while let Some((first, rest)) = log.split_first() {
         log = rest;
         let kind = *KINDS.get(usize::from(first & KIND)).ok_or_else(damaged)?;
@@ -384,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn further_answers_are_kept_apart() {
+    fn choices_are_recorded_separately() {
         let mut answer = Answer::default();
         for (choice, text) in [(0, "a"), (2, "c"), (1, "b"), (0, "A"), (2, "C")] {
             let piece = Output { choice, ..piece(text.to_owned(), Some(1)) };
@@ -397,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_report_replaces_an_earlier_one_and_is_no_event() {
+    fn later_usage_replaces_earlier_usage() {
         let timings = |queue, decode| {
             Meaning::Timings(plugins::backend::Timings {
                 queue,
@@ -447,9 +446,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written to disk in between, the reply is what was added.
+        /// The reply equals the added meanings, wherever they were spooled.
         #[test]
-        fn an_answer_is_what_was_added(
+        fn answer_equals_its_added_meanings(
             added in prop::collection::vec((any::<u64>(), meaning(), any::<bool>()), 0..40),
         ) {
             let folder = tempfile::tempdir().unwrap();
@@ -476,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_one_token_is_small() {
+    fn one_token_event_is_small() {
         let mut answer = Answer::default();
         for number in 0..1_000_u64 {
             let text = piece(" word".to_owned(), Some(1));

@@ -1,7 +1,7 @@
-//! Failures: how many in a row a plugin may cause before the run ends, and what is recorded of one.
+//! The limit on a plugin's failures in a row, which ends the run, and the record of a failure.
 //!
-//! Rows are those of requests in the order in which they were sent. Replies end in another order: a
-//! call that runs into its time limit is late, so those of a plugin that fails now and then gather.
+//! A row follows the order in which requests were sent. Replies end in another order: a call that
+//! runs into its time limit is late, so the rare failures of a plugin gather.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const MESSAGE_BYTES: usize = 1_000;
 /// Keeps the failures of a plugin, and ends the run when too many follow one another.
 #[derive(Clone)]
 pub struct FailureLimit {
-    /// The places of what failed among all requests, or replies.
+    /// The places of the failures among all requests, or replies.
     failed: Arc<Mutex<BTreeSet<u64>>>,
     abort_reason: Arc<Mutex<Option<RunError>>>,
     signal: Signal,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_one_of_requests_and_not_of_replies() {
+    fn failures_in_a_row_follow_the_order_of_requests() {
         let limit = FailureLimit::new(Signal::for_thread());
         let error = PluginError::Contract {
             plugin: "p".to_owned(),

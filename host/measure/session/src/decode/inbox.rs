@@ -1,9 +1,8 @@
-//! The inboxes between readers and decode threads: readers pass on what they read of each reply,
-//! and decode threads take it.
+//! The inboxes between readers and decode threads: readers put the frames of each reply in, and
+//! decode threads take them.
 //!
-//! Each reply has an inbox. It is in the queue of the decode threads while it holds something,
-//! once, so any thread may take it, no two take it at the same time, and everything that has piled
-//! up in it is decoded in one call.
+//! Each reply has an inbox, which is in the queue of the decode threads once while it is not empty.
+//! So any thread may take it, no two at the same time, and one call decodes everything in it.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -38,7 +37,7 @@ pub struct Inboxes {
     backlog: Arc<Backlog>,
     streaming: bool,
     sessions: Arc<Sessions>,
-    /// How many were opened.
+    /// The number of inboxes so far.
     opened: AtomicU64,
 }
 
@@ -46,7 +45,7 @@ pub struct Inboxes {
 pub struct Inbox {
     mail: Mutex<Mail>,
     progress: DecodeProgress,
-    pub(super) answer: Mutex<Unfinished>,
+    pub(super) answer: Mutex<HeldAnswer>,
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
     streaming: bool,
@@ -55,12 +54,12 @@ pub struct Inbox {
     /// The parts of the reply that other requests wait for.
     pub(super) followed: Followed,
     pub(super) sessions: Arc<Sessions>,
-    /// To the reader, if what comes decides what is sent next.
+    /// To the reader, if the reply decides what to send next.
     pub(super) way_back: WayBack,
 }
 
-/// An answer and what counts it.
-pub(super) struct Unfinished {
+/// An answer, and its share of the backlog.
+pub(super) struct HeldAnswer {
     pub(super) answer: Answer,
     pub(super) held: Held,
 }
@@ -108,7 +107,7 @@ pub(super) struct Closed {
 }
 
 /// The contents of an inbox, as a decode thread finds them.
-pub(super) enum Found {
+pub(super) enum InboxItem {
     /// Frames of a successful reply.
     Frames(Batch),
     /// One of several replies came to its end; its beginning, if it had no frame.
@@ -118,8 +117,8 @@ pub(super) enum Found {
 }
 
 impl Inboxes {
-    /// For one run whose replies are streamed or not; what this returns beside is the queue of
-    /// inboxes that hold something.
+    /// The inboxes of one run, whose replies are streamed or not, and the queue of the inboxes that
+    /// are not empty.
     pub fn new(
         backlog: &Arc<Backlog>,
         streaming: bool,
@@ -138,7 +137,7 @@ impl Replies for Inboxes {
         let place = self.opened.fetch_add(1, Ordering::Relaxed);
         let mut answer = Answer::default();
         answer.place = place;
-        let unfinished = Unfinished { answer, held: self.backlog.hold() };
+        let unfinished = HeldAnswer { answer, held: self.backlog.hold() };
         Rc::new(Outlet(Arc::new(Inbox {
             mail: Mutex::default(),
             progress: DecodeProgress::default(),
@@ -244,14 +243,14 @@ impl Inbox {
         self.lock().batches.front().map(|batch| batch.handed_on)
     }
 
-    /// Takes what is to be done next; frames that have piled up come together, in these empty ones.
-    pub(super) fn take(&self, spare: &mut Frames) -> Option<Found> {
+    /// Takes the next item of work; all waiting frames come together, in these empty ones.
+    pub(super) fn take(&self, spare: &mut Frames) -> Option<InboxItem> {
         let mut mail = self.lock();
         let Some(mut batch) = mail.batches.pop_front() else {
             if std::mem::take(&mut mail.has_turned) {
-                return Some(Found::Turned(mail.beginning.take()));
+                return Some(InboxItem::Turned(mail.beginning.take()));
             }
-            return mail.closed.take().map(Found::Closed);
+            return mail.closed.take().map(InboxItem::Closed);
         };
         while let Some(next) = mail.batches.front()
             && batch.frames.len() < BATCH
@@ -267,10 +266,10 @@ impl Inbox {
             self.backlog.spares.put_back(next.frames, SPARE_BYTES);
             batch.held.absorb(next.held);
         }
-        Some(Found::Frames(batch))
+        Some(InboxItem::Frames(batch))
     }
 
-    /// Marks what was taken as done: the inbox moves to the end of the queue if it holds more.
+    /// Marks the item as done: the inbox moves to the end of the queue if it is not empty.
     pub(super) fn put_back(self: &Arc<Self>) {
         let mut mail = self.lock();
         mail.is_waiting = !mail.batches.is_empty() || mail.has_turned || mail.closed.is_some();

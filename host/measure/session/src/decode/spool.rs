@@ -1,6 +1,5 @@
-//! Answers on disk, for when there is no more room for them in memory: in files without a name
-//! beside the records, which are gone when their answers were read or the run ends, however it
-//! ends.
+//! Answers on disk, if memory is short: in unnamed files beside the records. The files are gone
+//! when their answers were read or the run ends, even by a crash.
 
 use std::fs::File;
 use std::io;

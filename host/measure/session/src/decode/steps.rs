@@ -1,5 +1,5 @@
 //! Exchanges of several requests: from the step that a backend names to the request that a reader
-//! sends. Where it may go, and whether it carries the key, is decided here.
+//! sends. Decides where it may go, and if it carries the key.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use plugins::backend::{self, path_fault};
 /// The most requests of an exchange.
 pub(super) const MOST: u32 = 1_000;
 
-/// What it takes to make a request of a step.
+/// The means to turn a step into a request.
 pub struct Routes {
-    /// Where requests may go.
+    /// The places that requests may go to.
     pub places: Places,
     /// The version of HTTP.
     pub version: Version,
@@ -35,7 +35,7 @@ pub struct Routes {
     pub nothing: Secrets,
     /// Takes requests that are to be sent once an exchange has ended; absent where none is.
     clean_ups: Option<CleanUps>,
-    /// Receives refusals of tokens; absent where there are none.
+    /// Receives refusals of tokens; absent without tokens.
     refusals: Option<Refusals>,
     /// The cookies of conversations, if they are kept.
     jars: Option<Arc<Jars>>,
@@ -45,7 +45,7 @@ impl WayBack {
     /// Sends this step next, or nothing more.
     ///
     /// # Errors
-    /// Why the step cannot be sent, which ends the exchange.
+    /// If the step cannot be sent, which ends the exchange.
     pub(super) fn demand(
         &self,
         routes: &Routes,
@@ -99,7 +99,7 @@ impl Routes {
     /// Returns the cookies of the conversation of a request that has this number; absent where no
     /// cookies are kept.
     pub(super) fn cookies(&self, prepared: &Prepared, key: u64) -> Option<Cookies<'_>> {
-        self.jars.as_ref().map(|jars| jars.of(prepared, key))
+        self.jars.as_ref().map(|jars| jars.cookies(prepared, key))
     }
 
     /// Returns the secrets of an exchange with these cookies.
@@ -170,19 +170,19 @@ impl Routes {
         })
     }
 
-    /// Where a path below the target's URL, or a whole URL, leads.
-    fn place(&self, target: u32, asked: &str) -> Result<(Place<'_>, String), String> {
-        let (place, path) = if asked.starts_with('/') {
+    /// Finds the place of a path below the target's URL, or of a whole URL.
+    fn place(&self, target: u32, location: &str) -> Result<(Place<'_>, String), String> {
+        let (place, path) = if location.starts_with('/') {
             let place = self.places.target(target);
             let place = place.ok_or("its target is not known")?;
-            (place, asked.to_owned())
+            (place, location.to_owned())
         } else {
-            let found = self.places.find(target, asked);
+            let found = self.places.find(target, location);
             found.map_err(|unreachable| unreachable.to_string())?
         };
         match path_fault(&path) {
             Some(fault) => Err(format!("its path {fault}")),
-            None if asked.starts_with('/') => Ok((place, place.origin.path(&path))),
+            None if location.starts_with('/') => Ok((place, place.origin.path(&path))),
             None => Ok((place, path)),
         }
     }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_goes_to_the_target_alone() {
+    fn key_is_sent_only_to_the_target() {
         for path in ["/v1/x", "http://127.0.0.1:8000/tenant/v1/x"] {
             let (step, head) = sent(path);
             assert_eq!((step.place, step.host), (0, None));
@@ -249,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_names_reaches_nothing_that_the_user_did_not() {
-        for (path, told) in [
+    fn server_cannot_redirect_to_unlisted_hosts() {
+        for (path, expected) in [
             ("http://169.254.169.254/latest", "hosts = [\"169.254.169.254\"]"),
             ("http://127.0.0.1:8001/x", "--allow-host 127.0.0.1:8001"),
             (
@@ -269,7 +269,7 @@ mod tests {
         ] {
             let Err(fault) = routes().step(0, step(path)) else { panic!("{path} is not refused") };
             assert_eq!(fault.class, Class::Protocol);
-            assert!(fault.message.contains(told), "{path}: {}", fault.message);
+            assert!(fault.message.contains(expected), "{path}: {}", fault.message);
         }
     }
 }

@@ -18,8 +18,8 @@ use plugins::backend::Backend;
 
 /// The most decode threads of a run.
 const MOST: usize = 16;
-/// Time for which an idle decode thread sleeps before it looks for work again: waking up costs more
-/// than decoding, and whatever arrives in the meantime is taken together.
+/// The sleep of an idle decode thread before it looks for work again. Waking up costs more than
+/// decoding, and all frames that arrive meanwhile are taken together.
 const REST: Duration = Duration::from_millis(1);
 /// Time for which a reply may wait before the next thread is called.
 const LATE: Nanos = Nanos(20_000_000);
@@ -110,7 +110,7 @@ impl DecodeThread {
                 self.work(&inbox);
                 let is_awaited = inbox.way_back.is_open();
                 drop(inbox);
-                // A reader that waits to be told what to send gets it at once.
+                // A reader that waits for an instruction gets it at once.
                 if self.queue.is_empty() && !is_awaited {
                     std::thread::sleep(REST);
                 }

@@ -1,4 +1,4 @@
-//! The way back from decoding to the reader of one exchange, where what came decides what is sent
+//! The way back from decoding to the reader of one exchange, if its reply decides what to send
 //! next. Other exchanges have none.
 
 use std::sync::OnceLock;

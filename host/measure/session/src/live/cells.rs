@@ -2,7 +2,7 @@
 //! buckets. Each consists of counts, so that parts can be merged, and takes the same memory however
 //! many samples there are.
 //!
-//! They are coarser than those of the result (`statistics`), which is made of the records.
+//! They are coarser than the result's (`statistics`), which come from the records.
 
 pub mod packed;
 
@@ -10,8 +10,7 @@ use hdrhistogram::Histogram;
 
 use model::units::Nanos;
 
-/// Largest distance of a percentile from that of the samples, as a share of it: half a cell of two
-/// significant digits.
+/// Largest relative error of a percentile: half a cell of two significant digits.
 pub const ERROR: f64 = 1.0 / 256.0;
 
 /// The length of the recent past in seconds.
@@ -93,8 +92,8 @@ impl Cells {
     }
 }
 
-/// A summary of a distribution. Percentiles are within [`ERROR`] of those of the samples, the rest
-/// is exact.
+/// A summary of a distribution. Percentiles are within [`ERROR`] of the samples', the rest is
+/// exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
     /// Number of samples.
@@ -262,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_is_nothing_told() {
+    fn empty_cells_have_no_summary() {
         assert_eq!(Cells::default().quantiles(), None);
         let nothing = Seconds::default().at(Nanos(7));
         assert_eq!((nothing.recent.quantiles(), nothing.whole.quantiles()), (None, None));
     }
 
     #[test]
-    fn the_recent_past_is_forgotten_and_the_whole_is_not() {
+    fn recent_cells_expire_total_cells_stay() {
         let mut seconds = Seconds::default();
         seconds.add(Nanos(0), Nanos(5 * MS), 1);
         seconds.add(Nanos(SECOND), Nanos(7 * MS), 2);
@@ -280,8 +279,8 @@ mod tests {
         };
         let seen = [1, 9, 10, 11].map(|at| counts(&seconds, at));
         assert_eq!(seen, [(3, 3), (3, 3), (2, 3), (0, 3)]);
-        // The twelfth second takes the place of the second; what comes late for that one is of the
-        // past.
+        // The twelfth second takes the place of the second; late values of the second one are
+        // dropped.
         seconds.add(Nanos(11 * SECOND), Nanos(9 * MS), 1);
         seconds.add(Nanos(SECOND), Nanos(11 * MS), 1);
         assert_eq!(counts(&seconds, 11), (1, 5));
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_on_a_bound_is_within_it() {
+    fn bucket_bounds_are_inclusive() {
         static BOUNDS: [Nanos; 2] = [Nanos(10), Nanos(20)];
         let mut buckets = Buckets::new(&BOUNDS);
         for (span, times) in [(10, 1), (11, 2), (20, 3), (21, 4)] {

@@ -16,7 +16,7 @@ pub(super) struct DueCount {
 
 impl DueCount {
     /// For a plan; nothing if due times depend on the server, or if any number is due at once.
-    pub fn of(plan: &Plan, trace: &Trace) -> Option<Self> {
+    pub fn new(plan: &Plan, trace: &Trace) -> Option<Self> {
         let arrival = &plan.load.arrival;
         let endless = arrival.rate() == Some(f64::INFINITY) && plan.requests().is_none();
         if !arrival.is_open() || endless {
@@ -33,8 +33,8 @@ impl DueCount {
         })
     }
 
-    /// Returns how many requests are due this long after the beginning. Spans must not get shorter
-    /// from call to call.
+    /// Returns the number of due requests at this time after the beginning. Spans must not get
+    /// shorter from call to call.
     pub fn upto(&mut self, elapsed: Nanos) -> u64 {
         let end = self.end;
         let passed = |due: &Due| matches!(due, Due::At(at) if *at <= elapsed && *at < end);
@@ -55,7 +55,7 @@ mod tests {
             Box::new([0, 10, 10, 25, 40].map(|at| Due::At(Nanos(at))).into_iter());
         let mut count = DueCount { times: times.peekable(), end: Nanos(40), count: 0 };
         let counts = [0, 9, 10, 24, 25, 39, 1_000].map(|elapsed| count.upto(Nanos(elapsed)));
-        // What is due at the very end is not sent, and so never due.
+        // A request that is due at the very end is not sent, and so never due.
         assert_eq!(counts, [1, 1, 3, 3, 4, 4, 4]);
     }
 }

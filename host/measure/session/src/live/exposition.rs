@@ -1,11 +1,11 @@
 //! The page for Prometheus, made from a snapshot: OpenMetrics' text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
 //!
-//! Every series has the label `run`, the name of the run's folder, and counts from zero with each
-//! run: counters of two runs are two series. Times are in seconds. An unknown value has no series.
+//! Every series has the label `run`, the name of the run's folder, and counts from zero. So
+//! counters of two runs are two series. Times are in seconds. An unknown value has no series.
 //!
-//! Of a fleet there is one page, on rank 0. Its series are those of all processes together; what is
-//! of one process has the labels `agent` and `host`.
+//! A fleet has one page, on rank 0. Its series are sums over all processes; series of one process
+//! have the labels `agent` and `host`.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ use scenario::plan::Plan;
 /// The page's media type.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The identity of a run, in labels. It only holds what the plan holds, and therefore no secret.
+/// The identity of a run, in labels. It holds only facts of the plan, and therefore no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The run's own name, which is its folder's name.
@@ -33,7 +33,7 @@ pub struct Identity {
 
 impl Identity {
     /// Of a plan's run.
-    pub fn of(run: &str, plan: &Plan) -> Self {
+    pub fn new(run: &str, plan: &Plan) -> Self {
         let (target, about) = (&plan.target, &plan.about);
         let known = [
             ("name", Some(plan.name.clone())),
@@ -139,14 +139,14 @@ impl Collector for Figures {
             |metric| metric.encode_info(&labels.as_slice()),
         )?;
         page.gauges(
-            ("runner_phase", "Whether the run is in this phase."),
+            ("runner_phase", "1 if the run is in this phase, else 0."),
             Phase::ALL.map(|phase| {
                 let is_in = f64::from(u8::from(phase == seen.counts.phase));
                 (vec![("phase", phase.name())], is_in)
             }),
         )?;
         page.gauge(
-            ("runner_measuring_seconds", "How long the run has been measuring."),
+            ("runner_measuring_seconds", "Time since the measurement began."),
             seen.counts.elapsed.map(|elapsed| elapsed.as_secs_f64()),
         )?;
         requests(&mut page, seen)?;
@@ -246,11 +246,7 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
             &seen.tpot,
         ),
         ("runner_end_to_end_latency", "End - sent, of answered requests that ended.", &seen.e2e),
-        (
-            "runner_send_lag",
-            "How late requests were sent, for all sent requests that ended.",
-            &seen.send_lag,
-        ),
+        ("runner_send_lag", "Send lag of all sent requests that ended.", &seen.send_lag),
     ];
     for (name, help, latency) in all {
         page.histogram((name, help), latency)?;
@@ -326,7 +322,7 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
         })
         .collect();
     page.gauges(
-        ("runner_fleet_agents", "Processes of the fleet, by whether they are heard."),
+        ("runner_fleet_agents", "Processes of the fleet by standing."),
         Standing::ALL.map(|standing| {
             let so = agents.iter().filter(|agent| agent.standing == standing);
             (vec![("standing", standing.name())], so.count() as f64)
@@ -334,14 +330,14 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     )?;
     type Value = fn(&Agent) -> Option<f64>;
     let gauges: [(&str, &str, Value); 3] = [
-        ("runner_agent_up", "Whether a process of the fleet is heard, or has finished.", |agent| {
-            Some(f64::from(u8::from(agent.standing >= Standing::Reporting)))
-        }),
         (
-            "runner_agent_figures_age_seconds",
-            "How long ago the last figures of a process came.",
-            |agent| agent.age.map(|age| age.as_secs_f64()),
+            "runner_agent_up",
+            "1 if a process of the fleet is heard or has finished, else 0.",
+            |agent| Some(f64::from(u8::from(agent.standing >= Standing::Reporting))),
         ),
+        ("runner_agent_figures_age_seconds", "Age of the last figures of a process.", |agent| {
+            agent.age.map(|age| age.as_secs_f64())
+        }),
         (
             "runner_agent_requests_in_flight",
             "Requests of a process whose replies have not ended.",

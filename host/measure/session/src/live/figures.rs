@@ -2,7 +2,7 @@
 //! process of a fleet sends its own as [`Figures`], and rank 0 makes one [`State`] of all of them.
 //!
 //! Figures have a bound ([`MOST_BYTES`]): beyond it distributions are coarser. This module reaches
-//! no other process; `cli` sends what it makes.
+//! no other process; `cli` sends the figures.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,13 +89,13 @@ impl Default for State {
 }
 
 impl State {
-    /// The parts together. Those of processes that are gone count for what they did, and not for
-    /// what they were doing.
+    /// Adds up the parts. A process that is gone counts with its ended requests, and without its
+    /// requests in flight.
     ///
-    /// The whole is as far as the one behind, and has lasted as long as the one ahead.
+    /// The whole has the phase of the slowest part, and the time of the fastest.
     ///
     /// # Errors
-    /// If a part holds what no process of this version sends.
+    /// If no process of this version sends such a part.
     pub fn together<'f>(
         parts: impl IntoIterator<Item = (&'f Figures, bool)>,
     ) -> Result<Self, NotPacked> {
@@ -132,7 +132,7 @@ impl State {
         Ok(whole)
     }
 
-    /// Returns how long the run has been measuring; absent before.
+    /// Returns the time since the measurement began; absent before.
     pub fn elapsed(&self) -> Option<Nanos> {
         self.counts.elapsed
     }
@@ -170,9 +170,9 @@ impl State {
             failures.latest = failures.latest.chars().take(MOST_MESSAGE).collect();
         }
         let tracks = self.tracks.iter().map(|track| PackedTrack {
-            recent: PackedCells::of(&track.spans.recent, resolution),
-            whole: PackedCells::of(&track.spans.whole, resolution),
-            buckets: PackedBuckets::of(&track.buckets),
+            recent: PackedCells::new(&track.spans.recent, resolution),
+            whole: PackedCells::new(&track.spans.whole, resolution),
+            buckets: PackedBuckets::new(&track.buckets),
         });
         Figures {
             counts,
@@ -191,7 +191,7 @@ impl State {
 }
 
 impl Counts {
-    /// Adds what another part did. What is not a sum of all parts is for the caller.
+    /// Adds the counts of another part. Fields that are not sums are left to the caller.
     fn add(&mut self, other: &Counts) {
         self.stopped = self.stopped.max(other.stopped);
         self.elapsed = self.elapsed.max(other.elapsed);
@@ -240,7 +240,7 @@ impl Figures {
     /// Reads the figures that a process sent; nothing if no process of this version sends them.
     pub fn read(sent: &Value) -> Option<Self> {
         let read = Figures::deserialize(sent).ok()?;
-        // What adds up alone adds up with others.
+        // Figures that add up alone add up with others.
         State::together([(&read, false)]).ok().map(|_| read)
     }
 
@@ -283,7 +283,7 @@ mod tests {
         Nanos(ms * 1_000_000)
     }
 
-    /// A part that answered so many, each a millisecond slower than the one before.
+    /// A part with this many answers, each a millisecond slower than the previous one.
     fn part(answered: u64, phase: Phase) -> State {
         let counts = Counts {
             phase,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_process_that_is_gone_what_it_did_stays() {
+    fn lost_process_keeps_its_totals() {
         let [stays, gone] =
             [part(10, Phase::Draining), part(20, Phase::Measuring)].map(|part| sent(&part));
         let seen = State::together([(&stays, false), (&gone, true)]).unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_does_not_say_is_absent_of_the_whole() {
+    fn unplanned_figures_are_absent_from_the_total() {
         let mut unknown = part(10, Phase::Measuring);
         (unknown.counts.due, unknown.counts.waiting) = (None, None);
         let parts = [sent(&part(5, Phase::Measuring)), sent(&unknown)];
@@ -378,7 +378,7 @@ mod tests {
     /// The worst that there is: a count of thirteen digits in every cell, and messages and names
     /// without end.
     #[test]
-    fn figures_have_a_bound() {
+    fn figures_have_a_maximum_size() {
         let mut state = part(10, Phase::Measuring);
         for track in &mut state.tracks {
             for width in 0..54 {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figures_is_nothing() {
+    fn malformed_figures_are_ignored() {
         let good = part(3, Phase::Measuring).figures();
         for (key, wrong) in [
             ("tracks", serde_json::json!([])),

@@ -30,7 +30,7 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(snapshot: &Snapshot) -> Option<Self> {
+    fn from_snapshot(snapshot: &Snapshot) -> Option<Self> {
         Some(Mark {
             at: snapshot.counts.elapsed?,
             tokens: snapshot.counts.tokens_seen,
@@ -58,7 +58,7 @@ pub struct History {
 impl History {
     /// Notes a snapshot, which must not be older than the last one.
     pub fn note(&mut self, snapshot: &Snapshot) {
-        let Some(mark) = Mark::of(snapshot) else {
+        let Some(mark) = Mark::from_snapshot(snapshot) else {
             return;
         };
         self.last = mark;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::live::{Counts, Live};
 
-    /// So many milliseconds after the beginning, with so many tokens and requests.
+    /// A snapshot at this time in milliseconds, with this many tokens and ended requests.
     fn at(ms: u64, tokens: u64, over: u64) -> Snapshot {
         Snapshot {
             counts: Counts {
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_before_a_second() {
+    fn first_second_has_no_rates() {
         let history = after([Live::default().snapshot(), at(250, 9, 1), at(750, 30, 2)]);
         assert_eq!((history.recent(), history.whole()), (None, None));
         assert_eq!(history.seconds().count(), 0);
     }
 
     #[test]
-    fn rates_of_seconds_of_the_recent_past_and_of_all() {
+    fn rates_cover_last_second_recent_past_and_run() {
         // Four times a second: 10 tokens a second for 20 s, then 100 a second for 10 s.
         let tokens = |ms: u64| ms.min(20_000) / 100 + ms.saturating_sub(20_000) / 10;
         let snapshots = (0..=120).map(|quarter| quarter * 250);
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_seldom_sees_the_time_since_the_last_look() {
+    fn rare_observer_sees_rates_since_the_last_snapshot() {
         let history = after([at(30_000, 300, 3), at(60_000, 900, 6)]);
         assert_eq!(history.recent().unwrap().tokens, 20.0);
     }
 
     #[test]
-    fn only_the_last_minutes_are_kept() {
+    fn history_keeps_the_last_minutes() {
         let history = after((0..2_000).map(|second| at(second * 1_000, second, 0)));
         assert_eq!(history.seconds().count(), KEPT);
     }

@@ -125,20 +125,20 @@ impl Listener {
         };
         let shown = Arc::<Mutex<Option<Shown>>>::default();
         let (stop, stopped) = oneshot::channel();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let serving = Arc::clone(&shown);
         let host = Arc::<str>::from(bound.host.as_str());
         // It begins before any run; where a page panics, the run that is shown is told.
         let own = ThreadGroup::new(&Signal::for_thread());
         let thread = own.start("metrics", None, move || {
             yield_to_others();
-            let _ = tell.send(Watched::this_thread("metrics"));
+            let _ = sender.send(Watched::this_thread("metrics"));
             runtime.block_on(serve(socket, host, serving, stopped));
         })?;
         Ok(Listener {
             address,
             shown,
-            watched: told.recv().ok().flatten(),
+            watched: receiver.recv().ok().flatten(),
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -225,8 +225,8 @@ async fn serve(
 }
 
 /// True if a request names this machine. A web page can give its own name this machine's address,
-/// and a browser then asks under that name; so only addresses, `localhost` and the name that was
-/// bound to are answered.
+/// and a browser then asks under that name. So only addresses, `localhost` and the bound name are
+/// answered.
 fn is_meant(host: &str, bound: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
@@ -245,12 +245,12 @@ fn answer(
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
     if hosts.next().is_some() || !host.is_some_and(|host| is_meant(host, bound)) {
-        let words = "ask by an address of this machine, by `localhost`, or by the name given with --metrics-listen\n";
-        return response(StatusCode::MISDIRECTED_REQUEST, TEXT, words.to_owned());
+        let message = "ask by an address of this machine, by `localhost`, or by the name given with --metrics-listen\n";
+        return response(StatusCode::MISDIRECTED_REQUEST, TEXT, message.to_owned());
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        let words = "only GET is supported here\n";
-        return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, words.to_owned());
+        let message = "only GET is supported here\n";
+        return response(StatusCode::METHOD_NOT_ALLOWED, TEXT, message.to_owned());
     }
     trip("metrics");
     // Taken out, so that showing the next run does not wait for this page.
@@ -276,8 +276,8 @@ fn answer(
             response(StatusCode::OK, TEXT, index)
         }
         _ => {
-            let words = "there is nothing here; /metrics is for Prometheus\n";
-            response(StatusCode::NOT_FOUND, TEXT, words.to_owned())
+            let message = "there is nothing here; /metrics is for Prometheus\n";
+            response(StatusCode::NOT_FOUND, TEXT, message.to_owned())
         }
     }
 }
@@ -295,8 +295,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
-        for (text, told) in [
+    fn addresses_are_parsed() {
+        for (text, expected) in [
             ("127.0.0.1:9464", "127.0.0.1:9464"),
             (":9464", "127.0.0.1:9464"),
             ("9464", "127.0.0.1:9464"),
@@ -305,7 +305,7 @@ mod tests {
             ("[::1]:9464", "[::1]:9464"),
         ] {
             let address: Address = text.parse().unwrap();
-            assert_eq!(address.to_string(), told, "{text}");
+            assert_eq!(address.to_string(), expected, "{text}");
         }
         for text in [
             "",
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machines_names_are_answered() {
+    fn foreign_host_names_are_refused() {
         for host in [
             "127.0.0.1",
             "127.0.0.1:9464",
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_told() {
+    fn taken_port_is_an_error() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address =
             Address { host: LOOPBACK.to_owned(), port: taken.local_addr().unwrap().port() };

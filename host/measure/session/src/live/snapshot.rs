@@ -106,7 +106,7 @@ pub struct Counts {
     pub answered: u64,
     /// Sessions of several requests that are over.
     pub sessions: u64,
-    /// Of those that are over, how many were handed to a socket.
+    /// The number of ended requests that were handed to a socket.
     pub sent: u64,
     /// Those that are over because they were cancelled on purpose.
     pub cancelled: u64,
@@ -148,15 +148,14 @@ pub struct Snapshot {
     pub e2e: Latency,
     /// Lateness of the requests' sending.
     pub send_lag: Latency,
-    /// The devices and what they said last; absent if none is sampled, before the first sample, and
+    /// The devices and their last sample; absent if none is sampled, before the first sample, and
     /// after the run.
     pub devices: Option<(Facts, Sample)>,
-    /// What the server says of itself; absent if its metrics page is not read, before the first page,
-    /// and where the last did not come.
+    /// The levels on the server's metrics page; absent if the page is not read, before the first
+    /// one, and if the last one did not come.
     pub server: Option<series::Levels>,
-    /// Use of cores by this client's threads in the last second; absent until the measurement has
-    /// lasted that long, and if the system does not say. Of several processes the busiest thread of
-    /// each name.
+    /// Use of cores by this client's threads in the last second; absent in the first second, and
+    /// without figures from the system. Of several processes the busiest thread of each name.
     pub load: Option<Load>,
     /// The processes that make the run, by rank; none for a run of one process.
     pub agents: Vec<Agent>,
@@ -214,7 +213,7 @@ impl Snapshot {
     pub fn share(&self, amount: Amount) -> f64 {
         let share = match amount {
             Amount::Requests(requests) => self.counts.over() as f64 / requests.max(1) as f64,
-            // How many requests they have is not known.
+            // The number of their requests is unknown.
             Amount::Sessions(sessions) => self.counts.sessions as f64 / sessions.max(1) as f64,
             Amount::Duration(span) => {
                 let elapsed = self.counts.elapsed.unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded,
-//! which is after its last event was decoded, so everything here lags by the length of a reply.
+//! after its last event was decoded. So everything here lags by the length of a reply.
 
 use std::collections::BTreeMap;
 
@@ -121,7 +121,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Enters an exchange that has ended. `streamed` says whether replies were streamed.
+    /// Enters an exchange that has ended. `streamed` is true if replies were streamed.
     pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
         if exchange.phase == Phase::Warmup {
             self.warmup += 1;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_entered_once_and_by_how_it_ended() {
+    fn ended_exchange_is_counted_once_by_outcome() {
         let mut totals = Totals::default();
         let mut warmup = answered(1_000);
         warmup.phase = Phase::Warmup;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_reply_has_no_first_token() {
+    fn unstreamed_reply_has_no_first_token() {
         let mut totals = Totals::default();
         totals.enter(&answered(1_000), false);
         let [ttft, itl, _, e2e, _] = totals.seen(ms(1_200)).map(|track| track.latency());

@@ -1,12 +1,12 @@
-//! The answers of saved runs beside their questions, as lines of JSON for the dataset `custom`: the
-//! samples of a run that asks a model how good they are (`scenarios/judge`).
+//! The answers of saved runs beside their questions, as lines of JSON for the dataset `custom`.
+//! They are the samples of a run that has a model judge them (`scenarios/judge`).
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Drawn, Request, shown};
+use super::{DrawnSession, Request, shown};
 use crate::sessions::history::ReplyContent;
 use model::exchange::Phase;
 use runs::folder::{FolderError, RunFolder};
@@ -50,7 +50,7 @@ impl Answers {
     }
 
     /// Makes the rows of a session: a row for each request that every run answered.
-    pub fn rows(&self, drawn: &Drawn) -> impl Iterator<Item = Value> {
+    pub fn rows(&self, drawn: &DrawnSession) -> impl Iterator<Item = Value> {
         drawn.requests.iter().filter_map(|request| self.row(request))
     }
 
@@ -80,13 +80,13 @@ impl Answers {
 
 /// The question as text: a single text as it is, of a conversation every message under its author.
 fn question(request: &Request) -> String {
-    let said = shown::said(&request.sent, None);
-    if let [only] = said.as_slice()
+    let messages = shown::messages(&request.sent, None);
+    if let [only] = messages.as_slice()
         && only.role.as_deref().is_none_or(|role| role == "user")
     {
         return only.text.clone();
     }
-    let under = said.iter().map(|one| match &one.role {
+    let under = messages.iter().map(|one| match &one.role {
         Some(role) => format!("[{role}]\n{}", one.text),
         None => one.text.clone(),
     });

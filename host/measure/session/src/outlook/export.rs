@@ -10,11 +10,11 @@
 //!   "turns": [...]}` a conversation, with delays and timestamps in milliseconds. Prompts are as
 //!   they are sent.
 //!
-//! What a format has no place for and a server would see is refused, not left out.
+//! Content that a server would see and a format has no place for is refused, not left out.
 
 use serde_json::{Map, Value, json};
 
-use super::{Drawn, Request, quotes};
+use super::{DrawnSession, Request, quotes};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Role, Sample};
 use plugins::chat;
@@ -29,7 +29,8 @@ pub struct Exporter<'t> {
     is_timed: bool,
     /// The dataset of the runner that reads the rows so far, once they are not for either.
     reader: Option<Reader>,
-    /// True if a conversation is only of a user's messages, of which `custom` would send the first.
+    /// True if a conversation has only messages of a user, as `custom` would send only the first
+    /// one.
     only_user: bool,
 }
 
@@ -60,8 +61,7 @@ impl<'t> Exporter<'t> {
         Exporter { format, tokenizer, is_timed, reader: None, only_user: false }
     }
 
-    /// The flags with which the runner sends the rows so far again, if they are for it. `file` is
-    /// where they are.
+    /// The flags with which the runner sends the rows in `file` again, if they are for the runner.
     pub fn replay(&self, file: &str) -> Option<String> {
         if self.format != Format::Runner {
             return None;
@@ -84,8 +84,8 @@ impl<'t> Exporter<'t> {
     /// The rows of a session.
     ///
     /// # Errors
-    /// What the format cannot express, with the sample that has it.
-    pub fn rows(&mut self, drawn: &Drawn) -> Result<Vec<Value>, String> {
+    /// If the format cannot express a sample, which the message names.
+    pub fn rows(&mut self, drawn: &DrawnSession) -> Result<Vec<Value>, String> {
         let due = drawn.due.filter(|_| self.is_timed);
         if self.format != Format::Runner {
             for request in &drawn.requests {
@@ -111,11 +111,11 @@ impl<'t> Exporter<'t> {
                     let before = *self.reader.get_or_insert(reader);
                     if before != reader {
                         let what = format!(
-                            "its row is for the dataset `{}`, and rows before it are for `{}`; a file is for one of them",
+                            "its row is for the dataset `{}`, and earlier rows are for `{}`; a file is for one dataset",
                             reader.name(),
                             before.name()
                         );
-                        return Err(of(&first.given, &what));
+                        return Err(fault(&first.given, &what));
                     }
                 }
                 match requests {
@@ -138,22 +138,22 @@ impl<'t> Exporter<'t> {
     fn vllm(&self, request: &Request) -> Result<Value, String> {
         let sample = &request.sent;
         let refused =
-            |what: &str| Err(of(sample, &format!("vLLM's format has no place for {what}")));
+            |what: &str| Err(fault(sample, &format!("vLLM's format has no place for {what}")));
         let prompt = match &sample.prompt {
             Prompt::Text(_) if parameters(sample).contains_key("tools") => {
-                return refused("tools of a text");
+                return refused("tools beside a text");
             }
             Prompt::Text(text) => text.clone(),
-            Prompt::Messages(said) => {
-                let said: Option<Vec<Value>> = said.iter().map(chat::message).collect();
-                let said = said.ok_or_else(|| of(sample, ONLY_TEXT))?;
+            Prompt::Messages(turns) => {
+                let turns: Option<Vec<Value>> = turns.iter().map(chat::message).collect();
+                let turns = turns.ok_or_else(|| fault(sample, ONLY_TEXT))?;
                 let tools = parameters(sample);
-                let rendered = self.tokenizer.render_chat(&said, tools.get("tools"), &Map::new());
+                let rendered = self.tokenizer.render_chat(&turns, tools.get("tools"), &Map::new());
                 rendered.map_err(|cause| {
                     let what = format!(
                         "vLLM's format has no place for conversations, and no text could be made of this one: {cause}; give the model's tokenizer with --tokenizer"
                     );
-                    of(sample, &what)
+                    fault(sample, &what)
                 })?
             }
             Prompt::Tokens(_) => return refused("token ids"),
@@ -170,8 +170,8 @@ impl<'t> Exporter<'t> {
 
 /// A row of the dataset `custom`.
 fn alone(request: &Request, due: Option<Nanos>) -> Result<Value, String> {
-    let mut row = asked(&request.given)?;
-    // Where `conversation` reads it too, by the name that both know.
+    let mut row = prompt_row(&request.given)?;
+    // If `conversation` reads the row too, both know this key.
     let output = if is_for_either(request) { "output_length" } else { "output_tokens" };
     beside(&mut row, request, output);
     put(&mut row, "timestamp", due.map(milliseconds));
@@ -186,10 +186,10 @@ fn session(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Strin
         let sample = &request.given;
         let follows = position == 0 || is_after(sample, &requests[position - 1].given);
         if !follows || sample.after.iter().any(|dependency| dependency.delay > 0) {
-            let what = "whole prompts of a session can only follow one another without delay in this format";
-            return Err(of(sample, what));
+            let what = "this format holds only sessions whose whole prompts follow one another without delay";
+            return Err(fault(sample, what));
         }
-        let mut row = asked(sample)?;
+        let mut row = prompt_row(sample)?;
         row.insert("session".into(), json!(session));
         beside(&mut row, request, "output_tokens");
         put(&mut row, "timestamp", due.filter(|_| position == 0).map(milliseconds));
@@ -206,23 +206,26 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
     for (request, before) in conversation(requests)? {
         let own = parameters(&request.given);
         if request.given.adapter.is_some() {
-            return Err(of(&request.given, "rows of conversations have no place for an adapter"));
+            return Err(fault(
+                &request.given,
+                "rows of conversations have no place for an adapter",
+            ));
         }
         if let Some(other) = own.keys().find(|key| !OF_CONVERSATIONS.contains(&key.as_str())) {
             let what = format!("rows of conversations have no place for the parameter `{other}`");
-            return Err(of(&request.given, &what));
+            return Err(fault(&request.given, &what));
         }
         if shared.as_ref() != Some(&own) {
-            let what = "its parameters differ from those of the turns before it, and a conversation has the same for all";
-            return Err(of(&request.given, what));
+            let what = "its parameters differ from earlier turns, and a conversation has one set for all turns";
+            return Err(fault(&request.given, what));
         }
         let mut row = turn(request, due.filter(|_| before.is_none()), "messages", false)?;
         // The answer on record to the turn before comes first.
         let recorded = before.and_then(|before| before.given.recorded_answer.as_ref());
         if let Some(recorded) = recorded
-            && let Some(Value::Array(said)) = row.get_mut("messages")
+            && let Some(Value::Array(turns)) = row.get_mut("messages")
         {
-            said.splice(0..0, messages(&request.given, std::slice::from_ref(recorded))?);
+            turns.splice(0..0, messages(&request.given, std::slice::from_ref(recorded))?);
         }
         row.insert("session_id".into(), json!(session));
         put(&mut row, "class", request.given.class.as_ref());
@@ -235,9 +238,9 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
     if let (Some(Value::Object(row)), Some(last)) = (rows.last_mut(), requests.last())
         && let Some(recorded) = &last.given.recorded_answer
         && last.output_tokens.is_some()
-        && let Some(Value::Array(said)) = row.get_mut("messages")
+        && let Some(Value::Array(turns)) = row.get_mut("messages")
     {
-        said.extend(messages(&last.given, std::slice::from_ref(recorded))?);
+        turns.extend(messages(&last.given, std::slice::from_ref(recorded))?);
     }
     Ok(rows)
 }
@@ -255,19 +258,19 @@ fn is_for_either(request: &Request) -> bool {
 /// True if a prompt is several messages, all of a user.
 fn is_only_user(sample: &Sample) -> bool {
     match &sample.prompt {
-        Prompt::Messages(said) => {
-            said.len() > 1 && said.iter().all(|message| message.role == Role::User)
+        Prompt::Messages(turns) => {
+            turns.len() > 1 && turns.iter().all(|message| message.role == Role::User)
         }
         _ => false,
     }
 }
 
-/// Refuses what the formats of other tools have no place for.
+/// Refuses content that the formats of other tools have no place for.
 fn only_tools(request: &Request, format: &str) -> Result<(), String> {
     let sample = &request.given;
     let refused = |what: &str| {
         let what = format!("the format `{format}` has no place for {what}");
-        Err(of(sample, &what))
+        Err(fault(sample, &what))
     };
     if sample.adapter.is_some() {
         return refused("an adapter");
@@ -278,7 +281,7 @@ fn only_tools(request: &Request, format: &str) -> Result<(), String> {
     }
 }
 
-/// A turn of AIPerf's: what is new in it. `as_sent` with what the plan puts before it.
+/// A turn of AIPerf's, without its history. `as_sent`: with the plan's system prompt and salt.
 fn turn(
     request: &Request,
     due: Option<Nanos>,
@@ -288,16 +291,16 @@ fn turn(
     let sample = if as_sent { &request.sent } else { &request.given };
     let mut row = Fields::new();
     match &sample.prompt {
-        Prompt::Text(said) if text == "text" => put(&mut row, text, Some(said)),
-        Prompt::Text(said) => {
-            put(&mut row, text, Some(json!([{ "role": "user", "content": said }])))
+        Prompt::Text(prompt) if text == "text" => put(&mut row, text, Some(prompt)),
+        Prompt::Text(prompt) => {
+            put(&mut row, text, Some(json!([{ "role": "user", "content": prompt }])))
         }
-        Prompt::Messages(said) => put(&mut row, "messages", Some(messages(sample, said)?)),
+        Prompt::Messages(turns) => put(&mut row, "messages", Some(messages(sample, turns)?)),
         Prompt::Continuation(next) => {
             put(&mut row, "messages", Some(messages(sample, &next.messages)?));
         }
         Prompt::Tokens(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
-            return Err(of(sample, "this format only has texts and conversations"));
+            return Err(fault(sample, "this format holds only texts and conversations"));
         }
     }
     put(&mut row, "tools", parameters(sample).get("tools"));
@@ -309,7 +312,7 @@ fn turn(
     Ok(row)
 }
 
-/// The requests of a conversation in order, each with the one before it.
+/// The requests of a conversation in order, each with its predecessor.
 fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)>, String> {
     let mut before: Option<&Request> = None;
     let mut turns = Vec::new();
@@ -318,8 +321,8 @@ fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)
         if let Some(before) = before {
             let continues = matches!(&sample.prompt, Prompt::Continuation(next) if next.parent == before.given.id);
             if !continues || !is_after(sample, &before.given) || !quotes(sample).is_empty() {
-                let what = "sessions that fork, join or start over within can not be written in this format, only conversations of one turn after the other";
-                return Err(of(sample, what));
+                let what = "this format holds only linear conversations, and this session forks, joins or starts over";
+                return Err(fault(sample, what));
             }
         }
         turns.push((request, before));
@@ -337,18 +340,20 @@ fn is_after(sample: &Sample, before: &Sample) -> bool {
 }
 
 /// The prompt as `custom` reads it.
-fn asked(sample: &Sample) -> Result<Fields, String> {
+fn prompt_row(sample: &Sample) -> Result<Fields, String> {
     let mut row = Fields::new();
     match &sample.prompt {
         Prompt::Text(text) => put(&mut row, "prompt", Some(text)),
         Prompt::Tokens(tokens) => put(&mut row, "prompt", Some(tokens)),
-        Prompt::Messages(said) => put(&mut row, "messages", Some(messages(sample, said)?)),
+        Prompt::Messages(turns) => put(&mut row, "messages", Some(messages(sample, turns)?)),
         Prompt::Ranking(texts) => {
             put(&mut row, "query", Some(&texts.query));
             put(&mut row, "documents", Some(&texts.documents));
         }
         Prompt::Embedding(texts) => put(&mut row, "embedding", Some(texts)),
-        Prompt::Continuation(_) => return Err(of(sample, "a continuation has no place in a row")),
+        Prompt::Continuation(_) => {
+            return Err(fault(sample, "a row has no place for a continuation"));
+        }
     }
     Ok(row)
 }
@@ -380,9 +385,9 @@ fn parameters(sample: &Sample) -> Fields {
     fields.unwrap_or_default()
 }
 
-fn messages(sample: &Sample, said: &[Message]) -> Result<Vec<Value>, String> {
-    let said: Option<Vec<Value>> = said.iter().map(message).collect();
-    said.ok_or_else(|| of(sample, ONLY_TEXT))
+fn messages(sample: &Sample, turns: &[Message]) -> Result<Vec<Value>, String> {
+    let turns: Option<Vec<Value>> = turns.iter().map(message).collect();
+    turns.ok_or_else(|| fault(sample, ONLY_TEXT))
 }
 
 /// A message with its parts as they are: one text, or a list.
@@ -419,7 +424,7 @@ fn put<T: serde::Serialize>(row: &mut Fields, key: &str, value: Option<T>) {
     }
 }
 
-fn of(sample: &Sample, what: &str) -> String {
+fn fault(sample: &Sample, what: &str) -> String {
     format!("sample `{}`: {what}", sample.id.escape_debug())
 }
 

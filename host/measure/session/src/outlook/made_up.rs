@@ -22,7 +22,7 @@ impl MadeUp {
         MadeUp { words: words.unwrap_or_default().pop().unwrap_or_default(), last: None }
     }
 
-    /// An answer of about so many tokens; an empty one if none are asked for.
+    /// An answer of about this many tokens; empty if no number is requested.
     pub(super) fn answer(&mut self, tokenizer: &Tokenizer, tokens: Option<u32>) -> Message {
         let wanted = tokens.map_or(0, |tokens| (tokens as usize).min(LONGEST));
         let text = match &self.last {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_have_the_length_that_is_asked_for() {
+    fn answers_have_the_requested_length() {
         let tokenizer = Tokenizer::bytes();
         let mut made_up = MadeUp::new(&tokenizer);
         for tokens in [Some(300), Some(300), Some(1), Some(0), None] {

@@ -5,19 +5,19 @@ use plugins::backend::{Message, Part, Prompt, Sample};
 use plugins::chat;
 use runs::outlook::{Said, Shown};
 
-/// A request's prompt, each message cut to so many characters.
+/// A request's prompt, each message cut to this many characters.
 pub(super) fn shown(request: &Request, cut: Option<usize>) -> Shown {
     Shown {
         index: request.index,
         id: request.given.id.clone(),
         input_tokens: request.input_tokens,
         output_tokens: request.output_tokens,
-        prompt: said(&request.sent, cut),
+        prompt: messages(&request.sent, cut),
     }
 }
 
-/// The messages of a prompt, each cut to so many characters.
-pub(super) fn said(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
+/// The messages of a prompt, each cut to this many characters.
+pub(super) fn messages(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
     let one = |role: Option<&str>, text: String| {
         let cut = cut.and_then(|most| text.char_indices().nth(most));
         let (text, left_out) = match cut {

@@ -1,11 +1,11 @@
-//! Counting what was drawn.
+//! Counts of the drawn requests.
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
 use super::shown::shown;
-use super::{Drawn, PLACEHOLDER, Question, Request, quotes};
+use super::{DrawnSession, PLACEHOLDER, Question, Request, quotes};
 use model::arrival::{Arrival, Think};
 use model::hex;
 use plugins::backend::{Prompt, Sample};
@@ -24,7 +24,7 @@ const CLASSES: usize = 1000;
 /// The name under which the others are counted.
 const OTHERS: &str = "(others)";
 
-/// Figures of what was drawn so far.
+/// The figures of the requests so far.
 pub(super) struct Tally {
     show: u64,
     cut: Option<usize>,
@@ -49,14 +49,14 @@ pub(super) struct Tally {
     page: u32,
     pages: Pages,
     is_flushed: bool,
-    found: Found,
+    found: CacheHits,
     digest: Sha256,
     shown: Vec<Shown>,
 }
 
-/// Requests, their tokens, and those of them that a cache would have found.
+/// Requests, their tokens, and the tokens that a cache would have found.
 #[derive(Default)]
-struct Found {
+struct CacheHits {
     requests: u64,
     tokens: u64,
     cached: u64,
@@ -89,7 +89,7 @@ impl Tally {
             page: control.page().get(),
             pages: Pages::new(control.page()),
             is_flushed: control.flush_cache,
-            found: Found::default(),
+            found: CacheHits::default(),
             digest: Sha256::new(),
             shown: Vec::new(),
         }
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// A session.
-    pub(super) fn add(&mut self, drawn: &Drawn) {
+    pub(super) fn add(&mut self, drawn: &DrawnSession) {
         self.sessions += 1;
         self.session_requests.add(drawn.requests.len() as f64);
         self.is_grouped |= drawn.requests.len() > 1;
@@ -125,7 +125,7 @@ impl Tally {
         }
     }
 
-    fn edges(&mut self, drawn: &Drawn) {
+    fn edges(&mut self, drawn: &DrawnSession) {
         let mut followers: BTreeMap<&str, u64> = BTreeMap::new();
         let mut needed = Vec::new();
         for request in &drawn.requests {
@@ -206,8 +206,8 @@ impl Tally {
     }
 
     pub(super) fn finish(self, plan: &Plan, end: End, remarks: Vec<dataset::Remark>) -> Outlook {
-        let whole = |spread: Spread| Some(Lengths::of(&spread.figures()?, true));
-        let seconds = |spread: Spread| Some(Lengths::of(&spread.figures()?, false));
+        let whole = |spread: Spread| Some(Lengths::new(&spread.figures()?, true));
+        let seconds = |spread: Spread| Some(Lengths::new(&spread.figures()?, false));
         let plugin = |name: &str, version: &str| format!("{name} {version}");
         let (backend, dataset) = (&plan.backend, &plan.dataset.plugin);
         let users = match &plan.load.arrival {

@@ -14,28 +14,28 @@ use plugins::backend::{Control, Dialect};
 /// The pause between two questions.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks a target whether it is ready until it is, up to a time limit. Before each further try,
-/// `waits` gets the time waited so far and the last response.
+/// Waits until a target is ready, up to a time limit. Before each further try, `waits` gets the
+/// time waited so far and the last response.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
 /// # Errors
 /// If it is not ready in time, or the backend fails.
 pub async fn wait_ready<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     limit: Nanos,
     mut waits: impl FnMut(Duration, &str),
 ) -> Result<(), PreflightError> {
-    let begun = asked.clock.now();
+    let begun = access.clock.now();
     loop {
-        let Err(seen) = ask(asked, dialect).await? else {
+        let Err(seen) = ask(access, dialect).await? else {
             return Ok(());
         };
-        let waited = asked.clock.now().since(begun);
+        let waited = access.clock.now().since(begun);
         if waited >= limit {
             return Err(PreflightError::NotReady {
-                target: asked.target.to_string(),
+                target: access.target.to_string(),
                 limit: model::duration::format(limit.into()),
                 seen,
             });
@@ -45,13 +45,13 @@ pub async fn wait_ready<C: Connect>(
     }
 }
 
-/// Asks once; the inner error is what came instead of a ready server.
+/// Asks once; the inner error is the sign that the server is not ready.
 async fn ask<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Result<(), String>, PluginError> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
-    let mut connection = match asked.open().await {
+    let TargetAccess { connect, target, secrets, .. } = *access;
+    let mut connection = match access.open().await {
         Ok(connection) => connection,
         Err(cause) => return Ok(Err(cause)),
     };
@@ -70,12 +70,11 @@ async fn ask<C: Connect>(
     };
     Ok(match answered {
         Err(cause) => Err(cause),
-        // A server that refuses the key is ready; the next question finds out what is wrong with
-        // the key.
+        // A server that refuses the key is ready; the next question finds the fault of the key.
         Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
         Ok((head, body)) => {
-            let said = explained(dialect, secrets, head.status, &body)?;
-            Err(format!("HTTP {}: {said}", head.status))
+            let message = explained(dialect, secrets, head.status, &body)?;
+            Err(format!("HTTP {}: {message}", head.status))
         }
     })
 }

@@ -1,5 +1,5 @@
-//! Due times that a dataset sets: read from its samples before the run, so that they are known like
-//! those of any other arrival, and the same for each slice of a plan.
+//! Due times that a dataset sets, read from its samples before the run. So they are known as with
+//! any other arrival, and equal in each slice of a plan.
 
 use super::draw::BATCH;
 use model::arrival::{Arrival, MOST_TIMES};
@@ -9,9 +9,8 @@ use plugins::backend::Sample;
 use plugins::dataset::{self, Dataset};
 use scenario::plan::{Amount, Load};
 
-/// Counts what the dataset has after the warm-up, for a load that does not say how much it
-/// measures: requests, or sessions if any request depends on another. Goes through the dataset
-/// once.
+/// Counts the dataset's samples after the warm-up, for a load without an amount: requests, or
+/// sessions if any request depends on another. Goes through the dataset once.
 ///
 /// # Errors
 /// If the dataset fails, or has more than can be planned.
@@ -56,7 +55,7 @@ fn skip_spares(load: &Load, samples: &mut dataset::Samples) -> Result<(), Plugin
 
 fn too_many(dataset: &Dataset) -> PluginError {
     PluginError::Contract {
-        plugin: dataset.plugin().asked.clone(),
+        plugin: dataset.plugin().name.clone(),
         call: "next",
         what: format!(
             "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
@@ -68,8 +67,7 @@ fn too_many(dataset: &Dataset) -> PluginError {
 /// with the same calls as a run, and keeps 8 bytes per sample.
 ///
 /// # Errors
-/// If the dataset fails, or a sample has no arrival time, or one before that of the sample before
-/// it.
+/// If the dataset fails, or a sample has no arrival time, or an earlier one than its predecessor.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, super::amount(load))?;
     skip_spares(load, &mut samples)?;
@@ -88,7 +86,7 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
                 break;
             }
             let due = due(&sample, arrivals.last().copied()).map_err(|what| {
-                PluginError::Contract { plugin: dataset.plugin().asked.clone(), call: "next", what }
+                PluginError::Contract { plugin: dataset.plugin().name.clone(), call: "next", what }
             })?;
             if until.is_some_and(|until| due > until) {
                 return Ok(arrivals);

@@ -9,7 +9,7 @@ use plugins::dataset::{Remark, Samples};
 /// The most samples to ask the dataset for in one call, and the number in the first call.
 pub(super) const BATCH: u32 = 64;
 const FIRST_BATCH: u32 = 8;
-/// Bytes of prompts that one call should return: what crosses the boundary at once is limited, and
+/// Bytes of prompts that one call should return: data that crosses the boundary is limited, and
 /// held twice.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -27,12 +27,12 @@ impl Drawing {
         Drawing { samples, planned, given: 0, limit: FIRST_BATCH }
     }
 
-    /// The sequence, for what is drawn before the first measured sample.
+    /// The sequence, for samples before the first measured one.
     pub(crate) fn samples(&mut self) -> &mut Samples {
         &mut self.samples
     }
 
-    /// Returns the remarks on what the dataset did to its input so far.
+    /// Returns the dataset's remarks on its changes to the input so far.
     ///
     /// # Errors
     /// If the dataset fails.

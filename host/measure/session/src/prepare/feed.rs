@@ -13,10 +13,10 @@ use load::thread_group::GroupThread;
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
-/// A side that waits is woken for so many requests at once: a wake-up takes about as long as to
-/// write one.
+/// A waiting side is woken for this many requests at once: a wake-up takes about as long as writing
+/// one.
 const STEP: usize = 64;
-/// The interval at which a waiting pacer looks whether the run was stopped.
+/// The interval at which a waiting pacer checks for a stop of the run.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Time for which a plugin's call under way is waited for after the run was stopped; then it is
 /// left to itself.
@@ -104,7 +104,7 @@ impl Drop for Feed {
     }
 }
 
-/// Says that there will be no more, whatever ends the preparation.
+/// Marks the stock as complete, whatever ends the preparation.
 pub(super) struct Completing(pub(super) Arc<Stock>);
 
 impl Drop for Completing {
@@ -115,7 +115,7 @@ impl Drop for Completing {
 
 impl Stock {
     /// Of this many requests at most.
-    pub(super) fn of(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Stock { most, ..Stock::default() }
     }
 

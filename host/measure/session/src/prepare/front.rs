@@ -62,8 +62,8 @@ fn instruct(prompt: &mut Prompt, system: &str) {
     }
 }
 
-/// Puts the salt before everything else, so that no page of a prefix cache is that of another run.
-/// All prompts of the run have the same one, and share what they share without it.
+/// Puts the salt before everything else, so that no page of another run's prefix cache fits. All
+/// prompts of the run have the same salt, and share the same text as without it.
 fn salted(prompt: &mut Prompt, salt: &Salt) {
     match prompt {
         Prompt::Text(text) => text.insert_str(0, &salt.text),
@@ -78,7 +78,7 @@ fn salted(prompt: &mut Prompt, salt: &Salt) {
                 }
             }
         }
-        // What is embedded or ranked is the text itself: another one would have another result.
+        // An embedded or ranked text stays as it is: another text has another result.
         Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {}
     }
 }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_salt_is_that_of_the_seed_and_the_instant() {
+    fn salt_depends_on_seed_and_instant() {
         let of = |seed, started| salt(seed, started, &Tokenizer::bytes());
         let one = of(1, "2026-03-01T12:00:00Z");
         assert_eq!(one, of(1, "2026-03-01T12:00:00Z"));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_comes_first_of_all() {
+    fn salt_precedes_the_prompt() {
         let salt = Salt { text: "77 ".into(), tokens: vec![7, 7] };
         let put = |mut prompt: Prompt, system: Option<&str>| {
             put(&mut prompt, system, Some(&salt));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversations_own_instructions_follow_the_runs_in_one_message() {
+    fn system_prompt_precedes_the_conversations_own() {
         let mut prompt =
             Prompt::Messages(vec![message(Role::System, "Own."), message(Role::User, "a")]);
         put(&mut prompt, Some("Run."), None);

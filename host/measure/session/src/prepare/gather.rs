@@ -55,7 +55,7 @@ impl Gathering {
         let is_root = sample.after.is_empty();
         if !is_root && self.session.is_empty() {
             return Err(format!(
-                "sample `{}` depends on others, but no sample that depends on none came before it",
+                "sample `{}` depends on others, but no independent sample came before it",
                 sample.id
             ));
         }
@@ -95,11 +95,11 @@ impl Whole {
         (self.number, self.samples)
     }
 
-    /// Its first request, written, with the rest; nothing if this slice of the plan does not hold
+    /// The session with its first request written; nothing if this slice of the plan does not hold
     /// it.
     ///
     /// # Errors
-    /// What in it breaks the contract.
+    /// If the session breaks the contract.
     pub(crate) fn item(mut self, plan: &Plan, writer: &mut Writer) -> Result<Option<Item>, String> {
         if !plan.holds(self.number) {
             return Ok(None);

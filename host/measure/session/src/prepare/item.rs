@@ -18,9 +18,9 @@ pub enum Item {
         prepared: Box<Prepared>,
         /// The request, the first if there are several.
         request: Outgoing,
-        /// How its reply is cut, if not as those of the run.
+        /// The framing of its reply, if it differs from the run's.
         framing: Option<Framing>,
-        /// How the exchange goes on after it.
+        /// The further course of the exchange.
         course: Course,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,

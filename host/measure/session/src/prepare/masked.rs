@@ -64,14 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_gets_names_for_secrets_and_the_server_the_values() {
+    fn plugins_see_names_of_secrets_servers_see_values() {
         let body = r#"{"api_key":"a\"b","n":1,"user":{"hf_token":7,"name":"x"}}"#;
-        let mut given = Some(body.to_owned());
-        let masked = MaskedSecrets::mask(&mut given);
-        let given = given.unwrap();
-        assert!(!given.contains("a\\\"b") && !given.contains('7'), "{given}");
-        assert!(given.contains(r#""n":1"#) && given.contains(r#""name":"x""#), "{given}");
-        let lifted = masked.restore(given.into_bytes());
+        let mut text = Some(body.to_owned());
+        let masked = MaskedSecrets::mask(&mut text);
+        let text = text.unwrap();
+        assert!(!text.contains("a\\\"b") && !text.contains('7'), "{text}");
+        assert!(text.contains(r#""n":1"#) && text.contains(r#""name":"x""#), "{text}");
+        let lifted = masked.restore(text.into_bytes());
         assert_eq!(String::from_utf8(lifted).unwrap(), body);
         let mut plain = Some(r#"{ "n": 1 }"#.to_owned());
         assert!(MaskedSecrets::mask(&mut plain).values.is_empty());

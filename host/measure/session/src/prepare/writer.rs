@@ -1,5 +1,5 @@
-//! From a sample to a request: what the plan adds to the sample, what is recorded of it, and the
-//! backend's call.
+//! From a sample to a request: the plan's additions to the sample, its record, and the backend's
+//! call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,10 +46,10 @@ pub struct Writer {
     version: Version,
     secrets: Secrets,
     failures: FailureLimit,
-    /// How many requests it was given.
+    /// The number of requests so far.
     count: u64,
     prompts: Option<Arc<SentPrompts>>,
-    /// The values that the backend prepared, and the one in the settings.
+    /// The values that the backend prepared, and the value in the settings.
     prepared: (Prepared, Option<Arc<[u8]>>),
     identities: Identities,
     /// The note of the first request beyond the model's context.
@@ -169,18 +169,18 @@ impl Writer {
         Some(prompts::tail(&clean, PROMPT_CHARS).to_owned())
     }
 
-    /// Writes the request for a sample, or the record of why there is none.
+    /// Writes the request for a sample, or the record of the failure.
     pub fn write(&mut self, mut pending: PendingRequest) -> Item {
         self.complete(&mut pending);
         self.write_complete(&pending)
     }
 
-    /// Gives a sample what the plan adds to it.
+    /// Gives a sample the plan's additions.
     pub(crate) fn complete(&self, pending: &mut PendingRequest) {
         if self.identities.routes_by_prefix() {
             pending.beginning = prompts::beginning(&pending.composed.sample.prompt);
         }
-        // What the user says explicitly goes before what the dataset would ask for.
+        // The user's explicit value takes precedence over the dataset's.
         if let Some(tokens) = self.settings.output_tokens {
             pending.composed.sample.output_tokens = Some(tokens);
         }
@@ -197,7 +197,7 @@ impl Writer {
         }
     }
 
-    /// Writes the request for a sample that has what the plan adds.
+    /// Writes the request for a sample with the plan's additions.
     pub(crate) fn write_complete(&mut self, pending: &PendingRequest) -> Item {
         self.note_beyond_context(&pending.composed.sample);
         let mut prepared = self.prepared(pending);
@@ -207,7 +207,7 @@ impl Writer {
             pending.composed.earlier.as_ref(),
             &mut prepared,
         ) {
-            Ok(Written { request, framing, course }) => {
+            Ok(WrittenRequest { request, framing, course }) => {
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
                     prompts.keep(pending.phase, pending.index, &pending.composed.sample, path);
@@ -242,7 +242,7 @@ impl Writer {
     }
 
     /// In turn, by the request's own number, so that a slice of the plan sends it to the same
-    /// target; a conversation stays with one target, which has the earlier turns in its cache.
+    /// target. A conversation stays with one target, which has the earlier turns in its cache.
     fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
         let number = session.map_or(index, |session| {
             let digest = Sha256::digest(session);
@@ -270,7 +270,7 @@ impl Writer {
     /// Puts the value that was prepared for a target into the settings.
     fn prepare(&mut self, target: u32) {
         let (values, held) = &mut self.prepared;
-        let value = values.of(target);
+        let value = values.value(target);
         let is_held = match (&value, &*held) {
             (Some(value), Some(held)) => Arc::ptr_eq(value, held),
             (value, held) => value.is_none() && held.is_none(),
@@ -286,7 +286,7 @@ impl Writer {
         sample: &Sample,
         earlier: Option<&Earlier>,
         prepared: &mut exchange::Prepared,
-    ) -> Result<Written, PluginError> {
+    ) -> Result<WrittenRequest, PluginError> {
         self.prepare(prepared.target);
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
         let broken = |writer: &Self, what: String| PluginError::Contract {
@@ -294,7 +294,7 @@ impl Writer {
             call: "encode",
             what,
         };
-        // The messages of a WebSocket are the body for what is recorded.
+        // In the record, the messages of a WebSocket are the body.
         let of_socket = match &call {
             Call::Socket(_) => Some(call.as_request().into_owned()),
             Call::Request(_) | Call::Steps(_) => None,
@@ -352,17 +352,17 @@ impl Writer {
             first.fields = ids;
         }
         let request = request.map_err(|what| broken(self, what))?;
-        Ok(Written { request, framing, course })
+        Ok(WrittenRequest { request, framing, course })
     }
 }
 
-/// What is written for a sample.
-struct Written {
+/// The written form of a sample.
+struct WrittenRequest {
     /// The request, the first if there are several.
     request: Outgoing,
-    /// How its reply is cut, if not as those of the run.
+    /// The framing of its reply, if it differs from the run's.
     framing: Option<Framing>,
-    /// How the exchange goes on after it.
+    /// The further course of the exchange.
     course: Course,
 }
 

@@ -1,4 +1,4 @@
-//! One question of a probe, and what came of it: on a connection of its own, with the key and the
+//! One question of a probe and its answer: on a connection of its own, with the key and the
 //! timeouts of a run.
 
 use std::time::Duration;
@@ -47,28 +47,28 @@ pub(super) enum Silence {
 
 impl Silence {
     /// The same for people.
-    pub(super) fn words(self) -> String {
+    pub(super) fn message(self) -> String {
         match self {
             Silence::Unreachable(cause) => format!("no connection: {cause}"),
             Silence::Unanswered(cause) => format!("no HTTP answer: {cause}"),
             Silence::Enough => {
-                format!("not asked: the server has been sent {MOST_REQUESTS} requests already")
+                format!("not sent: the server already got {MOST_REQUESTS} requests")
             }
         }
     }
 }
 
-/// A reply, or what was seen in place of one that can be read.
+/// A reply, or the failure in its place.
 pub(super) struct ProbeReply {
     pub(super) outcome: Outcome,
     pub(super) status: Option<u16>,
-    pub(super) said: Option<String>,
+    pub(super) message: Option<String>,
     pub(super) shape: Option<Shape>,
 }
 
 impl ProbeReply {
-    fn plain(outcome: Outcome, status: Option<u16>, said: Option<String>) -> Self {
-        ProbeReply { outcome, status, said, shape: None }
+    fn plain(outcome: Outcome, status: Option<u16>, message: Option<String>) -> Self {
+        ProbeReply { outcome, status, message, shape: None }
     }
 }
 
@@ -103,7 +103,7 @@ impl<C: Connect> Asker<'_, C> {
         }
     }
 
-    /// Asks for an answer, and says what came.
+    /// Asks for an answer, and describes the reply.
     ///
     /// # Errors
     /// If the backend breaks its contract.
@@ -116,7 +116,7 @@ impl<C: Connect> Asker<'_, C> {
         let (head, body) = match self.ask(alone, request).await {
             Ok(reply) => reply,
             Err(silence) => {
-                return Ok(ProbeReply::plain(Outcome::Broken, None, Some(silence.words())));
+                return Ok(ProbeReply::plain(Outcome::Broken, None, Some(silence.message())));
             }
         };
         let body = alone.secrets.redact_bytes(&body);
@@ -125,7 +125,7 @@ impl<C: Connect> Asker<'_, C> {
             return refused(dialect, head.status, &body);
         }
         let broken =
-            |said: String| Ok(ProbeReply::plain(Outcome::Broken, status, Some(fit(&said))));
+            |message: String| Ok(ProbeReply::plain(Outcome::Broken, status, Some(fit(&message))));
         if is_page(&head.headers) {
             return broken("a web page, not an engine's API".to_owned());
         }
@@ -175,8 +175,8 @@ pub(super) fn refused(
     body: &[u8],
 ) -> Result<ProbeReply, PluginError> {
     let Refusal { reason, message } = dialect.explain(status, body)?;
-    let said = fit(&format!("HTTP {status}: {message}"));
-    Ok(ProbeReply::plain(outcome(status, reason), Some(status), Some(said)))
+    let message = fit(&format!("HTTP {status}: {message}"));
+    Ok(ProbeReply::plain(outcome(status, reason), Some(status), Some(message)))
 }
 
 /// Returns the meaning of a status, with the reason that the server's words give.
@@ -201,8 +201,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn is_of(headers: &HeaderMap, kind: &[u8]) -> bool {
-    let said = headers.get(CONTENT_TYPE);
-    said.is_some_and(|said| said.as_bytes().to_ascii_lowercase().starts_with(kind))
+    let value = headers.get(CONTENT_TYPE);
+    value.is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(kind))
 }
 
 fn cut(framing: Framing, body: &[u8]) -> Result<Frames, String> {
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told_apart_by_what_the_user_can_do_about_it() {
+    fn statuses_map_to_outcomes() {
         for (status, reason, expected) in [
             (200, Reason::Other, Outcome::Answers),
             (401, Reason::Unauthorised, Outcome::NeedsKey),

@@ -1,22 +1,17 @@
-//! Knowledge of engines: what shows that a server is one, and which of the shipped backends speaks
-//! to it on which routes.
+//! Knowledge of engines: the signs of each one, and the shipped backends and routes that fit it.
 
 use serde_json::Value;
 
 model::names! {
     /// An engine, or a service.
     pub(crate) enum Engine {
-        /// vLLM.
         Vllm = "vLLM",
-        /// SGLang.
         Sglang = "SGLang",
-        /// LMDeploy.
         Lmdeploy = "LMDeploy",
         /// Text Generation Inference.
         Tgi = "TGI",
         /// llama.cpp's server.
         LlamaCpp = "llama.cpp",
-        /// Ollama.
         Ollama = "Ollama",
         /// `trtllm-serve`.
         TensorRtLlm = "TensorRT-LLM",
@@ -50,50 +45,50 @@ pub(super) struct Try {
     pub(super) route: Option<&'static str>,
 }
 
-const fn of(engine: Engine, backend: &'static str, route: Option<&'static str>) -> Try {
+const fn pair(engine: Engine, backend: &'static str, route: Option<&'static str>) -> Try {
     Try { engine, backend, route }
 }
 
-/// The backends that are tried with each engine, the best first: of its own backend the default,
-/// which is the route that its own benchmark uses. Only backends that ship are tried.
+/// The backends that are tried with each engine, the best first. The first is its own backend on
+/// the default route, as in its own benchmark. Only backends that ship are tried.
 pub(super) const TRIES: &[Try] = {
     use Engine::{
         Anthropic, Bedrock, Cohere, Gemini, LlamaCpp, Lmdeploy, Mock, Ollama, OpenAi, Sglang,
         TensorRtLlm, Tgi, Triton, Unknown, Vllm,
     };
     &[
-        of(Vllm, "vllm", None),
-        of(Vllm, "vllm", Some("chat")),
-        of(Vllm, "anthropic", None),
-        of(Sglang, "sglang", None),
-        of(Sglang, "sglang", Some("completions")),
-        of(Sglang, "sglang", Some("chat")),
-        of(Sglang, "anthropic", None),
-        of(Lmdeploy, "lmdeploy", None),
-        of(Lmdeploy, "lmdeploy", Some("chat")),
-        of(Lmdeploy, "lmdeploy", Some("generate")),
-        of(Tgi, "tgi", None),
-        of(Tgi, "tgi", Some("chat")),
-        of(LlamaCpp, "llamacpp", None),
-        of(LlamaCpp, "llamacpp", Some("chat")),
-        of(LlamaCpp, "openai", Some("completions")),
-        of(Ollama, "ollama", None),
-        of(Ollama, "ollama", Some("chat")),
-        of(Ollama, "openai", None),
-        of(TensorRtLlm, "tensorrt-llm", None),
-        of(TensorRtLlm, "tensorrt-llm", Some("chat")),
-        of(Triton, "tensorrt-llm", Some("generate")),
-        of(Mock, "openai", None),
-        of(Mock, "openai", Some("completions")),
-        of(Mock, "sglang", None),
-        of(OpenAi, "openai", None),
-        of(Anthropic, "anthropic", None),
-        of(Gemini, "gemini", None),
-        of(Cohere, "cohere", None),
-        of(Bedrock, "bedrock", None),
-        of(Unknown, "openai", None),
-        of(Unknown, "openai", Some("completions")),
-        of(Unknown, "anthropic", None),
+        pair(Vllm, "vllm", None),
+        pair(Vllm, "vllm", Some("chat")),
+        pair(Vllm, "anthropic", None),
+        pair(Sglang, "sglang", None),
+        pair(Sglang, "sglang", Some("completions")),
+        pair(Sglang, "sglang", Some("chat")),
+        pair(Sglang, "anthropic", None),
+        pair(Lmdeploy, "lmdeploy", None),
+        pair(Lmdeploy, "lmdeploy", Some("chat")),
+        pair(Lmdeploy, "lmdeploy", Some("generate")),
+        pair(Tgi, "tgi", None),
+        pair(Tgi, "tgi", Some("chat")),
+        pair(LlamaCpp, "llamacpp", None),
+        pair(LlamaCpp, "llamacpp", Some("chat")),
+        pair(LlamaCpp, "openai", Some("completions")),
+        pair(Ollama, "ollama", None),
+        pair(Ollama, "ollama", Some("chat")),
+        pair(Ollama, "openai", None),
+        pair(TensorRtLlm, "tensorrt-llm", None),
+        pair(TensorRtLlm, "tensorrt-llm", Some("chat")),
+        pair(Triton, "tensorrt-llm", Some("generate")),
+        pair(Mock, "openai", None),
+        pair(Mock, "openai", Some("completions")),
+        pair(Mock, "sglang", None),
+        pair(OpenAi, "openai", None),
+        pair(Anthropic, "anthropic", None),
+        pair(Gemini, "gemini", None),
+        pair(Cohere, "cohere", None),
+        pair(Bedrock, "bedrock", None),
+        pair(Unknown, "openai", None),
+        pair(Unknown, "openai", Some("completions")),
+        pair(Unknown, "anthropic", None),
     ]
 };
 
@@ -160,7 +155,7 @@ const OF_ONE_ENGINE: [(&str, Engine); 4] = [
     ("ollama", Engine::Ollama),
 ];
 
-/// The backend that fits an engine by this name, where a run uses that of another engine.
+/// The backend that fits an engine by this name, if a run uses another engine's.
 pub(crate) fn fitting(engine: &str, backend: &str) -> Option<&'static str> {
     let (_, own) = OF_ONE_ENGINE.iter().find(|(name, _)| *name == backend)?;
     let is_other = |of: &Try| of.engine.name() == engine && of.engine != *own;
@@ -168,7 +163,7 @@ pub(crate) fn fitting(engine: &str, backend: &str) -> Option<&'static str> {
     fits.map(|of| of.backend).next()
 }
 
-/// A route of an engine's own, and what its answer must hold to be one.
+/// A route of an engine's own, and the condition on its answer.
 pub(crate) struct Clue {
     pub(super) engine: Engine,
     /// The path of a request with GET.
@@ -272,7 +267,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_backend_of_another_engine_is_seen() {
+    fn foreign_backend_is_detected() {
         for (engine, backend, fits) in [
             ("vLLM", "sglang", Some("vllm")),
             ("SGLang", "sglang", None),
@@ -285,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_known_by_the_end_of_its_host() {
+    fn host_suffix_identifies_the_service() {
         assert_eq!(hosted("api.anthropic.com"), Some(Engine::Anthropic));
         assert_eq!(hosted("bedrock-runtime.eu-west-1.amazonaws.com"), Some(Engine::Bedrock));
         for other in
@@ -297,7 +292,7 @@ mod tests {
 
     /// Beginnings of real answers.
     #[test]
-    fn engines_are_known_by_what_their_own_routes_answer() {
+    fn own_routes_identify_the_engine() {
         for (engine, path, answer, version) in [
             (Engine::Vllm, "/version", json!({"version": "0.32.0"}), Some("0.32.0")),
             (
@@ -346,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn every_engine_has_something_to_try() {
+    fn every_engine_has_a_route_to_try() {
         for engine in Engine::ALL {
             let tries = TRIES.iter().filter(|own| own.engine == engine).count();
             assert!((1..=MOST_TRIES).contains(&tries), "{engine:?}: {tries}");
@@ -354,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_the_models_names_the_engine() {
+    fn model_owner_names_the_engine() {
         let models = |owner: &str| json!({"data": [{"id": "m", "owned_by": owner}]});
         assert_eq!(owner(&models("lmdeploy")), Some(Engine::Lmdeploy));
         assert_eq!(owner(&models("somebody")), None);

@@ -1,5 +1,5 @@
-//! Records one reply: asks a server with a backend's own request, and keeps what came as it came,
-//! without what is secret. For an author's case; nothing of it is measured.
+//! Records one reply: asks a server with a backend's own request, and keeps the bytes as they came,
+//! without secrets. For an author's case; nothing is measured.
 
 use hyper::header::CONTENT_TYPE;
 
@@ -42,9 +42,8 @@ pub enum RecordError {
     /// It is not known which model to ask for.
     #[error("{target} does not say which models it serves: {why}; name one with --model")]
     NoModel {
-        /// The target.
         target: String,
-        /// The reason why there is none.
+        /// The reason.
         why: String,
     },
     /// The reply is too long for a case.
@@ -56,7 +55,7 @@ impl Recorder {
     /// Resolves a scenario's backend and target.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// If they are invalid.
     pub fn new(source: &Source) -> Result<Self, Faults> {
         alone(source).map(Recorder)
     }
@@ -78,10 +77,10 @@ impl Recorder {
         self.0.backend.open()
     }
 
-    /// Prepares what connections need.
+    /// Prepares connections.
     ///
     /// # Errors
-    /// Where the host is unknown, or a certificate cannot be read.
+    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.0.wiring;
         let target = std::slice::from_ref(&self.0.target);
@@ -143,7 +142,7 @@ impl Recorder {
                 return Err(CheckError::from(PreflightError::Unreachable { target, cause }).into());
             }
             Err(silence @ (Silence::Unanswered(_) | Silence::Enough)) => {
-                let cause = silence.words();
+                let cause = silence.message();
                 return Err(CheckError::from(PreflightError::NoAnswer { target, cause }).into());
             }
         };

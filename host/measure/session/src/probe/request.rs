@@ -86,7 +86,7 @@ pub(super) fn settings(model: &str) -> Settings {
     }
 }
 
-/// The words of a command that benchmarks a route, with what the user said of the target.
+/// The words of a command that benchmarks a route, with the user's arguments about the target.
 pub(super) fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<String> {
     let context = (probe.models.iter())
         .find(|model| Some(&model.name) == probe.model.as_ref())

@@ -1,4 +1,4 @@
-//! The shape of a reply: pure, over its frames and what the backend made of them.
+//! The shape of a reply: pure, from its frames and the backend's meanings.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning
     shape
 }
 
-/// True if some field of the frames holds all of the text so far: it grows from frame to frame, and
-/// in the end it is the whole text.
+/// True if some field of the frames holds all of the text so far: it grows from frame to frame, up
+/// to the whole text.
 fn is_cumulative(frames: &Frames, text: &str) -> bool {
     let mut fields: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for frame in frames.iter() {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_stream() {
+    fn shape_of_a_chat_stream() {
         let frames = frames(&[
             r#"{"delta":{"role":"assistant","content":""}}"#,
             r#"{"delta":{"reasoning":"hm"}}"#,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_each_chunk_repeats() {
+    fn repeated_text_in_chunks_is_found() {
         let texts = ["a", "a b", "a b c"];
         let data = texts.map(|text| format!(r#"{{"text":"{text}","id":"{}"}}"#, "x"));
         let frames = frames(&data.each_ref().map(String::as_str));
@@ -170,7 +170,7 @@ mod tests {
 
     /// Pieces that happen to begin alike are not the text so far.
     #[test]
-    fn pieces_that_begin_alike_are_no_repetition() {
+    fn similar_pieces_are_not_a_repetition() {
         let frames = frames(&[r#"{"text":"a"}"#, r#"{"text":"ab"}"#, r#"{"text":"abc"}"#]);
         let meanings = ["a", "ab", "abc"].map(|text| Meaning::Text(piece(text, None)));
         let meanings: Vec<_> = meanings.into_iter().enumerate().collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_document_and_a_stream_of_nothing() {
+    fn shape_of_a_document_and_of_an_empty_stream() {
         let one = frames(&[r#"{"text":"a b c"}"#]);
         let meanings = [(0, Meaning::Text(piece("a b c", None))), (0, usage(3))];
         let whole = shape(false, &one, &meanings);

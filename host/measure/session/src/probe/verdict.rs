@@ -18,7 +18,6 @@ pub enum ProbeError {
         "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
     )]
     NoRoute {
-        /// The target.
         target: String,
         /// The routes.
         tried: String,
@@ -26,7 +25,6 @@ pub enum ProbeError {
     /// Routes are there and give no answer.
     #[error("no generating route of {target} gives an answer: {seen}")]
     NoAnswer {
-        /// The target.
         target: String,
         /// The first error.
         seen: String,
@@ -68,8 +66,11 @@ impl Prober {
             (None, Some(first)) => return Ok(first.clone()),
             (None, None) => match listing {
                 Some(Control {
-                    outcome: Outcome::NeedsKey, status: Some(status), said, ..
-                }) => unauthorised(own, *status, said.as_deref()),
+                    outcome: Outcome::NeedsKey,
+                    status: Some(status),
+                    said: message,
+                    ..
+                }) => unauthorised(own, *status, message.as_deref()),
                 _ => PreflightError::NoModel { target, served: "lists none".to_owned() },
             },
         };
@@ -120,13 +121,13 @@ impl Prober {
     }
 }
 
-fn unauthorised(own: &Alone, status: u16, said: Option<&str>) -> PreflightError {
-    let said = said.unwrap_or("no reason given");
+fn unauthorised(own: &Alone, status: u16, message: Option<&str>) -> PreflightError {
+    let message = message.unwrap_or("no reason given");
     let prefix = format!("HTTP {status}: ");
     PreflightError::Unauthorized {
         target: own.target.to_string(),
         status,
-        said: said.strip_prefix(&prefix).unwrap_or(said).to_owned(),
+        message: message.strip_prefix(&prefix).unwrap_or(message).to_owned(),
         advice: advice(&own.secrets),
     }
 }

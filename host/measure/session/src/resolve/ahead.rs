@@ -18,9 +18,9 @@ use reader::Located;
 pub(super) struct Ahead {
     /// By the name under which it was asked for.
     pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
-    /// The tokenizer, or why the one that the scenario names cannot be had.
+    /// The tokenizer, or the reason why the scenario's cannot be opened.
     pub(super) tokenizer: Result<Counting, String>,
-    /// Path, length and SHA-256, by the scenario's names; of a folder, those of each file.
+    /// Path, length and SHA-256, by the scenario's names; of a folder, for each file.
     pub(super) files: BTreeMap<String, Measured>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
     let names: BTreeSet<&str> = (source.plugins.iter())
         .chain(of_scenario.into_iter().flatten())
         .chain(scorers.filter_map(|scorer| scorer.value.plugin.as_ref()))
-        .map(|said| said.value.as_str())
+        .map(|entry| entry.value.as_str())
         .collect();
     let search = search(source);
     let limits = limits(scenario);
@@ -55,7 +55,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
             .map(|named| {
                 scope.spawn(move || {
                     let measured = (named.iter())
-                        .flat_map(|(name, said)| measure_all(name, &seen(source, said)));
+                        .flat_map(|(name, entry)| measure_all(name, &path_of(source, entry)));
                     measured.collect::<Vec<_>>()
                 })
             })
@@ -88,10 +88,10 @@ pub(super) fn search(source: &Source) -> SearchPath {
 }
 
 /// A path, relative to where it was written.
-pub(super) fn seen(source: &Source, said: &Located<PathBuf>) -> PathBuf {
+pub(super) fn path_of(source: &Source, entry: &Located<PathBuf>) -> PathBuf {
     match &source.folder {
-        Some(folder) => said.seen_from(folder),
-        None => said.value.clone(),
+        Some(folder) => entry.seen_from(folder),
+        None => entry.value.clone(),
     }
 }
 

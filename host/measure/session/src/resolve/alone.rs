@@ -1,5 +1,5 @@
-//! A backend alone, with what it takes to ask its target: for questions that need no dataset, and
-//! make no run.
+//! A backend alone, with the means to ask its target: for questions that need no dataset, and make
+//! no run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use model::target::{Secrets, Target};
 use plugins::backend::Backend;
 use scenario::plan::Wiring;
 
-/// A backend, its target, and how it is asked.
+/// A backend, its target, and the means to ask it.
 pub(crate) struct Alone {
     /// The backend, with its configuration.
     pub(crate) backend: Backend,
@@ -21,8 +21,7 @@ pub(crate) struct Alone {
     pub(crate) secrets: Secrets,
     pub(crate) wiring: Wiring,
     pub(crate) timeouts: Timeouts,
-    /// Remarks for the user: what a plugin's loading took, and which secrets are sent to the
-    /// target.
+    /// Remarks for the user: the time to load a plugin, and the secrets that the target gets.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -45,8 +44,8 @@ impl Resolution<'_> {
         let named = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
         let backend = named.and_then(|(plugin, place)| {
             let config = &scenario.backend.config;
-            let made = Backend::new(plugin, &config_json(config), grants);
-            self.planned(made, place, config, Backend::describe, Backend::plugin)
+            let backend = Backend::new(plugin, &config_json(config), grants);
+            self.planned(backend, place, config, Backend::describe, Backend::plugin)
         });
         let backend = backend.map(|(backend, _)| backend);
         let http = self.http(backend.as_ref());

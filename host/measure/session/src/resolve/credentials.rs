@@ -1,9 +1,9 @@
-//! Secrets of requests, which nobody else may see: the key that the user keeps in a variable, used
-//! as the backend says, and the user's headers.
+//! Secrets of requests: the key in the user's variable, used as the backend describes, and the
+//! user's headers.
 //!
-//! A backend says how a key is used and where people keep it; it never sees one. Which of the
-//! user's secrets may leave the machine is not for it to choose: a variable that it names is read
-//! only if its name says that it holds an API key. Others have to be named by the user.
+//! A backend says how a key is used and where people keep it; it never sees one. It does not choose
+//! which of the user's secrets leave the machine. A variable that it names is read only if its name
+//! is that of an API key. The user must name others.
 
 use std::sync::Arc;
 
@@ -45,19 +45,17 @@ impl Resolution<'_> {
         backend: Option<&Backend>,
         targets: &[Target],
     ) -> (Secrets, ApiKey, Vec<String>) {
-        let asked = backend.and_then(|backend| {
-            let asked = backend.open().and_then(|mut dialect| dialect.credentials());
-            match asked {
-                Ok(credentials) => Some((&*backend.plugin().asked, credentials)),
+        let authentication = backend.and_then(|backend| {
+            match backend.open().and_then(|mut dialect| dialect.credentials()) {
+                Ok(credentials) => Some((&*backend.plugin().name, credentials)),
                 Err(error) => {
                     self.faults.add(error, None);
                     None
                 }
             }
         });
-        // Without a backend there is no run, but what is wrong with the key is reported along with
-        // that.
-        let (name, credentials) = asked.unwrap_or((
+        // Without a backend there is no run, but a fault of the key is still reported.
+        let (name, credentials) = authentication.unwrap_or((
             "",
             Credentials { scheme: Authentication::Bearer, variable: None, cookies: false },
         ));
@@ -97,8 +95,8 @@ impl Resolution<'_> {
     /// Returns where the key may be: in the variable that the user names, else in the backend's,
     /// else in the usual one.
     fn sources(&mut self, credentials: &Credentials) -> Sources {
-        if let Some(said) = &self.source.scenario.target.api_key_env {
-            return Sources { variables: vec![said.value.clone()], is_named: true };
+        if let Some(entry) = &self.source.scenario.target.api_key_env {
+            return Sources { variables: vec![entry.value.clone()], is_named: true };
         }
         let mut variables = Vec::new();
         let is_aws = matches!(credentials.scheme, Authentication::Sigv4(_));
@@ -126,21 +124,20 @@ impl Resolution<'_> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// The first variable that is set, with its value. That one which the user named is not set is
-    /// an error.
+    /// The first variable that is set, with its value. It is an error if the user's own is not set.
     fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
         let found = (sources.variables.iter())
             .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));
-        if let (None, true, Some(said)) =
+        if let (None, true, Some(entry)) =
             (&found, sources.is_named, &self.source.scenario.target.api_key_env)
         {
-            let variable = &said.value;
+            let variable = &entry.value;
             // Text that is no variable's name may be the key itself; the scenario's check has
             // refused it already.
             if is_name(variable) {
                 let error =
                     format!("the variable `{variable}`, which should hold the API key, is not set");
-                self.problem(&error, &said.place);
+                self.problem(&error, &entry.place);
             }
         }
         found
@@ -206,7 +203,7 @@ impl Resolution<'_> {
         using: &str,
         sources: Sources,
     ) -> (Access, ApiKey, Vec<String>) {
-        let what = format!("is no key for the {using} of this backend");
+        let what = format!("is not a key for the {using} of this backend");
         let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
         self.wrong_key(variable, &what, help);
         (Access::Open, ApiKey::Carried(false), sources.variables)
@@ -244,7 +241,7 @@ impl Resolution<'_> {
             Err(not_key) => {
                 self.wrong_key(
                     &variable,
-                    "is no key for AWS Signature Version 4",
+                    "is not a key for AWS Signature Version 4",
                     &not_key.to_string(),
                 );
                 return none(sources.variables);
@@ -279,14 +276,14 @@ impl Resolution<'_> {
 
     /// A key is named, and the backend sends none.
     fn no_key(&mut self, backend: &str) {
-        let Some(said) = &self.source.scenario.target.api_key_env else {
+        let Some(entry) = &self.source.scenario.target.api_key_env else {
             return;
         };
         let problem =
             Problem::new(format!("the backend `{backend}` sends no API key, so none can be named"));
         self.faults.scenario.push(
             problem
-                .at(said.place.clone(), "not with this backend")
+                .at(entry.place.clone(), "not with this backend")
                 .help("leave it out; a header that a gateway asks for can be given with --header"),
         );
     }
@@ -294,7 +291,7 @@ impl Resolution<'_> {
     fn wrong_key(&mut self, variable: &str, what: &str, help: &str) {
         let problem = Problem::new(format!("the API key in the variable `{variable}` {what}"));
         let problem = match &self.source.scenario.target.api_key_env {
-            Some(said) if said.value == variable => problem.at(said.place.clone(), "named here"),
+            Some(entry) if entry.value == variable => problem.at(entry.place.clone(), "named here"),
             _ => problem,
         };
         self.faults.scenario.push(problem.help(help));

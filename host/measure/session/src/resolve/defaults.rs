@@ -1,5 +1,4 @@
-//! The parts of a plan that need nothing but the scenario: its values, and defaults for what it
-//! does not set.
+//! The parts of a plan that need only the scenario: its values, and defaults for other keys.
 
 use std::num::NonZeroU32;
 
@@ -39,7 +38,7 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
     let planned = Load {
         amount,
         arrival: arrival_of(load, amount, trace),
-        max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
+        max_in_flight: load.max_in_flight.as_ref().map(|entry| narrow(entry.value)),
         users: load.users(),
         session_memory: load.session_memory().0,
         salted: load.meant_cache() == Cache::Salt,
@@ -65,8 +64,8 @@ fn arrival_of(
     amount: Amount,
     trace: Option<&(PlannedFile, Trace)>,
 ) -> arrival::Arrival {
-    let value = |said: &Option<Located<f64>>, otherwise| {
-        said.as_ref().map_or(otherwise, |said: &Located<f64>| said.value)
+    let value = |entry: &Option<Located<f64>>, otherwise| {
+        entry.as_ref().map_or(otherwise, |entry: &Located<f64>| entry.value)
     };
     let rate = value(&load.rate, f64::INFINITY);
     let burstiness = value(&load.burstiness, 1.0);
@@ -89,7 +88,7 @@ fn arrival_of(
         Arrival::Poisson => arrival::Arrival::Poisson { rate, normalise },
         Arrival::Gamma => arrival::Arrival::Gamma { rate, burstiness, normalise },
         Arrival::Closed => arrival::Arrival::Closed {
-            concurrency: load.concurrency.as_ref().map_or(1, |said| narrow(said.value)),
+            concurrency: load.concurrency.as_ref().map_or(1, |entry| narrow(entry.value)),
             think: load
                 .think_time
                 .as_ref()
@@ -121,7 +120,7 @@ fn arrival_of(
 /// A ramp over the time that is set, else over the whole run: for its duration, or until that many
 /// requests are due.
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
-    let end = |said: &Option<Located<f64>>| said.as_ref().map_or(0.0, |said| said.value);
+    let end = |entry: &Option<Located<f64>>| entry.as_ref().map_or(0.0, |entry| entry.value);
     let (from, to) = (end(&ramp.from), end(&ramp.to));
     let shape = ramp.shape();
     arrival::Stage {
@@ -141,16 +140,16 @@ fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
 /// Stages with their start rates; one that is not set is the end rate of the stage before.
 fn planned(stages: &[Located<Stage>]) -> Vec<arrival::Stage> {
     let mut before = 0.0;
-    let said = |said: &Option<Located<f64>>| said.as_ref().map(|said| said.value);
+    let value = |entry: &Option<Located<f64>>| entry.as_ref().map(|entry| entry.value);
     let one = |Located { value: stage, .. }: &Located<Stage>| {
-        let to = said(&stage.rate).or(said(&stage.to)).unwrap_or(before);
-        let from = said(&stage.rate).or(said(&stage.from)).unwrap_or(before);
+        let to = value(&stage.rate).or(value(&stage.to)).unwrap_or(before);
+        let from = value(&stage.rate).or(value(&stage.from)).unwrap_or(before);
         before = to;
         arrival::Stage {
             from,
             to,
             shape: stage.shape(),
-            length: stage.length.as_ref().map_or(Nanos::ZERO, |said| said.value.0.into()),
+            length: stage.length.as_ref().map_or(Nanos::ZERO, |entry| entry.value.0.into()),
         }
     };
     stages.iter().map(one).collect()
@@ -164,8 +163,8 @@ pub(super) fn narrow(number: u64) -> u32 {
 /// The options of every request: streamed and of the requested length, unless set otherwise.
 pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
     let request = &scenario.request;
-    let value = |said: &Option<Located<f64>>| said.as_ref().map(|said| said.value);
-    let whole = |said: &Option<Located<u64>>| said.as_ref().map(|said| narrow(said.value));
+    let value = |entry: &Option<Located<f64>>| entry.as_ref().map(|entry| entry.value);
+    let whole = |entry: &Option<Located<u64>>| entry.as_ref().map(|entry| narrow(entry.value));
     RequestOptions {
         stream: request.stream(),
         ignore_eos: request.ignore_eos(),
@@ -181,11 +180,11 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         frequency_penalty: value(&request.frequency_penalty),
         presence_penalty: value(&request.presence_penalty),
         repetition_penalty: value(&request.repetition_penalty),
-        sampling_seed: request.sampling_seed.as_ref().map(|said| said.value),
+        sampling_seed: request.sampling_seed.as_ref().map(|entry| entry.value),
         stop: texts(&request.stop),
         adapters: texts(&request.adapters),
         adapter_assignment: request.adapter_assignment(),
-        system_prompt: (request.system_prompt.as_ref()).map(|said| said.value.clone()),
+        system_prompt: (request.system_prompt.as_ref()).map(|entry| entry.value.clone()),
         history: request.history(),
         after_failure: request.after_failure(),
         cancel: (request.cancel_share.as_ref().zip(request.cancel_after.as_ref()))
@@ -199,37 +198,37 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
 }
 
 /// The ids that requests carry.
-fn request_ids(said: &scenario::Ids) -> RequestIds {
+fn request_ids(ids: &scenario::Ids) -> RequestIds {
     // Names of fields are the same in either case, and plans that say the same are.
     let names = |names: &[Located<String>]| -> Vec<String> {
         let names = names.iter().map(|name| name.value.to_ascii_lowercase());
         names.filter(|name| name != OFF).collect()
     };
-    let listed = |said: &Option<Located<Vec<Located<String>>>>| {
-        said.as_ref().map(|said| names(&said.value)).unwrap_or_default()
+    let listed = |entry: &Option<Located<Vec<Located<String>>>>| {
+        entry.as_ref().map(|entry| names(&entry.value)).unwrap_or_default()
     };
     RequestIds {
-        request: names(&said.request()),
-        session: listed(&said.session),
-        parent: listed(&said.parent),
-        routing_key: listed(&said.routing_key),
-        routing_by: said.routing_by(),
-        prefix: said.prefix.as_ref().map(|said| said.value.clone()),
-        form: said.form(),
-        traceparent: said.traceparent(),
+        request: names(&ids.request()),
+        session: listed(&ids.session),
+        parent: listed(&ids.parent),
+        routing_key: listed(&ids.routing_key),
+        routing_by: ids.routing_by(),
+        prefix: ids.prefix.as_ref().map(|entry| entry.value.clone()),
+        form: ids.form(),
+        traceparent: ids.traceparent(),
     }
 }
 
-fn texts(said: &Option<Located<Vec<Located<String>>>>) -> Vec<String> {
-    let said = said.iter().flat_map(|list| &list.value);
-    said.map(|text| text.value.clone()).collect()
+fn texts(list: &Option<Located<Vec<Located<String>>>>) -> Vec<String> {
+    let texts = list.iter().flat_map(|list| &list.value);
+    texts.map(|text| text.value.clone()).collect()
 }
 
 pub fn timeouts(scenario: &Scenario) -> Timeouts {
     let timeouts = &scenario.timeouts;
     Timeouts {
         connect: timeouts.connect().0.into(),
-        first_token: (timeouts.first_token.as_ref()).map(|said| said.value.0.into()),
+        first_token: (timeouts.first_token.as_ref()).map(|entry| entry.value.0.into()),
         token_gap: timeouts.token_gap().0.into(),
         request: timeouts.request().0.into(),
     }
@@ -239,14 +238,14 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
 pub fn controls(scenario: &Scenario) -> Controls {
     Controls {
         wait_ready: (scenario.target.wait_ready.as_ref())
-            .map(|said| said.value.0.into())
+            .map(|entry| entry.value.0.into())
             .filter(|limit| *limit > Nanos::ZERO),
         flush_cache: scenario.load.meant_cache() == Cache::Flush,
         server_metrics: scenario.report.server_metrics(),
         server_series: server_series(scenario),
         cache_report: scenario.report.cache(),
         page_size: (scenario.report.page_size.as_ref())
-            .and_then(|said| NonZeroU32::new(narrow(said.value))),
+            .and_then(|entry| NonZeroU32::new(narrow(entry.value))),
     }
 }
 
@@ -254,7 +253,7 @@ pub fn controls(scenario: &Scenario) -> Controls {
 /// metrics, or says whose pages to read.
 fn server_series(scenario: &Scenario) -> Option<Nanos> {
     let report = &scenario.report;
-    match report.server_series.as_ref().map(|said| said.value) {
+    match report.server_series.as_ref().map(|entry| entry.value) {
         Some(ServerSeries::None) => None,
         Some(ServerSeries::Every(span)) => Some(span.0.into()),
         None => (report.server_metrics() || scenario.target.metrics_url.is_some())
@@ -266,8 +265,8 @@ fn server_series(scenario: &Scenario) -> Option<Nanos> {
 pub fn device_metrics(scenario: &Scenario) -> Option<WatchedDevices> {
     let run = &scenario.run;
     let from = run.device_metrics();
-    let said = run.device_interval.as_ref();
-    let every = said.map_or(WatchedDevices::usual(&from), |said| said.value.0.into());
+    let interval = run.device_interval.as_ref();
+    let every = interval.map_or(WatchedDevices::usual(&from), |interval| interval.value.0.into());
     (from != DeviceMetrics::None).then(|| WatchedDevices { from, every, only: texts(&run.devices) })
 }
 
@@ -276,27 +275,28 @@ pub fn cost(scenario: &Scenario) -> Option<Price> {
     let cost = &scenario.cost;
     Some(Price {
         per_hour: cost.per_hour.as_ref()?.value,
-        currency: cost.currency.as_ref().map(|said| said.value.clone()),
+        currency: cost.currency.as_ref().map(|entry| entry.value.clone()),
     })
 }
 
 /// The percentiles to report, in percent.
 pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
     let percentiles = scenario.report.percentiles().into_iter();
-    percentiles.map(|said| said.value).collect()
+    percentiles.map(|entry| entry.value).collect()
 }
 
 /// The SLOs that a good request meets.
 pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
-    let said = scenario.goodput.iter();
-    said.map(|(metric, most)| Objective { metric: metric.clone(), at_most_ms: most.value })
+    let limits = scenario.goodput.iter();
+    limits
+        .map(|(metric, most)| Objective { metric: metric.clone(), at_most_ms: most.value })
         .collect()
 }
 
 /// The thresholds of the run. Those that are malformed were reported before.
 pub fn thresholds(scenario: &Scenario) -> Vec<Threshold> {
-    let said = scenario.thresholds.iter();
-    said.filter_map(|said| said.value.parse().ok()).collect()
+    let thresholds = scenario.thresholds.iter();
+    thresholds.filter_map(|entry| entry.value.parse().ok()).collect()
 }
 
 /// The resource limits of plugins.

@@ -4,7 +4,7 @@ use load::pace::Signal;
 use plugins::PluginError;
 use plugins::dataset::{Amount, Treatment};
 
-use super::Resolved;
+use super::ResolvedRun;
 use crate::prepare::draw::Drawing;
 
 /// Samples after which a dataset is taken to have no end.
@@ -21,7 +21,7 @@ pub enum Extent {
     Stopped,
 }
 
-impl Resolved {
+impl ResolvedRun {
     /// Counts the samples of the run's dataset, each once however often the dataset would use it.
     ///
     /// # Errors
@@ -29,12 +29,12 @@ impl Resolved {
     pub fn extent(&self, signal: &Signal) -> Result<Extent, PluginError> {
         let samples = (self.parts.dataset).open(self.draft.load.seed, Amount::Unknown)?;
         let mut drawing = Drawing::new(samples, MOST + 1);
-        let mut given: u64 = 0;
+        let mut count: u64 = 0;
         while let Some(batch) = drawing.next() {
             if signal.is_stopped() {
                 return Ok(Extent::Stopped);
             }
-            given += batch?.len() as u64;
+            count += batch?.len() as u64;
             let again: u64 = drawing
                 .remarks()?
                 .iter()
@@ -42,9 +42,9 @@ impl Resolved {
                 .map(|remark| remark.count)
                 .sum();
             if again > 0 {
-                return Ok(Extent::Samples(given.saturating_sub(again)));
+                return Ok(Extent::Samples(count.saturating_sub(again)));
             }
         }
-        Ok(if given > MOST { Extent::Endless } else { Extent::Samples(given) })
+        Ok(if count > MOST { Extent::Endless } else { Extent::Samples(count) })
     }
 }

@@ -1,4 +1,4 @@
-//! Scorers alone, with what they take to judge: for answers of a run that was made before.
+//! Scorers alone, with their inputs: for answers of an earlier run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub fn judges(source: &Source) -> Result<Judges, Faults> {
     };
     let mut judges = Judges { scorers: Vec::new(), planned: Vec::new(), log, remarks: Vec::new() };
     for (plugin, place, config) in chosen {
-        let made = Scorer::new(plugin, &config_json(&config), grants.clone());
-        let planned = resolution.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+        let scorer = Scorer::new(plugin, &config_json(&config), grants.clone());
+        let planned = resolution.planned(scorer, place, &config, Scorer::describe, Scorer::plugin);
         let Some((scorer, planned)) = planned else {
             continue;
         };
@@ -62,7 +62,7 @@ pub fn judges(source: &Source) -> Result<Judges, Faults> {
 }
 
 impl<'s> Resolution<'s> {
-    /// Loads the scorers that the source names, and nothing that is none.
+    /// Loads the scorers that the source names, and no other plugins.
     fn scorers(&mut self) -> Vec<(Plugin, Option<&'s Place>, ConfigTable)> {
         let source = self.source;
         let mut scorers = Vec::new();
@@ -71,8 +71,8 @@ impl<'s> Resolution<'s> {
                 scorers.push((plugin, place, scorer.config.clone()));
             }
         }
-        for said in &source.plugins {
-            if let Some((plugin, place)) = self.named(Some(said), Kind::Scorer, false) {
+        for entry in &source.plugins {
+            if let Some((plugin, place)) = self.named(Some(entry), Kind::Scorer, false) {
                 scorers.push((plugin, place, ConfigTable::default()));
             }
         }

@@ -1,9 +1,8 @@
-//! Tokenizers between processes: what was read of a `tokenizer.json` is kept beside the compiled
-//! plugins, because reading it anew takes a fifth of a second, longer than all else before the
-//! first request.
+//! Tokenizers between processes: the parsed `tokenizer.json` is kept beside the compiled plugins.
+//! Reading it anew takes a fifth of a second, longer than all else before the first request.
 //!
-//! What is kept goes by the digest of the file and by the build of the program. The tokenizer's
-//! crate owns its form, and [`cache`] the folder.
+//! The key is the digest of the file and the build of the program. The tokenizer's crate owns the
+//! form, and [`cache`] the folder.
 
 use std::path::Path;
 
@@ -16,11 +15,11 @@ use tokenizer::Tokenizer;
 const TABLES: Kind =
     Kind { magic: b"runner tokenizer", what: "a tokenizer", source: "tokenizer", maker: "runner" };
 
-/// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could
-/// be read. What the user should know goes to the remarks.
+/// Opens a tokenizer, if possible from the cached form of its file, whose digest is known if it
+/// could be read. Adds warnings to the remarks.
 ///
 /// # Errors
-/// Why it cannot be opened.
+/// If it cannot be opened.
 pub(super) fn open(
     path: &Path,
     file: &Path,
@@ -28,7 +27,7 @@ pub(super) fn open(
     remarks: &mut Vec<String>,
 ) -> Result<Tokenizer, String> {
     let maker = Sha256::digest(tokenizer::BUILD.to_le_bytes()).into();
-    // That a folder is not used is said where plugins are loaded from it.
+    // The loader of plugins reports a folder that is not used.
     let cache = Cache::opened(&TABLES, maker).ok().flatten();
     open_with(path, file, cache.as_ref().zip(digest), remarks)
 }
@@ -39,10 +38,10 @@ fn open_with(
     cache: Option<(&Cache, &str)>,
     remarks: &mut Vec<String>,
 ) -> Result<Tokenizer, String> {
-    let said = |cause: tokenizer::TokenizerError| cause.to_string();
+    let text = |cause: tokenizer::TokenizerError| cause.to_string();
     if let Some((cache, digest)) = cache {
         let wrong = match cache.find(digest) {
-            Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(said)? {
+            Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(text)? {
                 Some(tokenizer) => return Ok(tokenizer),
                 None => Some(cache.wrong(digest, "is not a tokenizer")),
             },
@@ -53,13 +52,13 @@ fn open_with(
             format!("warning: the tokenizer `{}` was read anew: {what}", path.display())
         }));
     }
-    let tokenizer = Tokenizer::open(path).map_err(said)?;
+    let tokenizer = Tokenizer::open(path).map_err(text)?;
     if let Some((cache, digest)) = cache
         && let Some(form) = tokenizer.kept()
         // The file may have been replaced since its digest was taken.
         && measure(file).is_ok_and(|(_, now)| now == digest)
     {
-        // Where it cannot be written, the next process reads the file too.
+        // If this fails, the next process reads the file too.
         let _ = cache.put(digest, &form);
     }
     Ok(tokenizer)
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tokenizer_is_kept_found_and_read_anew_where_what_is_kept_is_damaged() {
+    fn damaged_cache_entry_is_read_anew() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokenizer.json");
         std::fs::write(&path, file()).unwrap();
@@ -114,7 +113,7 @@ mod tests {
         };
         assert_eq!(opened(), [""; 0]);
 
-        // What lies there is taken, and not the file: this one has no merge.
+        // The cached form is used, and not the file: this one has no merge.
         let other = file().replace("a b", "a c").replace("\"ab\"", "\"ac\"");
         std::fs::write(&path, &other).unwrap();
         assert_eq!(opened(), [""; 0]);
@@ -125,14 +124,14 @@ mod tests {
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         std::fs::write(&place, bytes).unwrap();
-        let said = opened();
-        assert_eq!(said.len(), 1);
-        assert!(said[0].contains("was changed after it was written"), "{}", said[0]);
+        let remarks = opened();
+        assert_eq!(remarks.len(), 1);
+        assert!(remarks[0].contains("was changed after it was written"), "{}", remarks[0]);
         assert_eq!(opened(), [""; 0], "it was replaced");
 
         cache.put(&digest, b"something else").unwrap();
-        let said = opened();
-        assert!(said[0].ends_with("is not a tokenizer"), "{}", said[0]);
+        let remarks = opened();
+        assert!(remarks[0].ends_with("is not a tokenizer"), "{}", remarks[0]);
         match cache.find(&digest) {
             Found::Whole(again) => assert_eq!(again, kept),
             other => panic!("{other:?}"),
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_since_its_digest_was_taken_is_not_kept() {
+    fn changed_file_is_not_cached() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokenizer.json");
         std::fs::write(&path, file()).unwrap();

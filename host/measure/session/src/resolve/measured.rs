@@ -1,4 +1,5 @@
-//! Files as they are named in a plan: their length and their digest. A folder is all files below it.
+//! Files as they are named in a plan: their length and their digest. A folder is all files below
+//! it.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +15,7 @@ pub(super) type Measured = (PathBuf, io::Result<(u64, String)>);
 /// The most files of a folder: each has its name and its digest in the plan.
 const MOST_FILES: usize = 50_000;
 
-/// The file of a name, or for a folder all files below it: those of `data` are called `data/PATH`.
+/// The file of a name, or for a folder all files below it: files of `data` are named `data/PATH`.
 pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measured)> {
     let failed = |error| vec![(name.to_owned(), (path.to_owned(), Err(error)))];
     match std::fs::metadata(path).map(|found| found.is_dir()) {
@@ -38,9 +39,9 @@ pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measured)> {
     measured.collect()
 }
 
-/// Adds the files of a folder and of those below it, with `/` in their paths. Hidden ones are left
-/// out. A link to a file is one, because the cache of the Hugging Face hub has nothing else; a link
-/// to a folder is not followed, so that no folder comes twice.
+/// Adds the files of a folder and of its subfolders, with `/` in their paths. Hidden ones are left
+/// out. A link to a file counts as a file, because the cache of the Hugging Face hub has only
+/// links. A link to a folder is not followed, so that no folder comes twice.
 fn list(folder: &Path, below: &str, found: &mut Vec<String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_the_files_below_it() {
+    fn folder_lists_all_files_below() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str| {
             let path = folder.path().join(name);
@@ -121,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_listed_says_why() {
-        let said = |path: &Path| match &measure_all("data", path)[..] {
+    fn unlistable_folder_states_the_cause() {
+        let error_of = |path: &Path| match &measure_all("data", path)[..] {
             [(name, (_, Err(error)))] if name == "data" => error.to_string(),
             other => panic!("{other:?}"),
         };
         let folder = tempfile::tempdir().unwrap();
-        assert!(said(folder.path()).contains("no files"));
-        assert!(said(&folder.path().join("none")).contains("No such file"));
+        assert!(error_of(folder.path()).contains("no files"));
+        assert!(error_of(&folder.path().join("none")).contains("No such file"));
         #[cfg(unix)]
         {
             std::fs::write(folder.path().join("a\nb"), "").unwrap();
-            assert!(said(folder.path()).contains(r#""a\nb" in it has a line break"#));
+            assert!(error_of(folder.path()).contains(r#""a\nb" in it has a line break"#));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Names of runs: the name that its author gave it, or, where that would not be true of it, its
-//! dataset with the lengths, and its load.
+//! Names of runs: the author's name or, if it does not describe the run any more, the dataset with
+//! its lengths and the load.
 //!
-//! A name in a scenario's file says what the file describes, as "Random 1k/1k" does. Once flags, a
-//! lab or a sweep have set other lengths, another dataset or another load, it is untrue, and the
-//! run is called after what it is.
+//! A name in a scenario's file describes the file, as "Random 1k/1k" does. Flags, a lab or a sweep
+//! may set other lengths, another dataset or another load. Then it is untrue, and the run gets a
+//! name of its own.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const OF_LOAD: [&str; 11] = [
     "load.think-spread",
     "load.max-in-flight",
 ];
-/// Keys beside `[dataset]` that say what is asked for.
+/// Keys outside `[dataset]` that set the requested lengths.
 const OF_REQUESTS: [&str; 2] = ["request.output-tokens", "request.min-output-tokens"];
 
 impl Source {
@@ -64,7 +64,7 @@ impl Source {
     /// The name that somebody gave it, unless its file did and something else was set since.
     fn said_name(&self) -> Option<&str> {
         match &self.scenario.name {
-            // Whoever names it on the command line knows what else stands there.
+            // A name on the command line was chosen together with the other flags.
             Some(Located { value, place: Place::Flag(_) }) => Some(value),
             _ if self.name.is_empty() || self.is_changed() => None,
             Some(name) => Some(&name.value),
@@ -72,13 +72,13 @@ impl Source {
         }
     }
 
-    /// True if flags, or what stands for them, set another dataset, other lengths or another load
-    /// than the file.
+    /// True if flags, or a lab or a sweep in their place, set another dataset, other lengths or
+    /// another load than the file.
     fn is_changed(&self) -> bool {
         let entries = self.scenario.entries();
         let plugins = self.plugins.iter();
         let another = plugins.filter(|named| named.value.starts_with("datasets/"));
-        // Where nothing names a dataset, the usual one changes nothing.
+        // If nothing names a dataset, the default one changes nothing.
         let mut another = another
             .filter(|named| !matches!(&named.place, Place::Flag(flag) if flag == BY_DEFAULT));
         another.next().is_some() || entries.iter().any(changes)
@@ -116,8 +116,8 @@ impl Source {
             Some(Config::Scalar(value)) => value.as_u64(),
             _ => None,
         };
-        let asked = &self.scenario.request.output_tokens;
-        let output = number("output-len").or(asked.as_ref().map(|said| said.value));
+        let tokens = &self.scenario.request.output_tokens;
+        let output = number("output-len").or(tokens.as_ref().map(|tokens| tokens.value));
         match (number("input-len"), output) {
             (Some(input), Some(output)) => format!("{text} {input}/{output}"),
             (Some(input), None) => format!("{text} {input} in"),
@@ -139,15 +139,15 @@ fn changes(entry: &Entry) -> bool {
     matches!(entry.place, Place::Flag(_)) && (is_of_dataset || keys.copied().any(of))
 }
 
-/// Describes the amount of load in words.
+/// Describes the load.
 fn load(load: &Load) -> String {
     let users = |count: u64| {
         let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
         if sessions { format!("{count} sessions") } else { format!("concurrency {count}") }
     };
-    let capped = |words: String| match &load.max_in_flight {
-        Some(most) => format!("{words}, at most {} in flight", most.value),
-        None => words,
+    let capped = |label: String| match &load.max_in_flight {
+        Some(most) => format!("{label}, at most {} in flight", most.value),
+        None => label,
     };
     if load.stages.is_some() {
         return capped("rates in stages".to_owned());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_name_is_kept_only_while_it_is_true() {
+    fn file_name_is_dropped_once_flags_change_the_run() {
         for (set, expected) in [
             (&[][..], "Random 1k/1k"),
             // None of these makes the name untrue.
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_flags_alone_is_called_after_what_it_is() {
+    fn run_without_a_file_is_named_after_dataset_and_load() {
         let with = |set: &[&str]| {
             let mut source = source("", set);
             let dataset = "datasets/sharegpt.wasm".to_owned();
@@ -251,16 +251,16 @@ mod tests {
         };
         assert_eq!(with(&[]).title(), "sharegpt, all at once");
         assert_eq!(with(&[]).title_but_for_load(), "sharegpt");
-        let asked = with(&["request.output-tokens=60", "dataset.files.data=ShareGPT_V3.json"]);
-        assert_eq!(asked.title(), "sharegpt 60 out, all at once");
-        let folder = asked.folder_title(asked.title(), Some("meta-llama/Llama-3.1-8B/"));
+        let run = with(&["request.output-tokens=60", "dataset.files.data=ShareGPT_V3.json"]);
+        assert_eq!(run.title(), "sharegpt 60 out, all at once");
+        let folder = run.folder_title(run.title(), Some("meta-llama/Llama-3.1-8B/"));
         assert_eq!(folder, "Llama-3.1-8B sharegpt 60 out, all at once");
         let named = source(RANDOM, &[]);
         assert_eq!(named.folder_title(named.title(), Some("m")), "Random 1k/1k");
     }
 
     #[test]
-    fn names_of_files_have_a_bound() {
+    fn file_names_have_a_maximum_length() {
         let mut long = source("", &[]);
         let file = PathBuf::from(format!("{}.jsonl", "ä".repeat(5000)));
         let files = &mut long.scenario.dataset.files;

@@ -17,7 +17,7 @@ use plugins::scorer::Scorer;
 /// backend or a dataset that it leaves to flags is no mistake.
 ///
 /// # Errors
-/// Plugins that do not load or are of another kind, and what is wrong with a configuration.
+/// If a plugin does not load, is of another kind, or refuses its configuration.
 pub fn plugins_of(source: &Source) -> Result<(), Faults> {
     let mut resolution = Resolution {
         source,
@@ -39,26 +39,26 @@ impl Resolution<'_> {
             tokenizer: Arc::new(Counting::bytes(Vec::new()).tokenizer),
             seed: 0,
         };
-        if let Some(said) = &scenario.backend.plugin
-            && let Some((plugin, place)) = self.named(Some(said), Kind::Backend, false)
+        if let Some(entry) = &scenario.backend.plugin
+            && let Some((plugin, place)) = self.named(Some(entry), Kind::Backend, false)
         {
             let config = &scenario.backend.config;
-            let made = Backend::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Backend::describe, Backend::plugin);
+            let backend = Backend::new(plugin, &config_json(config), grants.clone());
+            self.planned(backend, place, config, Backend::describe, Backend::plugin);
         }
-        if let Some(said) = &scenario.dataset.plugin
-            && let Some((plugin, place)) = self.named(Some(said), Kind::Dataset, false)
+        if let Some(entry) = &scenario.dataset.plugin
+            && let Some((plugin, place)) = self.named(Some(entry), Kind::Dataset, false)
         {
             let config = &scenario.dataset.config;
-            let made = Dataset::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Dataset::describe, Dataset::plugin);
+            let dataset = Dataset::new(plugin, &config_json(config), grants.clone());
+            self.planned(dataset, place, config, Dataset::describe, Dataset::plugin);
         }
         for scorer in scenario.scorers.iter().flatten() {
             let scorer = &scorer.value;
             if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
                 let config = &scorer.config;
-                let made = Scorer::new(plugin, &config_json(config), grants.clone());
-                self.planned(made, place, config, Scorer::describe, Scorer::plugin);
+                let scorer = Scorer::new(plugin, &config_json(config), grants.clone());
+                self.planned(scorer, place, config, Scorer::describe, Scorer::plugin);
             }
         }
     }

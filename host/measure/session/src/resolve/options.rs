@@ -1,6 +1,6 @@
-//! Check of the backend's options: can it express those of every request, and does it read them?
-//! The check runs before the first request: an option that the backend refuses is a mistake of the
-//! command line or the scenario, and one that it ignores is reported, because the run then measures
+//! Check of the options of every request: can the backend express them, and does it read them? The
+//! check runs before the first request: an option that the backend refuses is a mistake of the
+//! command line or the scenario. An ignored option is reported, because the run then measures
 //! something else than it states.
 
 use plugins::PluginError;
@@ -65,8 +65,8 @@ impl Inputs {
         bare
     }
 
-    /// Another value of each option that is set. A backend may write of its own accord what the
-    /// scenario states, but not every other value.
+    /// Another value of each option that is set. A backend may write the scenario's value of its
+    /// own accord, but not every other value.
     fn otherwise(&self) -> Inputs {
         // In the range of every option: half of a large value, more than a small one.
         let number = |value: Option<f64>| {
@@ -104,19 +104,17 @@ impl Inputs {
 }
 
 impl Resolution<'_> {
-    /// Writes a request with each option alone, next to one with none of them, and one with all of
-    /// them, next to those that lack one. A backend that writes no request without options either
-    /// is not judged.
+    /// Writes a request with each option alone, to compare with none, and requests that lack one,
+    /// to compare with all. A backend that writes no request without options either is not judged.
     ///
-    /// Gives the options of the run. Of those that are on by default, answers that go on past the
-    /// end-of-sequence token and the temperature, it leaves out what the engine has no word for and
-    /// the scenario does not ask for. It names those that the scenario asks for and the backend
-    /// does not read.
+    /// Returns the options of the run. Two are on by default: `ignore-eos` and the temperature. If
+    /// the engine has no parameter for one and the scenario does not set it, it is left out.
+    /// Options that the scenario sets and the backend ignores are named.
     pub(super) fn options(&mut self, backend: &Backend) -> RequestOptions {
         let scenario = &self.source.scenario;
-        let (said, mut plan) = (&scenario.request, request_options(scenario));
+        let (options, mut plan) = (&scenario.request, request_options(scenario));
         // The backend's own, beside the sampling options that are asked for.
-        let temperature = match said.temperature {
+        let temperature = match options.temperature {
             Some(_) => None,
             None => plan.temperature.take(),
         };
@@ -136,28 +134,28 @@ impl Resolution<'_> {
             prepared: Vec::new(),
             further: None,
         };
-        let mut asked = accepted(&mut dialect, &plain);
-        let generates = asked.as_ref().is_some_and(Inputs::generates);
+        let mut inputs = accepted(&mut dialect, &plain);
+        let generates = inputs.as_ref().is_some_and(Inputs::generates);
         if plan.ignore_eos && !generates {
             plain.ignore_eos = false;
             let without = accepted(&mut dialect, &plain);
-            // A backend writes requests for vectors and orders beside those of its route.
-            if asked.is_none() || without.as_ref().is_some_and(Inputs::generates) {
+            // A backend also writes requests for vectors and orders, beside its route's.
+            if inputs.is_none() || without.as_ref().is_some_and(Inputs::generates) {
                 self.without_ignore_eos(&mut dialect, without.as_ref());
-                asked = without;
+                inputs = without;
             }
         }
-        let Some(plain) = asked else {
+        let Some(plain) = inputs else {
             return kept;
         };
         let take: Take = |to, from| to.settings.ignore_eos = from.settings.ignore_eos;
-        let unread = said.ignore_eos.is_none()
+        let unread = options.ignore_eos.is_none()
             && plain.settings.ignore_eos
             && plain.generates()
             && ignores(&mut dialect, &plain, take);
         if unread {
             self.remarks.push(format!(
-                "note: no request tells the server to ignore the end of the text, so answers may be shorter than asked for{}",
+                "note: no request tells the server to ignore the end of the text, so answers may be shorter than requested{}",
                 match dialect.name() {
                     "openai" => ": for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat)",
                     _ => "",
@@ -183,7 +181,7 @@ impl Resolution<'_> {
             }
         }
         let full = all_of(&plain, &plan, kept.temperature);
-        let stated = stated(said, &plain, &plan);
+        let stated = stated(options, &plain, &plan);
         let mut refused = false;
         for option in &stated {
             if let Err(error) = plain.with(option.take, &full).written(&mut dialect) {
@@ -199,7 +197,7 @@ impl Resolution<'_> {
         // likeliest is taken, was read.
         let ignored = stated.iter().filter(|option| {
             let alone = plain.with(option.take, &full);
-            [&full, &alone].into_iter().all(|asked| ignores(&mut dialect, asked, option.take))
+            [&full, &alone].into_iter().all(|inputs| ignores(&mut dialect, inputs, option.take))
         });
         kept.ignored = ignored.map(|option| option.key.to_owned()).collect();
         if !kept.ignored.is_empty() {
@@ -212,38 +210,37 @@ impl Resolution<'_> {
         kept
     }
 
-    /// Says that answers end where the model ends them, or that the scenario asks for what the
-    /// backend cannot express.
-    fn without_ignore_eos(&mut self, dialect: &mut Dialect, asked: Option<&Inputs>) {
+    /// Notes that the model ends its answers, or reports that the backend cannot express
+    /// `ignore-eos`.
+    fn without_ignore_eos(&mut self, dialect: &mut Dialect, inputs: Option<&Inputs>) {
         let source = self.source;
-        if let (Some(said), Some(asked)) = (&source.scenario.request.ignore_eos, asked) {
-            let mut forced = asked.clone();
+        if let (Some(entry), Some(inputs)) = (&source.scenario.request.ignore_eos, inputs) {
+            let mut forced = inputs.clone();
             forced.settings.ignore_eos = true;
             if let Err(error) = forced.written(dialect) {
                 let what = format!("the backend cannot express `request.ignore-eos`: {error}");
-                self.problem(&what, &said.place);
+                self.problem(&what, &entry.place);
             }
-        } else if asked.is_some_and(Inputs::generates) {
+        } else if inputs.is_some_and(Inputs::generates) {
             self.remarks.push(
-                "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
+                "note: this engine cannot ignore the end-of-sequence token, so answers may be shorter than requested".to_owned(),
             );
         }
     }
 }
 
-/// The options that the scenario states, apart from those that ask for what requests without
-/// options do too.
+/// The options that the scenario states, except at their defaults.
 fn stated<'s>(
-    said: &'s scenario::RequestOptions,
+    options: &'s scenario::RequestOptions,
     plain: &Inputs,
     plan: &RequestOptions,
 ) -> Vec<Stated<'s>> {
     let mut stated = Vec::new();
     macro_rules! option {
-        ($said:expr, $key:literal, $($field:ident).+) => {
-            if let Some(said) = &$said {
+        ($entry:expr, $key:literal, $($field:ident).+) => {
+            if let Some(entry) = &$entry {
                 stated.push(Stated {
-                    place: &said.place,
+                    place: &entry.place,
                     key: concat!("request.", $key),
                     take: |to, from| to.$($field).+ = from.$($field).+.clone(),
                 });
@@ -251,33 +248,33 @@ fn stated<'s>(
         };
     }
     // `server` states no temperature, and an empty list no text.
-    let temperature = said.temperature.as_ref();
+    let temperature = options.temperature.as_ref();
     let temperature = temperature.filter(|_| plan.temperature.is_some());
-    let stop = said.stop.as_ref().filter(|_| !plan.stop.is_empty());
-    let adapters = said.adapters.as_ref();
+    let stop = options.stop.as_ref().filter(|_| !plan.stop.is_empty());
+    let adapters = options.adapters.as_ref();
     let adapters = adapters.filter(|_| !plan.adapters.is_empty());
     option!(temperature, "temperature", settings.sampling.temperature);
-    option!(said.top_p, "top-p", settings.sampling.top_p);
-    option!(said.top_k, "top-k", settings.sampling.top_k);
-    option!(said.min_p, "min-p", settings.sampling.min_p);
-    option!(said.frequency_penalty, "frequency-penalty", settings.sampling.frequency_penalty);
-    option!(said.presence_penalty, "presence-penalty", settings.sampling.presence_penalty);
-    option!(said.repetition_penalty, "repetition-penalty", settings.sampling.repetition_penalty);
-    option!(said.sampling_seed, "sampling-seed", settings.sampling.seed);
-    option!(said.min_output_tokens, "min-output-tokens", settings.min_output_tokens);
+    option!(options.top_p, "top-p", settings.sampling.top_p);
+    option!(options.top_k, "top-k", settings.sampling.top_k);
+    option!(options.min_p, "min-p", settings.sampling.min_p);
+    option!(options.frequency_penalty, "frequency-penalty", settings.sampling.frequency_penalty);
+    option!(options.presence_penalty, "presence-penalty", settings.sampling.presence_penalty);
+    option!(options.repetition_penalty, "repetition-penalty", settings.sampling.repetition_penalty);
+    option!(options.sampling_seed, "sampling-seed", settings.sampling.seed);
+    option!(options.min_output_tokens, "min-output-tokens", settings.min_output_tokens);
     option!(stop, "stop", settings.sampling.stop);
     option!(adapters, "adapters", sample.adapter);
-    let body = said.extra_body.iter().next().map(|entry| &entry.key);
+    let body = options.extra_body.iter().next().map(|entry| &entry.key);
     option!(body, "extra-body", settings.extra_body);
     if plain.generates() {
-        // Off is what requests without options have, too.
-        let exact = said.ignore_eos.as_ref();
+        // Off is the default of requests, too.
+        let exact = options.ignore_eos.as_ref();
         let exact = exact.filter(|_| plain.settings.ignore_eos);
         option!(exact, "ignore-eos", settings.ignore_eos);
-        option!(said.stream, "stream", settings.streaming);
-        if let Some(said) = &said.output_tokens {
+        option!(options.stream, "stream", settings.streaming);
+        if let Some(entry) = &options.output_tokens {
             stated.push(Stated {
-                place: &said.place,
+                place: &entry.place,
                 key: "request.output-tokens",
                 take: |to, from| {
                     to.settings.output_tokens = from.settings.output_tokens;
@@ -307,7 +304,7 @@ fn all_of(plain: &Inputs, plan: &RequestOptions, temperature: Option<f64>) -> In
         stop: plan.stop.clone(),
     };
     settings.extra_body = plan.extra_body.as_ref().map(ToString::to_string);
-    // What the masked would put back does not matter: nothing is sent.
+    // The masked values do not matter: nothing is sent.
     MaskedSecrets::mask(&mut settings.extra_body);
     full
 }
@@ -332,7 +329,7 @@ fn ignores(dialect: &mut Dialect, full: &Inputs, option: Take) -> bool {
 fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
     let message =
         Message { role: Role::User, parts: vec![Part::Text("Hello".to_owned())], extra: None };
-    // Where a sound is turned into text, nothing but a sound will do, and perhaps of one rate alone.
+    // Transcription needs a sound, and perhaps one of a certain rate.
     let sound = |rate: u32| {
         Prompt::Messages(vec![Message {
             role: Role::User,
@@ -355,7 +352,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
             documents: vec!["Hello".to_owned()],
         }),
     ];
-    let asked = |prompt| Inputs {
+    let inputs = |prompt| Inputs {
         sample: Sample {
             id: "options".to_owned(),
             prompt,
@@ -375,7 +372,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
         },
         settings: settings.clone(),
     };
-    (prompts.into_iter().map(asked)).find(|asked| asked.written(dialect).is_ok())
+    (prompts.into_iter().map(inputs)).find(|inputs| inputs.written(dialect).is_ok())
 }
 
 /// A tenth of a second of silence as a WAV file of 16 bits and one channel.

@@ -11,18 +11,18 @@ use scenario::plan::ApiKey;
 const SLOW: Duration = Duration::from_secs(1);
 
 /// Returns the remarks on the loading of a plugin.
-pub fn of(plugin: &Plugin) -> Vec<String> {
+pub fn for_plugin(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
     let slow = (loading.compiled_in).filter(|took| *took > SLOW).map(|took| {
-        let kept = if loading.kept {
+        let cached = if loading.kept {
             "cached for next time"
         } else {
             "not cached, so the next run compiles it again"
         };
         format!(
-            "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",
-            plugin.asked,
+            "compiled plugin {} ({:.1} MB) in {:.1} s; {cached}",
+            plugin.name,
             plugin.size as f64 / 1e6,
             took.as_secs_f64()
         )
@@ -30,7 +30,7 @@ pub fn of(plugin: &Plugin) -> Vec<String> {
     warnings.chain(slow).collect()
 }
 
-/// Says which secrets are sent to which targets, by their names; nothing if there are none.
+/// Names the secrets that the targets get; nothing if there are none.
 pub fn sent(key: &ApiKey, headers: &[String], targets: &[Target]) -> Option<String> {
     let key = (key.variable()).map(|variable| format!("the API key from {variable}"));
     let verb = match usize::from(key.is_some()) + headers.len() {

@@ -1,4 +1,4 @@
-//! The input of a run: the scenario, and where to find what it names.
+//! The input of a run: the scenario, and the places of the files and plugins that it names.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub const BY_DEFAULT: &str = "default";
 pub struct Source {
     /// The scenario, with flags laid over it.
     pub scenario: Scenario,
-    /// Its name if it does not set one: that of its file. Empty if there is none.
+    /// The name of its file, if the scenario sets no name. Empty without a file.
     pub name: String,
     /// The folder that its relative paths start from, if it came from a file.
     pub folder: Option<PathBuf>,
@@ -35,8 +35,7 @@ pub struct Source {
     pub slice: Option<Slice>,
 }
 
-/// The place from which the variables are read that a scenario names, as the one that holds the API
-/// key.
+/// The source of the variables that a scenario names, such as the API key's.
 #[derive(Clone, Default)]
 pub enum Variables {
     /// There are none.

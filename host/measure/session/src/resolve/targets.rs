@@ -1,7 +1,7 @@
 //! Targets of requests: addresses and connections.
 
 use super::Resolution;
-use super::ahead::seen;
+use super::ahead::path_of;
 use super::defaults::narrow;
 use model::connection::{Trust, Version};
 use model::places::AllowedHost;
@@ -13,13 +13,13 @@ use scenario::ServerSeries;
 use scenario::plan::Wiring;
 
 impl Resolution<'_> {
-    /// Returns the targets of requests: what the scenario sets, else where the backend's engine
-    /// listens by default on this machine.
+    /// Returns the targets of requests: the scenario's, else the default address of the backend's
+    /// engine on this machine.
     ///
     /// A plugin does not choose who gets the user's key, headers and prompts: another machine must
     /// be named by the user.
     pub(super) fn targets(&mut self, backend: Option<&Backend>) -> Option<Vec<Target>> {
-        let Some(said) = &self.source.scenario.target.base_url else {
+        let Some(entry) = &self.source.scenario.target.base_url else {
             let backend = backend?;
             let opened = backend.open();
             let target = match opened.and_then(|mut dialect| dialect.default_url()) {
@@ -30,9 +30,9 @@ impl Resolution<'_> {
                 }
             };
             if !target.is_loopback() {
-                let name = &backend.plugin().asked;
+                let name = &backend.plugin().name;
                 let problem = Problem::new(format!(
-                    "the backend `{name}` would send requests to {target} by default, which is not this machine"
+                    "the backend `{name}` sends requests to {target} by default, which is not this machine"
                 ));
                 self.faults.scenario.push(problem.help(format!(
                     "a plugin does not choose who gets your prompts, headers and API key; if you want this server, name it with --base-url {target}"
@@ -41,43 +41,43 @@ impl Resolution<'_> {
             }
             return Some(vec![target]);
         };
-        let urls = said.value.iter();
+        let urls = entry.value.iter();
         let targets: Vec<Option<Target>> =
             urls.map(|url| self.target(&url.value, Some(&url.place))).collect();
         targets.into_iter().collect()
     }
 
-    /// Checks that the backend knows how to ask what is asked in addition to the measured requests.
+    /// Checks that the backend can write the control requests that the scenario needs.
     pub(super) fn questions(&mut self, backend: &Backend) {
         let scenario = &self.source.scenario;
         let load = &scenario.load;
         let cache = load.cache.as_ref();
-        let by_cache = cache.filter(|said| said.value == Cache::Flush);
-        let by_cache = by_cache.map(|said| Located::new(true, said.place.clone()));
+        let by_cache = cache.filter(|entry| entry.value == Cache::Flush);
+        let by_cache = by_cache.map(|entry| Located::new(true, entry.place.clone()));
         let flush = by_cache.or_else(|| load.flush_cache.clone());
         let flush = (&flush, Control::FlushCache, "flush the prefix cache");
         let metrics = (&scenario.report.server_metrics, Control::Metrics, "report its metrics");
         let series = scenario.report.server_series.as_ref();
-        let series = series.filter(|said| said.value != ServerSeries::None);
-        let series = series.map(|said| Located::new(true, said.place.clone()));
+        let series = series.filter(|entry| entry.value != ServerSeries::None);
+        let series = series.map(|entry| Located::new(true, entry.place.clone()));
         let pages = scenario.target.metrics_url.as_ref();
-        let pages = pages.map(|said| Located::new(true, said.place.clone()));
+        let pages = pages.map(|entry| Located::new(true, entry.place.clone()));
         let series = series.or(pages);
         let series = (&series, Control::Metrics, "show its metrics");
-        for (said, what, to) in [flush, metrics, series] {
-            let Some(said) = said.as_ref().filter(|said| said.value) else {
+        for (entry, control, act) in [flush, metrics, series] {
+            let Some(entry) = entry.as_ref().filter(|entry| entry.value) else {
                 continue;
             };
-            let asked = backend.open().and_then(|mut dialect| dialect.control(what));
-            match asked {
+            let answer = backend.open().and_then(|mut dialect| dialect.control(control));
+            match answer {
                 Ok(Some(_)) => {}
                 Ok(None) => {
-                    let name = &backend.plugin().asked;
+                    let name = &backend.plugin().name;
                     let problem =
-                        Problem::new(format!("the backend `{name}` cannot ask a server to {to}"));
+                        Problem::new(format!("the backend `{name}` cannot ask a server to {act}"));
                     self.faults.scenario.push(
                         problem
-                            .at(said.place.clone(), "not with this backend")
+                            .at(entry.place.clone(), "not with this backend")
                             .help("leave it out, or use the engine's own backend"),
                     );
                 }
@@ -101,21 +101,20 @@ impl Resolution<'_> {
         None
     }
 
-    /// Returns the version of HTTP: what the scenario sets, and without that what the backend's
-    /// framing needs.
+    /// Returns the version of HTTP: the scenario's, else the framing's.
     pub(super) fn http(&mut self, backend: Option<&Backend>) -> Version {
         let scenario = &self.source.scenario;
-        let said = scenario.connection.http();
+        let version = scenario.connection.http();
         let named = scenario.connection.http.as_ref();
-        let Some(backend) = backend.filter(|_| said == Version::Http1) else {
-            return said;
+        let Some(backend) = backend.filter(|_| version == Version::Http1) else {
+            return version;
         };
         let streaming = scenario.request.stream();
         let framing = (backend.open()).and_then(|mut dialect| dialect.framing(streaming));
         match (framing, named) {
             (Ok(Framing::Grpc), None) => return Version::Http2,
             (Ok(Framing::Grpc), Some(named)) => {
-                let name = &backend.plugin().asked;
+                let name = &backend.plugin().name;
                 let problem =
                     Problem::new(format!("the backend `{name}` speaks gRPC, which needs HTTP/2"));
                 self.faults.scenario.push(
@@ -127,23 +126,23 @@ impl Resolution<'_> {
             (Ok(_), _) => {}
             (Err(error), _) => self.faults.add(error, None),
         }
-        said
+        version
     }
 
     /// Returns the engines behind the targets whose metrics pages are read.
     pub(super) fn monitored(&mut self) -> Vec<Target> {
-        let Some(said) = &self.source.scenario.target.metrics_url else {
+        let Some(entry) = &self.source.scenario.target.metrics_url else {
             return Vec::new();
         };
-        let urls = said.value.iter();
+        let urls = entry.value.iter();
         urls.filter_map(|url| self.target(&url.value, Some(&url.place))).collect()
     }
 
     /// Returns the hosts that the user allows beside the targets.
     pub(super) fn hosts(&self) -> Vec<AllowedHost> {
         let hosts = self.source.scenario.target.hosts.iter();
-        // The scenario's own check has reported what is none.
-        let hosts = hosts.flat_map(|said| &said.value);
+        // The scenario's own check has reported invalid hosts.
+        let hosts = hosts.flat_map(|entry| &entry.value);
         hosts.filter_map(|host| host.value.parse().ok()).collect()
     }
 
@@ -153,12 +152,12 @@ impl Resolution<'_> {
             http,
             reuse: connection.reuse(),
             trust: Trust {
-                ca_cert: (connection.ca_cert.as_ref()).map(|said| seen(self.source, said)),
+                ca_cert: (connection.ca_cert.as_ref()).map(|entry| path_of(self.source, entry)),
                 insecure: connection.insecure(),
             },
             timestamps: connection.timestamps(),
-            readers: connection.readers.as_ref().map(|said| narrow(said.value)),
-            decoders: connection.decoders.as_ref().map(|said| narrow(said.value)),
+            readers: connection.readers.as_ref().map(|entry| narrow(entry.value)),
+            decoders: connection.decoders.as_ref().map(|entry| narrow(entry.value)),
         }
     }
 }

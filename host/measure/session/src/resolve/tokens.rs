@@ -1,6 +1,6 @@
-//! The tokenizer that counts on this side: the one that the scenario names, by its path or by its
-//! name on the Hugging Face hub; else one that the hub's local cache has under a name of the served
-//! model; else bytes. Nothing is downloaded.
+//! The tokenizer that counts on this side. The scenario names it, by a path or a name on the
+//! Hugging Face hub. Else the hub's local cache may have it under a name of the served model; else
+//! bytes count. Nothing is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::measured::measure;
-use super::{Faults, Resolved, Source, ahead, kept, resolve_timed};
+use super::{Faults, ResolvedRun, Source, ahead, kept, resolve_timed};
 use crate::prompts;
 use hub::{Cache, Kind, Repository, Snapshot};
 use model::hex;
@@ -22,7 +22,7 @@ const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
 /// less.
 const LARGEST: u64 = 256 << 20;
 
-/// A tokenizer, and what there is to say about it.
+/// A tokenizer, and remarks about it.
 pub(super) struct Counting {
     pub(super) tokenizer: Tokenizer,
     pub(super) planned: PlannedTokenizer,
@@ -41,13 +41,12 @@ impl Counting {
         Counting { tokenizer, planned, remarks }
     }
 
-    fn of(name: String, path: &Path) -> Result<Self, String> {
+    fn open(name: String, path: &Path) -> Result<Self, String> {
         let file = Tokenizer::file(path).map_err(|cause| cause.to_string())?;
-        // What is there no file of, or is too large for one, is refused when it is opened, and not
-        // read to its end.
+        // A missing or too large file is refused when it is opened, and not read to its end.
         let is_one = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
         let known = if std::fs::metadata(&file).is_ok_and(is_one) {
-            Digests::of(path, &file).ok()
+            Digests::read(path, &file).ok()
         } else {
             None
         };
@@ -55,7 +54,7 @@ impl Counting {
         let mut remarks = Vec::new();
         let tokenizer = kept::open(path, &file, digest, &mut remarks)?;
         let digests = known
-            .map_or_else(|| Digests::of(path, &file), Ok)
+            .map_or_else(|| Digests::read(path, &file), Ok)
             .map_err(|cause| format!("cannot read the tokenizer `{}`: {cause}", path.display()))?;
         let planned = PlannedTokenizer {
             name,
@@ -68,24 +67,23 @@ impl Counting {
     }
 
     fn of_snapshot(repository: &Repository, snapshot: Snapshot) -> Result<Self, String> {
-        let mut made = Counting::of(repository.name().to_owned(), &snapshot.folder)?;
-        made.planned.revision = Some(snapshot.commit);
-        Ok(made)
+        let mut counting = Counting::open(repository.name().to_owned(), &snapshot.folder)?;
+        counting.planned.revision = Some(snapshot.commit);
+        Ok(counting)
     }
 }
 
-impl Resolved {
-    /// The same with the tokenizer that is found under one of the names that a server has for its
-    /// model, where the scenario names none and none was found before; then everything that depends
-    /// on it is resolved again. As it is, where none is found now either. Second, what there is to
-    /// say about it.
+impl ResolvedRun {
+    /// Looks for a tokenizer under the server's names for its model, if the scenario names none and
+    /// none was found before. If one is found, everything that depends on it is resolved again.
+    /// Second, remarks about it.
     ///
     /// # Errors
-    /// Where the scenario does not resolve with it.
+    /// If the scenario does not resolve with it.
     pub(crate) fn counting_for(
         self,
         names: Vec<String>,
-    ) -> Result<(Resolved, Vec<String>), Faults> {
+    ) -> Result<(ResolvedRun, Vec<String>), Faults> {
         let source = &self.source;
         let tried = candidates(source);
         let is_settled = source.scenario.tokenizer.path.is_some() || self.draft.tokenizer.found;
@@ -102,26 +100,26 @@ impl Resolved {
     }
 }
 
-/// Opens the tokenizer that a scenario names, or looks for one where it names none.
+/// Opens the tokenizer that a scenario names, or looks for one.
 ///
 /// # Errors
-/// Why the one that is named cannot be had, in words.
+/// If the named tokenizer cannot be opened.
 pub(super) fn open(source: &Source) -> Result<Counting, String> {
-    let Some(said) = &source.scenario.tokenizer.path else {
+    let Some(entry) = &source.scenario.tokenizer.path else {
         return Ok(find(&candidates(source), cache(source).as_ref()));
     };
-    let path = ahead::seen(source, said);
-    let of_path = || Counting::of(path.display().to_string(), &path);
-    match repository(&said.value).filter(|_| !path.exists()) {
+    let path = ahead::path_of(source, entry);
+    let of_path = || Counting::open(path.display().to_string(), &path);
+    match repository(&entry.value).filter(|_| !path.exists()) {
         None => of_path(),
         Some(repository) => cached(&repository, &path, cache(source).as_ref()),
     }
 }
 
-/// The tokenizer that a source names, with what a plan says of it.
+/// The tokenizer that a source names, with its entry in a plan.
 ///
 /// # Errors
-/// Why it cannot be had, in words.
+/// If it cannot be opened.
 pub(crate) fn tokenizer_of(source: &Source) -> Result<(Tokenizer, PlannedTokenizer), String> {
     let counting = open(source)?;
     Ok((counting.tokenizer, counting.planned))
@@ -139,9 +137,9 @@ pub(super) fn candidates(source: &Source) -> Vec<String> {
     names
 }
 
-/// Opens the first tokenizer that a cache has under one of these names: those that a server has for
-/// its model, as they come. A name that is none of the hub, such as a path, is passed over. Without
-/// any, the substitute.
+/// Opens the first tokenizer that a cache has under one of these names, the server's for its model.
+/// A name that cannot be on the hub, such as a path, is skipped. Without any, returns the
+/// substitute.
 pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
     let mut remarks = Vec::new();
     for name in names {
@@ -154,13 +152,13 @@ pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
         };
         let commit: String = snapshot.commit.chars().take(12).collect();
         match Counting::of_snapshot(&repository, snapshot) {
-            Ok(mut made) => {
-                made.planned.found = true;
+            Ok(mut counting) => {
+                counting.planned.found = true;
                 remarks.push(format!(
-                    "note: the tokenizer is that of {} (commit {commit}), which the local cache of the Hugging Face hub has under the served model's name; give another with --tokenizer",
+                    "note: tokens are counted with the tokenizer of {} (commit {commit}), found in the local Hugging Face cache by the served model's name; give another with --tokenizer",
                     repository.name()
                 ));
-                return Counting { remarks, ..made };
+                return Counting { remarks, ..counting };
             }
             Err(cause) => remarks.push(format!(
                 "note: the local cache of the Hugging Face hub has {repository}, but its tokenizer cannot be used: {cause}"
@@ -172,7 +170,7 @@ pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
 
 /// The cache that the environment names.
 pub(super) fn cache(source: &Source) -> Option<Cache> {
-    Cache::of(|name| source.variables.get(name))
+    Cache::from_variables(|name| source.variables.get(name))
 }
 
 /// Reads a path as the name of a model on the hub.
@@ -215,13 +213,13 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
 struct Digests {
     /// SHA-256 of the tokenizer's file.
     of_file: String,
-    /// The same; of a folder, the SHA-256 of its files that decide tokens: of a line for each in
-    /// the order of their names, with its SHA-256 and its name.
+    /// The same; of a folder, the SHA-256 of a list of its files that decide tokens. The list has a
+    /// line for each, in the order of their names, with its SHA-256 and name.
     of_all: String,
 }
 
 impl Digests {
-    fn of(path: &Path, file: &Path) -> std::io::Result<Self> {
+    fn read(path: &Path, file: &Path) -> std::io::Result<Self> {
         let (_, of_file) = measure(file)?;
         let mut of_all = of_file.clone();
         if path.is_dir() {
@@ -285,17 +283,17 @@ mod tests {
         Source { variables: super::super::Variables::Given(variables.into()), ..Source::default() }
     }
 
-    fn asking(cache: &TempDir, said: &str) -> Source {
+    fn asking(cache: &TempDir, name: &str) -> Source {
         let mut source = source(cache);
-        source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", PathBuf::from(said)));
+        source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", PathBuf::from(name)));
         source
     }
 
     #[test]
-    fn a_name_is_looked_up_in_the_cache_and_the_plan_says_which_commit() {
+    fn plan_states_the_commit_of_a_cached_name() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
-        for (said, revision) in [("org/model", "abc123"), ("org/model@abc123", "abc123")] {
-            let planned = open(&asking(&cache, said)).unwrap().planned;
+        for (name, revision) in [("org/model", "abc123"), ("org/model@abc123", "abc123")] {
+            let planned = open(&asking(&cache, name)).unwrap().planned;
             assert_eq!(planned.name, "org/model");
             assert_eq!(planned.revision.as_deref(), Some(revision));
             assert!(planned.digest.is_some() && !planned.found && !planned.approximate);
@@ -303,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_cache_is_an_error_with_the_command_that_brings_it() {
+    fn missing_tokenizer_error_names_the_fetch_command() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
-        let wrong = |said: &str| match open(&asking(&cache, said)) {
-            Ok(_) => panic!("{said} was opened"),
-            Err(words) => words,
+        let wrong = |name: &str| match open(&asking(&cache, name)) {
+            Ok(_) => panic!("{name} was opened"),
+            Err(error) => error,
         };
         let other = wrong("org/other");
         let folder = cache.path().join("models--org--other");
@@ -317,13 +315,13 @@ mod tests {
         assert!(revision.contains("no tokenizer of it at `v2`"), "{revision}");
         assert!(revision.contains("runner fetch tokenizer org/model@v2`"), "{revision}");
         for path in ["./org/model", "/no/such/folder", "a/b/c", "no-such/tokenizer.json"] {
-            let words = wrong(path);
-            assert!(!words.contains("runner fetch"), "{path}: {words}");
+            let error = wrong(path);
+            assert!(!error.contains("runner fetch"), "{path}: {error}");
         }
     }
 
     #[test]
-    fn a_path_that_exists_comes_before_a_name() {
+    fn existing_path_wins_over_a_name() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("org/model");
@@ -343,16 +341,20 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_the_served_models_is_tried_and_said() {
+    fn served_model_names_the_tokenizer_with_a_note() {
         let cache = cache_of(&[("org/model", "abc123", SMALL), ("org/broken", "def456", "{")]);
         let names = |names: &[&str]| -> Vec<String> {
             names.iter().map(|name| (*name).to_owned()).collect()
         };
         let at = Cache::at(cache.path());
-        let made = find(&names(&["/models/llama", "org/other", "org/model"]), Some(&at));
-        assert_eq!(made.planned.name, "org/model");
-        assert!(made.planned.found && !made.planned.approximate);
-        assert!(made.remarks[0].contains("org/model (commit abc123)"), "{:?}", made.remarks);
+        let counting = find(&names(&["/models/llama", "org/other", "org/model"]), Some(&at));
+        assert_eq!(counting.planned.name, "org/model");
+        assert!(counting.planned.found && !counting.planned.approximate);
+        assert!(
+            counting.remarks[0].contains("org/model (commit abc123)"),
+            "{:?}",
+            counting.remarks
+        );
 
         let none = find(&names(&["org/other"]), Some(&at));
         assert_eq!((none.planned.name.as_str(), none.planned.found), ("bytes", false));
@@ -369,11 +371,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folders_digest_is_of_what_decides_tokens() {
+    fn folder_digest_covers_files_that_decide_tokens() {
         let cache = cache_of(&[("org/model", "abc", SMALL)]);
         let folder = cache.path().join("models--org--model/snapshots/abc");
         let digest = |folder: &Path| {
-            let digests = Digests::of(folder, &folder.join("tokenizer.json")).unwrap();
+            let digests = Digests::read(folder, &folder.join("tokenizer.json")).unwrap();
             assert_eq!(digests.of_file, hex(&Sha256::digest(SMALL)));
             digests.of_all
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::Resolution;
-use super::ahead::seen;
+use super::ahead::path_of;
 use crate::prepare::{all, arrivals};
 use model::arrival::{Arrival, Trace, TraceError};
 use model::file::PlannedFile;
@@ -25,10 +25,11 @@ impl Resolution<'_> {
         if !matches!(load.arrival, Arrival::Dataset { .. }) {
             return Trace::default();
         }
-        let said = &self.source.scenario.load;
-        let scale = said.trace.time_scale();
-        let is_said = said.requests.is_some() || said.sessions.is_some() || said.duration.is_some();
-        let amount = if is_said { Ok(load.amount) } else { all(load, dataset) };
+        let table = &self.source.scenario.load;
+        let scale = table.trace.time_scale();
+        let has_amount =
+            table.requests.is_some() || table.sessions.is_some() || table.duration.is_some();
+        let amount = if has_amount { Ok(load.amount) } else { all(load, dataset) };
         let drawn = amount.and_then(|amount| {
             load.amount = amount;
             arrivals(load, dataset)
@@ -37,12 +38,12 @@ impl Resolution<'_> {
             Ok(arrivals) => {
                 let trace = Trace::of(&arrivals);
                 if too_long(&trace, scale) {
-                    let error = format!("the dataset's arrival times: {}", too_long_words());
+                    let error = format!("the dataset's arrival times: {}", too_long_message());
                     let place = self.source.scenario.load.arrival.as_ref();
                     let problem = reader::Problem::new(error);
                     self.faults
                         .scenario
-                        .push(problem.at(place.map(|said| said.place.clone()), "here"));
+                        .push(problem.at(place.map(|entry| entry.place.clone()), "here"));
                     return Trace::default();
                 }
                 trace
@@ -51,9 +52,9 @@ impl Resolution<'_> {
                 let scenario = &self.source.scenario;
                 let place = match &error {
                     PluginError::Contract { .. } => {
-                        scenario.load.arrival.as_ref().map(|said| &said.place)
+                        scenario.load.arrival.as_ref().map(|entry| &entry.place)
                     }
-                    _ => scenario.dataset.plugin.as_ref().map(|said| &said.place),
+                    _ => scenario.dataset.plugin.as_ref().map(|entry| &entry.place),
                 };
                 self.faults.add(error, place);
                 return Trace::default();
@@ -69,15 +70,15 @@ impl Resolution<'_> {
         trace
     }
 
-    /// The trace that the scenario names, and what the plan records about its file.
+    /// The trace that the scenario names, and the plan's record of its file.
     pub(super) fn trace(&mut self) -> Option<(PlannedFile, Trace)> {
-        let said = self.source.scenario.load.trace.file.as_ref()?;
-        let path = seen(self.source, said);
+        let entry = self.source.scenario.load.trace.file.as_ref()?;
+        let path = path_of(self.source, entry);
         let time_scale = self.source.scenario.load.trace.time_scale();
         match read(&path) {
             Ok((trace, ..)) if too_long(&trace, time_scale) => {
-                let error = format!("the trace `{}`: {}", path.display(), too_long_words());
-                self.problem(&error, &said.place);
+                let error = format!("the trace `{}`: {}", path.display(), too_long_message());
+                self.problem(&error, &entry.place);
                 None
             }
             Ok((trace, bytes, digest)) => {
@@ -90,7 +91,7 @@ impl Resolution<'_> {
                     TraceError::Read(cause) => format!("cannot read the trace `{path}`: {cause}"),
                     wrong => format!("the trace `{path}`: {wrong}"),
                 };
-                self.problem(&error, &said.place);
+                self.problem(&error, &entry.place);
                 None
             }
         }
@@ -104,7 +105,7 @@ fn too_long(trace: &Trace, time_scale: f64) -> bool {
     trace.length(time_scale) > LONGEST.as_secs_f64()
 }
 
-fn too_long_words() -> String {
+fn too_long_message() -> String {
     let longest = model::duration::format(LONGEST);
     format!(
         "its last time is more than {longest} after its first; play it faster with `time-scale` in [load.trace] (--time-scale)"

@@ -29,7 +29,7 @@ use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
 use scenario::plan::Plan;
 
-/// Returns how many threads write what follows from replies if this many decode them.
+/// Returns the number of threads that write follow-up requests, if this many decode replies.
 fn continuers_for(decoders: usize) -> usize {
     decoders.div_ceil(4)
 }
@@ -40,7 +40,7 @@ pub(super) struct Background {
     pub(super) replies: Arc<Inboxes>,
     /// The receiver of finished exchanges.
     pub(super) finished: Finished,
-    /// Bounds what is in memory between the readers and the recorder.
+    /// Bounds the memory between the readers and the recorder.
     pub(super) backlog: Arc<Backlog>,
     /// The sessions under way.
     pub(super) sessions: Arc<Sessions>,
@@ -52,7 +52,7 @@ pub(super) struct Background {
     rest: Rest,
 }
 
-/// Threads that go on once every reply is decoded: sessions and the recorder.
+/// Threads that work until every reply is recorded: sessions and the recorder.
 pub(super) struct Rest {
     finished: Finished,
     sessions: Arc<Sessions>,
@@ -96,7 +96,7 @@ impl Background {
             recorded.map(|written| drop(live.written.set(written)))
         });
         let recorder = recorder.map_err(RunError::Thread)?;
-        let memory = Memory::of(plan.load.session_memory);
+        let memory = Memory::new(plan.load.session_memory);
         let lanes = (continuers_for(threads), control.signal.is_task());
         let (sessions, events) = Sessions::new(announcer, memory, lanes);
         let mut continuers = Vec::new();
@@ -166,8 +166,8 @@ impl Background {
 }
 
 impl Rest {
-    /// Waits until everything is on disk. `cleaned` are the requests that were sent after their
-    /// exchanges, `renewed` those that renewed leases.
+    /// Waits until everything is on disk. `cleaned` counts requests after exchanges, `renewed`
+    /// requests that renewed leases.
     pub(super) fn finish(
         self,
         cleaned: Option<Errands>,

@@ -18,7 +18,7 @@ pub struct Control {
     pub live: Arc<Live>,
     /// Starts the threads of the run.
     pub group: ThreadGroup,
-    /// The gate at which the run waits for those that begin at the same instant; absent for a run
+    /// The gate at which the run waits for others that begin at the same instant; absent for a run
     /// by itself.
     pub gate: Option<Gate>,
 }

@@ -47,7 +47,7 @@ struct Opening {
 }
 
 /// True if the last of these requests is expected to be ready soon. A quarter of them must be, so
-/// that the time that they took says how long the others will take.
+/// that their time predicts the time of the others.
 fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     let left = wanted.saturating_sub(ready);
     let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));
@@ -232,8 +232,8 @@ impl Phases<'_> {
         self.control.signal.wait(&self.clock, Some(until)).await;
     }
 
-    /// Returns how many requests must be ready before the first is due: all that may be sent at
-    /// once, and some more unless they are of use only for a time.
+    /// Returns the number of requests that must be ready before the first is due: all that may be
+    /// sent at once. Some more are ready, unless they expire.
     fn ready(&self, are_for_a_time: bool) -> u64 {
         let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;
@@ -290,8 +290,8 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// Paces one phase and waits for its replies. Gives how many requests were due when the run was
-    /// stopped, and are not on record.
+    /// Paces one phase and waits for its replies. Returns the number of requests that were due when
+    /// the run was stopped, and are not on record.
     async fn phase(
         &self,
         (origin, duration): (Nanos, Option<Nanos>),
@@ -347,8 +347,8 @@ impl Phases<'_> {
         unsent
     }
 
-    /// The worker for a request: the one with the fewest in flight, but the same for the same
-    /// conversation, whose connection it holds.
+    /// The worker for a request: the least busy, but always the same for a conversation, whose
+    /// connection it holds.
     fn worker_of(&self, job: &Job) -> usize {
         match &job.session {
             Some(session) if self.plan.connection.reuse == Reuse::Session => {
@@ -360,7 +360,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Hands a request to a worker, or records why it is not sent. Says whether it begins a
+    /// Hands a request to a worker, or records why it is not sent. Returns true if it begins a
     /// session.
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
@@ -408,8 +408,7 @@ impl Phases<'_> {
             }
             (Verdict::NotSent { due }, request) => {
                 if measured && request.is_err() {
-                    // It counts as given out, because only those that found no slot count as not
-                    // sent.
+                    // It counts as given out: only requests without a slot count as not sent.
                     self.control.live.gave_out();
                 }
                 let outcome = request.err().unwrap_or_else(|| failed(Class::NotSent, NOT_SENT));
@@ -433,7 +432,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_request_is_expected_when_the_first_ones_have_said_how_long_they_take() {
+    fn ends_soon_from_half_a_second_before_the_end() {
         let second = Nanos(1_000_000_000);
         // Ten thousand in two seconds: half a second is left at 7,500 of them.
         for (taken, ready, expected) in [

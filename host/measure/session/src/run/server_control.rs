@@ -25,7 +25,7 @@ use scenario::plan::Plan;
 const ATTEMPTS: u32 = 5;
 /// The pause after a refusal before it is asked again.
 const AGAIN: Nanos = Nanos(200_000_000);
-/// Interval at which to check whether an answer has arrived.
+/// Interval of the checks for an answer.
 const GLANCE: Nanos = Nanos(1_000_000);
 /// Time for which an answer is waited for once the run was stopped.
 const GRACE: Nanos = Nanos(1_000_000_000);
@@ -46,7 +46,7 @@ impl<'r> ServerControl<'r> {
     /// If it cannot be opened.
     pub(super) fn open(plan: &Plan, parts: &'r Parts) -> Result<Option<Self>, PluginError> {
         let asks = plan.control.flush_cache || plan.control.server_metrics;
-        // One of those that share a plan asks for all.
+        // One of the runs that share a plan asks for all.
         let wanted = asks && plan.slice.is_none_or(|slice| slice.index == 0);
         let open = || {
             let dialect = parts.backend.open()?;
@@ -104,10 +104,10 @@ impl<'r> ServerControl<'r> {
         phases: &Phases<'_>,
         server: &mut Server,
     ) -> Result<(), RunError> {
-        for (number, told) in (0..).zip(&mut server.targets) {
+        for (number, target) in (0..).zip(&mut server.targets) {
             match self.readings(phases, number).await? {
-                Ok(after) => told.until(after),
-                Err(cause) => told.lost(cause),
+                Ok(after) => target.until(after),
+                Err(cause) => target.lost(cause),
             }
         }
         Ok(())
@@ -133,7 +133,7 @@ impl<'r> ServerControl<'r> {
         }
     }
 
-    /// The body of a successful answer; the inner error is why there is none.
+    /// The body of a successful answer; the inner error is the reason for a failure.
     async fn ask(
         &mut self,
         phases: &Phases<'_>,
@@ -177,8 +177,8 @@ impl<'r> ServerControl<'r> {
         Ok(match answered {
             Ok((head, body)) if (200..300).contains(&head.status) => Ok(body),
             Ok((head, body)) => {
-                let said = self.dialect.explain(head.status, &secrets.redact_bytes(&body))?;
-                Err(fit(&format!("HTTP {}: {}", head.status, said.message)))
+                let refusal = self.dialect.explain(head.status, &secrets.redact_bytes(&body))?;
+                Err(fit(&format!("HTTP {}: {}", head.status, refusal.message)))
             }
             Err(cause) => Err(fit(&secrets.redact(&cause))),
         })

@@ -1,6 +1,6 @@
-//! One session: a request that depends on no other, and all that depend on it. Says what is due,
-//! and when, as requests come to their first output or to their end. Pure: instants go in, due
-//! times come out.
+//! One session: a request that depends on no other, and all that depend on it. Finds the due
+//! requests as others come to their first output or to their end. Pure: instants go in, due times
+//! come out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The most requests of a session.
 pub const MOST: usize = 100_000;
 
-/// The rules by which sessions go on.
+/// The rules by which sessions continue.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// The answers in histories.
@@ -44,8 +44,8 @@ struct Node {
     parents: Vec<usize>,
     /// The position of the request whose conversation it continues.
     continues: Option<usize>,
-    /// The position of a request of the conversation that began its conversation, if it is a turn of
-    /// one that another began, as an agent does with a sub-agent's.
+    /// The position of a request of the parent conversation, if another conversation began its own,
+    /// as an agent begins a sub-agent's.
     begun_by: Option<usize>,
     /// Number of dependencies that have not reached the required point.
     waits_for: usize,
@@ -96,7 +96,7 @@ impl Graph {
     /// the root.
     ///
     /// # Errors
-    /// What in it breaks the contract.
+    /// If the session breaks the contract.
     pub fn new(samples: Vec<(u64, Sample)>, policy: Policy) -> Result<Self, String> {
         if samples.len() > MOST {
             let root = &samples[0].1.id;
@@ -140,7 +140,7 @@ impl Graph {
                         Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_)
                     ) {
                         return Err(format!(
-                            "sample `{}` continues `{}`, whose prompt is no conversation",
+                            "sample `{}` continues `{}`, whose prompt is not a conversation",
                             sample.id, next.parent
                         ));
                     }
@@ -242,7 +242,7 @@ impl Graph {
             return steps;
         }
         if has_failed && self.nodes[node].conversation.is_none() {
-            // Without an answer, those that need one cannot go on.
+            // Without an answer, requests that need one cannot continue.
             let id = self.nodes[node].sample.id.clone();
             let needing = (0..self.nodes.len()).filter(|other| {
                 let other = &self.nodes[*other];
@@ -294,9 +294,9 @@ impl Graph {
         ready
     }
 
-    /// Keeps the answer to a request for those that need it.
+    /// Keeps the answer to a request for the requests that need it.
     fn answer(&mut self, node: usize, given: Option<ReplyContent>) {
-        // What continues it depends on its end, so it is among its followers.
+        // A request that continues it depends on its end, so it is among its followers.
         let followers = self.nodes[node].followers.iter();
         let results = followers
             .map(|edge| &self.nodes[edge.to])
@@ -394,7 +394,7 @@ impl Graph {
             done.messages = own;
             done.before = before;
         }
-        // The prompt was only needed for this; what is needed further is in the conversation.
+        // The prompt was only needed for this; the conversation holds the rest.
         done.sample.prompt = Prompt::Tokens(Vec::new());
         for parent in used {
             let parent = &mut self.nodes[parent];
@@ -417,8 +417,8 @@ impl Graph {
     }
 }
 
-/// True if a request is over before another, the next one, can be due: some dependency waits for
-/// its end, or for a request that was not sent before it was over.
+/// True if a request is over before the next one can be due: a dependency waits for its end, or for
+/// a later request.
 fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
     let at_end = (sample.after.iter().zip(parents))
         .any(|(dependency, parent)| *parent == which && dependency.point == Point::End);
@@ -428,7 +428,7 @@ fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usi
     let mut looked_at = HashSet::new();
     let mut left = parents.to_vec();
     while let Some(node) = left.pop() {
-        // What comes before it in the session cannot depend on it.
+        // Earlier samples of the session cannot depend on it.
         if node <= which || !looked_at.insert(node) {
             continue;
         }

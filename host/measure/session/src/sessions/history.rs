@@ -1,7 +1,7 @@
 //! The history in front of a request that continues a conversation: the messages before it, and the
 //! answers to them.
 //!
-//! Conversations that fork share what they have in common.
+//! Conversations that fork share their common messages.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Conversation {
     /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
     pub answer: Message,
-    /// True if it is the one on record.
+    /// True if it is the recorded answer.
     pub is_recorded: bool,
     /// The last request's number.
     pub index: u64,
@@ -45,7 +45,7 @@ impl ReplyContent {
     }
 
     /// The answer of an exchange, if it has one.
-    pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
+    pub fn from_exchange(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
         exchange
             .has_answer()
             .then(|| ReplyContent { answer: answer(&exchange.output, &exchange.tool_calls), carry })
@@ -79,7 +79,7 @@ impl ComposedSample {
         });
         messages.extend(own);
         sample.prompt = Prompt::Messages(messages);
-        // The dataset counted only what the sample adds.
+        // The dataset counted only the sample's own tokens.
         sample.input_tokens = None;
         ComposedSample {
             sample,
@@ -136,7 +136,7 @@ impl Drop for Conversation {
 }
 
 /// The messages that a request adds to a conversation. Results of tools name the calls of the
-/// answer before them, which are other than those on record if the answer was given just now.
+/// answer before them, which differ from the recorded ones if the answer is live.
 pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
         Prompt::Text(text) => {
@@ -165,7 +165,7 @@ pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> 
     messages
 }
 
-/// Returns how many results of tools stand at the beginning of these messages.
+/// Returns the number of tool results at the beginning of these messages.
 pub(super) fn result_count(messages: &[Message]) -> usize {
     let results = messages.iter().take_while(|message| message.role == Role::Tool);
     results.count()
@@ -209,7 +209,7 @@ fn answer(output: &str, tool_calls: &str) -> Message {
 }
 
 /// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first
-/// piece of a call has its id and name, and further ones of the same index have more of its
+/// piece of a call has its id and name. Further pieces of the same index have more of its
 /// arguments.
 fn joined_calls(text: &str) -> Vec<Value> {
     let mut calls: Vec<(u64, Value)> = Vec::new();
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_tool_calls_are_joined_by_their_index() {
+    fn tool_call_pieces_are_joined_by_index() {
         let text = concat!(
             r#"{"index":0,"id":"a","type":"function","function":{"name":"look","arguments":""}}"#,
             r#"{"index":0,"function":{"arguments":"{\"x\":"}}{"index":0,"function":{"arguments":"1}"}}"#,
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_conversation_is_taken_down_without_depth() {
+    fn long_conversation_drops_without_recursion() {
         let mut conversation = None;
         for index in 0..200_000 {
             conversation = Some(Arc::new(Conversation {

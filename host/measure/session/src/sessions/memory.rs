@@ -1,8 +1,7 @@
-//! The memory of sessions under way: what they still have to send, and the answers in their
-//! histories.
+//! The memory of sessions under way: their unsent requests, and the answers in their histories.
 //!
-//! Sessions that have begun go on, because what they hold is freed only when they end. At the bound
-//! no new session begins; its first request is then sent late, and its record says so.
+//! Sessions under way continue, because their memory is freed only when they end. At the bound no
+//! new session begins; its first request is then sent late, and its record says so.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -27,7 +26,7 @@ const NEVER: u64 = u64::MAX;
 
 impl Memory {
     /// Nothing is held yet, of this many bytes.
-    pub fn of(bound: u64) -> Self {
+    pub fn new(bound: u64) -> Self {
         Memory {
             bound,
             held: AtomicUsize::new(0),
@@ -88,8 +87,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_sessions_wait_at_the_bound() {
-        let memory = Memory::of(100);
+    fn sessions_wait_at_the_memory_bound() {
+        let memory = Memory::new(100);
         assert_eq!(memory.figures(Nanos(0)), None);
         memory.hold(99);
         assert!(memory.has_room(Nanos(1)));

@@ -21,7 +21,7 @@ pub(super) struct Session {
     pub(super) root: u64,
     /// Instant of its last event.
     pub(super) last: Nanos,
-    /// Bytes that it holds: those that it began with, and the answers since.
+    /// Its memory in bytes: the samples, and the answers so far.
     pub(super) bytes: usize,
     /// True if the pacer knows that it is over.
     pub(super) is_announced: bool,

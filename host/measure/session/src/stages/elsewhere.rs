@@ -1,4 +1,4 @@
-//! A run that several processes make together: what each has measured, and one result of all of it.
+//! A run of several processes: the measurement of each, and one result of all.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use runs::folder::FolderError;
 use runs::record::Written;
 use serde::{Deserialize, Serialize};
 
-use super::{Begun, Ending, Kept, Recorded, Status, series};
-use crate::check::Checked;
+use super::{Ending, Recorded, SavedRun, StartedRun, Status, series};
+use crate::check::CheckedRun;
 use crate::parts::RunError;
 use crate::series::Sampling;
 use crate::telemetry::Watching;
@@ -51,7 +51,7 @@ pub struct Elsewhere {
 /// The devices and the server's metrics pages of a run that others make, while they are read.
 pub struct Devices(Option<Watching>, Option<Sampling>);
 
-impl<E> Begun<E> {
+impl<E> StartedRun<E> {
     /// Begins to read the devices that the plan names, and the server's metrics pages, by this
     /// clock, for a run that others make. The clock is the run's.
     ///
@@ -74,9 +74,9 @@ impl<E> Begun<E> {
         self.control.live.pages.finish(devices.1);
     }
 
-    /// Writes what others measured, in place of a load of its own.
-    pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> Kept {
-        let Begun { run, folder, started, control, .. } = self;
+    /// Writes the measurements of others, in place of a load of its own.
+    pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> SavedRun {
+        let StartedRun { run, folder, started, control, .. } = self;
         let pages = control.live.pages.written();
         let status = Status {
             started,
@@ -108,7 +108,7 @@ impl<E> Begun<E> {
         });
         let (series, written) = series(pages, &folder);
         let kept = kept.and(written);
-        Kept {
+        SavedRun {
             cut_short: status.interrupted || status.error.is_some(),
             // Others recorded something, or tried to.
             is_empty: false,
@@ -129,7 +129,7 @@ impl<E> Begun<E> {
     }
 }
 
-impl Checked {
+impl CheckedRun {
     /// Leaves the devices and the server's pages out, which another process reads for all.
     #[must_use]
     pub fn without_devices(mut self) -> Self {
@@ -139,8 +139,8 @@ impl Checked {
     }
 }
 
-impl Kept {
-    /// Returns how the load ended, and an error if files could not be written, if nothing else is
+impl SavedRun {
+    /// Returns the end of the load, and an error if files could not be written, if nothing else is
     /// made of it.
     pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
         (self.ended, self.kept)

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 use model::identity::RunId;
 use scenario::plan::Plan;
 
-/// Draws the identity of a run. In virtual time, where a run is to be the same each time, and if the
-/// system has no random numbers, it follows from the seed and from when the run began.
+/// Draws the identity of a run. In virtual time, where each run must be the same, it follows from
+/// the seed and the start of the run. So it does if the system has no random numbers.
 pub(super) fn identity(plan: &Plan, started: &jiff::Timestamp, is_in_real_time: bool) -> RunId {
     let mut bytes = [0; 16];
     if !is_in_real_time || SystemRandom::new().fill(&mut bytes).is_err() {

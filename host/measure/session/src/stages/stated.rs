@@ -7,7 +7,7 @@ use model::target::Secrets;
 use plugins::sandbox::LogBook;
 use result::summary::{Dataset, Remark, Treatment};
 
-/// States what a dataset did to its input, as a result does.
+/// States a dataset's changes to its input in the terms of a result.
 pub(super) fn altered(remarks: &[plugins::dataset::Remark], secrets: &Secrets) -> Dataset {
     use plugins::dataset::Treatment as Said;
     let stated = |remark: &plugins::dataset::Remark| Remark {

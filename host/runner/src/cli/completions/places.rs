@@ -149,7 +149,7 @@ fn stems(folder: &Path, kind: &str) -> Vec<String> {
 
 /// The names on the hub of the tokenizers that its local cache has.
 pub(super) fn tokenizers() -> Vec<String> {
-    let Some(cache) = Cache::of(|name| std::env::var(name).ok()) else {
+    let Some(cache) = Cache::from_variables(|name| std::env::var(name).ok()) else {
         return Vec::new();
     };
     let entries = std::fs::read_dir(cache.root()).into_iter().flatten();

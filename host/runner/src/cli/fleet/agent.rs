@@ -6,7 +6,7 @@ use ::fleet::token::Token;
 use load::pace::Signal;
 use load::transport::Dial;
 use runs::environment::Environment;
-use session::{Checked, Ending};
+use session::{CheckedRun, Ending};
 
 use super::super::dashboard::screen;
 use super::super::failure::Failure;
@@ -70,7 +70,7 @@ fn prepare(
     args: &Run,
     agent: &Agent,
     scenario: Option<Option<Text>>,
-) -> Result<(Checked, Dial), Failure> {
+) -> Result<(CheckedRun, Dial), Failure> {
     let is_local = scenario.is_some();
     let scenario = match scenario {
         Some(scenario) => scenario,

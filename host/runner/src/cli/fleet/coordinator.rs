@@ -8,7 +8,7 @@ use ::fleet::rendezvous::Event;
 use ::fleet::run::{Combined, Coordinator, Monitor, NotStarted};
 use ::fleet::token::Token;
 use load::thread_group::ThreadGroup;
-use session::stages::Begun;
+use session::stages::StartedRun;
 use session::{Ending, Record, Threads, resolve};
 
 use super::super::conclude::conclude;
@@ -103,7 +103,7 @@ impl Monitor for Shown<'_> {
         }
     }
 
-    fn show(&mut self, run: &Begun<Threads>, threads: &ThreadGroup) -> Onlooker {
+    fn show(&mut self, run: &StartedRun<Threads>, threads: &ThreadGroup) -> Onlooker {
         let folder = run.folder().path();
         self.watching.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use experiment::{Caller, Progress, Running, Unmeasured};
 use session::live::Snapshot;
-use session::{Measured, Source, resolve};
+use session::{MeasuredRun, Source, resolve};
 
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
@@ -27,7 +27,7 @@ impl Caller for Terminal<'_> {
         scenario: &Source,
         within: &Path,
         engine: &Running,
-    ) -> Result<Measured, Unmeasured<Failure>> {
+    ) -> Result<MeasuredRun, Unmeasured<Failure>> {
         let place = Place { within, repeat: None, overseer: Some(engine) };
         let made = resolve(scenario)
             .map_err(Failure::from)

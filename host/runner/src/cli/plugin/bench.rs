@@ -75,7 +75,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if suite.plugin().kind != Kind::Backend {
         return Err(Failure::input(format!(
             "`{}` is a {}: `runner plugin bench` measures backends, whose calls stand between server and result",
-            suite.plugin().asked,
+            suite.plugin().name,
             suite.plugin().kind.name()
         )));
     }

@@ -63,8 +63,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let server = examine::server(&plugin)?.map(Server::new);
     let config_keys = keys(&info.config_schema);
     let plate = Plate {
-        example: example(plugin.kind, &plugin.asked, &config_keys),
-        plugin: plugin.asked,
+        example: example(plugin.kind, &plugin.name, &config_keys),
+        plugin: plugin.name,
         name: info.name,
         version: info.version,
         summary: info.summary,

@@ -123,7 +123,7 @@ fn entry(asked: &str) -> Result<Entry, PluginError> {
     let plugin = load::load(asked, &shipped_alone())?;
     let info = examine::describe(&plugin)?;
     Ok(Entry {
-        plugin: plugin.asked,
+        plugin: plugin.name,
         kind: plugin.kind,
         name: info.name,
         version: info.version,

@@ -149,7 +149,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let kind = plugin.kind.name();
         return Err(Failure::command_line(format!(
             "`{}` is a {kind}; only a backend asks a server",
-            plugin.asked
+            plugin.name
         )));
     }
     let mut draft = Draft::new(args.folder()?)?;
@@ -176,14 +176,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         draft.write("settings.json", format!("{settings}\n").as_bytes())?;
     }
     let suite = read(&plugin, &draft.folder)?;
-    let Some(asked) = suite.cases[0].asked() else {
+    let Some(ask) = suite.cases[0].ask() else {
         return Err(Failure::input(format!(
             "`{}` holds no sample to send",
             draft.folder.display()
         )));
     };
     let mut dialect = recorder.open()?;
-    let call = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
+    let call = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref())?;
     let by_hand = match call {
         Call::Request(_) => None,
         Call::Steps(_) => Some(
@@ -194,13 +194,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         ),
     };
     if let Some(by_hand) = by_hand {
-        return Err(Failure::input(format!("`{}` {by_hand}", plugin.asked)));
+        return Err(Failure::input(format!("`{}` {by_hand}", plugin.name)));
     }
     let request = call.into_request();
-    let framing = Framing::from(dialect.framing(asked.settings.streaming)?);
+    let framing = Framing::from(dialect.framing(ask.settings.streaming)?);
     let recorded = recorder.ask_now(&dial, request)?;
 
-    let model = asked.settings.model.clone();
+    let model = ask.settings.model.clone();
     let (body, is_changed) = anonymous(&recorded, &recorder, &model);
     if is_changed && matches!(framing, Framing::LengthPrefixed(_) | Framing::Raw) {
         let words = "the reply names the key, the server or the model's path, and its frames state their lengths, so that \
@@ -312,7 +312,7 @@ impl Args {
         let mut scenario: Scenario = self.keys.scenario()?;
         let url = Located::flag("URL", base(&self.url));
         scenario.target.base_url = Some(Located::flag("URL", vec![url]));
-        scenario.backend.plugin = Some(Located::flag("--plugin", plugin.asked.clone()));
+        scenario.backend.plugin = Some(Located::flag("--plugin", plugin.name.clone()));
         for (key, value) in config.as_object().into_iter().flatten() {
             let value = Located::flag("config.toml", value.clone());
             scenario.backend.config.set(key, value);

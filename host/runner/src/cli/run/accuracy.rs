@@ -15,7 +15,7 @@ use load::pace::Signal;
 use model::exchange::Phase;
 use reader::{Located, Problem};
 use session::resolve::extent::{Extent, MOST};
-use session::{Faults, Resolved, Source, resolve};
+use session::{Faults, ResolvedRun, Source, resolve};
 
 use crate::cli::agreement::agreed;
 use crate::cli::error::CliError;
@@ -38,8 +38,8 @@ const SOURCE: &str =
 /// A scenario in both modes.
 struct Modes {
     samples: u64,
-    accuracy: Resolved,
-    speed: Resolved,
+    accuracy: ResolvedRun,
+    speed: ResolvedRun,
 }
 
 /// Measures every scenario in both modes. The exit code is the first failed run's.

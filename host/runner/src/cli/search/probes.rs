@@ -16,7 +16,7 @@ use search::slo::Tier;
 use search::watch::{Alarm, Progress, Watch};
 use search::{Load, Outcome, Probe, Report};
 use session::live::{Phase, Snapshot};
-use session::{Measured, Source, resolve};
+use session::{MeasuredRun, Source, resolve};
 
 /// Findings that are no reason to leave a run out, because they are about the server: requests that
 /// failed or were not sent miss the objectives.
@@ -87,8 +87,8 @@ fn invalid(findings: &[Finding]) -> Option<String> {
 }
 
 /// Reads the measurements of a run from its records.
-fn gathered(measured: Measured, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
-    let Measured { ended, folder, facts, summary, .. } = measured;
+fn gathered(measured: MeasuredRun, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
+    let MeasuredRun { ended, folder, facts, summary, .. } = measured;
     ended?;
     let mut gather = Gather::new(tiers);
     for exchange in folder.read()? {

@@ -10,7 +10,7 @@ use statistics::Spread;
 fn lengths(values: &[f64], whole: bool) -> Lengths {
     let mut spread = Spread::new(1.0);
     values.iter().for_each(|value| spread.add(*value));
-    Lengths::of(&spread.figures().unwrap(), whole)
+    Lengths::new(&spread.figures().unwrap(), whole)
 }
 
 fn outlook() -> Outlook {

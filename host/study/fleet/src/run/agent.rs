@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use session::gate::{Gate, Stage};
 use session::live::Live;
-use session::{Checked, Loaded, Record, Resolved, Source, Threads, resolve};
+use session::{CheckedRun, LoadedRun, Record, ResolvedRun, Source, Threads, resolve};
 use tokio::sync::oneshot;
 
 use super::connections::{Connections, version};
@@ -94,7 +94,7 @@ impl Agent {
     ///
     /// # Errors
     /// If the scenario is wrong, or a file cannot be read.
-    pub fn resolve(&self, mut source: Source) -> Result<Resolved, FleetError> {
+    pub fn resolve(&self, mut source: Source) -> Result<ResolvedRun, FleetError> {
         let (index, of) = self.joined.slice();
         source.slice = Some(Slice { index, of });
         resolve(&source).map_err(FleetError::Faults)
@@ -113,7 +113,7 @@ impl Agent {
     /// early, of which rank 0 knows by then.
     pub fn make(
         self,
-        checked: Checked,
+        checked: CheckedRun,
         connect: &Dial,
         environment: Environment,
         interrupts: &impl Interrupts,
@@ -167,7 +167,7 @@ impl Agent {
                     signal.abort()
                 }
             }
-            let loaded: Loaded =
+            let loaded: LoadedRun =
                 loading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (loaded, talked)
         });

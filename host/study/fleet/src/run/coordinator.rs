@@ -13,8 +13,8 @@ use crate::token::Token;
 use load::thread_group::ThreadGroup;
 use model::clock::Clock;
 use model::units::Nanos;
-use session::stages::Begun;
-use session::{Checked, Elsewhere, Record, Threads};
+use session::stages::StartedRun;
+use session::{CheckedRun, Elsewhere, Record, Threads};
 
 use super::combine::combine;
 use super::connections::{Connections, version};
@@ -46,7 +46,7 @@ pub trait Monitor {
     fn ready(&mut self, agent: &ReadyAgent);
 
     /// The run is about to begin.
-    fn show(&mut self, run: &Begun<Threads>, threads: &ThreadGroup) -> Self::View;
+    fn show(&mut self, run: &StartedRun<Threads>, threads: &ThreadGroup) -> Self::View;
 
     /// Something happened to the fleet during the run.
     fn heard(&mut self, event: &Event);
@@ -81,7 +81,7 @@ impl<E> From<FleetError> for NotStarted<E> {
 
 /// A run whose records are in its folder, and the measurements beside them.
 pub struct Combined {
-    pub run: Begun<Threads>,
+    pub run: StartedRun<Threads>,
     /// The agents' measurements.
     pub made: Elsewhere,
     /// The folder with the agents' records as they came, where a clock is not known well enough to
@@ -98,7 +98,7 @@ impl Coordinator {
     /// If the run cannot begin, or the records cannot be written.
     pub fn run<M: Monitor>(
         self,
-        checked: Checked,
+        checked: CheckedRun,
         record: Record,
         interrupts: &impl Interrupts,
         monitor: &mut M,
@@ -135,7 +135,7 @@ impl Coordinator {
     /// ended, and the start instant.
     fn gather_and_run<M: Monitor>(
         self,
-        run: &Begun<Threads>,
+        run: &StartedRun<Threads>,
         offer: Offer,
         interrupts: &impl Interrupts,
         monitor: &mut M,

@@ -1,10 +1,10 @@
-//! A WebSocket while its exchange goes on: messages are sent when they are due, the server's
-//! messages are passed on as they arrive, and decoding says when the answer is complete.
+//! A WebSocket during its exchange. Messages are sent when they are due, and the server's messages
+//! are passed on as they arrive. Decoding reports the end of the answer.
 //!
-//! As with a body that is [streamed](super::streaming), the poll loop reads it as soon as its
-//! socket is ready, and the task of the request when it is woken: by a message that is due, a
-//! demand of decoding, a timeout or room in the backlog. Sending does not depend on whether more
-//! may be read, and reading does not depend on sending.
+//! As with a [streamed](super::streaming) body, the poll loop reads it as soon as its socket is
+//! ready. The task of the request reads it when woken: by a due message, a demand of decoding, a
+//! timeout or room in the backlog. Sending does not depend on whether more may be read, and reading
+//! does not depend on sending.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
@@ -60,7 +60,7 @@ struct State<Io: AsyncRead + AsyncWrite + Unpin> {
     /// True if a message is being written.
     is_writing: bool,
     inputs: Inputs,
-    /// Its end and the end's instant; absent while it goes on.
+    /// Its end and the end's instant; absent before.
     ended: Option<(End, Nanos)>,
 }
 
@@ -189,7 +189,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         for _ in 0..WRITES_IN_A_ROW {
             // Read before the write: a server may have answered when the write returns.
             let now = self.reading.timer.clock.now();
-            // Why nothing can be sent is seen when the WebSocket is read.
+            // The reading side reports why nothing can be sent.
             let Poll::Ready(Ok(())) = self.socket.poll_write(cx) else {
                 return;
             };

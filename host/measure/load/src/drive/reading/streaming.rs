@@ -1,9 +1,9 @@
 //! The body of a successful reply while it arrives.
 //!
-//! It is an object of its own, beside its request's task, so that the poll loop can read it as soon
-//! as its socket is ready ([`Watch`]). The task reads it too when it is woken: at the beginning, by
-//! a timer, or when there is room in the backlog again. Both do the same, one after the other on
-//! the same thread.
+//! It is an object beside its request's task, so that the poll loop can read it as soon as its
+//! socket is ready ([`Watch`]). The task reads it too when it is woken: at the beginning, by a
+//! timer, or when there is room in the backlog again. Both do the same, one after the other on the
+//! same thread.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
@@ -30,7 +30,7 @@ struct State<Io> {
     reading: Reading,
     connection: Connection<Io>,
     marks: Rc<Marks>,
-    /// The error if it broke, and when it ended; absent while it goes on.
+    /// The error if it broke, and the instant of its end; absent before.
     ended: Option<(Option<End>, Nanos)>,
 }
 

@@ -1,5 +1,4 @@
-//! Sessions on virtual time: what follows from an answer is due when it should be, whoever else is
-//! waiting.
+//! Sessions on virtual time: followers of an answer are due on time, whoever else is waiting.
 
 use super::*;
 
@@ -71,7 +70,7 @@ fn ms(count: u64) -> Nanos {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_is_due_when_its_user_has_thought() {
+async fn turn_is_due_after_its_think_time() {
     let arrival = Arrival::Constant { rate: 10.0 };
     let due_times = arrival.due_times(1, Some(2), &Trace::default());
     let service = Duration::from_millis(70);
@@ -89,7 +88,7 @@ async fn a_turn_is_due_when_its_user_has_thought() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_has_one_session_at_a_time() {
+async fn user_has_one_session_at_a_time() {
     let due_times = closed(2, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
     let two = pacing(Some(2), true, false);
@@ -107,7 +106,7 @@ async fn a_user_has_one_session_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_that_counts_requests_does_what_is_due_next() {
+async fn per_request_user_sends_the_next_due_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
     let one = pacing(Some(1), false, false);
@@ -145,7 +144,7 @@ async fn nothing_follows_after_the_end() {
 /// A user that thinks until after the end begins nothing more, and its requests are due when it has
 /// thought.
 #[tokio::test(start_paused = true)]
-async fn a_user_that_counts_requests_thinks_before_each() {
+async fn per_request_user_thinks_before_each_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
     let Some(think) = thinking(2000, ThinkSpread::Constant) else { unreachable!("it thinks") };
     let limited = Pacing {
@@ -161,7 +160,7 @@ async fn a_user_that_counts_requests_thinks_before_each() {
 /// Roots that never become ready, because the sessions under way hold all memory, are counted at
 /// the end.
 #[tokio::test(start_paused = true)]
-async fn roots_that_cannot_be_had_count_as_unsent() {
+async fn unavailable_roots_count_as_unsent() {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);
@@ -183,10 +182,10 @@ async fn roots_that_cannot_be_had_count_as_unsent() {
     drop(announcer);
 }
 
-/// A request that is lost goes on record at once; it takes no user and no slot, and nothing waits
-/// for its time.
+/// A lost request is recorded at once; it takes no user and no slot, and nothing waits for its
+/// time.
 #[tokio::test(start_paused = true)]
-async fn a_lost_request_takes_no_user() {
+async fn lost_request_takes_no_user() {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);

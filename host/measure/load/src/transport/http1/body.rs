@@ -69,7 +69,7 @@ impl Body {
     ///
     /// # Errors
     /// If the head contradicts itself, or announces a body that cannot be read.
-    pub fn of(status: u16, headers: &HeaderMap) -> Result<Self, String> {
+    pub fn from_head(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body(State::Over));
         }
@@ -114,7 +114,7 @@ impl Body {
         matches!(self.0, State::Over)
     }
 
-    /// Reads the part at the beginning of these bytes, and says how many of them it takes.
+    /// Reads the part at the beginning of these bytes, and returns its length.
     ///
     /// # Errors
     /// If the bytes contradict the head.
@@ -140,7 +140,7 @@ impl Body {
         }
     }
 
-    /// The connection is over: whether the body is whole.
+    /// The connection is over: checks that the body is whole.
     ///
     /// # Errors
     /// If a part of the body was still to come.
@@ -287,7 +287,7 @@ mod tests {
     fn chunked() -> Body {
         let mut headers = HeaderMap::new();
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        Body::of(200, &headers).unwrap()
+        Body::from_head(200, &headers).unwrap()
     }
 
     /// Content, and how many bytes are left over after the end; the reads are given as they are.
@@ -314,13 +314,13 @@ mod tests {
         b"3\r\nabc\r\n00A;name=\"v;\r\";x \r\n0123456789\r\n0;last\r\nx-t: 1\r\n\r\nmore";
 
     #[test]
-    fn extensions_trailers_and_what_follows_are_no_content() {
+    fn extensions_and_trailers_are_not_content() {
         let read = read(chunked(), &[WHOLE]).unwrap();
         assert_eq!(read, (b"abc0123456789".to_vec(), 4));
     }
 
     #[test]
-    fn a_chunk_without_a_size_or_with_too_much_content_is_refused() {
+    fn malformed_chunk_is_refused() {
         for wrong in [
             "\r\n",
             "x\r\n",
@@ -344,7 +344,7 @@ mod tests {
             for value in values {
                 headers.append(CONTENT_LENGTH, HeaderValue::from_static(value));
             }
-            Body::of(200, &headers)
+            Body::from_head(200, &headers)
         };
         assert_eq!(read(of(&["3"]).unwrap(), &[b"ab", b"cd"]), Ok((b"abc".to_vec(), 1)));
         assert!(of(&["0"]).unwrap().is_over());
@@ -366,24 +366,24 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_contradicts_itself_is_refused() {
+    fn contradictory_head_is_refused() {
         for codings in [&["gzip, chunked"][..], &["chunked", "chunked"], &["x\u{e9}"]] {
             let mut headers = HeaderMap::new();
             for coding in codings {
                 let coding = HeaderValue::from_bytes(coding.as_bytes()).unwrap();
                 headers.append(TRANSFER_ENCODING, coding);
             }
-            assert!(Body::of(200, &headers).is_err(), "{codings:?}");
+            assert!(Body::from_head(200, &headers).is_err(), "{codings:?}");
         }
         let mut both = HeaderMap::new();
         both.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         both.insert(CONTENT_LENGTH, HeaderValue::from_static("3"));
-        assert!(Body::of(200, &both).is_err());
+        assert!(Body::from_head(200, &both).is_err());
     }
 
     /// Anything that can be sent without end is refused at some length.
     #[test]
-    fn lines_and_trailers_have_an_end() {
+    fn chunk_lines_and_trailers_are_bounded() {
         let endless = |begin: &str, again: &str| {
             let mut body = chunked();
             let mut bytes = begin.as_bytes().to_vec();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_early_is_told() {
+    fn early_close_is_an_error() {
         assert!(chunked().end_of_connection().is_err());
         assert!(Body(State::Length(1)).end_of_connection().is_err());
         assert!(Body(State::UntilClose).end_of_connection().is_ok());

@@ -5,8 +5,8 @@ use model::clock::Clock;
 use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// A client's view of a reply: status and body, or why there is none; and true if the connection
-/// can be used again.
+/// A client's view of a reply: status and body, or the error; and true if the connection can be
+/// used again.
 type Seen = (Result<(u16, String), String>, bool);
 
 fn request() -> Request {
@@ -32,9 +32,9 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
 async fn exchange(reply: &[u8], piece: usize) -> Seen {
     let (mut connection, mut server) = connect();
     let serve = async {
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"question") {
-            server.read_buf(&mut asked).await.unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"question") {
+            server.read_buf(&mut bytes).await.unwrap();
         }
         for piece in reply.chunks(piece) {
             server.write_all(piece).await.unwrap();
@@ -86,7 +86,7 @@ async fn replies_of_every_form() {
 }
 
 #[tokio::test]
-async fn replies_that_break_say_how() {
+async fn broken_replies_state_the_cause() {
     for (reply, what) in [
         ("", "closed before a reply arrived"),
         ("HTTP/1.1 200 OK\r\ncontent-le", "in the middle of the reply's head"),
@@ -116,8 +116,8 @@ async fn replies_that_break_say_how() {
         ("HTTP/1.1 200 OK\r\nx : a\r\ncontent-length: 0\r\n\r\n", "is not HTTP/1.1"),
     ] {
         let (seen, again) = see(reply).await;
-        let said = seen.expect_err(reply);
-        assert!(said.contains(what), "{reply}: {said}");
+        let error = seen.expect_err(reply);
+        assert!(error.contains(what), "{reply}: {error}");
         assert!(!again, "{reply}");
     }
     let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 17));
@@ -133,7 +133,7 @@ async fn replies_that_break_say_how() {
 }
 
 #[tokio::test]
-async fn interim_replies_without_end_are_no_reply() {
+async fn endless_interim_replies_are_refused() {
     let few = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16);
     let whole = format!("{few}HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na");
     assert_eq!(see(&whole).await, answered(200, "a", true));
@@ -143,12 +143,12 @@ async fn interim_replies_without_end_are_no_reply() {
 }
 
 #[tokio::test]
-async fn a_body_is_read_no_further_than_it_is_kept() {
+async fn body_is_read_up_to_the_kept_size() {
     let (mut connection, mut server) = connect();
     let serve = async {
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"question") {
-            server.read_buf(&mut asked).await.unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"question") {
+            server.read_buf(&mut bytes).await.unwrap();
         }
         server.write_all(b"HTTP/1.1 500 No\r\n\r\n").await.unwrap();
         let mut written = 0_usize;
@@ -158,10 +158,10 @@ async fn a_body_is_read_no_further_than_it_is_kept() {
         }
     };
     let ask = async {
-        let asked = connection.ask(request(), 1 << 20).await;
+        let reply = connection.ask(request(), 1 << 20).await;
         assert!(!connection.rest(Nanos::ZERO), "the rest is still to come");
         drop(connection);
-        asked
+        reply
     };
     let (seen, ()) = tokio::join!(ask, serve);
     let (head, body) = seen.unwrap();
@@ -170,7 +170,7 @@ async fn a_body_is_read_no_further_than_it_is_kept() {
 
 /// Bytes that follow a reply belong to no request, so the connection is not used again.
 #[tokio::test]
-async fn bytes_after_the_end_end_the_connection() {
+async fn surplus_bytes_close_the_connection() {
     let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
     let seen = exchange(reply.as_bytes(), reply.len()).await;
     assert_eq!(seen, answered(200, "a", false));
@@ -182,7 +182,7 @@ async fn bytes_after_the_end_end_the_connection() {
 
 /// A server may refuse before it has read everything.
 #[tokio::test]
-async fn a_reply_before_the_request_is_through_is_read() {
+async fn early_reply_is_read() {
     let (mut connection, mut server) = connect();
     let body = Bytes::from(vec![b'x'; 4 << 20]);
     let at = ("http", "engine");
@@ -203,14 +203,14 @@ async fn a_reply_before_the_request_is_through_is_read() {
 
 /// One request after the other, each with instants of its own.
 #[tokio::test(start_paused = true)]
-async fn a_connection_carries_one_request_after_the_other() {
+async fn connection_carries_successive_requests() {
     use std::time::Duration;
     let (mut connection, mut server) = connect();
     let serve = async {
         for _ in 0..2 {
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"question") {
-                server.read_buf(&mut asked).await.unwrap();
+            let mut bytes = Vec::new();
+            while !bytes.ends_with(b"question") {
+                server.read_buf(&mut bytes).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n";

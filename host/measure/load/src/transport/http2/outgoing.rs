@@ -1,9 +1,9 @@
-//! The times at which requests leave on a connection of HTTP/2: reads the frames that are written
-//! to it, because the library does not say when it writes which request. It may hold one back:
-//! until a stream is free, or the server takes more of a body.
+//! The times at which requests leave on a connection of HTTP/2. It reads the written frames,
+//! because the library does not tell when it writes a request. It may hold one back: until a stream
+//! is free, or the server takes more of a body.
 //!
-//! Streams are opened in the order in which requests were given to the library, so the first
-//! HEADERS of each stream belongs to the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
+//! Streams are opened in the order of the requests, so the first HEADERS of each stream belongs to
+//! the request that has waited longest. RFC 9113, 4.1 and 5.1.1.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_withdrawn_makes_the_others_unsure() {
+    fn withdrawn_request_makes_other_stamps_unsure() {
         let outgoing = Outgoing::default();
         let marks = Rc::default();
         drop(outgoing.wait(&marks));

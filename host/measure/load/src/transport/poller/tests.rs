@@ -75,7 +75,7 @@ impl Watch for Reader {
     }
 }
 
-/// Lets the loop and the other tasks go on until this holds.
+/// Runs the loop and the other tasks until this is true.
 async fn until(holds: impl Fn() -> bool) {
     while !holds() {
         // The kernel may still be handing bytes on, so the thread goes through the driver.
@@ -84,7 +84,7 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn what_watches_is_told_of_what_came_and_of_the_end() {
+async fn watcher_hears_of_bytes_and_the_end() {
     served(async |poller| {
         let (socket, mut peer) = pair();
         let reader = Reader::new(&poller, socket, 64);
@@ -103,7 +103,7 @@ async fn what_watches_is_told_of_what_came_and_of_the_end() {
 }
 
 #[tokio::test]
-async fn what_watches_no_longer_is_not_told() {
+async fn removed_watcher_is_not_woken() {
     served(async |poller| {
         let (socket, mut peer) = pair();
         let reader = Reader::new(&poller, socket, 64);
@@ -132,16 +132,16 @@ async fn tasks_read_and_write_where_nothing_watches() {
         });
         let sent: Vec<u8> = (0..16 << 20).map(|at: usize| (at / 7) as u8).collect();
         polled.write_all(&sent).await.unwrap();
-        let mut came = Vec::new();
-        polled.read_to_end(&mut came).await.unwrap();
-        assert!(came == sent, "other bytes came back");
+        let mut bytes = Vec::new();
+        polled.read_to_end(&mut bytes).await.unwrap();
+        assert!(bytes == sent, "other bytes came back");
         echo.join().unwrap();
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_an_error_and_the_next_address_is_tried() {
+async fn next_address_is_tried_after_a_refused_one() {
     served(async |poller| {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let refused = Polled::connect(&[free], &poller).await.err().unwrap();
@@ -162,15 +162,15 @@ async fn bytes_and_the_end_that_came_together_are_both_seen() {
         peer.write_all(b"last words").unwrap();
         drop(peer);
         until(|| polled.readiness().is_over.get()).await;
-        let mut came = [0; 64];
-        assert_eq!(polled.read(&mut came).await.unwrap(), 10);
-        assert_eq!(polled.read(&mut came).await.unwrap(), 0);
+        let mut bytes = [0; 64];
+        assert_eq!(polled.read(&mut bytes).await.unwrap(), 10);
+        assert_eq!(polled.read(&mut bytes).await.unwrap(), 0);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_reset_is_seen() {
+async fn reset_is_reported() {
     served(async |poller| {
         let (mut polled, mut peer) = connect(&poller).await;
         polled.write_all(b"never read").await.unwrap();
@@ -185,7 +185,7 @@ async fn a_reset_is_seen() {
 }
 
 #[tokio::test]
-async fn a_place_that_was_left_is_taken_again_and_not_in_the_same_batch() {
+async fn freed_slot_is_reused_in_the_next_batch() {
     served(async |poller| {
         let (socket, _peer) = pair();
         let first = poller.register(socket).unwrap();
@@ -278,7 +278,7 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
 }
 
 #[tokio::test]
-async fn a_socket_that_is_waited_for_wakes_its_task_alone() {
+async fn ready_socket_wakes_only_its_task() {
     served(async |poller| {
         let (mut first, mut first_peer) = connect(&poller).await;
         let (second, _second_peer) = connect(&poller).await;
@@ -295,8 +295,8 @@ async fn a_socket_that_is_waited_for_wakes_its_task_alone() {
         };
         for _ in 0..5 {
             first_peer.write_all(b"!").unwrap();
-            let mut came = [0; 8];
-            assert_eq!(first.read(&mut came).await.unwrap(), 1);
+            let mut bytes = [0; 8];
+            assert_eq!(first.read(&mut bytes).await.unwrap(), 1);
         }
         assert_eq!(polls.get(), 1);
         waits.abort();

@@ -1,5 +1,5 @@
-//! The handshake that makes a WebSocket of a connection of HTTP/1.1 (RFC 6455, 4.1): the header
-//! fields it adds to a request, and the check of the server's reply.
+//! The handshake from HTTP/1.1 to a WebSocket (RFC 6455, 4.1): the header fields of the request,
+//! and the check of the reply.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -59,7 +59,7 @@ impl Handshake {
         let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
         if *status != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
             return Err(format!(
-                "the server answered HTTP {status} and did not open a WebSocket (HTTP 101); is the path that of its WebSocket?"
+                "the server answered HTTP {status} and did not open a WebSocket (HTTP 101); is this the WebSocket path?"
             ));
         }
         if !names(headers, &UPGRADE, "websocket") || !names(headers, &CONNECTION, "upgrade") {
@@ -127,12 +127,12 @@ mod tests {
 
     /// The example of RFC 6455, 1.3.
     #[test]
-    fn the_answer_to_a_key_is_the_standards() {
+    fn accept_key_equals_the_rfc_example() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
-    fn a_request_becomes_a_handshake_with_a_key_of_its_own() {
+    fn handshakes_have_fresh_keys() {
         let sent = || match Handshake::begin(request(HeaderMap::new())).unwrap().0 {
             Request::Http1 { head, .. } => String::from_utf8(head.to_vec()).unwrap(),
             Request::Http2(_) => panic!("it is of HTTP/1.1"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_does_not_agree_is_refused() {
+    fn mismatched_handshake_reply_is_refused() {
         let (_, handshake) = Handshake::begin(request(HeaderMap::new())).unwrap();
         let check = |status, headers| handshake.check(&Head { status, headers });
         assert_eq!(check(101, agreeing(&handshake)), Ok(()));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subprotocol_that_was_offered_is_accepted() {
+    fn offered_subprotocol_is_accepted() {
         let mut offered = HeaderMap::new();
         let protocol = HeaderValue::from_static("realtime");
         offered.insert(SEC_WEBSOCKET_PROTOCOL, protocol.clone());

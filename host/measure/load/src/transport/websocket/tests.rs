@@ -100,7 +100,7 @@ async fn read(client: &mut Client, seen: &Seen) -> Result<Closed, Broke> {
 
 /// Whatever the library reads ahead, a message has the instant of the read that completed it.
 #[tokio::test(start_paused = true)]
-async fn a_message_has_the_instant_of_the_read_that_completed_it() {
+async fn message_has_the_instant_of_its_last_read() {
     let early = [frame(FINAL | TEXT_FRAME, b"a"), frame(TEXT_FRAME, b"of three")];
     let (mut client, mut server) = open(1 << 20, &early.concat());
     let long = vec![b'x'; 100_000];
@@ -186,7 +186,7 @@ async fn messages_arrive_as_the_network_cuts_them() {
 
 /// Bytes that are no WebSocket are refused, and the server is told why by a code.
 #[tokio::test]
-async fn what_is_no_websocket_is_refused() {
+async fn non_websocket_bytes_are_refused() {
     let oversized = {
         let mut head = vec![FINAL | BINARY_FRAME, 127];
         head.extend((FRAME_BYTES as u64 + 1).to_be_bytes());
@@ -194,7 +194,7 @@ async fn what_is_no_websocket_is_refused() {
     };
     let many =
         [frame(BINARY_FRAME, &vec![0; FRAME_BYTES]), frame(FINAL | CONTINUED, &[0])].concat();
-    for (what, bytes, code, said) in [
+    for (what, bytes, code, reason) in [
         ("not UTF-8", frame(FINAL | TEXT_FRAME, &[b'a', 0xff]), 1007, "is not UTF-8"),
         (
             "UTF-8 that is cut off",
@@ -204,36 +204,36 @@ async fn what_is_no_websocket_is_refused() {
         ),
         ("oversized", oversized, 1009, "larger than 16 MiB"),
         ("oversized in pieces", many, 1009, "larger than 16 MiB"),
-        ("masked", vec![FINAL | TEXT_FRAME, 0x81, 0, 0, 0, 0, b'a'], 1002, "no WebSocket"),
-        ("compressed", frame(FINAL | 0x40 | TEXT_FRAME, b"a"), 1002, "no WebSocket"),
-        ("an unknown kind", frame(FINAL | 3, b"a"), 1002, "no WebSocket"),
-        ("an unknown control", frame(FINAL | 11, b"a"), 1002, "no WebSocket"),
-        ("a ping in pieces", frame(PING_FRAME, b"a"), 1002, "no WebSocket"),
-        ("a long ping", frame(FINAL | PING_FRAME, &[0; 126]), 1002, "no WebSocket"),
-        ("a piece of nothing", frame(FINAL | CONTINUED, b"a"), 1002, "no WebSocket"),
+        ("masked", vec![FINAL | TEXT_FRAME, 0x81, 0, 0, 0, 0, b'a'], 1002, "not a WebSocket"),
+        ("compressed", frame(FINAL | 0x40 | TEXT_FRAME, b"a"), 1002, "not a WebSocket"),
+        ("an unknown kind", frame(FINAL | 3, b"a"), 1002, "not a WebSocket"),
+        ("an unknown control", frame(FINAL | 11, b"a"), 1002, "not a WebSocket"),
+        ("a ping in pieces", frame(PING_FRAME, b"a"), 1002, "not a WebSocket"),
+        ("a long ping", frame(FINAL | PING_FRAME, &[0; 126]), 1002, "not a WebSocket"),
+        ("a piece of nothing", frame(FINAL | CONTINUED, b"a"), 1002, "not a WebSocket"),
         (
             "two messages at once",
             [frame(TEXT_FRAME, b"a"), frame(FINAL | TEXT_FRAME, b"b")].concat(),
             1002,
-            "no WebSocket",
+            "not a WebSocket",
         ),
-        ("half a close code", frame(FINAL | CLOSE_FRAME, &[3]), 1002, "no WebSocket"),
+        ("half a close code", frame(FINAL | CLOSE_FRAME, &[3]), 1002, "not a WebSocket"),
     ] {
         let (mut client, mut server) = open(FRAME_BYTES + (1 << 16), b"");
         server.write_all(&bytes).await.unwrap();
         let seen = Seen::default();
         let read = read(&mut client, &seen).await;
         let Err(Broke::Refused(why)) = read else { panic!("{what}: {read:?}") };
-        assert!(why.contains(said), "{what}: {why}");
+        assert!(why.contains(reason), "{what}: {why}");
         assert_eq!(seen.names(), [], "{what}");
         let (first, payload) = read_frame(&mut server).await;
-        let told = u16::from_be_bytes([payload[0], payload[1]]);
-        assert_eq!((first, told), (FINAL | CLOSE_FRAME, code), "{what}");
+        let number = u16::from_be_bytes([payload[0], payload[1]]);
+        assert_eq!((first, number), (FINAL | CLOSE_FRAME, code), "{what}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_without_a_close_is_told() {
+async fn missing_close_frame_is_an_error() {
     let cut = frame(FINAL | TEXT_FRAME, b"abc");
     for bytes in [&b""[..], &cut[..3], &cut] {
         let (mut client, mut server) = open(1 << 16, b"");
@@ -248,7 +248,7 @@ async fn a_connection_that_ends_without_a_close_is_told() {
 }
 
 #[tokio::test]
-async fn the_servers_close_is_answered() {
+async fn servers_close_is_answered() {
     let (mut client, mut server) = open(1 << 16, b"");
     let close = [&1011_u16.to_be_bytes()[..], b"no worker"].concat();
     server.write_all(&frame(FINAL | CLOSE_FRAME, &close)).await.unwrap();
@@ -265,10 +265,10 @@ async fn the_servers_close_is_answered() {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-/// A server that does not read is still read, and what waits for it is bounded however often it asks
-/// for an answer.
+/// A server that does not read is still read, and its queue is bounded however often it asks for an
+/// answer.
 #[tokio::test]
-async fn a_server_that_does_not_read_is_read() {
+async fn blocked_server_is_still_read() {
     let (mut client, mut server) = open(1 << 10, b"");
     let message = vec![7; 1 << 20];
     client.put(Message::Binary(message.clone())).unwrap();
@@ -325,7 +325,7 @@ async fn a_server_that_does_not_read_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_put_is_sent_in_order_and_masked() {
+async fn messages_are_sent_in_order_and_masked() {
     let (mut client, mut server) = open(64, b"");
     let long = "long ".repeat(1_000);
     let serve = async {
@@ -359,7 +359,7 @@ async fn leaving_closes_and_waits_for_the_server() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_closed() {
+async fn abandoned_websocket_is_closed() {
     let (client, mut server) = open(1 << 16, b"");
     drop(client);
     let (first, payload) = read_frame(&mut server).await;
@@ -371,8 +371,8 @@ async fn what_is_given_up_is_closed() {
 #[tokio::test]
 #[ignore = "needs Autobahn's fuzzing server: `wstest -m fuzzingserver`"]
 async fn autobahns_cases_are_echoed() {
-    struct Kept(Vec<Message>);
-    impl Incoming for Kept {
+    struct Messages(Vec<Message>);
+    impl Incoming for Messages {
         fn message(&mut self, _: Nanos, name: &'static str, bytes: &[u8]) {
             match (name, std::str::from_utf8(bytes)) {
                 (TEXT, Ok(text)) => self.0.push(Message::Text(text.to_owned())),
@@ -405,7 +405,7 @@ async fn autobahns_cases_are_echoed() {
         expected.check(&head).unwrap();
         connection.into_websocket()
     };
-    let mut count = Kept(Vec::new());
+    let mut count = Messages(Vec::new());
     let mut socket = open("/getCaseCount").await;
     let marks = Marks::default();
     let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut count)).await;
@@ -416,7 +416,7 @@ async fn autobahns_cases_are_echoed() {
         let mut socket = open(&format!("/runCase?case={case}&agent=runner")).await;
         let mut echoed = std::collections::VecDeque::new();
         let _ = poll_fn(|cx| {
-            let mut kept = Kept(Vec::new());
+            let mut kept = Messages(Vec::new());
             let read = socket.poll_messages(cx, &marks, &mut kept);
             echoed.extend(kept.0);
             while socket.poll_write(cx).is_ready() && socket.has_room() {
@@ -431,5 +431,5 @@ async fn autobahns_cases_are_echoed() {
         drop(socket);
     }
     let mut socket = open("/updateReports?agent=runner").await;
-    let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut Kept(Vec::new()))).await;
+    let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut Messages(Vec::new()))).await;
 }

@@ -18,7 +18,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
     });
     for (status, ending, body, number) in single.into_iter().chain(numbered) {
         let name = number.map_or("reply".to_owned(), |number: usize| format!("reply.{number}"));
-        let Some(asked) = step.take() else {
+        let Some(request) = step.take() else {
             let what = format!("{name} is there, but the reply before it leads to no next request");
             return seen.misfit(what);
         };
@@ -27,11 +27,11 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
             Err(error) => return seen.misbehaved("opening it once more", &error),
         };
         let is_success = (200..300).contains(&status);
-        if !is_success && !asked.accepted.contains(&status) {
+        if !is_success && !request.accepted.contains(&status) {
             explain(plugin, dialect, status, body, seen);
             continue;
         }
-        let framing = Framing::from(asked.framing);
+        let framing = Framing::from(request.framing);
         if let Some(what) = misnamed(framing, &name, ending) {
             return seen.misfit(what);
         }
@@ -40,7 +40,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
             status: if is_first && is_success { ask.head.status } else { status },
             headers: if is_first { ask.head.headers.clone() } else { Vec::new() },
             streaming: ask.head.streaming,
-            context: asked.context,
+            context: request.context,
         };
         let step_of = ((framing.into(), true), &head);
         let Some(reading) = read(plugin, dialect, step_of, body, seen) else {

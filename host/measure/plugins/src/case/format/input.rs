@@ -73,7 +73,7 @@ enum PromptFile {
     Messages(Vec<MessageFile>),
     /// Token ids.
     Tokens(Vec<u32>),
-    /// Texts, each of which becomes a vector.
+    /// Texts; each becomes a vector.
     Embedding(Vec<String>),
     /// Texts to put in order.
     Ranking(CandidatesFile),
@@ -249,7 +249,7 @@ impl PartFile {
     }
 }
 
-/// `settings.json`; the defaults, also if the file is missing, are those of most runs.
+/// `settings.json`; the defaults fit most runs, and apply without the file too.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -264,7 +264,7 @@ pub struct SettingsFile {
     min_output_tokens: Option<u32>,
     /// Make the answer exactly as long as requested by ignoring the end-of-sequence token.
     ignore_eos: bool,
-    /// The sampling settings; what is absent is left to the server.
+    /// The sampling settings; the server chooses absent ones.
     sampling: SamplingFile,
     /// Fields to add to the request's body; they win over all others.
     extra_body: Option<Map<String, Value>>,

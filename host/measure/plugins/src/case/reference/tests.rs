@@ -11,7 +11,7 @@ use super::*;
 use crate::backend::{Reading, Reason, ServerMetric};
 use model::frame::{Framing, LengthPrefix};
 
-/// A name in backticks that is none of a case's own files.
+/// A name in backticks that is not a case's own file.
 const OTHERS: [&str; 1] = ["tokenizer.json"];
 
 fn root() -> PathBuf {
@@ -52,7 +52,7 @@ fn set<'w>(words: impl IntoIterator<Item = &'w str>) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_of_the_guide_is_generated() {
+fn page_of_the_guide_is_generated() {
     let path = root().join("host/guide/src/reference/plugin-cases.md");
     let page = page();
     if std::env::var_os("BLESS").is_some() {
@@ -63,7 +63,7 @@ fn the_page_of_the_guide_is_generated() {
 }
 
 #[test]
-fn the_files_on_the_page_are_those_that_cases_may_have() {
+fn page_lists_all_files_of_cases() {
     let text = section("## Files");
     for kind in Kind::ALL {
         let listed = |role: &str| -> BTreeSet<String> {
@@ -92,7 +92,7 @@ fn the_files_on_the_page_are_those_that_cases_may_have() {
 }
 
 #[test]
-fn every_file_that_the_page_names_is_one_that_is_read() {
+fn every_file_on_the_page_is_read() {
     let is_file = |word: &str| {
         let ending = word.rsplit_once('.').map(|(_, ending)| ending);
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
@@ -126,7 +126,7 @@ fn every_file_that_the_page_names_is_one_that_is_read() {
 }
 
 #[test]
-fn endings_of_replies_are_those_of_the_framings() {
+fn reply_endings_match_framings() {
     let prefix = LengthPrefix { skip: 0, width: 4, adjust: 0, little_endian: true };
     let text = section("### Replies");
     let mut known = BTreeSet::new();
@@ -151,7 +151,7 @@ fn endings_of_replies_are_those_of_the_framings() {
 }
 
 #[test]
-fn the_words_of_control_txt_are_those_that_are_read() {
+fn page_lists_the_words_of_control_txt() {
     let text = section("### Control requests");
     let listed: Vec<String> = rows(&text).iter().flat_map(|row| spans(row[0])).collect();
     assert_eq!(listed, ASIDES.map(|(word, _)| word));
@@ -174,7 +174,7 @@ fn listed(text: &str, beginning: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_page_lists_every_reason_and_every_metric() {
+fn page_lists_every_reason_and_metric() {
     let reasons = [
         Reason::Overloaded,
         Reason::Unavailable,
@@ -211,7 +211,7 @@ fn the_page_lists_every_reason_and_every_metric() {
 }
 
 #[test]
-fn the_page_lists_every_kind_of_error_and_of_failure() {
+fn page_lists_every_kind_of_error_and_failure() {
     let first = |text: &str| -> Vec<String> {
         let rows = rows(text);
         rows.iter().flat_map(|row| spans(row[0])).collect()
@@ -248,7 +248,7 @@ fn examples_of_inputs_are_read_as_inputs() {
 }
 
 #[test]
-fn defaults_are_those_of_the_types() {
+fn page_states_the_defaults_of_types() {
     let rows = |heading: &str| section(heading);
     let settings = rows("### `settings.json`");
     for row in [

@@ -35,7 +35,7 @@ fn signature(with: &Arc<Hmac>) -> String {
 }
 
 #[test]
-fn signatures_are_those_of_python() {
+fn signatures_equal_pythons() {
     for (digest, encoding, expected) in [
         (Digest::Sha1, Encoding::Hex, "3b1589f3b4329ca3eb0e7603d3696f8ca8443ca5"),
         (Digest::Sha1, Encoding::Base64, "OxWJ87QynKPrDnYD02lvjKhEPKU="),
@@ -61,7 +61,7 @@ fn signatures_are_those_of_python() {
 }
 
 #[test]
-fn a_signature_is_of_its_moment() {
+fn signature_depends_on_the_time() {
     let with = with(Digest::Sha256, Encoding::Hex, "{body}{time}", "{signature}");
     let unsigned = Unsigned::new(&with, ("GET", "/"), &Bytes::new());
     assert_ne!(unsigned.sign(at()), unsigned.sign(at() + Duration::from_secs(1)));

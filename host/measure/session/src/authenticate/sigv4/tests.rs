@@ -1,4 +1,4 @@
-//! Signatures against those that AWS publishes.
+//! Signatures against the vectors of AWS.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::*;
 
 /// AWS's test suite for signers, with its headers for the requests, the texts on the way and the
-/// signatures. Of its cases, those are left out whose paths are signed as for S3, and the one whose
-/// token is not signed.
+/// signatures. Cases with paths that are signed as for S3, and with an unsigned token, are left
+/// out.
 const VECTORS: &str = include_str!("vectors.json");
 /// The key of all of them.
 const ID: &str = "AKIDEXAMPLE";
@@ -35,7 +35,7 @@ fn text<'v>(case: &'v Value, key: &str) -> &'v str {
 }
 
 #[test]
-fn signatures_are_those_of_aws() {
+fn signatures_equal_the_aws_vectors() {
     let cases: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     assert!(cases.len() >= 30, "{}", cases.len());
     for case in &cases {
@@ -78,7 +78,7 @@ fn signatures_are_those_of_aws() {
 }
 
 #[test]
-fn paths_and_queries_as_they_are_signed() {
+fn canonical_paths_and_queries() {
     // As it is sent, a colon in a model's name is `%3A`; signed it is encoded once more.
     assert_eq!(path_of("/model/m%3A0/invoke", "bedrock"), "/model/m%253A0/invoke");
     assert_eq!(path_of("/model/m:0/invoke", "bedrock"), "/model/m%3A0/invoke");
@@ -90,7 +90,7 @@ fn paths_and_queries_as_they_are_signed() {
 }
 
 #[test]
-fn a_signature_is_of_its_moment() {
+fn signature_depends_on_the_time() {
     let headers = || [("host", Cow::Borrowed("h"))];
     let digest = hex(&Sha256::digest(""));
     let unsigned =

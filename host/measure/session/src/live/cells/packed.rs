@@ -1,4 +1,4 @@
-//! Distributions as they travel between processes: which cells hold how many, and nothing of the
+//! Distributions as they travel between processes: the counts of their cells, and nothing of the
 //! empty ones.
 //!
 //! Cells are numbered from the finest on: 256 of 512 ns, then 128 of each further width, which
@@ -13,8 +13,8 @@ use super::{Buckets, Cells};
 /// The width of the finest cells is two to this, in nanoseconds: the largest power of two that is
 /// not above [`super::FINEST`].
 const FINEST_BITS: u32 = super::FINEST.ilog2();
-/// Cells of one width: twice as many as two significant digits need, and a power of two. Of all
-/// widths but the finest the lower half is that of the width before.
+/// Cells of one width: twice as many as two significant digits need, and a power of two. Except in
+/// the finest width, the lower half repeats the width before.
 const OF_A_WIDTH: u64 = 256;
 const HALF: u64 = OF_A_WIDTH / 2;
 /// The number of the last cell, which holds the longest span that there is.
@@ -36,7 +36,7 @@ pub enum Resolution {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PackedCells {
-    /// By turns how many cells further and how many spans, from the finest cell on.
+    /// In turn, the distance to the next cell and its number of spans, from the finest cell on.
     cells: Vec<u64>,
     /// The sum of all spans.
     sum: Nanos,
@@ -81,12 +81,12 @@ fn span(number: u64) -> u64 {
 impl NotPacked {
     /// The process sent metrics that this version does not know.
     pub(in crate::live) fn other_metrics() -> Self {
-        NotPacked("its metrics are others")
+        NotPacked("its metrics differ")
     }
 }
 
 impl PackedCells {
-    pub fn of(cells: &Cells, resolution: Resolution) -> Self {
+    pub fn new(cells: &Cells, resolution: Resolution) -> Self {
         if cells.cells.is_empty() {
             return PackedCells::default();
         }
@@ -118,10 +118,10 @@ impl PackedCells {
         }
     }
 
-    /// Adds what is held to other cells.
+    /// Adds its counts to other cells.
     ///
     /// # Errors
-    /// If it is no distribution of this program. The other cells may hold a part of it then.
+    /// If this program did not write the distribution. The other cells may then hold a part of it.
     pub fn add_to(&self, cells: &mut Cells) -> Result<(), NotPacked> {
         let (pairs, []) = self.cells.as_chunks::<2>() else {
             return Err(NotPacked("a count is missing"));
@@ -135,7 +135,7 @@ impl PackedCells {
         let mut at = 0_u64;
         for (place, [step, count]) in pairs.iter().enumerate() {
             if place > 0 && *step == 0 {
-                return Err(NotPacked("a cell comes twice"));
+                return Err(NotPacked("a cell is repeated"));
             }
             at = at.saturating_add(*step);
             if at > LAST {
@@ -154,20 +154,20 @@ impl PackedCells {
 }
 
 impl PackedBuckets {
-    pub fn of(buckets: &Buckets) -> Self {
+    pub fn new(buckets: &Buckets) -> Self {
         PackedBuckets {
             counts: buckets.counts.clone(),
             sum: Nanos(u64::try_from(buckets.sum).unwrap_or(u64::MAX)),
         }
     }
 
-    /// Adds what is held to other buckets.
+    /// Adds its counts to other buckets.
     ///
     /// # Errors
-    /// If there are other bounds.
+    /// If the bounds differ.
     pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
         if self.counts.len() != buckets.counts.len() {
-            return Err(NotPacked("its bounds are others"));
+            return Err(NotPacked("its bounds differ"));
         }
         for (held, more) in buckets.counts.iter_mut().zip(&self.counts) {
             *held = held.saturating_add(*more);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_histograms_own_cells() {
+    fn packed_numbers_equal_histogram_cells() {
         assert_eq!((number(0), number(511), number(512)), (0, 0, 1));
         let histogram = Cells::default().cells;
         for value in of_all_widths() {
@@ -205,39 +205,39 @@ mod tests {
     }
 
     #[test]
-    fn what_travels_is_the_same_there() {
+    fn packed_cells_survive_json() {
         let sent = cells(of_all_widths().filter(|span| *span < 1 << 56));
-        let packed = PackedCells::of(&sent, Resolution::Fine);
+        let packed = PackedCells::new(&sent, Resolution::Fine);
         let text = serde_json::to_string(&packed).unwrap();
         let read: PackedCells = serde_json::from_str(&text).unwrap();
         let mut there = Cells::default();
         read.add_to(&mut there).unwrap();
         assert_eq!(there.quantiles(), sent.quantiles());
-        assert_eq!(PackedCells::of(&there, Resolution::Fine), packed);
-        let nothing = PackedCells::of(&Cells::default(), Resolution::Fine);
+        assert_eq!(PackedCells::new(&there, Resolution::Fine), packed);
+        let nothing = PackedCells::new(&Cells::default(), Resolution::Fine);
         let mut still_nothing = Cells::default();
         nothing.add_to(&mut still_nothing).unwrap();
         assert_eq!(still_nothing.quantiles(), None);
     }
 
     #[test]
-    fn parts_that_travelled_add_up_to_the_whole() {
+    fn packed_parts_add_up_to_the_whole() {
         let spans: Vec<u64> = (0..5_000).map(|i| 20_000 + i * i * 977).collect();
         let whole = cells(spans.iter().copied()).quantiles().unwrap();
         let mut together = Cells::default();
         for part in 0..4 {
             let own = cells(spans.iter().copied().skip(part).step_by(4));
-            let packed = PackedCells::of(&own, Resolution::Fine);
+            let packed = PackedCells::new(&own, Resolution::Fine);
             packed.add_to(&mut together).unwrap();
         }
         assert_eq!(together.quantiles().unwrap(), whole);
     }
 
     #[test]
-    fn coarse_cells_are_few_and_within_a_digit() {
+    fn coarse_cells_are_few_and_precise_to_one_digit() {
         let sent = cells((0..200_000).map(|i| 1_000 + i * i));
         let [fine, coarse] = [Resolution::Fine, Resolution::Coarse]
-            .map(|resolution| PackedCells::of(&sent, resolution));
+            .map(|resolution| PackedCells::new(&sent, resolution));
         assert!(coarse.cells.len() * 8 < fine.cells.len());
         let mut there = Cells::default();
         coarse.add_to(&mut there).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn malformed_distribution_is_refused() {
         let good = PackedCells {
             cells: vec![3, 1],
             sum: Nanos(1_600),

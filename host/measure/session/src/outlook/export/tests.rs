@@ -1,7 +1,7 @@
 use super::*;
 use plugins::backend::{Continuation, Dependency, Part, Role, Turn};
 
-fn said(role: Role, text: &str) -> Message {
+fn text_message(role: Role, text: &str) -> Message {
     Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
@@ -28,15 +28,15 @@ fn sample(id: &str, prompt: Prompt) -> Sample {
 fn next(id: &str, parent: &str, text: &str, delay: u64) -> Sample {
     let prompt = Prompt::Continuation(Continuation {
         parent: parent.to_owned(),
-        messages: vec![said(Role::User, text)],
+        messages: vec![text_message(Role::User, text)],
     });
     let after = vec![Dependency { sample: parent.to_owned(), point: Point::End, delay }];
     Sample { after, ..sample(id, prompt) }
 }
 
-fn drawn(samples: Vec<Sample>) -> Drawn {
+fn drawn(samples: Vec<Sample>) -> DrawnSession {
     let numbered = (0..).zip(samples);
-    Drawn {
+    DrawnSession {
         due: Some(Nanos(1_500_000)),
         requests: numbered
             .map(|(index, given)| Request {
@@ -55,13 +55,13 @@ fn drawn(samples: Vec<Sample>) -> Drawn {
     }
 }
 
-fn rows(format: Format, drawn: &Drawn) -> Result<Vec<Value>, String> {
+fn rows(format: Format, drawn: &DrawnSession) -> Result<Vec<Value>, String> {
     let tokenizer = Tokenizer::bytes();
     Exporter::new(format, &tokenizer, true).rows(drawn)
 }
 
 #[test]
-fn a_request_that_stands_alone() {
+fn exports_a_single_request() {
     let mut alone = sample("a", Prompt::Text("Hi".into()));
     alone.class = Some("chat".into());
     alone.reference = Some("\"yes\"".into());
@@ -101,13 +101,13 @@ fn a_request_that_stands_alone() {
 
 /// A row must keep these, so that the bytes are the same when it is read again.
 #[test]
-fn parts_the_order_of_parameters_and_texts_to_embed_are_kept() {
+fn exports_parts_parameter_order_and_embeddings() {
     let text = |text: &str| Part::Text(text.to_owned());
     let mut talk = sample(
         "a",
         Prompt::Messages(vec![Message {
             parts: vec![text("a"), text("b")],
-            ..said(Role::User, "")
+            ..text_message(Role::User, "")
         }]),
     );
     talk.parameters = Some(r#"{"temperature":0.5,"tools":[{"type":"function"}]}"#.into());
@@ -128,17 +128,17 @@ fn parts_the_order_of_parameters_and_texts_to_embed_are_kept() {
 }
 
 #[test]
-fn the_flags_of_a_replay_are_those_of_its_dataset() {
+fn replay_flags_match_the_dataset() {
     let tokenizer = Tokenizer::bytes();
     let one = |id: &str| {
         drawn(vec![sample(
             id,
-            Prompt::Messages(vec![said(Role::System, "s"), said(Role::User, "u")]),
+            Prompt::Messages(vec![text_message(Role::System, "s"), text_message(Role::User, "u")]),
         )])
     };
     let text = drawn(vec![sample("t", Prompt::Text("Hi".into()))]);
     let talk = drawn(vec![
-        sample("s/0", Prompt::Messages(vec![said(Role::User, "One?")])),
+        sample("s/0", Prompt::Messages(vec![text_message(Role::User, "One?")])),
         next("s/1", "s/0", "Two?", 0),
     ]);
     let mut custom = Exporter::new(Format::Runner, &tokenizer, false);
@@ -150,10 +150,11 @@ fn the_flags_of_a_replay_are_those_of_its_dataset() {
     );
     let refused = custom.rows(&talk).unwrap_err();
     assert!(
-        refused.contains("is for the dataset `conversation`, and rows before it are for `custom`"),
+        refused.contains("is for the dataset `conversation`, and earlier rows are for `custom`"),
         "{refused}"
     );
-    let said_twice = Prompt::Messages(vec![said(Role::User, "One?"), said(Role::User, "Two?")]);
+    let said_twice =
+        Prompt::Messages(vec![text_message(Role::User, "One?"), text_message(Role::User, "Two?")]);
     custom.rows(&drawn(vec![sample("b", said_twice)])).unwrap();
     assert!(custom.replay("f").unwrap().contains("turns=last"));
     // A conversation of one turn is read by both.
@@ -172,12 +173,12 @@ fn the_flags_of_a_replay_are_those_of_its_dataset() {
 }
 
 #[test]
-fn a_conversation_has_delays_and_answers_on_record() {
-    let mut first = sample("s/0", Prompt::Messages(vec![said(Role::User, "One?")]));
-    first.recorded_answer = Some(said(Role::Assistant, "1"));
+fn exports_delays_and_recorded_answers() {
+    let mut first = sample("s/0", Prompt::Messages(vec![text_message(Role::User, "One?")]));
+    first.recorded_answer = Some(text_message(Role::Assistant, "1"));
     first.turn = Some(Turn { session: "s".into(), index: 0 });
     let mut second = next("s/1", "s/0", "Two?", 250_000_000);
-    second.recorded_answer = Some(said(Role::Assistant, "2"));
+    second.recorded_answer = Some(text_message(Role::Assistant, "2"));
     let talk = drawn(vec![first, second]);
     let user = |text: &str| json!({"role": "user", "content": text});
     assert_eq!(
@@ -200,7 +201,7 @@ fn a_conversation_has_delays_and_answers_on_record() {
 }
 
 #[test]
-fn what_a_format_cannot_express_is_refused_by_the_samples_name() {
+fn refusal_names_the_sample() {
     let root = || sample("r", Prompt::Text("Hi".into()));
     let fork = drawn(vec![root(), next("a", "r", "x", 0), next("b", "r", "y", 0)]);
     for format in [Format::Runner, Format::Aiperf] {

@@ -5,7 +5,7 @@ use plugins::backend::{Continuation, Dependency, Role};
 
 const LIVE: Policy = Policy { history: History::Live, after_failure: AfterFailure::Drop };
 
-fn said(role: Role, text: &str) -> Message {
+fn text_message(role: Role, text: &str) -> Message {
     Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
@@ -19,7 +19,7 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
         id: id.to_owned(),
         prompt,
         after: after.collect(),
-        recorded_answer: Some(said(Role::Assistant, &format!("recorded {id}"))),
+        recorded_answer: Some(text_message(Role::Assistant, &format!("recorded {id}"))),
         audio_duration: None,
         recorded_duration: None,
         further: None,
@@ -39,7 +39,7 @@ fn next(parent: &str, messages: Vec<Message>) -> Prompt {
 }
 
 fn turn(id: &str, parent: &str, delay: u64) -> Sample {
-    let prompt = next(parent, vec![said(Role::User, &format!("ask {id}"))]);
+    let prompt = next(parent, vec![text_message(Role::User, &format!("ask {id}"))]);
     sample(id, prompt, &[(parent, Point::End, delay)])
 }
 
@@ -53,7 +53,7 @@ fn graph(samples: Vec<Sample>, policy: Policy) -> Graph {
 }
 
 fn given(text: &str) -> Option<ReplyContent> {
-    Some(ReplyContent { answer: said(Role::Assistant, text), carry: None })
+    Some(ReplyContent { answer: text_message(Role::Assistant, text), carry: None })
 }
 
 fn texts(composed: &ComposedSample) -> Vec<String> {
@@ -68,7 +68,7 @@ fn texts(composed: &ComposedSample) -> Vec<String> {
 }
 
 #[test]
-fn a_turn_has_the_answers_that_were_given() {
+fn turn_contains_the_live_answers() {
     let mut graph = graph(vec![root("a"), turn("b", "a", 30), turn("c", "b", 5)], LIVE);
     graph.compose(0).unwrap();
     let steps = graph.over(0, Nanos(100), given("one"));
@@ -77,7 +77,7 @@ fn a_turn_has_the_answers_that_were_given() {
     let second = graph.compose(1).unwrap();
     assert_eq!(texts(&second), ["ask a", "one", "ask b"]);
     assert_eq!(second.parents, [10]);
-    // The dataset counted only what the turn adds.
+    // The dataset counted only the turn's own tokens.
     assert_eq!(second.sample.input_tokens, None);
     assert_eq!(graph.over(1, Nanos(200), given("two")).ready, [2]);
     let third = graph.compose(2).unwrap();
@@ -90,7 +90,7 @@ fn a_turn_has_the_answers_that_were_given() {
 }
 
 #[test]
-fn recorded_histories_have_the_answers_on_record() {
+fn recorded_history_contains_recorded_answers() {
     let policy = Policy { history: History::Recorded, ..LIVE };
     let mut graph = graph(vec![root("a"), turn("b", "a", 0)], policy);
     graph.compose(0).unwrap();
@@ -101,7 +101,7 @@ fn recorded_histories_have_the_answers_on_record() {
 }
 
 #[test]
-fn a_join_waits_for_the_last_and_says_how_long() {
+fn join_waits_for_the_last_dependency() {
     let part = |of: &str| Message {
         role: Role::User,
         parts: vec![Part::Answer(of.to_owned())],
@@ -128,7 +128,7 @@ fn a_join_waits_for_the_last_and_says_how_long() {
 }
 
 #[test]
-fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
+fn dependents_of_a_failure_are_dropped_or_use_the_record() {
     let samples = || vec![root("a"), turn("b", "a", 0), turn("c", "b", 0)];
     let mut dropping = graph(samples(), LIVE);
     dropping.compose(0).unwrap();
@@ -142,7 +142,7 @@ fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
     let second = graph.compose(1).unwrap();
     assert_eq!(texts(&second), ["ask a", "recorded a", "ask b"]);
     assert_eq!(second.history.unwrap().recorded, 1);
-    // Without a record there is nothing to go on with.
+    // Without a recorded answer, the session cannot continue.
     let mut samples = samples();
     samples[0].recorded_answer = None;
     let mut graph = super::tests::graph(samples, going_on);
@@ -151,7 +151,7 @@ fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
 }
 
 #[test]
-fn a_first_output_lets_others_go() {
+fn first_output_releases_followers() {
     let early = sample("e", Prompt::Text("early".to_owned()), &[("a", Point::FirstOutput, 7)]);
     let mut graph = graph(vec![root("a"), early], LIVE);
     graph.compose(0).unwrap();
@@ -163,13 +163,13 @@ fn a_first_output_lets_others_go() {
 }
 
 #[test]
-fn results_of_tools_answer_the_calls_that_were_made() {
+fn tool_results_carry_the_ids_of_live_calls() {
     let with = |message: Message, extra: &str| Message { extra: Some(extra.to_owned()), ..message };
     let calls = |id: &str| format!(r#"{{"tool_calls":[{{"id":"{id}"}}]}}"#);
-    let result = with(said(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
+    let result = with(text_message(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
     let samples = || {
         let mut first = root("a");
-        let answer = said(Role::Assistant, "recorded");
+        let answer = text_message(Role::Assistant, "recorded");
         first.recorded_answer = Some(with(answer, &calls("old")));
         let prompt = next("a", vec![result.clone()]);
         vec![first, sample("b", prompt, &[("a", Point::End, 0)])]
@@ -177,26 +177,26 @@ fn results_of_tools_answer_the_calls_that_were_made() {
     let sent = |answer: Message| {
         let mut graph = graph(samples(), LIVE);
         graph.compose(0).unwrap();
-        let given = ReplyContent { answer, carry: None };
-        graph.over(0, Nanos(1), Some(given));
+        let reply = ReplyContent { answer, carry: None };
+        graph.over(0, Nanos(1), Some(reply));
         let composed = graph.compose(1).unwrap();
         let Prompt::Messages(messages) = composed.sample.prompt else {
             panic!("it is a conversation");
         };
         (messages, composed.history.unwrap().recorded)
     };
-    let (messages, recorded) = sent(with(said(Role::Assistant, ""), &calls("new")));
+    let (messages, recorded) = sent(with(text_message(Role::Assistant, ""), &calls("new")));
     assert_eq!(messages[2].extra.as_deref(), Some(r#"{"tool_call_id":"new"}"#));
     assert_eq!(recorded, 0);
     // A model that called no tool cannot get a result.
-    let (messages, recorded) = sent(said(Role::Assistant, "no call"));
+    let (messages, recorded) = sent(text_message(Role::Assistant, "no call"));
     assert_eq!(messages[1].extra, Some(calls("old")));
     assert_eq!(messages[2].extra.as_deref(), Some(r#"{"tool_call_id":"old"}"#));
     assert_eq!(recorded, 1);
 }
 
 #[test]
-fn what_breaks_the_contract_is_refused() {
+fn invalid_sessions_are_refused() {
     let broken = |samples: Vec<Sample>| {
         let numbered = (0..).zip(samples).collect();
         match Graph::new(numbered, LIVE) {
@@ -208,29 +208,29 @@ fn what_breaks_the_contract_is_refused() {
     let beside = sample("b", next("a", Vec::new()), &[("a", Point::FirstOutput, 0)]);
     assert!(broken(vec![root("a"), beside]).contains("without depending on its end"));
     let ids = sample("a", Prompt::Tokens(vec![1]), &[]);
-    assert!(broken(vec![ids, turn("b", "a", 0)]).contains("no conversation"));
+    assert!(broken(vec![ids, turn("b", "a", 0)]).contains("not a conversation"));
 }
 
 /// Requests that hold an answer must not be due before that answer is there.
 #[test]
-fn an_answer_stands_only_in_requests_that_depend_on_its_end() {
+fn quoting_an_answer_requires_depending_on_its_end() {
     let quoting = |id: &str, after: &[(&str, Point, u64)]| {
-        let mut message = said(Role::User, "");
+        let mut message = text_message(Role::User, "");
         message.parts = vec![Part::Answer("a".to_owned())];
         sample(id, Prompt::Messages(vec![message]), after)
     };
-    let made = |samples: Vec<Sample>| Graph::new((0..).zip(samples).collect(), LIVE).err();
+    let fault_of = |samples: Vec<Sample>| Graph::new((0..).zip(samples).collect(), LIVE).err();
     let at_end = quoting("b", &[("a", Point::End, 0)]);
-    assert_eq!(made(vec![root("a"), at_end]), None);
+    assert_eq!(fault_of(vec![root("a"), at_end]), None);
     // Through another request, which is not due before.
     let later = quoting("c", &[("b", Point::FirstOutput, 0)]);
-    assert_eq!(made(vec![root("a"), turn("b", "a", 0), later]), None);
+    assert_eq!(fault_of(vec![root("a"), turn("b", "a", 0), later]), None);
     let early = quoting("b", &[("a", Point::FirstOutput, 0)]);
-    let wrong = made(vec![root("a"), early]).unwrap();
+    let wrong = fault_of(vec![root("a"), early]).unwrap();
     assert!(wrong.contains("without depending on its end"), "{wrong}");
     let through = sample("b", Prompt::Text("b".to_owned()), &[("a", Point::FirstOutput, 0)]);
     let early = quoting("c", &[("b", Point::End, 0)]);
-    let wrong = made(vec![root("a"), through, early]).unwrap();
+    let wrong = fault_of(vec![root("a"), through, early]).unwrap();
     assert!(wrong.contains("without depending on its end"), "{wrong}");
 }
 
@@ -238,17 +238,17 @@ fn calling(text: &str, ids: &[&str]) -> Message {
     let calls: Vec<_> = ids.iter().map(|id| serde_json::json!({"id": id})).collect();
     Message {
         extra: Some(serde_json::json!({ "tool_calls": calls }).to_string()),
-        ..said(Role::Assistant, text)
+        ..text_message(Role::Assistant, text)
     }
 }
 
 /// A server refuses a conversation in which a call of a tool has no result.
 #[test]
-fn a_history_holds_as_many_calls_as_there_are_results() {
+fn history_has_one_call_per_result() {
     let calls_of = |recorded: Option<Message>, given: Message| {
         let mut first = root("a");
         first.recorded_answer = recorded;
-        let result = said(Role::Tool, "result");
+        let result = text_message(Role::Tool, "result");
         let second = sample("b", next("a", vec![result]), &[("a", Point::End, 0)]);
         let mut graph = graph(vec![first, second], LIVE);
         graph.compose(0).unwrap();
@@ -266,7 +266,7 @@ fn a_history_holds_as_many_calls_as_there_are_results() {
     // More calls, or none: the answer on record stands in.
     let two = || calling("given", &["g", "h"]);
     assert_eq!(calls_of(recorded(), two()), (owned(&["r"]), 1));
-    assert_eq!(calls_of(recorded(), said(Role::Assistant, "no")), (owned(&["r"]), 1));
+    assert_eq!(calls_of(recorded(), text_message(Role::Assistant, "no")), (owned(&["r"]), 1));
     // Without one, the surplus goes.
     assert_eq!(calls_of(None, two()), (owned(&["g"]), 0));
 }
