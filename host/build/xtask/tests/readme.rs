@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// The documents that are written for people.
-const DOCUMENTS: [&str; 32] = [
+const DOCUMENTS: [&str; 33] = [
     "README.md",
     ".github/CONTRIBUTING.md",
     ".github/STYLE.md",
@@ -27,6 +27,7 @@ const DOCUMENTS: [&str; 32] = [
     "host/guide/src/connections.md",
     "host/guide/src/datasets.md",
     "host/guide/src/devices.md",
+    "host/guide/src/findings.md",
     "host/guide/src/fleets.md",
     "host/guide/src/labs.md",
     "host/guide/src/load.md",
