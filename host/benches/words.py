@@ -54,6 +54,13 @@ def python(text):
             yield from enumerate(token.string.split("\n"), token.start[0])
 
 
+def split(text):
+    """Splits a paragraph into sentences, in which each list of code and the address of each link is a word."""
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"code(?:,?(?: and| or)? code)+", "code", re.sub(r"\]\([^)]*\)", "]", text))
+    return re.split(r"(?<=[.!?])[)*\"]*\s+", text)
+
+
 def sentences(text):
     """Yields the sentences of Markdown's prose with the numbers of the lines where their paragraphs begin."""
     blank = lambda found: re.sub(r"[^\n]", "", found[0])
@@ -62,12 +69,10 @@ def sentences(text):
     for number, line in enumerate([*text.split("\n"), ""], 1):
         is_row, is_item = line.startswith("|"), re.match(r"\s*([-*]|\d+\.)\s|#", line)
         if parts and (is_row or is_item or not line.strip()):
-            words = re.sub(r"`[^`]*`", "code", " ".join(parts))
-            words = re.sub(r"\]\([^)]*\)", "]", words)
-            yield from ((begun, sentence) for sentence in re.split(r"(?<=[.!?])[)*\"]*\s+", words))
+            yield from ((begun, sentence) for sentence in split(" ".join(parts)))
             parts = []
         if is_row:
-            yield from ((number, cell) for cell in re.sub(r"`[^`]*`", "code", line).split("|"))
+            yield from ((number, sentence) for cell in line.split(" | ") for sentence in split(cell))
         elif line.strip():
             begun = begun if parts else number
             parts.append(line.strip())
