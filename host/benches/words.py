@@ -64,7 +64,7 @@ def split(text):
 def sentences(text):
     """Yields the sentences of Markdown's prose with the numbers of the lines where their paragraphs begin."""
     blank = lambda found: re.sub(r"[^\n]", "", found[0])
-    text = re.sub(r"^```.*?^```|<!--.*?-->", blank, text, flags=re.S | re.M)
+    text = re.sub(r"^```.*?^```|<[^>]*>", blank, text, flags=re.S | re.M)
     parts, begun = [], 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
         is_row, is_item = line.startswith("|"), re.match(r"\s*([-*]|\d+\.)\s|#", line)
