@@ -70,10 +70,10 @@ pub const PAGES: [Page; 29] = [
     ),
 ];
 
-/// The page of that name.
+/// The page with that name.
 ///
 /// # Errors
-/// If there is none: a message with the nearest name.
+/// If there is no such page: a message with the nearest name.
 pub fn page(name: &str) -> Result<&'static Page, String> {
     PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
         let names = PAGES.iter().map(|page| page.name);
@@ -91,8 +91,9 @@ pub fn page(name: &str) -> Result<&'static Page, String> {
 mod tests {
     use super::PAGES;
 
+    /// Every page of the book has a command, and the reverse.
     #[test]
-    fn book_and_command_have_the_same_pages() {
+    fn lists_every_page_of_the_book() {
         let summary = include_str!("../../../guide/src/SUMMARY.md");
         let listed: Vec<&str> = summary
             .split("](")
