@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Starts an engine, measures it a number of times, stops it, and has the build judged. What the
-# judgement is made of is `runner ci`'s. Lists have an item a line.
+# Starts an engine, measures it several times, and stops it; then `runner ci` judges the build. Lists
+# have an item a line.
 #
 #   BENCHMARK_SCENARIO       the scenario's file
-#   BENCHMARK_ENGINE         the command that starts the engine and stays in the foreground; or none,
-#                            where one is running
+#   BENCHMARK_ENGINE         the command that starts the engine and stays in the foreground; empty
+#                            for a running engine
 #   BENCHMARK_URL            the engine's base URL, unless the scenario names it
 #   BENCHMARK_READY_TIMEOUT  the seconds to wait until the engine is ready
 #   BENCHMARK_REPEAT         the number of runs
@@ -14,11 +14,11 @@
 #   BENCHMARK_MUST_AGREE     kinds of settings that must agree with the baseline's, a list
 #   BENCHMARK_ALLOW          kinds of settings that may differ from the baseline's, a list
 #   BENCHMARK_STRICT         true, if a baseline that is not comparable fails the build
-#   BENCHMARK_FORMAT         the format of what `runner ci` prints
+#   BENCHMARK_FORMAT         the output format of `runner ci`
 #   BENCHMARK_RESULTS        the folder of the results; in it, `baseline` holds the baseline's runs
 #
-# It leaves there: runs, summary.md, junit.xml, report.html, engine.log. The exit code is that of
-# `runner ci`, or of what failed before.
+# The results are runs, summary.md, junit.xml, report.html and engine.log. The exit code comes from
+# `runner ci`, or from an earlier failure.
 set -euo pipefail
 
 results=${BENCHMARK_RESULTS:?}
@@ -33,14 +33,14 @@ resume() {
     quiet=
 }
 
-# Ends with a code, after saying why where people look.
+# Ends with a code, and states the reason on stderr, in an annotation and in the summary.
 fail() {
     local code=$1
     shift
     resume
     echo "error: $*" >&2
     [[ ${BENCHMARK_FORMAT:-text} != github ]] || echo "::error title=Benchmark::not measured (exit code $code)"
-    printf '## ❌ Benchmark: not measured\n\nExit code %s. The log of this job says why.\n' "$code" \
+    printf '## ❌ Benchmark: not measured\n\nExit code %s. The log of this job has the reason.\n' "$code" \
         >"$results/summary.md"
     exit "$code"
 }
@@ -69,8 +69,8 @@ end() {
     wait "$process" 2>/dev/null || :
 }
 
-# The run is killed if it does not end: a reply that never ends would hold it up. The engine has a
-# process group of its own, so that all of it is stopped.
+# Kills the run if it does not end, for example because a reply never ends. The engine has a process
+# group of its own, so that all its processes are stopped.
 run=
 engine=
 stop() {
@@ -98,7 +98,7 @@ flags+=(--output-dir "$results/runs")
 each --threshold "${BENCHMARK_THRESHOLDS:-}"
 each '' "${BENCHMARK_ARGUMENTS:-}"
 
-# What engines and scenarios say must not be taken for commands to the system that reads this log.
+# The system that reads this log must not take texts of engines and scenarios for commands.
 if [[ ${BENCHMARK_FORMAT:-text} == github ]]; then
     quiet=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     echo "::stop-commands::$quiet"
@@ -117,7 +117,7 @@ code=0
 if [[ -n $died ]]; then
     ended=0
     wait "$engine" || ended=$?
-    # What the engine started may still hold its connections open.
+    # Processes that the engine started may still hold its connections open.
     kill -KILL -- "-$engine" 2>/dev/null || :
     stop
     echo "the end of the engine's log:"
@@ -130,7 +130,7 @@ stop
 [[ -z $died ]] || fail 5 "the engine ended with exit code $ended before the runs did; its command must stay in the foreground until it is stopped"
 case $code in
     0 | 6 | 7) ;;
-    # Requests that all failed are judged with the others, if there was a run at all.
+    # A run whose requests all failed is judged like the others.
     5) [[ -d $results/runs ]] || fail 5 "the engine could not be measured" ;;
     *) fail "$code" "runner run ended with exit code $code" ;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes the summary into a comment on a pull request: into the one that an earlier build left, if
-# there is one. A hidden mark finds it, and a comment of anyone else is never changed. That it
-# cannot be written fails no build.
+# Writes the summary into a comment on a pull request, or replaces the comment of an earlier build. A
+# hidden mark identifies the comment, and comments of other authors never change. A failure to write
+# fails no build.
 set -euo pipefail
 
 api=${GITHUB_API_URL:?}/repos/${GITHUB_REPOSITORY:?}
@@ -12,7 +12,7 @@ give_up() {
     exit 0
 }
 
-# Asks the API. The token goes through a pipe: arguments are for all to see.
+# Asks the API. The token goes through a pipe, because arguments are visible to all users.
 ask() {
     curl --silent --show-error --fail --max-time 60 \
         --header @<(printf 'Authorization: Bearer %s\n' "${BENCHMARK_TOKEN:?}") \
@@ -23,7 +23,7 @@ ask() {
 known=
 for page in {1..30}; do
     comments=$(ask "$api/issues/${BENCHMARK_PULL_REQUEST:?}/comments?per_page=100&page=$page") \
-        || give_up "its predecessors cannot be listed; give the job the permission pull-requests: write"
+        || give_up "earlier comments cannot be listed; give the job the permission pull-requests: write"
     known=$(jq -r --arg mark "$mark" --arg author "${BENCHMARK_AUTHOR:?}" \
         'map(select(.user.login == $author and (.body | startswith($mark))))[0].id // ""' <<<"$comments")
     [[ -z $known && $(jq length <<<"$comments") == 100 ]] || break
@@ -35,7 +35,7 @@ body=$(jq -Rs --arg mark "$mark" '
     | {body: ($mark + "\n" + .)}' <"$BENCHMARK_RESULTS/summary.md")
 if [[ -n $known ]]; then
     ask --request PATCH --data @- "$api/issues/comments/$known" <<<"$body" >/dev/null \
-        || give_up "the one of an earlier build cannot be updated"
+        || give_up "the comment of an earlier build cannot be updated"
 else
     ask --request POST --data @- "$api/issues/$BENCHMARK_PULL_REQUEST/comments" <<<"$body" >/dev/null \
         || give_up "give the job the permission pull-requests: write"

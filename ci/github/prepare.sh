@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Works out what the other steps need to know: folders, the baseline's key, and whether to comment.
-# Everything that it reads comes as variables and as the event's file.
+# Sets the outputs for the other steps: folders, the baseline's key, and the pull request to comment
+# on. All inputs are variables and the event's file.
 set -euo pipefail
 
 fail() {
@@ -28,7 +28,7 @@ case ${BENCHMARK_UPDATE:?} in
     *) fail "update-baseline: expected auto, true or false" ;;
 esac
 
-# A comment needs a token that may write: that of a pull request from a fork may not.
+# A comment needs a token that may write. A pull request from a fork has no such token.
 pull_request=
 case $GITHUB_EVENT_NAME in
     pull_request | pull_request_target)
@@ -47,8 +47,8 @@ case $GITHUB_EVENT_NAME in
         ;;
 esac
 
-# Machines of one label have different processors, and each kind has a baseline of its own. If there
-# is none for this kind, the newest of another kind says why nothing is compared.
+# Machines of one label have different processors, and each kind has its own baseline. Without a
+# baseline of this kind, the newest baseline of another kind shows why nothing is compared.
 machine=$({ grep -m 1 '^model name' /proc/cpuinfo || :; nproc; uname -m; } | sha256sum | cut -c 1-12)
 prefix=runner-baseline/$name/
 rm -rf -- "$results/baseline"

@@ -1,19 +1,19 @@
-"""Digests of the prompts that SGLang's and vLLM's own code makes, to compare a dataset plugin with.
+"""Digests of the prompts of SGLang's and vLLM's own code, to compare with a dataset plugin.
 
     pip download --no-deps --dest WHEELS sglang==0.5.23 vllm==0.32.0
     python -m venv VENV && VENV/bin/pip install numpy==2.3.5 tokenizers
     VENV/bin/python prompts.py WHEELS > ../../../plugins/datasets/shared-prefix/src/goldens.json
 
-Only the modules that make the prompts are taken from the wheels, and run as they are; what else they import is
-replaced by an empty object. So neither tool's own dependencies are needed.
+The script takes only the prompt modules from the wheels, and runs them unchanged. An empty object replaces their other
+imports, so the script needs neither tool's dependencies.
 
-Without `--tokenizer` the tokenizer is `pairs`, the one of the plugins' unit tests, written down again below.
-With `--tokenizer FOLDER` it is the `tokenizer.json` in that folder. `--write FOLDER` also writes the lines that each
-digest is of, to find the first that differs.
+Without `--tokenizer` the tokenizer is `pairs` of the plugins' unit tests, written again below. With `--tokenizer FOLDER`
+it is the `tokenizer.json` in that folder. `--write FOLDER` also writes the lines of each digest, to find the first
+difference.
 
 A digest is the SHA-256 of one line of compact JSON per conversation, in order: a list of its prompts, turn by turn,
-the number of tokens of the first, with those that the model adds, and the number of output tokens. SGLang counts the
-tokens in this way too; vLLM reports the number of ids that it put together, whose text may have another number.
+the number of tokens of the first, with the tokens that the model adds, and the number of output tokens. SGLang counts
+the tokens in this way too. vLLM reports its number of ids; their text may have another number.
 """
 
 import argparse
@@ -124,7 +124,7 @@ class FromFile:
 
 
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Takes the place of all modules but Python's own, those that draw and decode, and those from the wheels."""
+    """Replaces all modules except Python's own, the modules that draw and decode, and the wheels' modules."""
 
     PRESENT = {*sys.stdlib_module_names, "numpy", "tokenizers"}
 

@@ -3,15 +3,15 @@
     python3 check.py --runner target/debug/runner --engine http://127.0.0.1:8200 --backend vllm --set route=chat
 
 Runs the runner several times, and looks at its records:
-- the tokens that it counts are those that the server counts (`/metrics`), prompts and answers;
-- the text of streamed answers is the text of whole ones;
+- its tokens of prompts and answers equal the server's (`/metrics`);
+- the text of streamed answers equals the text of whole answers;
 - a model that the server does not have is refused before the run;
-- prompts longer than its context fail with that reason, and nothing of them is in the throughput;
-- with --overload, more requests are sent at once than the server takes: those that it turned away are overloads;
-- with --pid, the server is stopped in the middle of a run: answers that were cut are failures.
+- prompts longer than its context fail with this reason, and add nothing to the throughput;
+- with --overload, more requests are sent at once than the server takes: refused requests are overloads;
+- with --pid, the server is stopped in the middle of a run: cut answers are failures.
 
-The server must be idle otherwise, and generate greedily what it generated before, as vLLM does without a batch: requests
-are sent one at a time. What follows `--` is given to the runner in every run. Exits with 1 if anything is not so.
+The server must be idle otherwise, and repeat its greedy answers, as vLLM does without a batch: requests are sent one at a
+time. Each run gets the arguments after `--`. Exits with 1 if a check fails.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def main():
         check(not finding and summary.get("server"), "the server's own totals are the runner's")
     _, whole = runs.run("--disable-stream")
     same = sum(one["output"] == other["output"] for one, other in zip(streamed, whole))
-    check(same == 12 and len(whole) == 12, f"{same} of 12 streamed texts are those of whole replies")
+    check(same == 12 and len(whole) == 12, f"{same} of 12 streamed texts equal whole replies")
 
     def refused(what, reason, *flags):
         summary, records = runs.run(*flags)

@@ -31,7 +31,7 @@ WIDTH, HEADS, DEEP, INNER, VOCABULARY = 2048, 16, 16, 5504, 256
 
 
 class Model:
-    """A decoder of random weights that computes what a Llama of this size computes, and says what it likes."""
+    """A decoder of random weights with the computation of a Llama of this size, and random answers."""
 
     def __init__(self):
         def weights(*shape):
@@ -123,7 +123,7 @@ class Engine(threading.Thread):
 
 
 class Truth:
-    """What the engine itself saw: tokens, instants, and the device's energy and power."""
+    """The engine's own record: tokens, instants, and the device's energy and power."""
 
     def __init__(self):
         pynvml.nvmlInit()

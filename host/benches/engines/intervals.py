@@ -95,7 +95,7 @@ def run(runner, engine, lengths, load, seed, folder):
 
 
 def figures(summary, same):
-    """Name, figure and interval of what the tables show; the interval is None where none is stated."""
+    """Name, figure and interval for the tables; the interval is None if the run states none."""
     for key, name in METRICS.items():
         metric = summary["metrics"][key]
         confidence = metric.get("confidence", {})

@@ -1,21 +1,20 @@
-"""Breaks a lab in every way it must survive, and compares its page with that of a lab that nothing disturbed.
+"""Breaks a lab in every way it must survive, and compares its page with the page of an undisturbed lab.
 
     python3 lab.py --runner target/debug/runner --vllm VENV/bin/vllm --model FOLDER
     python3 lab.py --runner target/debug/runner            (the mock engine: a rehearsal of a minute)
 
 The lab varies `--max-num-seqs` and `--max-num-batched-tokens` of vLLM (of the mock engine: its slots and its speed)
-over two scenarios, three times each. It is made twice. Nothing disturbs the first one. In the second:
+over two scenarios, three times each. It runs twice. Nothing disturbs the first lab. In the second:
 - the runner is killed (SIGKILL) while the first engine starts, and again in the middle of a run;
 - the engine is killed in the middle of a run;
-- the runner is interrupted, and somebody else takes the engine's port before it goes on.
+- the runner is interrupted, and another process takes the engine's port before it resumes.
 
 Then:
-- both pages have the same headings, tables, options and rows, whatever the numbers in them, but for the attempts that
-  were broken;
-- both journals have the same runs that count, each once;
+- both pages have the same headings, tables, options and rows, apart from numbers and broken attempts;
+- both journals have the same counted runs, each once;
 - no engine is left, and the port is free.
 
-Exits with 1 if any of this is not so.
+Exits with 1 if a check fails.
 """
 
 import argparse
@@ -120,7 +119,7 @@ class Lab:
         return sum(event["event"] == kind for event in self.journal())
 
     def wait_for(self, kind, more_than, process):
-        """Until the journal has more than so many events of a kind. The lab must not be over before."""
+        """Waits until the journal has more events of a kind. The lab must not be over before."""
         while self.count(kind) <= more_than:
             if process.poll() is not None:
                 sys.exit(f"the lab ended with {process.returncode} before it came to `{kind}`: see {self.log.name}")
@@ -142,7 +141,7 @@ class Lab:
 
 
 def shape(page):
-    """What a page says, but for what was measured: headings, and the labels of rows in the order of their names."""
+    """The constant part of a page: headings, and the labels of rows in the order of their names."""
     headings = [line for line in page.splitlines() if line.startswith("#")]
     rows = set()
     for line in page.splitlines():

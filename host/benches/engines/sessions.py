@@ -1,14 +1,14 @@
-"""Checks what the runner sends in conversations, and what it says of the prefix cache, against a real vLLM.
+"""Checks the runner's requests in conversations, and its account of the prefix cache, against a real vLLM.
 
     vllm serve MODEL --enable-prefix-caching --enable-prompt-tokens-details --block-size 32 --port 8200
     python3 sessions.py --runner target/debug/runner --engine http://127.0.0.1:8200 --tokenizer MODEL --page-size 32
 
 A proxy between the two keeps every request and reply. Then, for each request of a conversation:
-- its messages are the user's, with the answers in between that the server had streamed, to the character;
-- the tokens that the server reports as cached are those of whole pages that were sent before, to one page.
-And the runner's own account of the cache is the one computed here.
+- its messages are the user's, with the server's streamed answers in between, to the character;
+- the server's cached tokens are the tokens of earlier whole pages, to one page.
+And the runner's own account of the cache equals the account of this script.
 
-Exits with 1 if any of this is not so. The server must not have seen these prompts before: they begin with a text that
+Exits with 1 if a check fails. The server must not have seen these prompts before: they begin with a text that
 is new in each run.
 """
 

@@ -45,7 +45,7 @@ def weights(writer):
 
     def add(name, *shape):
         normal = random.standard_normal(shape, dtype=numpy.float32)
-        # Norms stay near one, and sums near the size of what is summed.
+        # Norms stay near one, and sums near the size of their terms.
         tensor = 1 + 0.1 * normal if len(shape) == 1 else normal / numpy.sqrt(shape[-1]).astype(numpy.float32)
         writer.add_tensor(name, tensor.astype(numpy.float32))
 

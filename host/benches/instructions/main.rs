@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/instructions.toml");
 
 const PREAMBLE: &str = "\
-# Instructions a unit, by build. `host/benches/instructions.sh --bless` writes those of the build that it runs.
+# Instructions a unit, by build. `host/benches/instructions.sh --bless` writes the counts of its build.
 # A count that is higher by more than the tolerance, as a share, is a failure.
 
 ";

@@ -147,12 +147,12 @@ pub fn sections(runs: u64) -> Vec<Section> {
 }
 
 const WHY: &str = "Where requests wait for a slot now and then, mean TTFT is the average of many calm runs and a few that were not, and a \
-    run without waits does not show the others: see above. What a line through the steps does not describe counts as noise, so \
+    run without waits does not show the others: see above. Behaviour that a line through the steps does not describe counts as noise, so \
     the interval for these requests again is too wide where hundreds of prompts are read while the first answers come, where steps \
     grow with the context, and where answers last for much of the run; of TPOT, E2E and throughput it stays below ± 1 %. \
     Noise that lasts for seconds is known from a few blocks only, and the interval is somewhat too narrow. The throughput of a \
-    burst, and of any short run, ends with the longest answer: of lengths with a long tail, a run does not show how long those of \
-    others are, and where lengths vary less, that a longer answer also brings more tokens is not allowed for. \
+    burst, and of any short run, ends with the longest answer. With a long tail of lengths, a run does not show the lengths of \
+    other runs. Where lengths vary less, the interval ignores that a longer answer also brings more tokens. \
     Replies that come whole show no steps: where lengths are fixed, the noise of those in flight together is taken to be all \
     shared, and in a burst it is not known when requests were let in.";
 

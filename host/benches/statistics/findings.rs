@@ -160,7 +160,7 @@ fn healthy(runs: u64) -> Section {
         about: format!(
             "The share of {runs} runs of each case with a finding although the engine keeps up and stays as it is. \"Any doubt\" \
              is any finding that makes a run suspect. The target is 1 % at most, of each of the first five findings: the others \
-             are notes that state what a run is like."
+             are notes that describe a run."
         ),
         heads: heads(),
         rows,
@@ -339,7 +339,7 @@ fn late(runs: u64) -> Section {
     Section {
         title: "Changed arrivals that are found".into(),
         about: format!(
-            "The share of {runs} runs of each case with a finding when the client sends what is due only at every full tick of \
+            "The share of {runs} runs of each case with a finding when the client sends due requests only at every full tick of \
              its own, in an open loop at 0.7 of capacity, or 11 requests per second."
         ),
         heads: heads(),

@@ -85,11 +85,11 @@ const WHY: &str = "By figure:
     too. In about half of such runs, no request waits for a slot. Everything in them happens at the very same time as on an engine \
     with room for all, so nothing in them can tell the two apart. The average over all runs is higher, because in a few runs many \
     requests wait for long. The interval of a run without waits holds the average of runs without waits, and misses the average of \
-    all; that of a run with waits holds it. (Counted once, apart from this table: of three cases with 60 runs each, 97 of the 98 \
+    all; the interval of a run with waits holds it. (Counted once, apart from this table: of three cases with 60 runs each, 97 of the 98 \
     runs with waits hold it, and 13 of the 82 without.) An upper end that allows for waits nobody has seen would be as wrong for \
     engines with room for all. Repeats, or a longer run, show the waits.
-- **Reasoning at 10 a second**: answers last for a third of the run, so the engine fills for much of it. The likely cause is that what \
-    is alike in every run then counts as chance. The interval is too wide, not too narrow.
+- **Reasoning at 10 a second**: answers last for a third of the run, so the engine fills for much of it. The likely cause is that \
+    behaviour common to every run then counts as chance. The interval is too wide, not too narrow.
 - **1k/1k in a closed loop**: lengths are fixed, so the engine's noise is all that differs, about 0.1 %. The likely cause is that steps \
     which read the prompts of all users at once do not follow the line through the others, and count as noise: ± 0.3 %.
 - **Mean TTFT of fixed lengths in a closed loop**: the interval is ± 0.8 %, and should be ± 1.1 %. The cause is not known.";
@@ -135,7 +135,7 @@ fn engines(runs: u64) -> Section {
             "The share of {runs} runs of each case whose 95 % interval holds the truth, which is the figure over all runs of the \
              case. {WORDS} \"Too little data\" stands where fewer than one run in twenty has an interval. The target of means and \
              medians up to 0.85 of capacity is that 90 to 99 % hold the truth, that 95 % are given, and that they are at most 1.5 \
-             times as wide as needed; that of a P99, that 93 % of those that are given hold it."
+             times as wide as needed. For a P99, 93 % of the given intervals hold it."
         ),
         heads,
         rows,

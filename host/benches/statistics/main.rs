@@ -61,7 +61,7 @@ more for each token in the KV cache.
 **The workloads.** Prompts have 500 tokens on average and answers 100, and both vary much, unless a case says otherwise.
 *ShareGPT* stands for lognormal lengths of 220 and 190 tokens, with standard deviations of the logarithm of 1.2 and 1.0;
 *reasoning* for answers of 1,500 tokens on average; *1k/1k* for 1,000 tokens each, all the same; *5 % prompts of 12k* for
-chats of which one in twenty has such a prompt; *prefix templates* for chats behind one of twenty prefixes of 2,000 tokens
+chats, one in twenty with such a prompt; *prefix templates* for chats behind one of twenty prefixes of 2,000 tokens
 on average, which the engine reads once. Requests of open loops come by chance; *in bursts of shape 0.25* means gaps of a
 gamma distribution that vary twice as much.
 

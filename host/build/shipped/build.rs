@@ -105,7 +105,10 @@ fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error
         ("conformance/tokenizer", "scenarios/conformance/tokenizer", "json"),
     ] {
         for (name, path) in files(&root.join(folder), place, Some(extension))? {
-            texts.push((name, fs::read_to_string(path)?));
+            // The tables of measured statistics are on the site alone.
+            if !name.ends_with("statistics.md") {
+                texts.push((name, fs::read_to_string(path)?));
+            }
         }
     }
     let mut table = String::from(

@@ -3,15 +3,15 @@
 #
 #   measure.sh ENGINE
 #
-# ENGINE is the folder that `host/benches/engines/install-vllm.sh` installed. `runner` is the one in the PATH. What is kept
-# is what reports are drawn from.
+# ENGINE is the folder that `host/benches/engines/install-vllm.sh` installed. `runner` must be in the PATH. The gallery keeps
+# only the files that reports need.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || :; rm -rf "$work"' EXIT
 ln -s "$(realpath "$1")" "$work/engine"
 cp "$here"/*.toml "$here/../../benches/engines/install-vllm.sh" "$work/"
-# Runs keep the paths that they are given, so these are short and the same everywhere.
+# Runs keep their paths, so these are short and the same everywhere.
 cd "$work"
 
 # up OPTIONS...: starts the engine with these options.
@@ -23,9 +23,9 @@ down() {
     kill "$server"
     wait "$server" || :
 }
-# kept NAME: keeps what was measured last as the gallery's folder NAME, without pages, without summaries, which are functions
-# of the records, and without what names paths of this machine. Repeats are NAME-1, NAME-2 and so on, as reports call them.
-kept() {
+# keep NAME: moves the last runs to the gallery's folder NAME, without pages, without summaries, which are functions of the
+# records, and without paths of this machine. Repeats are NAME-1, NAME-2 and so on, as in reports.
+keep() {
     local name=$1 found=(out/*)
     find out -name logs -prune -exec rm -r {} +
     find out \( -name summary.json -o -name command.json -o -name lock -o -name '*.html' -o -name '*.md' \) -delete
@@ -46,15 +46,15 @@ export RUNNER_ALLOW_INVALID=1
 
 up
 runner run short.toml "${with[@]}" --num-prompts 500 --launch-command 'vllm serve tiny --max-num-seqs 64'
-kept run
+keep run
 runner sweep short.toml "${with[@]}" --rates 2,4,8,16,32,64 --num-prompts 100
-kept sweep
+keep sweep
 runner run short.toml "${with[@]}" --repeat 4 --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 64'
-kept repeats
+keep repeats
 down
 up --max-num-seqs 2
 runner run short.toml "${with[@]}" --repeat 4 --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 2'
-kept two-slots
+keep two-slots
 down
 runner lab lab.toml --output-dir out/lab
-kept lab
+keep lab

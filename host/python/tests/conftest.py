@@ -1,4 +1,4 @@
-"""What the tests share: the real program, a mock engine, and a run of it."""
+"""Fixtures: the real program, a mock engine, and a run of it."""
 
 from __future__ import annotations
 

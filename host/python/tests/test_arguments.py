@@ -11,7 +11,7 @@ from runner_llm import _arguments
 
 
 def words(**flags: Any) -> list[str]:
-    return _arguments.of_run((), None, None, flags).words
+    return _arguments.run_call((), None, None, flags).words
 
 
 def test_flags() -> None:
@@ -38,7 +38,7 @@ def test_flags() -> None:
 
 def test_keys_are_toml() -> None:
     given = {"backend.config.route": "chat", "load.requests": 5, "a": None, "b": [1, {"c": True}]}
-    assert _arguments.of_run((), given, None, {}).words == [
+    assert _arguments.run_call((), given, None, {}).words == [
         '--set=backend.config.route="chat"',
         "--set=load.requests=5",
         "--set=b=[1, {c = true}]",
@@ -46,15 +46,15 @@ def test_keys_are_toml() -> None:
 
 
 def test_scenarios() -> None:
-    call = _arguments.of_run(("a.toml", Path("b")), None, None, {"goodput": ["ttft:2"]})
+    call = _arguments.run_call(("a.toml", Path("b")), None, None, {"goodput": ["ttft:2"]})
     assert (call.words, call.stdin) == (["a.toml", "b", "--goodput=ttft:2"], None)
     text = "name = 'a'\n"
-    call = _arguments.of_run((text,), None, None, {})
+    call = _arguments.run_call((text,), None, None, {})
     assert (call.words, call.stdin) == (["-"], text)
     with pytest.raises(ValueError, match="one scenario of a command"):
-        _arguments.of_run((text, {}), None, None, {})
+        _arguments.run_call((text, {}), None, None, {})
     with pytest.raises(ValueError, match="no scenario `--help`"):
-        _arguments.of_run(("--help",), None, None, {})
+        _arguments.run_call(("--help",), None, None, {})
 
 
 def test_a_dict_becomes_toml() -> None:
@@ -87,13 +87,13 @@ def test_a_dict_becomes_toml() -> None:
 def test_a_secret_that_cannot_be_passed_is_refused(given: dict[str, Any]) -> None:
     flags = given.get("flags", {})
     with pytest.raises(ValueError) as caught:
-        _arguments.of_run((), given.get("set"), given.get("api_key"), flags)
+        _arguments.run_call((), given.get("set"), given.get("api_key"), flags)
     assert "secret" not in str(caught.value).replace("a secret", "")
 
 
 def test_secrets_go_through_the_environment() -> None:
     flags = {"header": {"X-Key": "secret"}, "extra_body": '{"key": "secret"}'}
-    call = _arguments.of_run((), None, "secret", flags)
+    call = _arguments.run_call((), None, "secret", flags)
     assert not [word for word in call.words if "secret" in word]
     assert call.secrets == {
         "RUNNER_HEADER": "X-Key=secret",

@@ -1,4 +1,4 @@
-"""What documents show works: the code of the guide's page and of the README, and the notebook."""
+"""The code of the guide's page and of the README, and the notebook, work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_code_of_a_document(
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
-    # One after the other, as a reader would.
+    # In the order of the page, like a reader.
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(document), "exec"), names)
@@ -56,5 +56,5 @@ def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = "".join(str(data.get("text/html", "")) for data in shown)
     assert "Time to first token" in pages
     assert '<iframe sandbox="allow-scripts"' in pages
-    # Whether that is shown to be worse depends on how busy this machine is.
+    # The judgement depends on the load of this machine.
     assert "tpot.mean" in pages

@@ -17,7 +17,7 @@ from runner_llm import _find
 
 
 def program(folder: Path) -> Path:
-    """A program in a folder, which says its place and its words."""
+    """A program in a folder, which prints its place and its arguments."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runner"
     file.write_text('#!/bin/sh\necho "$0" "$@"\nexit 7\n')
@@ -27,7 +27,7 @@ def program(folder: Path) -> Path:
 
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine on which there is no program."""
+    """A machine without the program."""
     monkeypatch.delenv("RUNNER_BINARY", raising=False)
     empty = tmp_path / "empty"
 
@@ -75,13 +75,13 @@ def test_each_place_in_its_order(nowhere: Path) -> None:
         nowhere / "base" / "bin",
         nowhere / "scripts",
     ]
-    # From the last place to the first: each new one is preferred to those before.
+    # From the last place to the first: each new place precedes the earlier ones.
     for place in places:
         expected = program(place)
         assert find.find_runner() == str(expected)
 
 
-def test_what_is_no_program_is_passed_over(nowhere: Path) -> None:
+def test_skips_files_that_are_no_programs(nowhere: Path) -> None:
     program(nowhere / "scripts").chmod(0o644)
     (nowhere / "base" / "bin" / "runner").mkdir(parents=True)
     expected = program(nowhere / "path")

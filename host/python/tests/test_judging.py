@@ -10,7 +10,7 @@ import runner_llm
 from conftest import SHORT
 
 
-#: A busy machine holds all requests of a moment: long answers, and enough of them, hide that.
+#: A busy machine delays all requests of a moment. Many long answers hide this delay.
 JUDGED: dict[str, Any] = {**SHORT, "num_prompts": 200}
 
 
@@ -29,7 +29,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> runner_llm.Run:
     return measured("2s", tmp_path_factory.mktemp("slower"))
 
 
-#: A busy machine makes a short run invalid, and the tests are of the comparison.
+#: A busy machine makes a short run invalid, and these tests check the comparison.
 ANY_VERDICT: dict[str, Any] = {"allow": ["verdict"], "each": True}
 
 

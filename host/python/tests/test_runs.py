@@ -146,7 +146,7 @@ def test_an_error_in_the_callback_ends_the_program(
     assert runner_llm.Run.open(folder).is_interrupted
 
 
-def test_a_process_is_interrupted_and_keeps_what_it_measured(
+def test_an_interrupted_process_keeps_its_results(
     engine: runner_llm.MockEngine, tmp_path: Path
 ) -> None:
     with runner_llm.start(**LONG, base_url=engine.base_url, output_dir=tmp_path) as process:
@@ -187,23 +187,23 @@ def test_the_end_of_the_block_waits_for_the_program(
     assert not run.is_interrupted and process.runs == [run]
 
 
-def test_what_the_program_says_can_be_read_while_it_runs(
+def test_stderr_can_be_read_during_the_run(
     engine: runner_llm.MockEngine, tmp_path: Path
 ) -> None:
-    # Without a dataset's name it says at once which one it takes, and at its end where records are.
+    # The program first names the default dataset, and at the end the folder of records.
     flags = {**SHORT, "base_url": engine.base_url, "output_dir": tmp_path}
     del flags["dataset_name"], flags["random_input_len"], flags["random_output_len"]
     with runner_llm.start(**flags) as process:
         for _ in process:
             early = process.stderr
             assert process.stderr.startswith(early)
-    said = process.stderr.splitlines()
-    assert said[0].startswith("note: no dataset is named")
-    assert any(line.startswith("records: ") for line in said[1:])
+    lines = process.stderr.splitlines()
+    assert lines[0].startswith("note: no dataset is named")
+    assert any(line.startswith("records: ") for line in lines[1:])
     assert "\0" not in process.stderr
 
 
-def test_something_else_interrupts_the_program(
+def test_another_process_interrupts_the_program(
     engine: runner_llm.MockEngine, tmp_path: Path
 ) -> None:
     with runner_llm.start(**LONG, base_url=engine.base_url, output_dir=tmp_path) as process:
@@ -219,11 +219,11 @@ def test_something_else_interrupts_the_program(
 
 KILLED = """
 import os, sys, runner_llm
-def told(progress):
+def show(progress):
     if progress.answered:
         print("measuring", flush=True)
 try:
-    runner_llm.run(**%r, base_url=sys.argv[1], output_dir=sys.argv[2], progress=told)
+    runner_llm.run(**%r, base_url=sys.argv[1], output_dir=sys.argv[2], progress=show)
 except KeyboardInterrupt as interrupted:
     print(type(interrupted).__name__, interrupted.run.path, interrupted.run.is_interrupted)
 """
@@ -245,9 +245,9 @@ def test_ctrl_c(engine: runner_llm.MockEngine, tmp_path: Path) -> None:
     assert process.stdout.readline() == "measuring\n"
     # As a terminal and Jupyter do: to all processes of the group.
     os.killpg(process.pid, signal.SIGINT)
-    told, _ = process.communicate(timeout=60)
+    stdout, _ = process.communicate(timeout=60)
     (folder,) = tmp_path.iterdir()
-    assert told.splitlines()[-1] == f"RunInterrupted {folder} True"
+    assert stdout.splitlines()[-1] == f"RunInterrupted {folder} True"
     assert process.returncode == 0
 
 
@@ -359,7 +359,7 @@ def test_reports(run: runner_llm.Run, tmp_path: Path) -> None:
     assert (tmp_path / "charts" / "ttft-ecdf.svg").read_text().startswith("<svg")
 
 
-def test_what_notebooks_show_is_closed_off(measure: Measure) -> None:
+def test_pages_in_notebooks_are_isolated(measure: Measure) -> None:
     attack = '</td></iframe>"><script>alert(1)</script>'
     run = measure({**SCENARIO, "name": attack})
     assert run.name == attack

@@ -163,10 +163,10 @@ def test_the_module_itself_needs_no_library() -> None:
     code = "import sys, runner_llm; print(sorted(set(sys.modules) & {'nanoarrow', 'polars'}))"
     source = str(Path(runner_llm.__file__).parent.parent)
     variables = {**os.environ, "PYTHONPATH": source}
-    told = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE, text=True, timeout=60
     )
-    assert told.stdout == "[]\n"
+    assert ended.stdout == "[]\n"
 
 
 def test_the_file_goes_with_the_table(run: runner_llm.Run) -> None:

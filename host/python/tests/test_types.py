@@ -1,4 +1,4 @@
-"""The types are what the program's schemas say."""
+"""The types match the program's schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner_llm.types import audit, comparison, summary
 
 
 @pytest.mark.parametrize("name", list(generate.NAMES))
-def test_the_modules_are_in_step_with_the_schemas(name: str) -> None:
+def test_the_modules_match_the_schemas(name: str) -> None:
     file = generate.TYPES / f"{name}.py"
     expected = generate.render(name, generate.schema(name))
     assert file.read_text() == expected, f"{file} is old: run tools/generate.py"

@@ -5,7 +5,7 @@ Run it with `RUNNER_BINARY` set, or with `runner` on the PATH, after a schema ha
 
     python host/python/tools/generate.py
 
-A test checks that the files are in step with the program.
+A test compares the files with the program.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TYPES = ROOT / "src" / "runner_llm" / "types"
 
 #: The schemas, and the documents that they describe.
 NAMES = {
-    "summary": "The summary of a run: `summary.json`, and what `runner report --format json` prints.",
-    "comparison": "A comparison of runs: what `runner compare --format json` prints.",
-    "audit": "An audit of other tools' results: what `runner audit --format json` prints.",
+    "summary": "The summary of a run: `summary.json`, and the output of `runner report --format json`.",
+    "comparison": "A comparison of runs: the output of `runner compare --format json`.",
+    "audit": "An audit of other tools' results: the output of `runner audit --format json`.",
 }
 
 WIDTH = 100
@@ -33,7 +33,7 @@ Schema = Mapping[str, Any]
 
 
 class Unknown(Exception):
-    """A schema of a form that this script does not know."""
+    """A schema with an unknown form."""
 
 
 def render(name: str, schema: Schema) -> str:
@@ -78,7 +78,7 @@ class _Module:
         return self.record(name, schema)
 
     def literals(self, schema: Schema) -> list[tuple[str, str]] | None:
-        """The words that a string may be, with what they mean; none if it is not one of them."""
+        """The words of an enumeration, with their descriptions; none for another schema."""
         if "enum" in schema:
             return [(word, "") for word in schema["enum"]]
         options = schema.get("oneOf", [])
@@ -128,7 +128,7 @@ class _Module:
         return text
 
     def fields(self, name: str, schema: Schema) -> tuple[dict[str, Schema], set[str]]:
-        """The fields of an object; of several forms, those of all of them."""
+        """The fields of an object; of several forms, the union of their fields."""
         forms = schema.get("oneOf", [schema])
         fields: dict[str, Schema] = {}
         required: set[str] | None = None
@@ -171,7 +171,7 @@ class _Module:
     def kind(self, schema: Schema) -> tuple[str, Callable[[str], str]]:
         """A type, and the expression that reads it from an expression of JSON."""
 
-        def as_it_is(value: str) -> str:
+        def unchanged(value: str) -> str:
             return value
 
         if "$ref" in schema:
@@ -183,12 +183,12 @@ class _Module:
             if self.is_plain(target) and self.literals(target) is None:
                 return self.kind({"type": target["type"]})
             if self.literals(target) is not None:
-                return name, as_it_is
+                return name, unchanged
             return name, lambda value: f"{name}.from_json({value})"
         if "enum" in schema:
             self.uses_literal = True
             words = ", ".join(json.dumps(word) for word in schema["enum"])
-            return f"Literal[{words}]", as_it_is
+            return f"Literal[{words}]", unchanged
         kind = schema.get("type")
         if kind == "array" and "prefixItems" in schema:
             parts = [self.kind(item) for item in schema["prefixItems"]]
@@ -220,9 +220,9 @@ class _Module:
             )
         plain = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
         if kind in plain:
-            return plain[kind], as_it_is
+            return plain[kind], unchanged
         if not set(schema) - {"description"}:
-            return "Any", as_it_is
+            return "Any", unchanged
         raise Unknown(json.dumps(schema))
 
 
@@ -248,7 +248,7 @@ def _flat(text: str) -> str:
 
 
 def _docstring(text: str, indent: str) -> str:
-    """A docstring, whose paragraphs are filled and whose list items stand on lines of their own."""
+    """A docstring with filled paragraphs and a line for each list item."""
     paragraphs: list[str] = []
     for paragraph in text.replace("\\", "\\\\").split("\n\n"):
         items = paragraph.split("\n") if paragraph.startswith("- ") else [_flat(paragraph)]

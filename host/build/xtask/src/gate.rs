@@ -52,9 +52,10 @@ const ROUNDS: &[&[Step]] = &[
     &[Step::new("tools", &[], tools)],
     &[Step::new("format", &[], |root| cargo(root, &["fmt", "--all", "--check"]))],
     &[Step::new("features", &[], features)],
-    &[Step::new("weight", &[], |root| {
-        run(Command::new(root.join("host/benches/weight.py")).current_dir(root)).map(Done::Exit)
-    })],
+    &[
+        Step::new("weight", &[], |root| script(root, "host/benches/weight.py")),
+        Step::new("words", &[], |root| script(root, "host/benches/words.py")),
+    ],
     &[
         // Before whatever compiles the host, which embeds them.
         Step::new("plugins", &[], |root| {
@@ -248,6 +249,10 @@ fn linting(root: &Path) -> Command {
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<Done> {
     run(linting(root).args(arguments)).map(Done::Exit)
+}
+
+fn script(root: &Path, path: &str) -> Result<Done> {
+    run(Command::new(root.join(path)).current_dir(root)).map(Done::Exit)
 }
 
 /// Builds the runner as the tests have it, then runs a step with it.

@@ -34,10 +34,10 @@ cargo xtask COMMAND
   plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm; with --shipping, those that
               ship and not the tests' own
   demo [ARG]  build the plugins of the demo and the runner, then run `runner demo ARG...`
-  test [STEP..]  run all checks that a change must pass, or the named steps and what they need: tools, format, features, weight,
-              plugins, languages, deny, demo, build (clippy, and all tests compiled), whole (tests of the whole program), unit (all
-              other tests), examples (in plugins/examples and plugins/scorers/code), documents (the commands of documents
-              that are marked as tested), site
+  test [STEP..]  run all checks that a change must pass, or the named steps and the steps that they need: tools, format,
+              features, weight, words, plugins, languages, deny, demo, build (clippy, and all tests compiled), whole (tests
+              of the whole program), unit (all other tests), examples (in plugins/examples and plugins/scorers/code),
+              documents (the commands of documents that are marked as tested), site
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
   install     `dist`, then the program, its completions and man pages below ~/.local, or below --prefix DIR
   package K.. make packages, such as a wheel, in target/packages; `cargo xtask package --help` has options

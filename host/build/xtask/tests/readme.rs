@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 }
 
 /// The documents that are written for people.
-const DOCUMENTS: [&str; 32] = [
+const DOCUMENTS: [&str; 33] = [
     "README.md",
     ".github/CONTRIBUTING.md",
     ".github/STYLE.md",
@@ -27,6 +27,7 @@ const DOCUMENTS: [&str; 32] = [
     "host/guide/src/connections.md",
     "host/guide/src/datasets.md",
     "host/guide/src/devices.md",
+    "host/guide/src/findings.md",
     "host/guide/src/fleets.md",
     "host/guide/src/labs.md",
     "host/guide/src/load.md",
@@ -148,7 +149,18 @@ fn the_table_of_the_guide_is_its_summary() {
     assert_eq!(pages(guide, "host/guide/src/"), pages(&read("host/guide/src/SUMMARY.md"), ""));
 }
 
-/// The README says how many plugins of each kind ship.
+#[test]
+fn the_guide_has_every_finding() {
+    let source = read("host/measure/result/src/finding.rs");
+    let (_, ids) = source.split_once("pub enum Id {").expect("the ids of findings");
+    let (ids, _) = ids.split_once("\n    }").expect("the end of the ids");
+    let page = read("host/guide/src/findings.md");
+    for id in ids.split('"').skip(1).step_by(2) {
+        assert!(page.contains(&format!("`{id}`")), "findings.md does not name `{id}`");
+    }
+}
+
+/// The README has the number of plugins of each kind.
 #[test]
 fn the_plugins_are_counted() {
     let readme = read("README.md");

@@ -1,4 +1,4 @@
-"""Measures LLM serving engines from Python, and reads what was measured.
+"""Measures LLM serving engines from Python, and reads the results.
 
     import runner_llm
 
@@ -6,9 +6,9 @@
     print(run.verdict, run.summary.metrics["ttft"].percentiles["p99"], "ms")
     frame = run.requests.to_polars()
 
-This module calls the program `runner`, which makes the load and computes every figure: nothing of
-it is done in Python, so Python's pace does not matter. Each error of the program is an exception
-with its exit code and its words.
+This module calls the program `runner`, which makes the load and computes every figure. Nothing is
+measured in Python, so Python's pace does not matter. Each error of the program is an exception with
+its exit code and its message.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from runner_llm._find import RunnerNotFound, find_runner
 
 
 def main() -> int:
-    """Executes the program with the arguments of this one, and returns its exit code."""
+    """Executes the program with the arguments of this process, and returns its exit code."""
     try:
         program = find_runner()
     except RunnerNotFound as error:

@@ -1,6 +1,6 @@
-"""Turns scenarios and keyword arguments into what the program reads: words, stdin, variables.
+"""Turns scenarios and keyword arguments into the program's input: words, stdin, variables.
 
-Command lines are visible to every user of a machine, and a run stores its own. So secrets go
+Every user of a machine can see command lines, and a run stores its command line. So secrets go
 through the environment or stdin.
 """
 
@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence, Union
 
-#: A scenario: a path, the name of a built-in one, TOML text, or a dict of its keys.
+#: A scenario: a path, a built-in name, TOML text, or a dict of its keys.
 Scenario = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 #: The variable of this module that holds the API key of a run.
@@ -25,7 +25,7 @@ _SECRET = {"header": "RUNNER_HEADER", "extra-body": "RUNNER_EXTRA_BODY"}
 #: Keys of scenarios whose values may be secrets.
 _SECRET_KEYS = ("target.headers", "request.extra-body")
 
-#: Flags that belong to this module, with what to use instead.
+#: Flags that belong to this module, with their replacements.
 _OWN = {
     "progress-file": "progress= or start()",
     "progress-every": "interval=",
@@ -48,7 +48,7 @@ class Call:
     secrets: dict[str, str] = field(default_factory=dict)
 
 
-def of_run(
+def run_call(
     scenarios: Sequence[Scenario],
     set: Optional[Mapping[str, Any]],
     api_key: Optional[str],
@@ -67,7 +67,7 @@ def of_run(
     for key, value in (set or {}).items():
         if any(key == secret or key.startswith(f"{secret}.") for secret in _SECRET_KEYS):
             raise ValueError(
-                f"set[{key!r}] may hold a secret, and command lines can be seen by others: put it "
+                f"set[{key!r}] may hold a secret, and other users can see command lines: put it "
                 "into a scenario given as a dict, which the program reads from stdin"
             )
         if value is not None:
@@ -82,8 +82,8 @@ def of_run(
     return call
 
 
-def of_flags(flags: Mapping[str, Any], own: Mapping[str, str]) -> list[str]:
-    """The words for flags of another command, but for its own ones, with what to use instead."""
+def flag_words(flags: Mapping[str, Any], own: Mapping[str, str]) -> list[str]:
+    """The words for flags of another command. `own` has this module's flags and replacements."""
     call = Call()
     for name, value in flags.items():
         _add_flag(call, name.replace("_", "-"), value, own)
@@ -168,7 +168,7 @@ def toml(value: Any, place: str) -> str:
     """A value as TOML, on one line.
 
     Raises:
-        TypeError: If TOML, or a scenario, has no such value.
+        TypeError: If a scenario takes no value of this type.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -202,5 +202,5 @@ def _key(key: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    # JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
+    # JSON's escapes equal TOML's, except DEL, which TOML wants escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Sequence, Union
 
 from runner_llm._errors import failure
-from runner_llm._program import called
+from runner_llm._program import execute
 from runner_llm._run import table
 from runner_llm.types import audit as types
 
@@ -18,10 +18,10 @@ _Path = Union[str, "os.PathLike[str]"]
 
 
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        document: All of it, as `runner schema audit` describes it.
+        document: The whole result, as `runner schema audit` describes it.
         json: The same as parsed JSON.
     """
 
@@ -36,7 +36,7 @@ class Audit:
 
     @property
     def totals(self) -> types.Totals:
-        """How many results are valid, suspect and invalid."""
+        """The numbers of valid, suspect and invalid results."""
         return self.document.totals
 
     @property
@@ -50,7 +50,7 @@ class Audit:
         return f"<runner_llm.Audit of {len(self.results)} results: {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: each result with its verdict and what was found."""
+        """A table for notebooks: each result with its verdict and findings."""
         rows: list[tuple[str, str]] = []
         for result in self.results:
             source = result.claim.source
@@ -76,7 +76,7 @@ def audit(paths: Union[_Path, Sequence[_Path]], *, strict: bool = False) -> Audi
     if "-" in files:
         raise ValueError(f"no file `-`: this Python's stdin is not read; name {Path('./-')!s}")
     words = ["audit", "--format=json", *(["--strict"] if strict else []), "--", *files]
-    ended = called(words, allowed=(0, _INVALID))
+    ended = execute(words, allowed=(0, _INVALID))
     found = Audit(json.loads(ended.stdout))
     if strict and ended.returncode == _INVALID:
         raise failure(_INVALID, ended.stderr, ended.args, audit=found)

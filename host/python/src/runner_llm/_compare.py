@@ -7,13 +7,13 @@ import json
 import os
 from typing import Any, Optional, Sequence, Union
 
-from runner_llm._arguments import of_flags
+from runner_llm._arguments import flag_words
 from runner_llm._errors import failure
-from runner_llm._program import called
+from runner_llm._program import execute
 from runner_llm._run import Run, table
 from runner_llm.types import comparison as types
 
-#: A side of a comparison: a run, or what `runner compare` takes: a folder, a file, `published:…`.
+#: A side of a comparison: a run, a folder, a file, or `published:…`.
 Side = Union[Run, str, "os.PathLike[str]"]
 
 _THRESHOLD = 6
@@ -23,7 +23,7 @@ class Comparison:
     """A comparison with the first side, the baseline.
 
     Attributes:
-        document: All of it, as `runner schema comparison` describes it.
+        document: The whole comparison, as `runner schema comparison` describes it.
         json: The same as parsed JSON.
     """
 
@@ -43,7 +43,7 @@ class Comparison:
 
     @property
     def conditions(self) -> list[types.Outcome]:
-        """The conditions of `fail_if`, and whether they hold."""
+        """The conditions of `fail_if`, with their outcomes."""
         return self.document.conditions
 
     @property
@@ -52,7 +52,7 @@ class Comparison:
         return any(outcome.fails for outcome in self.conditions)
 
     def figure(self, name: str, side: Optional[str] = None) -> types.Row:
-        """The row of a figure, such as `ttft.p99`; of the first further side, or the one named.
+        """The row of a figure, such as `ttft.p99`, for the first further side or the named side.
 
         Raises:
             KeyError: If the comparison has no such side or figure.
@@ -104,7 +104,7 @@ def _cells(row: types.Row) -> tuple[str, ...]:
 def compare(
     *runs: Side, fail_if: Union[str, Sequence[str], None] = None, **flags: Any
 ) -> Comparison:
-    """Compares runs, other tools' results or published ones with the first.
+    """Compares runs, other tools' results or published results with the first.
 
         runner_llm.compare(before, after, fail_if="ttft.p99 +5%")
 
@@ -118,9 +118,9 @@ def compare(
         InputError: If a side cannot be read, or the sides are not comparable.
     """
     own = {"format": "the result, or Comparison.json"}
-    words = of_flags({**flags, "fail_if": fail_if}, own=own)
+    words = flag_words({**flags, "fail_if": fail_if}, own=own)
     sides = [str(side.path) if isinstance(side, Run) else os.fspath(side) for side in runs]
-    ended = called(
+    ended = execute(
         ["compare", *words, "--format=json", "--", *sides], allowed=(0, _THRESHOLD)
     )
     comparison = Comparison(json.loads(ended.stdout))

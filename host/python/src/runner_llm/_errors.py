@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class RunnerError(Exception):
-    """The program failed; the classes below say how.
+    """The program failed; the classes below name the causes.
 
     Attributes:
         exit_code: The program's exit code; negative if a signal ended it.
-        stderr: What it wrote to stderr: the reason.
+        stderr: The text on stderr, with the reason.
         command: Its command line, without secrets.
-        runs: The runs that it left, which can be read. Empty if it came to none.
+        runs: The runs that it began, which can be read.
         comparison: The comparison, of `compare(..., fail_if=...)`.
         audit: The audit, of `audit(..., strict=True)`.
     """
@@ -51,7 +51,7 @@ class RunnerError(Exception):
 
     @property
     def run(self) -> Optional[Run]:
-        """The last run that it left."""
+        """The last run that the program began."""
         return self.runs[-1] if self.runs else None
 
 
@@ -84,28 +84,28 @@ class InvalidRun(RunnerError):
 
 
 class Interrupted(RunnerError):
-    """Exit code 130: something else than this Python interrupted the program."""
+    """Exit code 130: another process interrupted the program."""
 
 
 class SeveralRuns(RunnerError):
-    """`run` made more than one run, which are in `runs`; `run_all` returns all of them."""
+    """`run` made several runs, which are in `runs`; `run_all` returns all runs."""
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C came while the program measured. What it measured until then is in `runs`.
+    """Ctrl-C interrupted a measurement. `runs` has the results until then.
 
     It is a `KeyboardInterrupt`, so `except Exception` does not swallow it.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
         folders = ", ".join(str(run.path) for run in runs)
-        kept = f"; what was measured is in {folders}" if runs else " before it measured anything"
+        kept = f"; the results so far are in {folders}" if runs else " before it measured anything"
         super().__init__(f"the run was interrupted{kept}")
         self.runs: list[Run] = list(runs)
 
     @property
     def run(self) -> Optional[Run]:
-        """The last run that was begun."""
+        """The last run that the program began."""
         return self.runs[-1] if self.runs else None
 
 
@@ -117,7 +117,7 @@ _WARNING = "warning: "
 
 
 def pass_on(stderr: str) -> None:
-    """Warns of what a program that succeeded warned of."""
+    """Passes on the warnings of a program that succeeded."""
     for line in stderr.splitlines():
         if line.startswith(_WARNING):
             warnings.warn(line[len(_WARNING) :], RunnerWarning, stacklevel=3)
@@ -147,15 +147,15 @@ def failure(
     """The error for an exit code."""
     kind = _KINDS.get(exit_code, RunnerError)
     if exit_code < 0:
-        said = f"signal {-exit_code} ended the program"
+        outcome = f"signal {-exit_code} ended the program"
     else:
-        said = f"the program ended with exit code {exit_code}"
+        outcome = f"the program ended with exit code {exit_code}"
     # Notes and warnings come before the reason; `stderr` has them.
     lines = stderr.strip().split("\n")
     first = next((at for at, line in enumerate(lines) if line.startswith("error: ")), 0)
     reason = "\n".join(lines[first:])
     return kind(
-        f"{said}: {reason}" if reason else said,
+        f"{outcome}: {reason}" if reason else outcome,
         exit_code=exit_code,
         stderr=stderr,
         command=command,

@@ -9,24 +9,25 @@ import sysconfig
 from pathlib import Path
 from typing import Iterator
 
-#: Names the program's file, whatever is installed.
+#: The variable with the program's file; it precedes every installation.
 VARIABLE = "RUNNER_BINARY"
 
 
 class RunnerNotFound(FileNotFoundError):
-    """The program was not found; the message names every place that was looked at."""
+    """The program was not found; the message names every searched place."""
 
 
 def find_runner() -> str:
     """The path of the program.
 
-    It is the file that the variable `RUNNER_BINARY` names; else the script of this installation:
-    beside this Python's scripts, those of the Python that a virtual environment was made of, in the
-    `bin` folder of the prefix or the target folder into which this package was installed, and among
-    the user's scripts; else the one on the `PATH`.
+    The variable `RUNNER_BINARY` names the file. Without it, the function looks in this order:
+
+    - this Python's scripts, and the scripts of a virtual environment's base Python;
+    - the `bin` folder of the prefix or the target folder of this package;
+    - the user's scripts, and the `PATH`.
 
     Raises:
-        RunnerNotFound: If it is in none of these places.
+        RunnerNotFound: If no place has the program.
     """
     named = os.environ.get(VARIABLE)
     if named:

@@ -1,4 +1,4 @@
-"""The mock engine, for trying things out without a GPU."""
+"""The mock engine, for trials without a GPU."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import tempfile
 import weakref
 from typing import Any
 
-from runner_llm._arguments import of_flags
+from runner_llm._arguments import flag_words
 from runner_llm._errors import failure
 from runner_llm._find import find_runner
 from runner_llm._program import Child
 
-_TOLD = "listening on "
+_LISTENING = "listening on "
 
 
 class MockEngine:
-    """A mock engine under way, until the `with` block ends or `stop` is called.
+    """A running mock engine, until the `with` block ends or `stop` is called.
 
     Attributes:
         base_url: Its address, for `base_url=`.
@@ -26,7 +26,7 @@ class MockEngine:
 
     def __init__(self, flags: dict[str, Any]) -> None:
         self.base_url = ""
-        words = of_flags({"port": 0, **flags}, own={})
+        words = flag_words({"port": 0, **flags}, own={})
         command = [find_runner(), "mock", *words]
         errors = tempfile.TemporaryFile()
         # Ctrl-C is for the run; the engine is still needed for its last replies.
@@ -37,11 +37,11 @@ class MockEngine:
         self._finalizer = weakref.finalize(self, _end, self._process)
         assert self._process.stdout is not None
         line = self._process.stdout.readline().decode("utf-8", "replace").strip()
-        if not line.startswith(_TOLD):
+        if not line.startswith(_LISTENING):
             code = self._process.wait()
             errors.seek(0)
             raise failure(code, errors.read().decode("utf-8", "replace"), command)
-        self.base_url = line[len(_TOLD) :]
+        self.base_url = line[len(_LISTENING) :]
 
     def stop(self) -> None:
         """Stops the engine."""
@@ -66,7 +66,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def mock(**flags: Any) -> MockEngine:
-    """Starts the mock engine, which answers exactly when it is told to.
+    """Starts the mock engine, which answers at exact times.
 
         with runner_llm.mock(ttft="20ms", itl="5ms") as engine:
             run = runner_llm.run(backend="vllm", base_url=engine.base_url, num_prompts=100)

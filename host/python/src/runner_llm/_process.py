@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, Optional, Sequence
 
-from runner_llm._arguments import Scenario, of_run
+from runner_llm._arguments import Scenario, run_call
 from runner_llm._errors import RunInterrupted, SeveralRuns, failure, pass_on
 from runner_llm._find import find_runner
 from runner_llm._program import Child
 from runner_llm._run import Run
 
-#: How long to wait between looks at a file that grows, in seconds.
+#: The time between two looks at a growing file, in seconds.
 _LOOK_EVERY = 0.05
 
-#: How many interrupts make the program leave at once.
+#: The number of interrupts that make the program leave at once.
 _LEAVES_AT = 3
 
 _INVALID = 7
@@ -31,7 +31,7 @@ _INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Progress:
-    """A run at one instant. What is not known, or not known yet, is `None`.
+    """A run at one instant. Unknown values are `None`.
 
     Counts of requests that ended lag by the length of a reply.
     """
@@ -47,11 +47,11 @@ class Progress:
     share: float
     """The share of the measurement that is over, from 0 to 1."""
     elapsed_s: Optional[float]
-    """How long the run has measured, in seconds."""
+    """The measured time so far, in seconds."""
     left_s: Optional[float]
     """The estimated time left, in seconds."""
     in_flight: int
-    """Requests whose replies have not ended, those of the warmup too."""
+    """Requests whose replies have not ended, warmup included."""
     waiting: Optional[int]
     """Requests that are due and wait."""
     answered: int
@@ -69,7 +69,7 @@ class Progress:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Progress:
-        """Reads it from parsed JSON."""
+        """Reads the progress from parsed JSON."""
         return cls(
             run=Path(value["run"]),
             name=value["name"],
@@ -98,9 +98,9 @@ class Progress:
 class RunProcess:
     """The program while it measures.
 
-    Iterating gives its progress until it has ended. A `with` block waits for the program at its end,
-    and interrupts it first if an exception leaves the block. A process that nothing refers to any
-    more is interrupted too, and so is one whose Python was killed.
+    Iterating gives its progress until it has ended. A `with` block waits for the program at its
+    end, and interrupts the program first if an exception leaves the block. A process without
+    references, and the process of a killed Python, are interrupted too.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class RunProcess:
     ) -> None:
         if not (interval > 0 and math.isfinite(interval)):
             raise ValueError(f"interval= is a number of seconds above 0, not {interval!r}")
-        call = of_run(scenarios, set, api_key, flags)
+        call = run_call(scenarios, set, api_key, flags)
         self._strict = strict
         self._interrupts = 0
         self._unread = b""
@@ -128,7 +128,7 @@ class RunProcess:
             find_runner(),
             "run",
             *call.words,
-            # A variable may say otherwise, and then the exit code does not tell an invalid run.
+            # A variable may allow invalid runs, and then the exit code does not show them.
             "--strict",
             "--no-progress",
             f"--progress-every={every}ms",
@@ -157,7 +157,7 @@ class RunProcess:
 
     @property
     def runs(self) -> list[Run]:
-        """The runs that were begun so far, in their order."""
+        """The runs that the program has begun, in their order."""
         for _ in self._new():
             pass
         return [Run(path) for path in self._order]
@@ -169,25 +169,25 @@ class RunProcess:
 
     @property
     def stdout(self) -> str:
-        """What the program wrote to stdout so far: the text block of each run."""
+        """The text on stdout so far: the text block of each run."""
         return _text(self._stdout)
 
     @property
     def stderr(self) -> str:
-        """What the program wrote to stderr so far: notes, warnings, errors."""
+        """The text on stderr so far: notes, warnings, errors."""
         return _text(self._stderr)
 
     def __iter__(self) -> Iterator[Progress]:
         while True:
             over = self.is_over
-            # Read after that look, so that nothing is missed.
+            # Read after `is_over`, so that no line is missed.
             yield from self._new()
             if over:
                 return
             time.sleep(_LOOK_EVERY)
 
     def _new(self) -> Iterator[Progress]:
-        """The lines that came since the last look."""
+        """The progress since the last look."""
         if self._progress.closed:
             return
         self._unread += self._progress.read()
@@ -198,57 +198,55 @@ class RunProcess:
             yield progress
 
     def interrupt(self) -> None:
-        """Interrupts the program, which keeps what it measured.
+        """Interrupts the program, which keeps its results.
 
-        The first time it stops sending and waits for the replies under way, the second time it
-        abandons these, and the third time it leaves at once.
+        The first interrupt stops sending and waits for the replies under way. The second gives them
+        up, and the third leaves at once.
         """
         self._interrupts += 1
         if not self.is_over:
             self._process.send_signal(signal.SIGINT)
 
     def wait(self) -> list[Run]:
-        """Waits for the program, and returns the runs that it made.
-
-        After `interrupt`, those that were begun.
+        """Waits for the program, and returns its runs; after `interrupt`, the begun runs.
 
         Raises:
-            RunnerError: If it failed; see `runner_llm.run`.
+            RunnerError: If the program failed; see `runner_llm.run`.
         """
         for _ in self:
             pass
         if self._ended is None:
-            self._ended = self._judged()
+            self._ended = self._outcome()
         return self._ended
 
-    def _judged(self) -> list[Run]:
+    def _outcome(self) -> list[Run]:
         code = self._process.wait()
-        runs, said = self.runs, self.stderr
+        runs, stderr = self.runs, self.stderr
         stopped = code == _INTERRUPTED and self._interrupts > 0
         kept = code == _INVALID and not self._strict and not any(map(_fails_threshold, runs))
         if code != 0 and not stopped and not kept:
-            raise failure(code, said, self.command, runs=runs)
-        pass_on(said)
+            raise failure(code, stderr, self.command, runs=runs)
+        pass_on(stderr)
         return runs
 
     def __enter__(self) -> RunProcess:
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], *_: object) -> None:
-        is_failure, came = kind is not None, False
+        is_failure, is_interrupted = kind is not None, False
         while not self.is_over:
             try:
                 if is_failure and self._interrupts < _LEAVES_AT:
                     self.interrupt()
                 self._process.wait()
             except KeyboardInterrupt:
-                is_failure = came = True
-        if came and kind is None:
+                is_failure = is_interrupted = True
+        if is_interrupted and kind is None:
             raise RunInterrupted(self.runs)
 
 
 def _text(file: IO[bytes]) -> str:
-    # The program writes at this file's own place, so that must not be moved.
+    # The program writes at this file's own position, which must not move.
     parts: list[bytes] = []
     while part := os.pread(file.fileno(), 1 << 20, sum(map(len, parts))):
         parts.append(part)
@@ -256,7 +254,7 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _fails_threshold(run: Run) -> bool:
-    """True if a threshold of the run does not hold. Nothing was asked of a run without any."""
+    """True if a threshold of the run does not hold."""
     return any(not checked.held for checked in run.summary.thresholds)
 
 
@@ -275,7 +273,7 @@ def start(
                 print(progress)
         (run,) = process.wait()
 
-    The arguments are those of `run`.
+    `run` describes the arguments.
     """
     return RunProcess(scenarios, interval, strict, set, api_key, overrides)
 
@@ -293,7 +291,7 @@ def run_all(
 
         runs = runner_llm.run_all("chat.toml", repeat=5, base_url=url)
 
-    The arguments and errors are those of `run`.
+    `run` describes the arguments and errors.
     """
     process = RunProcess(scenarios, interval, strict, set, api_key, overrides)
     try:
@@ -322,24 +320,24 @@ def run(
 
     Args:
         scenario: A path, the name of a built-in scenario, TOML text (a `str` of several lines), or
-            a dict of a scenario's keys. Without one, the flags describe the run. Text and dicts go
-            to the program's stdin.
-        progress: Is called with each `Progress`; `print` will do.
-        interval: The time between two of them, in seconds.
+            a dict of a scenario's keys. Without a scenario, the flags describe the run. Text and
+            dicts go to the program's stdin.
+        progress: A function for each `Progress`, such as `print`.
+        interval: The time between two calls of `progress`, in seconds.
         strict: Raise `InvalidRun` if the measurement is invalid, or more than half of the requests
-            failed. Otherwise the run is returned, and its `verdict` says so: its data is there.
+            failed. Otherwise the run is returned with its data, and its `verdict` is `invalid`.
             An invalid run meets no threshold, so with thresholds it is always an error.
         set: Keys of the scenario that have no flag: `{"backend.config.route": "chat"}`.
         api_key: The key for the engine. It goes into the program's environment, never into its
-            command line. Without one, the program reads the variable that it reads otherwise.
+            command line. Without a key, the program reads its usual variable.
         overrides: Flags of `runner run`, with `_` for `-`: `num_prompts=500`, `ignore_eos=True`. A
-            list gives a flag several times. `None` and `False` leave it out.
+            list gives a flag several times. `None` and `False` leave the flag out.
 
     Raises:
-        RunnerError: One of its classes if the program failed: the exit code, stderr and the runs
-            that it left are its attributes. `ThresholdNotMet` if a threshold does not hold, and
-            `TargetError` if every request failed.
-        RunInterrupted: If Ctrl-C came. The program ends in good order, and its run can be read.
+        RunnerError: A subclass if the program failed, with the exit code, stderr and the begun runs
+            as attributes. `ThresholdNotMet` if a threshold does not hold, and `TargetError` if
+            every request failed.
+        RunInterrupted: After Ctrl-C. The program ends in good order, and its run can be read.
         ValueError: If a secret would get into the command line.
     """
     scenarios = () if scenario is None else (scenario,)

@@ -1,4 +1,4 @@
-"""Calls of the program that return at once with a result: everything but runs."""
+"""Short calls of the program: everything except runs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from runner_llm._find import find_runner
 
 
 def environment(secrets: Optional[dict[str, str]] = None) -> dict[str, str]:
-    """The environment of the program: this one, without what needs a terminal."""
+    """The environment of the program: this environment, without variables for a terminal."""
     variables = {**os.environ, **(secrets or {})}
     variables.pop("RUNNER_DASHBOARD", None)
     return variables
 
 
 class Child:
-    """The program as a process that is interrupted when nothing refers to it any more, or when this
-    Python ends, however it does: the program reads a pipe until this end of it is closed.
+    """The program as a process, which reads a pipe of this Python until the pipe closes.
+
+    The program is interrupted when nothing refers to this object, or when this Python ends or dies.
 
     A terminal's Ctrl-C reaches this Python alone.
     """
@@ -34,21 +35,21 @@ class Child:
         stderr: IO[bytes],
         secrets: Optional[dict[str, str]] = None,
     ) -> None:
-        reads, writes = os.pipe()
-        #: Has the program interrupted.
-        self.let_go = weakref.finalize(self, os.close, writes)
+        read_end, write_end = os.pipe()
+        #: Interrupts the program.
+        self.let_go = weakref.finalize(self, os.close, write_end)
         try:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 command,
-                env={**environment(secrets), "RUNNER_PARENT_PIPE": str(reads)},
-                pass_fds=(reads,),
+                env={**environment(secrets), "RUNNER_PARENT_PIPE": str(read_end)},
+                pass_fds=(read_end,),
                 start_new_session=True,
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
             )
         finally:
-            os.close(reads)
+            os.close(read_end)
 
 
 def output(
@@ -57,27 +58,27 @@ def output(
     stdin: Optional[str] = None,
     allowed: Sequence[int] = (0,),
 ) -> str:
-    """What the program writes to stdout.
+    """The program's text on stdout.
 
     Raises:
-        RunnerError: If the exit code is none of those allowed.
+        RunnerError: If the exit code is not allowed.
     """
-    return called(arguments, stdin=stdin, allowed=allowed).stdout
+    return execute(arguments, stdin=stdin, allowed=allowed).stdout
 
 
-def called(
+def execute(
     arguments: Sequence[str],
     *,
     stdin: Optional[str] = None,
     allowed: Sequence[int] = (0,),
 ) -> subprocess.CompletedProcess[str]:
-    """A call that has ended, with what the program wrote.
+    """Executes the program, and returns its exit code and output.
 
     Raises:
-        RunnerError: If the exit code is none of those allowed.
+        RunnerError: If the exit code is not allowed.
     """
     command = [find_runner(), *arguments]
-    given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     ended = subprocess.run(
         command,
         stdout=subprocess.PIPE,
@@ -85,7 +86,7 @@ def called(
         encoding="utf-8",
         errors="replace",
         env=environment(),
-        **given,
+        **source,
     )
     if ended.returncode not in allowed:
         raise failure(ended.returncode, ended.stderr, command)
@@ -94,10 +95,10 @@ def called(
 
 
 def into_file(arguments: Sequence[str], file: IO[bytes]) -> None:
-    """Lets the program write its stdout into a file.
+    """Executes the program with its stdout in a file.
 
     Raises:
-        RunnerError: If it fails.
+        RunnerError: If the program fails.
     """
     command = [find_runner(), *arguments]
     ended = subprocess.run(
@@ -107,7 +108,7 @@ def into_file(arguments: Sequence[str], file: IO[bytes]) -> None:
         stderr=subprocess.PIPE,
         env=environment(),
     )
-    said = ended.stderr.decode("utf-8", "replace")
+    stderr = ended.stderr.decode("utf-8", "replace")
     if ended.returncode != 0:
-        raise failure(ended.returncode, said, command)
-    pass_on(said)
+        raise failure(ended.returncode, stderr, command)
+    pass_on(stderr)

@@ -1,4 +1,4 @@
-"""Runs on disk: what a run measured, and what it says about itself."""
+"""Runs on disk: the plan, the results and the reports of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
-from runner_llm._arguments import of_flags
+from runner_llm._arguments import flag_words
 from runner_llm._program import output
 from runner_llm._table import Table
 from runner_llm.types.summary import Finding, Summary, Verdict
@@ -17,7 +17,7 @@ from runner_llm.types.summary import Finding, Summary, Verdict
 _PLAN = "plan.json"
 _SUMMARY = "summary.json"
 
-#: What a notebook shows: figures of a summary with their names.
+#: The figures in a notebook, with their names.
 _HEADLINES = (
     ("ttft", "Time to first token"),
     ("tpot", "Time per output token"),
@@ -27,7 +27,7 @@ _HEADLINES = (
 
 
 class Run:
-    """A run in its folder. Everything is read when it is asked for.
+    """A run in its folder. Properties read their file at the first use.
 
     Attributes:
         path: The run's folder.
@@ -91,7 +91,7 @@ class Run:
             try:
                 text = (self.path / _SUMMARY).read_text(encoding="utf-8")
             except FileNotFoundError:
-                # It was killed: the summary is a function of what else is in the folder.
+                # A killed run has no summary, which is a function of the other files.
                 text = self.report("json")
             self._summary = json.loads(text)
         assert self._summary is not None
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def findings(self) -> list[Finding]:
-        """The reasons to doubt the measurement, and what to do about each."""
+        """The reasons to doubt the measurement, with their remedies."""
         return self.summary.findings
 
     @property
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def series(self) -> Table:
-        """What the run has over time: throughput, requests in flight, devices."""
+        """A row for each value over time: throughput, requests in flight, devices."""
         return self._table("series")
 
     @property
@@ -145,7 +145,7 @@ class Run:
         Raises:
             RunnerError: If the run cannot be read, or the format is not known.
         """
-        words = of_flags(flags, own={"output": "save_report()"})
+        words = flag_words(flags, own={"output": "save_report()"})
         # A variable may name another place.
         words.append("--output=-")
         return output(["report", str(self.path), f"--format={format}", *words])
@@ -155,7 +155,7 @@ class Run:
     ) -> None:
         """Writes a report to a file, complete or not at all; charts as `svg` or `png` too.
 
-        The format is that of the file's ending, if none is given: `.html`, `.md`, `.json`,
+        Without a format, the file's ending decides: `.html`, `.md`, `.json`,
         `.jsonl`, `.csv`, `.svg`, `.png`, and text otherwise.
 
         Raises:
@@ -165,14 +165,14 @@ class Run:
         ending = path.suffix[1:].lower()
         endings = ("html", "json", "jsonl", "csv", "svg", "png")
         known = {"md": "markdown", **{name: name for name in endings}}
-        words = of_flags({"output": path.absolute(), **flags}, own={})
+        words = flag_words({"output": path.absolute(), **flags}, own={})
         chosen = format or known.get(ending, "text")
         output(["report", str(self.path), f"--format={chosen}", *words])
 
     def page(self, height: int = 800) -> Page:
         """The report's page with its charts, which a notebook shows in a frame.
 
-        `height` is that of the frame, in pixels.
+        `height` is the height of the frame, in pixels.
         """
         return Page(self.report("html"), height)
 
@@ -212,7 +212,7 @@ class Run:
 
 
 class Page:
-    """A page of HTML. A notebook shows it in a frame that is closed off from the notebook.
+    """A page of HTML. A notebook shows it in an isolated frame.
 
     Attributes:
         html: The page.

@@ -1,4 +1,4 @@
-"""Tables of a run, which any library that reads Arrow takes as they are."""
+"""Tables of a run, for any library that reads Arrow."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Table:
 
     It has Arrow's PyCapsule interface: `polars.DataFrame(table)`, `pyarrow.table(table)`,
     `pandas.DataFrame.from_arrow(table)` (pandas 3) and DuckDB's `FROM table` read it, batch by
-    batch. Each column's metadata has its `unit` and its description. What was not measured is
-    null.
+    batch. Each column's metadata has its `unit` and its description. A value that was not measured
+    is null.
 
-    Reading takes the package `nanoarrow`; the libraries above are needed only where they are used.
+    Reading needs the package `nanoarrow`, and no other library.
     """
 
     def __init__(self, run: Path, name: TableName) -> None:
@@ -28,9 +28,9 @@ class Table:
         self._file: Optional[Any] = None
 
     def _path(self) -> str:
-        """The file with the table, which goes with this object."""
+        """The path of the temporary file with the table."""
         if self._file is None:
-            # A file and not memory: a table of events can be larger than that.
+            # A file, because a table of events can be larger than the memory.
             file = tempfile.NamedTemporaryFile(prefix="runner-", suffix=".arrows")
             # A variable may name another place; stdout has the stream format.
             arguments = ["export", str(self._run), f"--table={self._name}", "--format=arrow"]
@@ -75,7 +75,7 @@ class Table:
         return _library("polars").DataFrame(self)
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The rows as dicts. It needs no further library, and is for tables that are not large."""
+        """The rows as dicts, for small tables; needs no further library."""
         rows: list[dict[str, Any]] = _library("nanoarrow").ArrayStream(self).to_pylist()
         return rows
 

@@ -25,39 +25,36 @@ macro_rules! page {
     };
 }
 
-/// The pages, in the order of the book.
-pub const PAGES: [Page; 30] = [
+/// The pages, in the order of the book. The tables of measured statistics are on the site alone.
+pub const PAGES: [Page; 29] = [
     page!("start", "start", "install, build, and run for the first time"),
-    page!("installing", "installing", "packages: what is in each, and how to build it"),
+    page!("installing", "installing", "packages: their contents, and how to build them"),
     page!("scenarios", "scenarios", "describe a run in a file"),
     page!(
         "datasets",
         "datasets",
-        "choose what to ask: lengths, conversations, agents, traces, files"
+        "choose the prompts: lengths, conversations, agents, traces, files"
     ),
     page!("backends", "backends", "choose the engine: routes, forced lengths, usage, keys"),
-    page!("load", "load", "choose how many requests to send, and when"),
+    page!("load", "load", "choose the number of requests, and their times"),
     page!(
         "searching",
         "searching",
         "measure several loads, and find the highest that keeps objectives"
     ),
-    page!("labs", "labs", "try an engine's options, and find those that are better"),
+    page!("labs", "labs", "try an engine's options, and find better values"),
     page!("fleets", "fleets", "send requests from many machines, as one run"),
     page!("connections", "connections", "targets, HTTP versions, TLS, timeouts"),
     page!("monitoring", "monitoring", "watch a run, in a terminal or with Prometheus"),
     page!("devices", "devices", "measure power, energy and cost, for a million tokens too"),
     page!("mock", "mock", "try things out against the built-in engine"),
-    page!(
-        "coming-from",
-        "coming-from",
-        "what flags and names of vLLM's and SGLang's clients are here"
-    ),
-    page!("results", "results", "read a result, its findings and its verdict"),
-    page!("scorers", "scorers", "score answers: which scorers ship, what each score is"),
+    page!("coming-from", "coming-from", "use flags and names of vLLM's and SGLang's clients"),
+    page!("results", "results", "read a result, and its metrics"),
+    page!("findings", "findings", "read the verdict, its findings, and the failures by class"),
+    page!("scorers", "scorers", "score answers: the scorers that ship, and their scores"),
     page!("reports", "reports", "draw pages, charts and tables"),
     page!("comparing", "comparing", "compare runs with each other"),
-    page!("uncertainty", "uncertainty", "what intervals mean, why repeats matter, how long to run"),
+    page!("uncertainty", "uncertainty", "intervals, the need for repeats, the length of a run"),
     page!("auditing", "auditing", "check the results of other tools"),
     page!("verify", "verify", "check a benchmark client against known truth"),
     page!("ci", "ci", "thresholds and exit codes"),
@@ -71,22 +68,12 @@ pub const PAGES: [Page; 30] = [
         "reference/plugin-cases",
         "reference: the files of a plugin's test cases"
     ),
-    page!(
-        "statistics",
-        "reference/statistics",
-        "reference: how often intervals, findings and comparisons are right"
-    ),
-    page!(
-        "lab-statistics",
-        "reference/lab-statistics",
-        "reference: how often labs find what is better, and only that"
-    ),
 ];
 
-/// The page of that name.
+/// The page with that name.
 ///
 /// # Errors
-/// If there is none: a message with the nearest name.
+/// If there is no such page: a message with the nearest name.
 pub fn page(name: &str) -> Result<&'static Page, String> {
     PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
         let names = PAGES.iter().map(|page| page.name);
@@ -104,16 +91,16 @@ pub fn page(name: &str) -> Result<&'static Page, String> {
 mod tests {
     use super::PAGES;
 
-    /// A page that the book has and the command has not, or the other way round, would be lost on
-    /// somebody.
+    /// Every page of the book has a command, and the reverse.
     #[test]
-    fn pages_are_those_of_the_book() {
+    fn lists_every_page_of_the_book() {
         let summary = include_str!("../../../guide/src/SUMMARY.md");
         let listed: Vec<&str> = summary
             .split("](")
             .skip(1)
             .filter_map(|rest| rest.split(".md)").next())
             .map(|path| path.rsplit('/').next().unwrap_or(path))
+            .filter(|name| !name.ends_with("statistics"))
             .collect();
         let known: Vec<&str> = PAGES.iter().map(|page| page.name).collect();
         assert_eq!(listed, known);

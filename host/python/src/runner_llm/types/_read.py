@@ -14,5 +14,5 @@ def amount(value: Any) -> float:
 
 
 def optional(read: Callable[[Any], T], value: Any) -> Optional[T]:
-    """Reads what may be absent."""
+    """Reads a value that may be absent."""
     return None if value is None else read(value)
