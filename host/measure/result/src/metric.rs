@@ -52,10 +52,10 @@ pub enum Measure {
     Session(Whole),
 }
 
-/// Takes the one sample of a session.
+/// Takes the sample of a session.
 pub type Whole = fn(&Session) -> Option<f64>;
 
-/// Takes the one sample of an exchange.
+/// Takes the sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
 /// Passes on the pooled samples of an exchange: the time of each, its value, and its number of

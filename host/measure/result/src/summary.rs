@@ -3,8 +3,8 @@
 //!
 //! It reads the exchanges twice and keeps none: `survey` finds the start of the measurement and the
 //! requests in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the
-//! first pass, by 24 in runs that offer a rate. During the second it does not, except where
-//! requests depend on each other: there it is 48 bytes per request.
+//! first pass, by 24 in runs that offer a rate. The second pass needs memory per request only where
+//! requests depend on each other: 48 bytes.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome`
@@ -144,8 +144,8 @@ pub struct Summary {
     pub arrivals: Option<Arrivals>,
     /// The number of requests in flight.
     pub concurrency: Concurrency,
-    /// Where the time to first token went, by this client's clock and the server's own timings;
-    /// absent if no reply states such.
+    /// The parts of the time to first token, by this client's clock and the server's own timings;
+    /// absent if no reply states timings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<FirstToken>,
     /// The same as means, by the server's series; absent if its pages do not tell, or if one server

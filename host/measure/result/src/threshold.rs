@@ -49,8 +49,8 @@ pub struct Checked {
     pub without_failures: Option<f64>,
     /// True if the threshold holds.
     pub held: bool,
-    /// A remark on what the figure alone does not say: that it was not measured, that requests
-    /// failed, that the run is invalid.
+    /// A remark on facts that the figure does not show: it was not measured, requests failed, or
+    /// the run is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }

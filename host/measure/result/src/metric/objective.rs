@@ -33,7 +33,7 @@ const GRAMMAR: Grammar<()> =
 /// The metric that an objective can use, by its name here or in `vllm bench serve`.
 ///
 /// # Errors
-/// Why there is no such metric, and which one to use.
+/// The reason why there is no such metric, and the metric to use.
 pub fn timed(name: &str) -> Result<&'static str, String> {
     let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
     let name = alias.map_or(name, |(_, ours)| ours);

@@ -199,7 +199,8 @@ mod tests {
         // 3 √200.5, because gaps that are even have no spread of their own.
         assert!((backlog.chance - 42.48).abs() < 0.01, "{backlog:?}");
         assert!(!is_overloaded(&even));
-        // Each waits 5 ms longer than the one before: half of the sent requests are unanswered.
+        // Each waits 5 ms longer than the request before it: half of the sent requests are
+        // unanswered.
         let grows = summary(&run(401, |index| 5 * index));
         let backlog = grows.concurrency.backlog.unwrap();
         assert!(backlog.grew(), "{backlog:?}");

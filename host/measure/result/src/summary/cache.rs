@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use model::session::Cache as Policy;
 
-/// Prompt tokens that were sent before within the run, next to those that the server found in its
-/// prefix cache. Both are over the same requests: those whose prompts could be tokenized here, in
-/// the order in which they were sent.
+/// Prompt tokens that the run had sent before, and prompt tokens that the server found in its
+/// prefix cache. Both are over the same requests, in the order of sending: requests whose prompts
+/// could be tokenized here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cache {
@@ -31,8 +31,8 @@ pub struct Cache {
     pub is_bounded: bool,
 }
 
-/// A server's report of the prompts that it found in its cache, over the requests of which it
-/// reports both the tokens of the prompt and how many of these it found.
+/// A server's report of the prompts that it found in its cache, over the requests for which it
+/// reports both the prompt tokens and the cached ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reported {

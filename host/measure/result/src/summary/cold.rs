@@ -55,11 +55,11 @@ model::words! {
     }
 }
 
-/// A cold start, and what the run's figures are without its requests.
+/// A cold start, and the run's figures without its requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ColdStart {
-    /// What shows it.
+    /// The evidence.
     pub shown: Shown,
     /// Number of answered requests that met it.
     pub requests: u64,
@@ -71,7 +71,7 @@ pub struct ColdStart {
     /// these requests, or until steps took their later time.
     pub until_s: f64,
     /// Of a first wave, the longest wait among them divided by the longest later wait; of first
-    /// steps, the time of a step divided by what the same work took later.
+    /// steps, the time of a step divided by the later time of the same work.
     pub times: f64,
     /// The longest wait of these requests from sending to first token, in milliseconds; to the end
     /// of the answer where replies are not streamed.

@@ -40,8 +40,8 @@ pub struct Drift {
     /// slope over 32 slices of the window.
     pub change: f64,
     /// The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
-    /// autocorrelation of the slices, and as certain as so many independent slices make it. Beyond
-    /// 3.3 either way, chance alone does so once in a thousand courses.
+    /// autocorrelation and the number of the slices. By chance alone, it lies beyond 3.3 either way
+    /// in one of a thousand courses.
     pub z: f64,
 }
 
@@ -53,7 +53,7 @@ pub struct Swing {
     pub period_s: f64,
     /// Standard deviation of the throughput of slices, as a share of its mean.
     pub share: f64,
-    /// The similarity of a slice to the one a period later: the autocorrelation at that lag.
+    /// The similarity of a slice to the slice a period later: the autocorrelation at that lag.
     pub correlation: f64,
 }
 

@@ -51,8 +51,8 @@ pub struct Distribution {
     pub percentiles: BTreeMap<String, f64>,
     /// The basis of median and percentiles; all other figures are exact either way.
     pub from: Basis,
-    /// The most by which median and percentiles may differ from those of the samples, as a share of
-    /// them; absent if they are exact.
+    /// The largest error of the median and the percentiles, as a share of them; absent if they are
+    /// exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
     /// Confidence intervals; for the headline metrics of a request.

@@ -48,8 +48,8 @@ pub struct FirstToken {
     pub without_first_token: u64,
     /// Requests that were not answered in full. They are left out, as they are of `ttft`.
     pub unanswered: u64,
-    /// Requests whose server states more time than this client saw pass; the excess is negative
-    /// among what is unexplained.
+    /// Requests whose server states more time than this client saw pass; the excess makes the
+    /// unexplained time negative.
     pub contradicted: u64,
     /// The means over the requests.
     pub mean: Parts,
@@ -74,9 +74,9 @@ pub struct Around {
     pub mean: Parts,
 }
 
-/// Means of the parts, in milliseconds. They and what is unexplained add up to the whole. A part is
-/// absent if no request tells it; a request that does not counts as zero, with its time among what
-/// is unexplained.
+/// Means of the parts, in milliseconds. The parts and the unexplained time add up to the whole. A
+/// part is absent if no request tells it. A request that does not tell a part counts as zero there,
+/// and its time is unexplained.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parts {
@@ -101,8 +101,8 @@ pub struct Parts {
     /// The server's own prefill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill_ms: Option<f64>,
-    /// What no part explains: time that the server's timings leave open. Negative if they are longer
-    /// than what they are parts of.
+    /// The unexplained time, which the server's timings leave open. Negative if they are longer
+    /// than the whole.
     pub unexplained_ms: f64,
 }
 

@@ -7,8 +7,8 @@
 
 use model::units::Nanos;
 
-/// The percentage of tokens that followed the one before them at least as soon. Up to three of four
-/// steps may read prompts and leave it as it is.
+/// The share of the shortest gaps: the lower quartile. Up to three of four steps may read prompts
+/// without moving it.
 const QUICK: f64 = 0.25;
 /// Buckets of a doubling, as bits: 16, so a gap is known to one in sixteen.
 const FINE: u32 = 4;

@@ -398,7 +398,7 @@ impl Lives {
     }
 
     /// The slices that the line of the steps' time goes through. Each is taken from the last token
-    /// of the one before to its own last token, because a step belongs to one of them as a whole.
+    /// of the slice before it to its own last token, because a whole step belongs to one slice.
     fn slices(&self, answering: &[f64], waiting: &[f64], quick: &[f64]) -> Vec<Slice> {
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let seconds = |slice: usize| slice as f64 * length;

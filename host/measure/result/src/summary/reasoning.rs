@@ -22,7 +22,7 @@ pub struct Reasoning {
     pub shown: u64,
     /// Answers whose reasoning text has fewer: a summary of it.
     pub summarised: u64,
-    /// Answers whose reasoning the server counts, and of which no text came.
+    /// Answers whose reasoning the server counts, but does not send.
     pub hidden: u64,
     /// Answers with reasoning whose tokens are known on one side only: the server does not count
     /// them, or this side has no tokenizer of the model.

@@ -64,8 +64,8 @@ pub struct Score {
     /// Scores by the turn's place in its conversation, from 0; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_turn: Vec<ScoredGroup>,
-    /// A few of the worst answers; empty if none is worse than another, and for what is neither
-    /// better nor worse.
+    /// A few of the worst answers; empty if none is worse than another, and for scores that are
+    /// neither better nor worse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
 }
@@ -104,7 +104,7 @@ pub struct Example {
     /// The sample's reference, cut to its beginning and end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// The end of what was asked, where the record has it.
+    /// The end of the prompt, if it is on record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
     /// The answer, cut to its beginning and end. Where the model only called tools, their calls.

@@ -21,21 +21,21 @@ use model::units::Nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
-    /// All that began, and those whose first request was due when the run was stopped.
+    /// All sessions that began, and sessions whose first request was due when the run was stopped.
     pub total: u64,
-    /// Those whose every request was answered. Metrics of sessions are of these.
+    /// Sessions whose every request was answered. Metrics of sessions cover these.
     pub complete: u64,
-    /// Those of which a request failed.
+    /// Sessions with a failed request.
     pub failed: u64,
-    /// Those of which no request failed, but which a user left: a request of theirs was cancelled
-    /// on purpose.
+    /// Sessions without a failed request that a user left: one of the requests was cancelled on
+    /// purpose.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled: u64,
-    /// Those of which no request failed, but which the end of the run cut short.
+    /// Sessions without a failed request that the end of the run cut short.
     pub cut_short: u64,
-    /// Their requests that are on record, and those first requests.
+    /// Recorded requests of sessions, and the first requests that were due at the stop.
     pub requests: u64,
-    /// Of these, those answered.
+    /// Answered requests of sessions.
     pub answered: u64,
     /// Requests that belong to no session.
     pub alone: u64,

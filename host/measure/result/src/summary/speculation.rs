@@ -32,13 +32,13 @@ pub struct Speculation {
     /// none does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_by_accepted: Vec<u64>,
-    /// How TPOT goes with the acceptance length, over the answers that have both; absent if fewer
-    /// than two have, and of groups.
+    /// TPOT by acceptance length, over the answers that have both; absent for groups, and if fewer
+    /// than two answers have both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpot: Option<TpotByAcceptance>,
 }
 
-/// How the time per output token of an answer goes with its acceptance length.
+/// The dependence of an answer's time per output token on its acceptance length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TpotByAcceptance {

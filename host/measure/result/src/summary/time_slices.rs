@@ -76,12 +76,12 @@ pub struct TimeSlice {
     pub sent: u64,
     /// Requests whose answer was complete in it.
     pub successful: u64,
-    /// Requests that failed in it; those without an end count when they were due.
+    /// Requests that failed in it; requests without an end count when they were due.
     pub failed: u64,
     /// Requests that the client cancelled on purpose in it, likewise.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled: u64,
-    /// Mean number of requests in flight, including those that fail.
+    /// Mean number of requests in flight, including failing ones.
     pub mean_in_flight: f64,
     /// Answers that were complete in it, per second.
     pub requests_per_s: f64,
@@ -96,8 +96,8 @@ pub struct TimeSlice {
     /// milliseconds; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_itl_ms: Option<f64>,
-    /// TTFT and E2E latency of answered requests that were sent in it, and TPOT of those that ended
-    /// in it, by name. One without a sample is absent.
+    /// By name: TTFT and E2E latency of answered requests that were sent in it, and TPOT of
+    /// answered requests that ended in it. A metric without a sample is absent.
     pub metrics: BTreeMap<String, Distribution>,
 }
 

@@ -64,10 +64,10 @@ pub struct Tokens {
     /// The server's input tokens against the dataset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_against_dataset: Option<Comparison>,
-    /// Output tokens by the source above against those requested.
+    /// Output tokens by the source above against the requested tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_requested: Option<Comparison>,
-    /// The server's total of output tokens against the sum of those it states for each event.
+    /// The server's total of output tokens against the sum of its counts for each event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_events: Option<Comparison>,
     /// Output tokens by the source above against the retokenized count.
@@ -95,10 +95,9 @@ pub struct Counted {
 pub struct LeftOut {
     /// The number of such answers.
     pub answers: u64,
-    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each
-    /// event.
+    /// Their output tokens, as far as known: by the server's usage, or by its count for each event.
     pub output: u64,
-    /// The number of those without a known count.
+    /// The number of such answers without a known count.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub unknown: u64,
 }
@@ -109,9 +108,9 @@ pub struct LeftOut {
 pub struct Comparison {
     /// Exchanges that have both.
     pub exchanges: u64,
-    /// Of these, those counted lower than the reference, beyond tolerance.
+    /// Exchanges counted lower than the reference, beyond tolerance.
     pub lower: u64,
-    /// Of these, those counted higher than the reference, beyond tolerance.
+    /// Exchanges counted higher than the reference, beyond tolerance.
     pub higher: u64,
     /// Sum of the counts.
     pub counted: u64,

@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(stable(&[usual, usual]), of(2, true));
         assert_eq!(stable(&[usual, usual.map(|(w, g)| (w * 2, g))]), of(2, false));
         assert_eq!(stable(&[usual, usual.map(|(w, g)| (w, g * 2))]), of(2, false));
-        // A compile that one request had to wait for, in the last wave or in the one before.
+        // One request waited for a compile, in the last wave or in the wave before it.
         let compiles = [(100, 20), (110, 21), (120, 20), (40_000, 22)];
         assert_eq!(stable(&[usual, compiles]), of(2, false));
         assert_eq!(stable(&[compiles, usual]), of(2, false));

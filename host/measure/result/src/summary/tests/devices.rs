@@ -151,7 +151,7 @@ fn cost_needs_no_devices() {
 fn the_steady_window_has_its_own_energy() {
     let mut exchanges = Vec::new();
     for index in 0..400_u64 {
-        // User by user, each a little after the one before.
+        // User by user, each a little after the user before.
         let sent = 1_000 + index / 10 * 1_000 + index % 10 * 100;
         let events = [
             (sent + 500, Text, Some(5), 3),
