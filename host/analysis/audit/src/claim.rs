@@ -161,7 +161,7 @@ impl Tool {
     }
 }
 
-/// The settings of a tool. What the source does not state is absent.
+/// The settings of a tool. Settings that the source does not state are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {

@@ -17,7 +17,7 @@ pub enum Id {
     ShortAnswers,
     /// The text of the answers has a different number of tokens than the result.
     RetokenizedDiffers,
-    /// The figures of the requests do not add up to those of the whole.
+    /// The figures of the requests do not add up to the figures of the run.
     SamplesDisagree,
     /// The request throughput is not requests over duration.
     RequestRateDisagrees,
@@ -27,7 +27,7 @@ pub enum Id {
     TotalDisagrees,
     /// The peak is more than the server can have generated.
     PeakImpossible,
-    /// The peak is far above what the requests in flight were generating.
+    /// The peak is far above the speed of the requests in flight.
     PeakImplausible,
     /// The peak is below the mean.
     PeakBelowMean,
@@ -67,7 +67,7 @@ pub enum Id {
     MeanImpossible,
     /// Another result has exactly the same figures.
     SameTwice,
-    /// The prompts differ from those of the other results of the scenario.
+    /// The scenario's other results have other prompts.
     OtherPrompts,
     /// A headline rests on a missing result or on doubtful ones.
     Headline,
@@ -79,7 +79,7 @@ impl Id {
         self.texts().0
     }
 
-    /// Says why such a finding matters.
+    /// The reason why such a finding matters.
     pub fn why(self) -> &'static str {
         self.texts().1
     }

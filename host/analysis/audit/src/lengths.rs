@@ -73,8 +73,9 @@ impl Figures<'_> {
         (round(each) || divides).then_some(One::Inferred)
     }
 
-    /// The one length of all answers, where rules on percentiles may rely on it, and its evidence.
-    /// The means do not contradict it, and confirm an inferred one where they have enough digits.
+    /// The common length of all answers, with its evidence, where rules on percentiles may rely on
+    /// it. The means do not contradict it, and confirm an inferred one where they have enough
+    /// digits.
     ///
     /// E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT and n over the
     /// requests, which is zero for one length. For N different ones that are independent of TPOT,

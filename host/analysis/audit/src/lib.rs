@@ -96,9 +96,9 @@ impl Totals {
 pub struct Totals {
     /// No check found a reason to doubt them.
     pub valid: usize,
-    /// Some figures may not be what they seem.
+    /// Some figures may mislead.
     pub suspect: usize,
-    /// They did not measure what they were meant to measure.
+    /// The figures are wrong, or of another load than planned.
     pub invalid: usize,
 }
 

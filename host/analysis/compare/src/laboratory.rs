@@ -58,7 +58,7 @@ fn one_run_against_one_is_not_told_apart_by_its_pace() {
 }
 
 /// A slower engine has longer queues too, so at 0.8 of capacity 2 % in pace is more of each figure.
-/// Where it was taken for 2 % of each, about 7 of 40 were called different.
+/// Taken for 2 % of each figure, it made about 7 of 40 comparisons differ.
 #[test]
 fn figures_that_follow_the_load_are_not_told_apart_by_the_pace() {
     let mut same = under(Load::Open(0.8), 1.0);

@@ -1,9 +1,9 @@
 //! Repeats that stop themselves: runs are made until the mean of a figure over them is known to
 //! within a bound.
 //!
-//! Owns the notation (`ttft.p99 ±5%`), the estimate of the number of runs, and the words. The
-//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes the
-//! runs, and `repeats` computes their spread.
+//! This module owns the notation (`ttft.p99 ±5%`), the estimate of the number of runs, and the
+//! text. `statistics::anytime` gives the interval, which holds at any time of looking. The command
+//! line makes the runs, and `repeats` computes their spread.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -84,7 +84,7 @@ pub struct Known {
     pub figure: String,
     /// Its unit.
     pub unit: String,
-    /// The repeats that have it. Those that are not valid do not count.
+    /// The valid repeats that have it.
     pub runs: usize,
     /// Its mean over them; absent if none has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -80,7 +80,7 @@ pub struct Asks {
     /// Tokens that all prompts begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_len: Option<u64>,
-    /// Requests before those that are measured.
+    /// Requests before the measured ones.
     #[serde(default)]
     pub warm_up: u64,
     /// The seeds of its runs, one run for each.

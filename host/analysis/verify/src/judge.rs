@@ -1,5 +1,5 @@
-//! The verdicts on a run: each figure that the client said, against its value by the definition
-//! that the client claims, then against every other definition.
+//! The verdicts on a run. Each of the client's figures is compared with its value by the definition
+//! that the client claims, then with its value by every other definition.
 
 use crate::Count;
 use crate::card::{ByDefinition, Check, Outcome, Verdict};
@@ -107,7 +107,7 @@ impl Asked<'_> {
         let said = self.said.map(|said| said.value);
         let cannot_tell = expected.is_none() && claimed.from_due && !case.asks.is_closed();
         if cannot_tell || (expected.is_none() && said.is_none()) {
-            // Nothing was there to measure and nothing was said, or the log cannot know.
+            // There was nothing to measure and the client states nothing, or the log cannot tell.
             return None;
         }
         let rounding = self.said.map_or(0.0, |said| said.rounding);
@@ -158,7 +158,7 @@ impl Asked<'_> {
     }
 }
 
-/// The difference from a true value that is none.
+/// The largest difference from a true value that counts as none.
 fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> f64 {
     let tolerance = &case.tolerance;
     match quantity {

@@ -1,5 +1,5 @@
 //! The load that a client offered, as the server saw it, against the client's task: the times of
-//! requests, the number under way, their contents, and whether any came twice.
+//! requests, the number in flight, their contents, and repeated requests.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use crate::profile::Profile;
 model::words! {
     /// A property of the load.
     pub enum Property {
-        /// As many requests as were asked for, beside those that the client says it adds.
+        /// The requested number of requests, beside the requests that the client says it adds.
         Requests = "requests",
-        /// Requests come at the rate and with the distribution that were asked for.
+        /// Requests come at the requested rate and with the requested distribution.
         Arrivals = "arrivals",
-        /// As many requests are under way as were asked for.
+        /// The requested number of requests is in flight.
         InFlight = "in-flight",
-        /// Prompts have the length that was asked for, by the tokenizer.
+        /// Prompts have the requested length, by the tokenizer.
         PromptTokens = "prompt-tokens",
-        /// Every prompt is another one, from its beginning.
+        /// Every prompt differs from the others, from its beginning.
         Prompts = "prompts",
-        /// All prompts share a prefix of the length that was asked for, and nothing more.
+        /// All prompts share a prefix of the requested length, and nothing more.
         Prefix = "prefix",
         /// No request is sent again after a failure.
         Retries = "retries",
@@ -101,7 +101,7 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
     let before = before(case, profile) as u64;
     let expected = case.asks.requests + before;
     let all: Vec<&Request> = log.requests.iter().collect();
-    // A client that says that it sends failed requests again sends more.
+    // A client that repeats failed requests, by its own statement, sends more.
     let again = if profile.load.retries { sent_again(&all) } else { 0 };
     let said = all.len() as u64 - again;
     let added = match before {

@@ -97,7 +97,7 @@ model::words! {
         AllChunks = "all-chunks",
         /// Between chunks with text, each divided over the tokens of the later one.
         Tokens = "tokens",
-        /// Between tokens, of which those of one chunk come at once: their gaps are zero.
+        /// Between tokens. Tokens of one chunk come at once, so their gaps are zero.
         AtOnce = "tokens-at-once",
         /// One for each request: (last text - first text) / (n - 1).
         PerRequest = "per-request",
@@ -169,7 +169,7 @@ model::words! {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     pub quantity: Quantity,
-    /// The statistic; absent of counts, and where all that there are is meant.
+    /// The statistic; absent of counts, and where all statistics are meant.
     pub statistic: Option<Statistic>,
 }
 
@@ -291,9 +291,9 @@ pub struct Meaning {
     pub per_token: PerToken,
     /// The gaps of an inter-token latency.
     pub gaps: Gaps,
-    /// The output tokens of a reply: the first that there is.
+    /// The output tokens of a reply: the first known count.
     pub tokens: Vec<Tokens>,
-    /// The tokens of a prompt: the first that there is.
+    /// The tokens of a prompt: the first known count.
     pub input: Vec<Input>,
     /// The replies that are successes.
     pub success: Success,
@@ -646,7 +646,7 @@ impl Meaning {
             vary!(trimmed, booleans);
         }
         all.remove(0);
-        // Of two that differ as little, the one in which the quantity's own definition is another.
+        // Of two with as few differences, the first has another definition of the quantity itself.
         let own = self.word(quantity);
         all.sort_by_key(|meaning| (self.changes(meaning).len(), meaning.word(quantity) == own));
         all

@@ -218,11 +218,11 @@ pub struct Rows {
 model::names! {
     /// The row that a place in a chart means.
     pub enum Snap {
-        /// The one that is nearest from left to right.
+        /// The row that is nearest from left to right.
         X = "x",
-        /// The one that is nearest from bottom to top.
+        /// The row that is nearest from bottom to top.
         Y = "y",
-        /// The one with the nearest point.
+        /// The row with the nearest point.
         Near = "near",
     }
 }

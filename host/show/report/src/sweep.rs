@@ -40,9 +40,9 @@ const ASKED_FOR: usize = 2;
 pub struct Sweep {
     /// The load that is varied.
     pub load: Load,
-    /// The figure that more of is better.
+    /// The figure of which more is better: throughput.
     pub throughput: String,
-    /// The figure that less of is better.
+    /// The figure of which less is better: latency.
     pub latency: String,
     /// The loads of all runs, in order.
     pub planned: Vec<At>,
@@ -67,11 +67,11 @@ pub struct SweptRun {
     pub doubts: Vec<String>,
     /// The two figures of the curve, by which it is judged. An absent one was not measured.
     pub curve: [Option<f64>; 2],
-    /// The figures of the table, by name; those that were not measured are left out.
+    /// The measured figures of the table, by name.
     pub figures: std::collections::BTreeMap<String, f64>,
 }
 
-/// A sweep with what its runs show together.
+/// A sweep with its curve.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
@@ -113,7 +113,7 @@ fn doubts(summary: &Summary) -> Vec<String> {
 }
 
 impl SweptRun {
-    /// Its verdict, with why where that is not valid: `suspect (send-lag)`.
+    /// Its verdict, with the findings of a run that is not valid: `suspect (send-lag)`.
     fn verdict_words(&self) -> String {
         let name = self.verdict.name();
         if self.doubts.is_empty() {
@@ -215,7 +215,7 @@ pub fn text(sweep: &Sweep) -> String {
     text
 }
 
-/// States the place of the knee, or why none is shown.
+/// States the place of the knee, or the reason why none is shown.
 fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     if let Some(knee) = &curve.knee {
         let rises = if knee.slope_above > 0.0 {

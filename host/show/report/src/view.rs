@@ -182,7 +182,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// The one sample that an exchange has of a metric.
+/// The sample of an exchange, for a metric with one sample per exchange.
 fn one(name: &str, reading: &Reading<'_>) -> Option<f64> {
     match metric::by_name(name)?.measure {
         Measure::One(measure) => measure(reading),

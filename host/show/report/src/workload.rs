@@ -1,5 +1,5 @@
 //! The workload of a run: its requests, as they were really sent, and the server they were sent to.
-//! A page says it besides a scenario's name, which flags and keys may have made untrue.
+//! A page states it beside the scenario's name, because flags may have changed the load.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,11 +18,11 @@ use serde_json::Value;
 const INPUT: &str = "input-tokens";
 const OUTPUT: &str = "output-tokens";
 
-/// The requests and the server, each in words; a fact that is not known is left out.
+/// The requests and the server, as text. Unknown facts are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Workload {
-    /// The name of what was run.
+    /// The scenario's name.
     pub name: String,
     /// The requests: where their contents come from, their lengths, their number, when they were
     /// sent.
@@ -37,7 +37,7 @@ pub struct Workload {
 pub struct Fact {
     /// Its name: `Prompts`.
     pub name: String,
-    /// The fact in words.
+    /// The fact as text.
     pub is: String,
 }
 
@@ -84,7 +84,7 @@ impl Workload {
         self
     }
 
-    /// It in a cell: `128 tokens in, 32 out; 200 requests; poisson, 4/s`.
+    /// The workload in a table cell: `128 tokens in, 32 out; 200 requests; poisson, 4/s`.
     pub fn in_short(run: &Reported) -> String {
         let mean = |name: &str| {
             let of = run.summary.metric(name)?;

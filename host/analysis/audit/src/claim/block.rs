@@ -86,7 +86,7 @@ const LATENCIES: [(&str, &str, f64); 9] = [
 
 /// Every block in a text, in order.
 pub(super) fn spans(text: &str) -> Vec<Span> {
-    // Two titles may share the rule between them: it is the first one's.
+    // A rule between two titles belongs to the first.
     let mut least = 0;
     let titles: Vec<(usize, usize)> = text
         .match_indices(TITLE)
@@ -304,7 +304,7 @@ impl Block {
         self.claim.tool = self.tool();
         self.claim.definitions = super::definitions(self.claim.tool);
         if self.claim.asked.request_rate.is_none() && self.claim.tool == Tool::Vllm {
-            // It names a rate only where there is one.
+            // The block names a rate only if the run had one.
             self.claim.asked.request_rate = Some(f64::INFINITY);
         }
         Ok(self.claim)

@@ -30,7 +30,7 @@ fn bounds() -> Options {
             max_recorded_anchor_bytes: 1 << 20,
         },
         alias_limits: alias_limits! { max_total_replayed_events: 10_000 },
-        // As in the JSON of Python tools, what is no number of JSON is null.
+        // As in the JSON of Python tools, a number that JSON lacks is null.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
@@ -119,7 +119,7 @@ mod tests {
     fn depth_and_copies_have_a_bound() {
         let nested = |deep: usize| format!("{}1{}", "[".repeat(deep), "]".repeat(deep));
         assert!(parse(&nested(60)).is_ok());
-        // Lists, each with nine times the one before: a billion laughs.
+        // Each list repeats the list before it nine times: a billion laughs.
         let mut bomb = String::from("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n");
         for level in 1..9 {
             let before = format!("*a{}, ", level - 1).repeat(9);

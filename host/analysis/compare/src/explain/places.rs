@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::account::Account;
 use result::summary::first_token::{Part, Parts, UNEXPLAINED};
 
-/// A place where time passes until the first token. Those of a figure add up to it on each side, and
-/// their differences to its difference.
+/// A place where time passes until the first token. On each side, the places of a figure add up to
+/// it. Their differences add up to its difference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Place {

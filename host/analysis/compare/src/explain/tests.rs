@@ -128,7 +128,7 @@ fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
     assert!(part(rate, Kind::Workload).value.unwrap().low > 0.0, "{rate:?}");
 }
 
-/// The one cold request of twenty makes the slowest: without it, nothing of the percentile remains.
+/// The only cold request of twenty is the slowest: without it, nothing of the percentile remains.
 #[test]
 fn a_pair_that_differs_by_warm_up_leaves_what_is_left_without_it() {
     let explained = explained("warm-up");

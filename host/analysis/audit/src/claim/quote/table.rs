@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The beginning of a part as plain words.
+    /// The beginning of a part as plain text.
     fn words(&self, part: Part) -> String {
         let text = &self.text[part.start..part.end];
         let words = plain(&text[..text.floor_char_boundary(FAR)]);
