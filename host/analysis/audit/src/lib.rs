@@ -74,12 +74,12 @@ impl Report {
     pub fn keep(&mut self, keep: impl Fn(&Audited) -> bool) {
         self.results.retain(keep);
         self.headlines.clear();
-        self.totals = Totals::of(&self.results);
+        self.totals = Totals::new(&self.results);
     }
 }
 
 impl Totals {
-    fn of(results: &[Audited]) -> Self {
+    fn new(results: &[Audited]) -> Self {
         let count =
             |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
         Totals {
@@ -173,5 +173,5 @@ pub fn documents(documents: &[Document]) -> Report {
     let results = claims(&all);
     let headlines =
         documents.iter().flat_map(|document| headline::of(document, &results)).collect();
-    Report { totals: Totals::of(&results), results, headlines }
+    Report { totals: Totals::new(&results), results, headlines }
 }

@@ -181,7 +181,7 @@ pub struct Totals {
 
 impl Totals {
     /// The totals of these cases.
-    pub fn of(cases: &[CaseCard]) -> Self {
+    pub fn new(cases: &[CaseCard]) -> Self {
         let mut totals = Totals::default();
         for case in cases {
             *match &case.outcome {
@@ -205,7 +205,7 @@ impl Totals {
 impl Card {
     /// The card of these cases.
     pub fn new(runner: String, client: Client, tokenizer: String, cases: Vec<CaseCard>) -> Self {
-        let totals = Totals::of(&cases);
+        let totals = Totals::new(&cases);
         Card { runner, date: None, machine: None, client, tokenizer, cases, totals, ceiling: None }
     }
 }

@@ -44,7 +44,7 @@ pub struct Expected {
 impl Expected {
     /// The expectations of a case, with the log so far, whose first `warm_up` requests do not
     /// count. The tokenizer puts no special tokens around a text.
-    pub fn of(case: &Case, log: &Log, warm_up: usize, count: &Count<'_>) -> Self {
+    pub fn new(case: &Case, log: &Log, warm_up: usize, count: &Count<'_>) -> Self {
         let world = World { log, warm_up, asks: &case.asks, count, added: 0 };
         let mut by_log = ByFigure::new();
         for wanted in &case.judges.figures {

@@ -259,7 +259,7 @@ pub struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
     /// The values that a case's work gives.
-    pub fn of(asks: &Asks, seed: u64) -> Self {
+    pub fn new(asks: &Asks, seed: u64) -> Self {
         let mut values = Values::default();
         values.set("requests", asks.requests);
         values.set("input-len", asks.input_len);

@@ -188,7 +188,7 @@ fn ceilings(page: &mut Document, cards: &[Card]) {
     page.table(table);
     let words = cards.iter().filter_map(|card| {
         let ceiling = card.ceiling.as_ref()?;
-        Some(Text::strong(name(card)).then(format!(": {}", ceiling.words())))
+        Some(Text::strong(name(card)).then(format!(": {}", ceiling.label())))
     });
     page.list(words.collect());
 }
