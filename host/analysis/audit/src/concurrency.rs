@@ -37,7 +37,7 @@ pub(super) fn cap(figures: &Figures<'_>) -> Vec<Finding> {
         shown(mean.mid()),
         shown(cap)
     );
-    // evalscope states the number where its open loop ignores it, and does not say which loop it was.
+    // evalscope also states the cap of an open loop, which ignores it, and does not state the loop.
     let (severity, formula) = match figures.claim.tool {
         Tool::Evalscope => {
             (Severity::Note, Some("an open loop, which states the cap and has none".to_owned()))
@@ -91,7 +91,10 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         let (severity, formula) = match figures.claim.tool {
             Tool::Vllm | Tool::Sglang => (
                 Severity::Note,
-                Some("requests that touch the same second, including those that only follow one another".to_owned()),
+                Some(
+                    "requests that touch the same second, also if they only follow one another"
+                        .to_owned(),
+                ),
             ),
             _ => (Severity::Suspect, None),
         };

@@ -243,7 +243,7 @@ impl Id {
             ),
             Id::Headline => (
                 "headline",
-                "readers take a page's tables and summaries to be what was measured",
+                "readers take a page's tables and summaries for measurements",
                 "read them together with the findings of the results they rest on",
             ),
         }

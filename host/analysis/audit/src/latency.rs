@@ -169,8 +169,7 @@ fn of_one_length(
     if unsure || !(far || wrong) {
         return None;
     }
-    let words =
-        format!(", and the totals are those of {} tokens for each request", shown(parts.tokens));
+    let words = format!(", and the totals fit {} tokens for each request", shown(parts.tokens));
     let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, of(words));
     Some(finding.by(formula))
 }

@@ -55,10 +55,10 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     let how = match one {
         One::Stated => format!("all answers have {} tokens", shown(tokens)),
         One::Confirmed => {
-            format!("the totals are those of {} tokens for each request", shown(tokens))
+            format!("the totals fit {} tokens for each request", shown(tokens))
         }
         One::Inferred => format!(
-            "the totals are those of {} tokens for each request; a mix of lengths with these totals would explain it",
+            "the totals fit {} tokens for each request; a mix of lengths with these totals would explain it",
             shown(tokens)
         ),
     };
@@ -204,7 +204,7 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     }
     let (way, bound) = if short > over { ("less", least) } else { ("more", most) };
     let words = format!(
-        "E2E has a deviation of {} ms, but those of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
+        "E2E has a deviation of {} ms, but the deviations of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
         shown(e2e.mid()),
         shown(first.mid()),
         shown(tpot.mid()),

@@ -111,7 +111,7 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
         let mean = statistics::mean(&values);
         if Range::exact(mean).wider(1e-3).apart(told) > 0.0 {
             wrong.push(format!(
-                "mean {label} is {} ms, but that of the requests is {}",
+                "mean {label} is {} ms, but the mean of the requests is {}",
                 shown(told.mid()),
                 shown(mean)
             ));

@@ -74,7 +74,7 @@ impl FromStr for Condition {
                     "for `{figure}`, less is worse; write `{figure} -{number}`"
                 )),
                 (Better::Neither, _) => written.wrong(format!(
-                    "`{figure}` is neither better nor worse, whether it rises or falls; name a figure that is, such as `ttft.p99`"
+                    "neither direction of `{figure}` is better; name a figure with a better direction, such as `ttft.p99`"
                 )),
             }
         }
@@ -167,7 +167,7 @@ impl Condition {
         };
         if spoiled[1] > spoiled[0] {
             let words = format!(
-                "{seen} over the answered requests; with those that failed or were not sent, it is the worst there is"
+                "{seen} over the answered requests; with failed and unsent requests, it is the worst possible"
             );
             return outcome(true, false, words);
         }

@@ -303,7 +303,7 @@ mod tests {
         Side::Runs(vec![scored("run", plan(&[]), run, scores)])
     }
 
-    fn asked(conditions: &[&str]) -> Options {
+    fn options(conditions: &[&str]) -> Options {
         Options {
             conditions: conditions.iter().map(|text| text.parse().unwrap()).collect(),
             ..Options::of(named(&["score.exact-match"]), blocks(REQUESTS))
@@ -311,7 +311,7 @@ mod tests {
     }
 
     fn row(sides: [Side; 2]) -> Row {
-        let found = compare(&sides, &asked(&[])).unwrap();
+        let found = compare(&sides, &options(&[])).unwrap();
         found.row("B", "score.exact-match").unwrap().clone()
     }
 
@@ -392,7 +392,7 @@ mod tests {
             exchange.sample.reference = Some("another".into());
         }
         let sides = [side(&run, usual), side(&other, |_| Some(0.0))];
-        let found = compare(&sides, &asked(&["score.exact-match -1%"])).unwrap();
+        let found = compare(&sides, &options(&["score.exact-match -1%"])).unwrap();
         let row = found.row("B", "score.exact-match").unwrap();
         assert_eq!(
             (row.no_interval, row.judgement),
@@ -411,7 +411,7 @@ mod tests {
         };
         let outcome = |flips| {
             let sides = [side(&run, usual), side(&run, lost(flips))];
-            let found = compare(&sides, &asked(&["score.exact-match -1%"])).unwrap();
+            let found = compare(&sides, &options(&["score.exact-match -1%"])).unwrap();
             (found.conditions[0].fails, found.conditions[0].seen.clone())
         };
         assert!(!outcome(0).0);

@@ -21,11 +21,11 @@ fn steady() -> Variation {
 /// Runs with this many requests each, compared with each other.
 fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Options {
+    let options = Options {
         variation: steady(),
         ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
     };
-    compare(sides, &asked).unwrap()
+    compare(sides, &options).unwrap()
 }
 
 /// Counts the trials in which any figure, and any of TTFT, was called worse or better.

@@ -54,7 +54,7 @@ impl FromStr for Until {
         let figure = written.figure();
         if let Some(figure) = figure.as_ref().filter(|figure| figure.unit().is_empty()) {
             written.wrong(format!(
-                "`{figure}` is a share or a number, of which a few runs do not show how it varies; name a latency, a throughput or another figure with a unit"
+                "`{figure}` is a share or a count, and a few runs cannot show its variation; name a latency, a throughput or another figure with a unit"
             ));
         }
         let within = written.difference(figure.as_ref().map(Figure::unit));
@@ -147,7 +147,7 @@ impl Until {
         });
         let counted: Vec<String> = counted.collect();
         let counted = if counted.is_empty() {
-            "how many runs that takes shows after the second".to_owned()
+            "the second run shows the number of runs".to_owned()
         } else {
             counted.join(", ")
         };
@@ -201,9 +201,7 @@ impl Known {
                 number::percent(half / mean.abs())
             ),
             None if *runs >= anytime::FEWEST => {
-                format!(
-                    "{figure} is {value} {unit} in all of {after}, which does not show how it varies"
-                )
+                format!("{figure} is {value} {unit} in all of {after}, so its variation is unknown")
             }
             None => format!("{figure} is {value} {unit} after {after}"),
         }
@@ -213,7 +211,7 @@ impl Known {
     pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
         let mut words = self.state();
         let _ = match (self.is_reached, self.more) {
-            (true, _) => write!(words, ", which is sure enough ({})", self.asked),
+            (true, _) => write!(words, ", within the bound ({})", self.asked),
             (false, Some(more)) => {
                 let runs = number::plural(more as u64, "more run");
                 write!(words, "; about {runs} ({}) for {}", time(more), self.asked)
@@ -230,23 +228,23 @@ impl Stopped {
         let Stopped { most, known, .. } = self;
         let why = match self.because {
             Ended::Reached => "Stopped".to_owned(),
-            Ended::Most => format!("Stopped at {most} runs, the most that there may be (--repeat)"),
+            Ended::Most => format!("Stopped at {most} runs, the limit of --repeat"),
             Ended::Interrupted => "Interrupted".to_owned(),
         };
         let lines = known.iter().map(|known| {
             let end = match (known.is_reached, known.more) {
-                (true, _) => format!("as sure as asked for ({})", known.asked),
+                (true, _) => format!("within the bound ({})", known.asked),
                 (false, Some(more)) => format!(
-                    "not as sure as asked for ({}), which takes about {}",
+                    "not within the bound ({}), which takes about {}",
                     known.asked,
                     number::plural(more as u64, "more run")
                 ),
-                (false, None) => format!("not as sure as asked for ({})", known.asked),
+                (false, None) => format!("not within the bound ({})", known.asked),
             };
             format!("{why}: {}, {end}.", known.state())
         });
         let mut lines: Vec<String> = lines.collect();
-        lines.push("Intervals hold whenever one looks (a confidence sequence), so that stopping at a narrow one is no error; they are wider than those of a fixed number of runs.".to_owned());
+        lines.push("Intervals hold at any time (a confidence sequence), so stopping at a narrow one is sound; they are wider than intervals of a fixed number of runs.".to_owned());
         lines
     }
 }
@@ -303,7 +301,7 @@ mod tests {
         let until = until("ttft.mean +-5%");
         let equal = until.known(&[100, 100, 100].map(summary));
         assert_eq!((equal.half_width, equal.is_reached), (None, false));
-        assert!(equal.progress(|_| String::new()).contains("does not show how it varies"));
+        assert!(equal.progress(|_| String::new()).contains("so its variation is unknown"));
         let two = until.known(&[100, 101].map(summary));
         assert_eq!((two.half_width, two.is_reached), (None, false));
         // A run that is not valid says nothing.
@@ -329,13 +327,13 @@ mod tests {
         let stopped = Stopped { because: Ended::Most, most: 3, known: vec![until.known(&runs)] };
         let figures = [until.figure];
         let found = crate::repeats::repeats("chat", &runs, Some((stopped, &figures)));
-        // The table's intervals hold whenever one looks, too.
+        // The table's intervals hold at any time, too.
         let ends = found.figures[0].interval.unwrap();
         assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");
         let words = found.stopped.unwrap().words();
         assert_eq!(
             words[0],
-            "Stopped at 3 runs, the most that there may be (--repeat): ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not as sure as asked for (ttft.mean \u{b1}5 %), which takes about 1 more run."
+            "Stopped at 3 runs, the limit of --repeat: ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not within the bound (ttft.mean \u{b1}5 %), which takes about 1 more run."
         );
     }
 }

@@ -97,7 +97,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 (
                     "tpot",
                     Some("tpot-last-token"),
-                    "(last chunk with content - first) / (n - 1), n > 1; n is the tokens of the text, counted again, unless the server's count is asked for",
+                    "(last chunk with content - first) / (n - 1), n > 1; n is the tokens of the text, counted again, unless the server's count is requested",
                 ),
                 (
                     "itl",

@@ -132,7 +132,7 @@ fn deviations_of_one_length_bound_each_other() {
     assert_told(
         told(&honest, &[("e2e.std", -2.0)]),
         Severity::Suspect,
-        "those of TTFT and of TPOT * (n - 1), 0 ms and 1.15 * 99 = 113.85 ms, allow no less than 113.35, and all",
+        "the deviations of TTFT and of TPOT * (n - 1), 0 ms and 1.15 * 99 = 113.85 ms, allow no less than 113.35, and all",
     );
     assert_told(
         told(&honest, &[("e2e.std", 10.0)]),
@@ -150,7 +150,7 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     let mut honest = written(of_length(100), false, 9);
     honest.asked.most_output_tokens = None;
     let wrong = ("e2e.max", 100.0);
-    let inferred = "* 99 = 1484.02 ms, and the totals are those of 100 tokens for each request";
+    let inferred = "* 99 = 1484.02 ms, and the totals fit 100 tokens for each request";
     let mix = "tokens for each request; a mix of lengths with these totals would explain it";
     assert_eq!(told(&honest, &[]), None);
     let (_, words) = told(&honest, &[wrong]).unwrap();

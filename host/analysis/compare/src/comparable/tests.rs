@@ -126,7 +126,7 @@ fn what_must_agree_is_told_with_both_values() {
     ];
     for (over, exchanges, wanted) in cases {
         let found = compatibility(&run(&[], &usual()), &run(over, &exchanges), ["A", "B"]);
-        let told: Vec<(Kind, String)> = (found.obstacles.iter())
+        let texts: Vec<(Kind, String)> = (found.obstacles.iter())
             .map(|obstacle| {
                 let difference = &obstacle.difference;
                 let words = format!("{}: {}", difference.what, difference.values("A"));
@@ -135,7 +135,7 @@ fn what_must_agree_is_told_with_both_values() {
             .collect();
         let wanted: Vec<(Kind, String)> =
             wanted.iter().map(|(kind, words)| (*kind, (*words).to_owned())).collect();
-        assert_eq!(told, wanted, "{over:?}");
+        assert_eq!(texts, wanted, "{over:?}");
     }
 }
 
@@ -166,11 +166,11 @@ fn what_people_compare_is_named_and_never_refused() {
     ];
     let found = compatibility(&run(&[], &usual()), &run(&over, &usual()), ["A", "C"]);
     assert_eq!(kinds(&found), []);
-    let told: Vec<String> = (found.differences.iter())
+    let texts: Vec<String> = (found.differences.iter())
         .map(|difference| format!("{}: {}", difference.what, difference.values("A")))
         .collect();
     assert_eq!(
-        told,
+        texts,
         [
             "engine: not given in A, sglang in C",
             "commit: not given in A, abc in C",
@@ -188,8 +188,8 @@ fn invalid_runs_are_not_compared() {
         usual().into_iter().map(|exchange| failed(exchange, Class::Refused, "refused")).collect();
     let found = compatibility(&run(&[], &usual()), &run(&[], &none), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Verdict]);
-    let told = found.obstacles[0].difference.values("A");
-    assert!(told.contains("invalid (") && told.contains("nothing-answered"), "{told}");
+    let text = found.obstacles[0].difference.values("A");
+    assert!(text.contains("invalid (") && text.contains("nothing-answered"), "{text}");
 }
 
 #[test]
@@ -274,17 +274,17 @@ fn what_people_compare_on_purpose_must_agree_where_that_is_demanded() {
     };
     let a = on(&about("0.10", "8x H800"), "one");
     let b = on(&about("0.11", "8x H200"), "other");
-    let told = |must_agree: &[Kind]| {
+    let compare = |must_agree: &[Kind]| {
         let found = super::compatibility(&a, &b, ["A", "B"], must_agree);
         let differ = found.differences.iter().map(|differs| differs.what.clone());
         (kinds(&found), differ.collect::<Vec<_>>())
     };
     let all = ["engine version", "hardware", "client's processor"].map(str::to_owned);
-    assert_eq!(told(&[]), (vec![], all.to_vec()));
+    assert_eq!(compare(&[]), (vec![], all.to_vec()));
     for (kind, at) in [(Kind::Engine, 0), (Kind::Hardware, 1), (Kind::Machine, 2)] {
         let mut left = all.to_vec();
         left.remove(at);
-        assert_eq!(told(&[kind]), (vec![kind], left));
+        assert_eq!(compare(&[kind]), (vec![kind], left));
         let same = super::compatibility(&a, &a, ["A", "B"], &[kind]);
         assert_eq!(same.obstacles, []);
     }

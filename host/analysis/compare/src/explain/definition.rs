@@ -26,7 +26,7 @@ fn by_name([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         return None;
     }
     let unknown = || {
-        let words = "the results do not have what would separate the two definitions";
+        let words = "the results lack the data to separate the two definitions";
         Some(Part::unknown(Kind::Definition, words))
     };
     let [Some(recipe_a), Some(recipe_b)] = [a, b].map(|side| side.recipe(theirs)) else {
@@ -117,7 +117,7 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
         (How::Bounded, format!("{least:.0} to {most:.0} tokens in each answer"))
     };
     let words = format!(
-        "{name}'s mean TTFT and E2E by {other}'s definition, with {lengths}; E2E is {name}'s own, so that a different end is not in it"
+        "{name}'s mean TTFT and E2E by {other}'s definition, with {lengths}; E2E is {name}'s own, so a different end is left out"
     );
     Some(Part::of(Kind::Definition, how, value, words))
 }
@@ -138,8 +138,8 @@ fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f6
     );
     let answered = side.came.answered.filter(|answered| *answered > 0.0)?;
     let each = served / answered;
-    let told = [side.asked.output_tokens, other.asked.output_tokens];
-    let one_length = told.contains(&Some(each as u64)) && each.fract() == 0.0 && each > 1.0;
+    let requested = [side.settings.output_tokens, other.settings.output_tokens];
+    let one_length = requested.contains(&Some(each as u64)) && each.fract() == 0.0 && each > 1.0;
     let (least, most) = side.came.lengths.unwrap_or((0, 0));
     let own = side.value(&format!("tpot.{statistic}"))?;
     if !one_length || least < 2 {

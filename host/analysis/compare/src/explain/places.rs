@@ -34,8 +34,8 @@ const NOTHING_MS: f64 = 0.000_5;
 /// The places of a difference of the mean TTFT, which begins with sending; none if the server of a
 /// side reports no timings.
 pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
-    let told = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
-    let [Some((parts_a, a)), Some((parts_b, b))] = told else {
+    let split = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
+    let [Some((parts_a, a)), Some((parts_b, b))] = split else {
         return Vec::new();
     };
     let is_apart = |parts: &Parts| parts.part(Part::NetworkAndFrontEnd).is_none();

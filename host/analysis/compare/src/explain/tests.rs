@@ -55,14 +55,16 @@ fn every_case_is_explained_as_it_is_kept() {
     cases.sort();
     assert!(cases.len() >= 7, "{} cases", cases.len());
     for case in cases {
-        let told = text(&explain(&kept(&case, "a"), &kept(&case, "b")));
+        let explanation = text(&explain(&kept(&case, "a"), &kept(&case, "b")));
         let expected = case.join("expected.txt");
         if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&expected, &told).unwrap();
+            std::fs::write(&expected, &explanation).unwrap();
         }
-        if std::fs::read_to_string(&expected).unwrap_or_default() != told {
-            wrong +=
-                &format!("{} differs; BLESS=1 writes it anew. Now:\n{told}\n", expected.display());
+        if std::fs::read_to_string(&expected).unwrap_or_default() != explanation {
+            wrong += &format!(
+                "{} differs; BLESS=1 writes it anew. Now:\n{explanation}\n",
+                expected.display()
+            );
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -140,8 +142,8 @@ fn a_pair_that_differs_by_warm_up_leaves_what_is_left_without_it() {
     assert!(p99.remainder.high.abs() < 20.0, "{p99:?}");
 }
 
-/// A figure that inference-perf divides by tokens of the text is bounded by the lengths of the texts, and
-/// its rate is brought to the server's count.
+/// The lengths of the texts bound a figure that inference-perf divides by tokens of the text. Its
+/// rate is brought to the server's count.
 #[test]
 fn tokens_of_the_text_are_a_definition() {
     let explained = explained("inference-perf");
@@ -188,10 +190,10 @@ fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
 /// Answered and failed requests together are the number of requests.
 #[test]
 fn counts_say_how_many_requests_there_were() {
-    let [a, mut told] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));
-    told.asked.requests = Some(1);
+    let [a, mut b] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));
+    b.asked.requests = Some(1);
     let of = |claim| Account::of_claim(claim, Vec::new());
-    let explained = explain(&of(a), &of(told));
+    let explained = explain(&of(a), &of(b));
     let unknown = explained.unknown.iter().find(|unknown| unknown.starts_with("requests"));
     assert_eq!(unknown, None, "{:?}", explained.unknown);
 }
@@ -315,10 +317,10 @@ fn chunks_without_text_are_of_the_definition_of_vllm() {
         assert!((row.remainder.low + row.remainder.high).abs() < 1e-6, "{row:?}");
     }
     assert!(explained.unknown[0].starts_with("sampling: B does not say; A: "), "{explained:?}");
-    let told = super::text(&explained);
-    let (before, _) = told.split_once("\nWhat differs:\n").unwrap();
-    assert!(before.contains("In short:\n") && before.contains("ttft.mean (definition)"), "{told}");
-    assert!(before.contains("requests answered: 1, tokens of answers: 5"), "{told}");
+    let text = super::text(&explained);
+    let (before, _) = text.split_once("\nDifferences:\n").unwrap();
+    assert!(before.contains("In short:\n") && before.contains("ttft.mean (definition)"), "{text}");
+    assert!(before.contains("requests answered: 1, tokens of answers: 5"), "{text}");
 }
 
 /// The engine of B keeps requests in its queue for longer: that is the place of the difference. A
@@ -367,10 +369,10 @@ fn the_place_of_a_difference_of_ttft_is_told() {
         of("prefill", 60.0, 60.0),
     ];
     assert_eq!(places(&a, &b), expected);
-    let told = text(&explain(&a, &b));
+    let explanation = text(&explain(&a, &b));
     assert!(
-        told.contains("    queue                   +200        20 ms in A, 220 ms in B\n"),
-        "{told}"
+        explanation.contains("    queue                   +200        20 ms in A, 220 ms in B\n"),
+        "{explanation}"
     );
     let b = account(&[300, 300], [None; 3]);
     assert_eq!(places(&a, &b), []);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::comparisons::{USUAL, asked, exchanges, measured, named, plan, side};
+use crate::comparisons::{USUAL, exchanges, measured, named, options, plan, side};
 use compare::compare;
 use result::finding::Finding;
 use result::threshold::Checked;
@@ -48,9 +48,9 @@ fn outcomes(build: &Build) -> Vec<(Subject, Outcome, String)> {
 fn compared(times: f64, conditions: &[&str]) -> Baseline {
     let engine = crate::comparisons::Engine { ttft: times, ..USUAL };
     let [a, b] = [USUAL, engine].map(|engine| exchanges(engine, 300, 5.0));
-    let mut asked = asked(named(&["ttft.mean"]), 300);
-    asked.conditions = (conditions.iter()).map(|text| text.parse().unwrap()).collect();
-    Baseline::Compared(Box::new(compare(&[side(&a), side(&b)], &asked).unwrap()))
+    let mut options = options(named(&["ttft.mean"]), 300);
+    options.conditions = (conditions.iter()).map(|text| text.parse().unwrap()).collect();
+    Baseline::Compared(Box::new(compare(&[side(&a), side(&b)], &options).unwrap()))
 }
 
 #[test]
