@@ -253,7 +253,7 @@ pub struct Sample {
 
 impl Claim {
     /// A claim of that tool that so far has only its source.
-    pub fn of(tool: Tool, source: Source) -> Self {
+    pub fn new(tool: Tool, source: Source) -> Self {
         Claim {
             source,
             tool,

@@ -31,7 +31,7 @@ pub fn percent(share: f64) -> String {
 
 impl<'a> Figures<'a> {
     /// The figures of a claim.
-    pub fn of(claim: &'a Claim) -> Self {
+    pub fn new(claim: &'a Claim) -> Self {
         Figures { claim }
     }
 

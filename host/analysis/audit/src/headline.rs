@@ -46,8 +46,8 @@ struct Tied<'a> {
 }
 
 /// The headlines of a document that rest on doubtful results.
-pub(super) fn of(document: &Document, results: &[Audited]) -> Vec<Headline> {
-    let index = Index::of(document, results);
+pub(super) fn headlines(document: &Document, results: &[Audited]) -> Vec<Headline> {
+    let index = Index::new(document, results);
     let quotes = document.quotes.iter();
     let tied: Vec<Tied<'_>> = quotes.map(|quote| index.tied(quote, results)).collect();
     let bases = bases(&tied);
@@ -94,7 +94,7 @@ struct Sorted {
 }
 
 impl<'a> Index<'a> {
-    fn of(document: &'a Document, results: &[Audited]) -> Self {
+    fn new(document: &'a Document, results: &[Audited]) -> Self {
         let quoted = document.quotes.iter().flat_map(|quote| &quote.figures);
         let mut index: BTreeMap<&str, Sorted> =
             quoted.map(|(name, _)| (name.as_str(), Sorted::default())).collect();

@@ -151,7 +151,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
 
 /// The findings of a claim by itself.
 fn alone(claim: &Claim) -> Vec<Finding> {
-    let figures = Figures::of(claim);
+    let figures = Figures::new(claim);
     if let Some(nothing) = counts::nothing_answered(&figures) {
         // Every other figure is a zero that stands for nothing.
         return vec![nothing];
@@ -172,6 +172,6 @@ pub fn documents(documents: &[Document]) -> Report {
     let all: Vec<Claim> = documents.iter().flat_map(|document| document.claims.clone()).collect();
     let results = claims(&all);
     let headlines =
-        documents.iter().flat_map(|document| headline::of(document, &results)).collect();
+        documents.iter().flat_map(|document| headline::headlines(document, &results)).collect();
     Report { totals: Totals::new(&results), results, headlines }
 }

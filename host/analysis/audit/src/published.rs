@@ -121,7 +121,7 @@ fn claims(page: Page) -> Vec<Claim> {
             url: Some(page.url.clone()),
             ..Source::default()
         };
-        let mut claim = Claim::of(tool, source);
+        let mut claim = Claim::new(tool, source);
         let notes = [("tensor-parallel".to_owned(), result.tensor_parallel.to_string())];
         claim.about = About {
             engine: Some(result.engine),

@@ -219,7 +219,7 @@ proptest! {
 
 /// Makes the claim of guidellm about these requests.
 fn guidellm(seen: &[Timing], cap: usize) -> Claim {
-    let mut claim = Claim::of(Tool::Guidellm, Source::default());
+    let mut claim = Claim::new(Tool::Guidellm, Source::default());
     let count = seen.len() as f64;
     let tokens: f64 = seen.iter().map(|seen| f64::from(seen.tokens)).sum();
     let e2e: f64 = seen.iter().map(|seen| seen.e2e()).sum();

@@ -177,7 +177,7 @@ impl Range {
 }
 
 impl Part {
-    fn of(kind: Kind, how: How, value: Range, words: impl Into<String>) -> Self {
+    fn known(kind: Kind, how: How, value: Range, words: impl Into<String>) -> Self {
         Part { kind, how, value: Some(value), words: words.into() }
     }
 

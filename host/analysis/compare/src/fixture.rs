@@ -164,7 +164,7 @@ pub(crate) fn normal(random: &mut Mt64) -> f64 {
 
 /// Options to compare these figures of runs with this number of requests.
 pub(crate) fn options(figures: Vec<Figure>, requests: u64) -> Options {
-    Options::of(figures, blocks(requests))
+    Options::new(figures, blocks(requests))
 }
 
 pub(crate) const FIGURES: [&str; 6] = [
@@ -185,7 +185,7 @@ pub(crate) fn pair() -> [Vec<Exchange>; 2] {
 /// Makes the claim of LMDeploy's benchmark about the same requests.
 pub(crate) fn claim() -> Claim {
     let source = Source { file: "page.md".into(), line: Some(12), ..Source::default() };
-    let mut claim = Claim::of(Tool::Lmdeploy, source);
+    let mut claim = Claim::new(Tool::Lmdeploy, source);
     claim.model = Some("qwen".into());
     claim.about.engine = Some("lmdeploy".into());
     for (figure, value) in [("ttft.mean", 80.0), ("itl.mean", 18.0), ("requests.successful", 600.0)]

@@ -71,7 +71,7 @@ fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
     let options = |share, within| Options {
         variation: Variation::Assumed { share },
         same_within: Some(within),
-        ..Options::of(named(&["itl.mean", "requests.success-share"]), blocks(REQUESTS))
+        ..Options::new(named(&["itl.mean", "requests.success-share"]), blocks(REQUESTS))
     };
     assert_eq!(judged(&sides, &options(0.0, 0.02), "itl.mean"), Judgement::Same);
     // 1.645 √2 of the assumed 2 % is more than 2 %.
@@ -97,7 +97,7 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
     let options = Options {
         conditions: vec!["ttft.p99 +50%".parse().unwrap()],
         allowed: Kind::ALL.to_vec(),
-        ..Options::of(named(&["ttft.p99"]), blocks(REQUESTS))
+        ..Options::new(named(&["ttft.p99"]), blocks(REQUESTS))
     };
     let outcome = |baseline, percent| {
         let found = compare(&[failing(baseline), failing(percent)], &options).unwrap();
@@ -118,7 +118,7 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
 fn conditions_are_of_every_further_side() {
     let options = Options {
         conditions: vec!["ttft.mean +5%".parse().unwrap()],
-        ..Options::of(named(&["ttft.mean"]), blocks(REQUESTS))
+        ..Options::new(named(&["ttft.mean"]), blocks(REQUESTS))
     };
     let slower = super::fixture::Engine { ttft: 1.5, ..USUAL };
     let sides = [USUAL, USUAL, slower].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));

@@ -40,7 +40,7 @@ fn called(cases: [&Case; 2], repeats: u64, trials: u64) -> u64 {
     let is_called = |trial: &u64| {
         let sides = [0, 1].map(|side| side_of(cases[side as usize], *trial, side, repeats));
         let figures = named(&["tpot.mean", "e2e.mean", "ttft.median"]);
-        let found = compare(&sides, &Options::of(figures, blocks(REQUESTS as u64))).unwrap();
+        let found = compare(&sides, &Options::new(figures, blocks(REQUESTS as u64))).unwrap();
         let rows = found.pairs[0].figures.iter();
         let judgements: Vec<_> = rows.filter_map(|row| row.judgement).collect();
         judgements.contains(&Judgement::Better) || judgements.contains(&Judgement::Worse)

@@ -181,7 +181,7 @@ pub struct Options {
 
 impl Options {
     /// These figures, without conditions, for sides whose settings agree.
-    pub fn of(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
+    pub fn new(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
         Options {
             figures,
             conditions: Vec::new(),

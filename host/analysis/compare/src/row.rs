@@ -202,7 +202,7 @@ fn estimate(
         .collect();
     let varies = by
         .variation
-        .of(figure)?
+        .figure(figure)?
         .map(|varies| if follows.is_empty() { varies } else { varies.times(mean(&follows)) });
     let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)

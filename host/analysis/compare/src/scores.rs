@@ -123,7 +123,7 @@ pub(super) struct Pairing {
 
 impl Answers {
     /// The answers of a run with these scores.
-    pub fn of(scores: &BTreeMap<String, Column<f64>>) -> Self {
+    pub fn new(scores: &BTreeMap<String, Column<f64>>) -> Self {
         Answers { scores: scores.clone(), samples: HashMap::new() }
     }
 
@@ -306,7 +306,7 @@ mod tests {
     fn options(conditions: &[&str]) -> Options {
         Options {
             conditions: conditions.iter().map(|text| text.parse().unwrap()).collect(),
-            ..Options::of(named(&["score.exact-match"]), blocks(REQUESTS))
+            ..Options::new(named(&["score.exact-match"]), blocks(REQUESTS))
         }
     }
 

@@ -188,7 +188,7 @@ fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
 
 #[test]
 fn the_metric_is_the_one_that_the_tool_means() {
-    let vllm = Claim::of(Tool::Vllm, Source::default());
+    let vllm = Claim::new(Tool::Vllm, Source::default());
     let names = |figures: Vec<Figure>| figures.iter().map(Figure::to_string).collect::<Vec<_>>();
     let figures = names(figures(&Choice::Headline, &[], &[&vllm]));
     assert!(figures.contains(&"ttft-any.mean".to_owned()), "{figures:?}");

@@ -23,7 +23,7 @@ fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let options = Options {
         variation: steady(),
-        ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
+        ..Options::new(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
     };
     compare(sides, &options).unwrap()
 }

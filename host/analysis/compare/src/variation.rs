@@ -86,7 +86,7 @@ impl Variation {
     ///
     /// # Errors
     /// If the repeats do not show it.
-    pub fn of(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
+    pub fn figure(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
         if figure.unit().is_empty() || figure.better() == Better::Neither {
             return Ok(None);
         }
@@ -141,12 +141,12 @@ mod tests {
     fn repeats_show_how_much_figures_vary() {
         let figures = named(&["ttft.mean", "requests.success-share", "queue.mean"]);
         let shown = Variation::of_repeats("runs", "chat", &summaries(3), &figures).unwrap();
-        let varies = shown.of(&figures[0]).unwrap().unwrap();
+        let varies = shown.figure(&figures[0]).unwrap().unwrap();
         assert_eq!((varies.freedom, varies.is_whole), (2.0, true));
         assert!(varies.share > 0.0 && varies.share < 0.5, "{varies:?}");
         // Shares do not follow the engine's speed, and a figure that no repeat has is not shown.
-        assert_eq!(shown.of(&figures[1]), Ok(None));
-        assert_eq!(shown.of(&figures[2]), Err(NoInterval::Variation));
+        assert_eq!(shown.figure(&figures[1]), Ok(None));
+        assert_eq!(shown.figure(&figures[2]), Err(NoInterval::Variation));
         assert!(
             shown.words().starts_with("taken from 3 repeats of chat in runs"),
             "{}",

@@ -142,7 +142,7 @@ impl Args {
             conditions,
             allowed,
             must_agree: self.differences.must_agree.clone(),
-            ..Options::of(read.figures, read.blocks)
+            ..Options::new(read.figures, read.blocks)
         };
         match compare(&read.sides, &asked) {
             Ok(compared) => Baseline::Compared(Box::new(compared)),

@@ -50,7 +50,7 @@ pub(crate) fn write<W: Write + Send>(
     let itl = metric::by_name(metric::ITL);
     for exchange in run.folder.read()? {
         let exchange = exchange?;
-        let row = Row::of(&run.facts, &exchange);
+        let row = Row::new(&run.facts, &exchange);
         let gaps = match itl {
             Some(itl) if exchange.is_ok() => gaps(itl, &row),
             _ => Vec::new(),

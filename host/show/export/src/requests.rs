@@ -88,7 +88,7 @@ pub(crate) fn write<W: Write + Send>(
 ) -> Result<(), ExportError> {
     for exchange in run.folder.read()? {
         let exchange = exchange?;
-        let row = Row::of(&run.facts, &exchange);
+        let row = Row::new(&run.facts, &exchange);
         batch.text(Some(&run.label));
         for column in columns() {
             cell(batch, column, &row);

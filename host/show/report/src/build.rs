@@ -122,7 +122,7 @@ impl Build {
     /// True if all runs are valid.
     fn valid(&self) -> Check {
         let invalid: Vec<String> = (self.runs.iter())
-            .filter_map(|run| Some(self.of(run, &invalid(&run.summary)?)))
+            .filter_map(|run| Some(self.label(run, &invalid(&run.summary)?)))
             .collect();
         let many = self.runs.len();
         let (outcome, seen) = if invalid.is_empty() {
@@ -148,7 +148,7 @@ impl Build {
     }
 
     /// The words with the name of the run, if there are several.
-    fn of(&self, run: &Run, words: &str) -> String {
+    fn label(&self, run: &Run, words: &str) -> String {
         match self.runs.len() {
             1 => words.to_owned(),
             _ => format!("{words} ({})", run.folder),
@@ -161,7 +161,7 @@ impl Build {
         for run in &self.runs {
             for checked in &run.summary.thresholds {
                 let outcome = if checked.held { Outcome::Passes } else { Outcome::Fails };
-                let seen = self.of(run, &checked.outcome());
+                let seen = self.label(run, &checked.outcome());
                 let known = (checks.iter_mut()).find(|known| known.name == checked.threshold);
                 match known {
                     Some(known) if known.outcome == outcome => {
@@ -197,7 +197,7 @@ impl Build {
                     Severity::Suspect => Outcome::Warns,
                     Severity::Invalid => self.invalid(),
                 };
-                let seen = self.of(run, seen);
+                let seen = self.label(run, seen);
                 match checks.iter_mut().find(|known| known.name == id.name()) {
                     Some(known) => {
                         known.outcome = known.outcome.max(outcome);

@@ -155,10 +155,10 @@ fn side(side: &SideFacts) -> Vec<String> {
 
 fn cells(row: &Row) -> [String; 7] {
     let values = [row.baseline, row.value].map(Option::unwrap_or_default);
-    let shown = Shown::of(&row.figure, values);
+    let shown = Form::new(&row.figure, values);
     let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| shown.value(value));
     let percent = match (row.percent, shown) {
-        (Some(percent), Shown::Plain(_)) => format!(" ({})", number::change(percent)),
+        (Some(percent), Form::Plain(_)) => format!(" ({})", number::change(percent)),
         _ => String::new(),
     };
     let difference = row
@@ -190,20 +190,20 @@ fn cells(row: &Row) -> [String; 7] {
 
 /// The form in which a figure's numbers are written.
 #[derive(Clone, Copy)]
-pub(super) enum Shown {
+pub(super) enum Form {
     /// A share, in percent; differences in points.
     Share,
     /// A number with a number of decimals.
     Plain(usize),
 }
 
-impl Shown {
+impl Form {
     /// Chooses the form for a figure's values of that size.
-    pub(super) fn of(figure: &str, values: [f64; 2]) -> Self {
+    pub(super) fn new(figure: &str, values: [f64; 2]) -> Self {
         if figure.ends_with("-share") || figure.ends_with("-attainment") {
-            return Shown::Share;
+            return Form::Share;
         }
-        Shown::Plain(match values[0].abs().max(values[1].abs()) {
+        Form::Plain(match values[0].abs().max(values[1].abs()) {
             value if value >= 10_000.0 => 0,
             value if value >= 1_000.0 => 1,
             value if value >= 1.0 => 2,
@@ -214,16 +214,16 @@ impl Shown {
     /// The unit in brackets, if there is one.
     pub(super) fn unit(self, unit: &str) -> String {
         match (unit, self) {
-            ("", Shown::Share) => " (%)".to_owned(),
-            ("", Shown::Plain(_)) => String::new(),
+            ("", Form::Share) => " (%)".to_owned(),
+            ("", Form::Plain(_)) => String::new(),
             (unit, _) => format!(" ({unit})"),
         }
     }
 
     pub(super) fn value(self, value: f64) -> String {
         match self {
-            Shown::Share => format!("{:.2}", value * 100.0),
-            Shown::Plain(decimals) => format!("{value:.decimals$}"),
+            Form::Share => format!("{:.2}", value * 100.0),
+            Form::Plain(decimals) => format!("{value:.decimals$}"),
         }
     }
 
@@ -235,8 +235,8 @@ impl Shown {
             value
         };
         match self {
-            Shown::Share => format!("{:+.2}", value * 100.0),
-            Shown::Plain(decimals) => format!("{value:+.decimals$}"),
+            Form::Share => format!("{:+.2}", value * 100.0),
+            Form::Plain(decimals) => format!("{value:+.decimals$}"),
         }
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Compatible<'a> {
     where
         I: Iterator<Item = Result<Exchange, X>>,
     {
-        let rules = Rules::of(tool, &reported.plan, facts);
+        let rules = Rules::new(tool, &reported.plan, facts);
         let mut first_sent = None;
         for exchange in open()? {
             let exchange = exchange?;
@@ -109,7 +109,7 @@ impl<'a> Compatible<'a> {
             };
             gathering.add(&seen);
             if keep != Keep::Nothing {
-                requests.push(Request::of(tool, &seen, keep));
+                requests.push(Request::new(tool, &seen, keep));
             }
         }
         requests.sort_by_key(|request| request.index);

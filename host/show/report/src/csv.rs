@@ -56,7 +56,7 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
 /// # Errors
 /// The errors of `out`.
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
-    let row = Row::of(facts, exchange);
+    let row = Row::new(facts, exchange);
     let mut line = Line::default();
     for column in columns() {
         let value = column.value(&row);

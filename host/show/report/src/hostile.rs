@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::chart::{Look, Theme, Width, svg};
 use crate::charts::fixture::{run_of, sides_of};
-use crate::charts::{Charts, Shown};
+use crate::charts::{Charts, RunView};
 use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::{csv, json, page, published, text};
@@ -126,8 +126,8 @@ fn any_record() -> impl Strategy<Value = Exchange> {
     )
 }
 
-fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
-    let charts = Charts::of(runs);
+fn draw(runs: &[RunView], exchanges: &[Vec<Exchange>]) {
+    let charts = Charts::new(runs);
     for chart in charts.iter() {
         for (width, log) in [(Width::Wide, false), (Width::Narrow, true)] {
             let alone = Some(Theme::Light);
@@ -146,7 +146,7 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
 }
 
 /// Shows one run by itself, in every form.
-fn show(run: &Shown, exchanges: &[Exchange]) {
+fn show(run: &RunView, exchanges: &[Exchange]) {
     let facts = folder::facts(&run.reported.plan, Default::default(), false);
     let summary = &run.reported.summary;
     let block = text::text(summary);
@@ -158,7 +158,7 @@ fn show(run: &Shown, exchanges: &[Exchange]) {
         let formula = cell.trim_matches('"').starts_with(['=', '@']);
         assert!(!formula, "{cell:?}");
     }
-    let shown = published::Shown { reported: run.reported.clone(), block };
+    let shown = published::PublishedRun { reported: run.reported.clone(), block };
     assert!(!published::page(&[shown]).markdown().is_empty());
     for tool in [Tool::Vllm, Tool::Sglang, Tool::Lmdeploy] {
         let open = || Ok::<_, Infallible>(exchanges.iter().cloned().map(Ok));

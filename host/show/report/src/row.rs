@@ -75,7 +75,7 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// Reads a request of a run.
-    pub fn of(facts: &'a RunFacts, exchange: &'a Exchange) -> Self {
+    pub fn new(facts: &'a RunFacts, exchange: &'a Exchange) -> Self {
         let measured = exchange.phase == Phase::Measure;
         let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
         let run = &facts.run;

@@ -85,7 +85,7 @@ pub struct Result<'s> {
 
 impl SweptRun {
     /// Takes the figures that a run of a sweep measured.
-    pub fn of(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
+    pub fn new(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
         let read = |name: &str| {
             let figure: Figure = name.parse().ok()?;
             Some((name.to_owned(), figure.read(summary)?))

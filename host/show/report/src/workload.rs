@@ -48,7 +48,7 @@ fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
 }
 
 impl Workload {
-    pub fn of(run: &Reported) -> Self {
+    pub fn new(run: &Reported) -> Self {
         let (plan, summary) = (&run.plan, &run.summary);
         let about = &plan.about;
         let client = run.environment.as_ref().map(|environment| {
@@ -243,7 +243,7 @@ mod tests {
             })
             .collect();
         let run = crate::fixture::reported(&facts_of_run(), &exchanges);
-        let workload = Workload::of(&run);
+        let workload = Workload::new(&run);
         let named = |name: &str| {
             let all = workload.requests.iter().chain(&workload.machines);
             all.filter(|fact| fact.name == name).count()

@@ -54,7 +54,7 @@ fn metrics(object: &Object) -> &Object {
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(tool, source);
+    let mut claim = Claim::new(tool, source);
     let metrics = metrics(object);
     for (key, name, count) in WHOLE {
         let Some(metric) = lookup.object(metrics, key) else {

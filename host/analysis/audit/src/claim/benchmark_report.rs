@@ -54,7 +54,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         known.map(|(_, tool)| *tool)
     });
     let tool = tool.unwrap_or(Tool::Unknown);
-    let mut claim = Claim::of(tool, source);
+    let mut claim = Claim::new(tool, source);
     claim.definitions = definitions(tool);
     claim.about.notes.insert("report".into(), "llm-d".into());
     if let (Tool::Unknown, Some(harness)) = (tool, harness) {

@@ -122,7 +122,7 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
 /// Reads a block; `source` is its place.
 pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut block =
-        Block { claim: Claim::of(Tool::Unknown, source), labels: Vec::new(), errors: Vec::new() };
+        Block { claim: Claim::new(Tool::Unknown, source), labels: Vec::new(), errors: Vec::new() };
     for pair in pairs(&text[span.body..span.end]) {
         block.take(&pair);
     }

@@ -21,7 +21,7 @@ pub(super) fn is(object: &Object) -> bool {
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::Endpoints, source);
+    let mut claim = Claim::new(Tool::Endpoints, source);
     for (key, name) in [
         ("n_samples_completed", "requests.successful"),
         ("n_samples_failed", "requests.failed"),

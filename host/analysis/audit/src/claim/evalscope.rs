@@ -48,7 +48,7 @@ pub(super) fn is_percentiles(list: &[Value]) -> bool {
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::Evalscope, source);
+    let mut claim = Claim::new(Tool::Evalscope, source);
     for (key, name) in [
         ("Total Requests", "requests.total"),
         ("Success Requests", "requests.successful"),
@@ -97,7 +97,7 @@ fn figure(object: &Object, key: &str, lookup: &mut Lookup<'_>) -> Option<Stated>
 /// Reads a table of percentiles, which states nothing else.
 pub(super) fn read_percentiles(rows: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
-    let mut claim = Claim::of(Tool::Evalscope, source);
+    let mut claim = Claim::new(Tool::Evalscope, source);
     let mut errors = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let mut lookup = Lookup::new(&file, format!("[{index}]"));

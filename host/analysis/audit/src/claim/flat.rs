@@ -63,7 +63,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         (None, None) => String::new(),
     };
     let mut lookup = Lookup::new(&file, place);
-    let mut claim = Claim::of(tool, source);
+    let mut claim = Claim::new(tool, source);
     for (key, name, count) in WHOLE {
         if let Some(stated) = lookup.number(object, key) {
             claim.state(name, stated.value, if count { 0.0 } else { stated.rounding });

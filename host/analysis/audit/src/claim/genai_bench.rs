@@ -41,7 +41,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         None => key.to_owned(),
     };
     let mut whole = Lookup::new(&file, part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::GenaiBench, source);
+    let mut claim = Claim::new(Tool::GenaiBench, source);
     let unit = whole.text(object, "_time_unit");
     let factor = match unit {
         None | Some("s") => 1e3,

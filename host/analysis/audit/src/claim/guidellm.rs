@@ -41,7 +41,7 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
         let source =
             Source { file: file.to_owned(), part: Some(part.clone()), ..Source::default() };
         let mut lookup = Lookup::new(file, part);
-        let mut claim = Claim::of(Tool::Guidellm, source);
+        let mut claim = Claim::new(Tool::Guidellm, source);
         if version.is_none() {
             claim.definitions = super::definition::guidellm_before_metadata();
         }

@@ -52,7 +52,7 @@ pub(super) fn is_requests(list: &[Value]) -> bool {
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::InferencePerf, source);
+    let mut claim = Claim::new(Tool::InferencePerf, source);
     if let Some(duration) = lookup.number(object, "benchmark_time_seconds") {
         claim.state("throughput.duration-s", duration.value, duration.rounding);
     }
@@ -164,7 +164,7 @@ fn of_text(claim: &Claim, text: f64, served: f64) -> bool {
 /// Reads the list of a run's requests.
 pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
-    let mut claim = Claim::of(Tool::InferencePerf, source);
+    let mut claim = Claim::new(Tool::InferencePerf, source);
     let mut errors = Vec::new();
     let mut served = Some(0.0);
     for (index, request) in list.iter().enumerate() {

@@ -63,8 +63,8 @@ const NEAR: usize = 40;
 /// Every such place of a page, in order.
 pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError> {
     let (named, hits) = hits(file, page)?;
-    let mut table = Table::of(page.text, &named);
-    let mut lines = Lines::of(page.text);
+    let mut table = Table::new(page.text, &named);
+    let mut lines = Lines::new(page.text);
     let mut quotes: Vec<Quote> = Vec::new();
     let mut index = 0;
     while let Some(first) = hits.get(index) {

@@ -71,7 +71,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub fn of(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         Lines { text, at: 0, line: 1, begun: 0 }
     }
 

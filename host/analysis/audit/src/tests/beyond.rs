@@ -324,7 +324,7 @@ fn a_cap_with_empty_slots_is_noted_where_requests_wait() {
 /// bursts.
 #[test]
 fn bursts_explain_more_than_poisson_arrivals_do() {
-    let mut claim = Claim::of(Tool::Vllm, Source::default());
+    let mut claim = Claim::new(Tool::Vllm, Source::default());
     claim.asked.request_rate = Some(10.0);
     claim.asked.requests = Some(200);
     claim.state("requests.successful", 200.0, 0.0);

@@ -201,7 +201,7 @@ fn a_repeat_that_is_another_is_seen() {
 }
 
 fn claim(tool: Tool) -> Claim {
-    let mut claim = Claim::of(tool, Source::default());
+    let mut claim = Claim::new(tool, Source::default());
     claim.model = Some("org/Qwen".into());
     claim.asked.request_rate = Some(10.0);
     claim.state("requests.successful", 20.0, 0.0);

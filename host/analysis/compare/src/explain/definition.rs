@@ -47,7 +47,7 @@ fn by_name([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         if let Some((own, foreign)) = own_value.zip(foreign_value) {
             let words = format!("{name}'s records by {other}'s definition");
             let value = Range::exact(sign * (foreign - own));
-            return Some(Part::of(Kind::Definition, How::Recomputed, value, words));
+            return Some(Part::known(Kind::Definition, How::Recomputed, value, words));
         }
     }
     if theirs == "tpot"
@@ -84,7 +84,7 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
                 "the requests that {name} lists by {other}'s definition, each with the end that {name} gives it"
             );
             let value = Range::exact(sign * (foreign - own));
-            return Some(Part::of(Kind::Definition, How::Recomputed, value, words));
+            return Some(Part::known(Kind::Definition, How::Recomputed, value, words));
         }
     }
     // The side whose lengths are known better is brought to the other's definition.
@@ -119,7 +119,7 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
     let words = format!(
         "{name}'s mean TTFT and E2E by {other}'s definition, with {lengths}; E2E is {name}'s own, so a different end is left out"
     );
-    Some(Part::of(Kind::Definition, how, value, words))
+    Some(Part::known(Kind::Definition, how, value, words))
 }
 
 /// The part that comes of counting the tokens of the text again, where the server counted others
@@ -149,5 +149,5 @@ fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f6
     let value = Range::between(sign * by(least), sign * by(most))?;
     let words = format!("{words}, {each:.0} in each answer; texts have {least} to {most}");
     let how = if least == most { How::Recomputed } else { How::Bounded };
-    Some(Part::of(Kind::Definition, how, value, words))
+    Some(Part::known(Kind::Definition, how, value, words))
 }

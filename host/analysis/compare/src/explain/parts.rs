@@ -48,7 +48,7 @@ fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         let more = each_b - each_a;
         let value = Range::between(own * more, other * more)?;
         let words = format!("{lengths}, at A's {} ms or B's {} ms each", shown(own), shown(other));
-        return Some(Part::of(Kind::Workload, How::Bounded, value, words));
+        return Some(Part::known(Kind::Workload, How::Bounded, value, words));
     }
     let why = match theirs {
         "ttft" => "they decide how full the engine is",
@@ -106,7 +106,7 @@ fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<P
             match without(side, theirs, statistic, first) {
                 Some(by) => {
                     let value = Range::exact(sign * by);
-                    Some(Part::of(Kind::Schedule, How::Recomputed, value, words))
+                    Some(Part::known(Kind::Schedule, How::Recomputed, value, words))
                 }
                 None => Some(Part::unknown(Kind::Schedule, words)),
             }
@@ -157,7 +157,7 @@ fn may_be_cold(
     };
     let value = Range::between(0.0, sign * by)?;
     let words = format!("{words}: nothing, or the effect of {name}'s first {}", requests(first));
-    Some(Part::of(Kind::Schedule, How::Bounded, value, words))
+    Some(Part::known(Kind::Schedule, How::Bounded, value, words))
 }
 
 /// The load, on which every latency depends.
@@ -251,7 +251,7 @@ fn tail(side: &Account, sign: f64) -> Option<Part> {
     Some(match mean.and_then(|mean| Range::between(0.0, sign * mean.max(0.0))) {
         Some(value) => {
             let words = format!("{words}: at most the time after its last chunk");
-            Part::of(Kind::Client, How::Bounded, value, words)
+            Part::known(Kind::Client, How::Bounded, value, words)
         }
         None => Part::unknown(Kind::Client, words),
     })
@@ -284,7 +284,7 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
                 shown(rate_a),
                 shown(rate_b)
             );
-            parts.push(Part::of(Kind::Workload, How::Bounded, value, words));
+            parts.push(Part::known(Kind::Workload, How::Bounded, value, words));
         }
         // The remainder is of the requests alone, at the tokens of A or B.
         let each = Range::between(each_a, each_b).unwrap_or(Range::exact(1.0));
@@ -328,7 +328,7 @@ fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
         shown(tokens_a),
         shown(tokens_b)
     );
-    Some(Part::of(Kind::Workload, How::Bounded, Range::between(low, high)?, words))
+    Some(Part::known(Kind::Workload, How::Bounded, Range::between(low, high)?, words))
 }
 
 /// Counts over the duration.
@@ -364,7 +364,7 @@ fn counting(side: &Account, name: &str, figure: &str, sign: f64) -> Option<Part>
         ),
     };
     let value = Range::exact(sign * by);
-    Some(Part::of(Kind::Definition, How::Recomputed, value, words))
+    Some(Part::known(Kind::Definition, How::Recomputed, value, words))
 }
 
 /// The part of the schedule: the requested rates where both were reached, else the effect of the
@@ -388,7 +388,7 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
         }
         let more = requested_b - requested_a;
         let value = Range::between(more * each.low, more * each.high)?;
-        return Some(Part::of(Kind::Schedule, How::Settings, value, words));
+        return Some(Part::known(Kind::Schedule, How::Settings, value, words));
     }
     let (cap_a, cap_b) = (a.settings.cap?, b.settings.cap?);
     if cap_a == cap_b || requested != [None, None] {
@@ -414,7 +414,7 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
                 shown(in_a),
                 shown(in_b)
             );
-            Part::of(Kind::Schedule, How::Bounded, value, words)
+            Part::known(Kind::Schedule, How::Bounded, value, words)
         }
         None => Part::unknown(Kind::Schedule, words),
     })
@@ -437,5 +437,5 @@ fn lost([a, b]: [&Account; 2], each: Range) -> Option<Part> {
         percent(of_b?)
     );
     let value = Range { low: -lost_b, high: lost_a };
-    Some(Part::of(Kind::Failures, How::Bounded, value, words))
+    Some(Part::known(Kind::Failures, How::Bounded, value, words))
 }

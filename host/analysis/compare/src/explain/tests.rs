@@ -175,7 +175,7 @@ fn the_json_is_as_its_schema_says() {
 
 /// A claim of a tool about requests of `tokens` tokens, each with that TTFT and E2E.
 fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
-    let mut claim = Claim::of(tool, Source::default());
+    let mut claim = Claim::new(tool, Source::default());
     let count = requests.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64, u64)) -> f64| requests.iter().map(of).sum::<f64>() / count;
     claim.state("requests.successful", count, 0.0);
@@ -387,7 +387,7 @@ fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
     reported.plan.load.warmup = 1;
     let exchanges = exchanges.into_iter().map(Ok::<_, Infallible>);
     let Ok(a) = Account::of_run("run".to_owned(), &reported, &facts, exchanges);
-    let mut claim = Claim::of(Tool::Sglang, Source::default());
+    let mut claim = Claim::new(Tool::Sglang, Source::default());
     let ttfts = [500.0, 100.0, 100.0, 100.0];
     claim.state("ttft.mean", 200.0, 0.0);
     claim.samples = (0..)
@@ -412,7 +412,7 @@ fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
 #[test]
 fn rates_that_were_reached_are_the_schedules_part() {
     let claim = |rate: f64| {
-        let mut claim = Claim::of(Tool::Vllm, Source::default());
+        let mut claim = Claim::new(Tool::Vllm, Source::default());
         claim.asked.request_rate = Some(rate);
         for (name, value) in [
             ("requests.successful", 100.0),

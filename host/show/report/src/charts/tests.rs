@@ -13,7 +13,7 @@ fn names(charts: &Charts) -> Vec<&str> {
 }
 
 fn charts(exchanges: &[Exchange]) -> Charts {
-    Charts::of(&[run_of("one", exchanges)])
+    Charts::new(&[run_of("one", exchanges)])
 }
 
 fn named<'a>(charts: &'a Charts, name: &str) -> &'a Chart {
@@ -66,7 +66,7 @@ fn what_was_not_measured_has_no_chart() {
 #[test]
 fn several_runs_lie_over_each_other() {
     let runs = [run_of("one", &exchanges(60, 0)), run_of("two", &exchanges(60, 30))];
-    let charts = Charts::of(&runs);
+    let charts = Charts::new(&runs);
     let ecdf = named(&charts, "ttft-ecdf");
     let labels: Vec<&str> = ecdf.keys.iter().map(|key| key.label.as_str()).collect();
     assert_eq!(labels, ["one", "two"]);
@@ -122,7 +122,7 @@ proptest! {
     fn any_run_can_be_drawn(run in any_run(), other in any_run()) {
         let runs = [run_of("one", &run), run_of("two", &other)];
         for runs in [&runs[..1], &runs[..]] {
-            for chart in Charts::of(runs).iter() {
+            for chart in Charts::new(runs).iter() {
                 for log in [false, true] {
                     let drawn = svg(chart, Look { width: Width::Narrow, log, alone: None });
                     prop_assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{}", drawn);
@@ -153,7 +153,7 @@ fn power_that_was_sampled_throughout_has_a_panel() {
             samples: samples.collect(),
             ..Recording::default()
         });
-        let charts = Charts::of(&[run_with("one", &exchanges(60, 0), of)]);
+        let charts = Charts::new(&[run_with("one", &exchanges(60, 0), of)]);
         named(&charts, "course").clone()
     };
     // The run is from 1 s to some 7 s.

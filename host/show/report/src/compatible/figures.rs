@@ -223,7 +223,7 @@ fn add(sum: &mut Option<u64>, tokens: Option<u32>) {
 }
 
 impl Request {
-    pub(super) fn of(tool: Tool, seen: &ToolRequest<'_>, keep: Keep) -> Self {
+    pub(super) fn new(tool: Tool, seen: &ToolRequest<'_>, keep: Keep) -> Self {
         let seconds = |span: Option<Nanos>| span.unwrap_or_default().as_secs_f64();
         let exchange = seen.exchange;
         let latency = seen.latency().filter(|_| seen.answered);

@@ -56,7 +56,7 @@ pub(super) fn route(plan: &Plan) -> &str {
 }
 
 impl<'a> Rules<'a> {
-    pub(super) fn of(tool: Tool, plan: &Plan, facts: &'a RunFacts) -> Self {
+    pub(super) fn new(tool: Tool, plan: &Plan, facts: &'a RunFacts) -> Self {
         let tokenizer = facts.run.tokenizer.as_ref();
         Rules {
             tool,

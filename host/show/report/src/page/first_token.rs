@@ -1,15 +1,15 @@
 //! The section of a page on where the time to first token goes.
 
 use crate::chart::Chart;
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::document::{Document, Fit, Table};
 use model::number::{count, fixed, percent};
 use result::summary::FirstToken;
 use result::summary::first_token::BySeries;
 
 /// Adds the section with these charts, if any run has parts of it.
-pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
-    let told: Vec<(&Shown, &FirstToken)> = runs
+pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>) {
+    let told: Vec<(&RunView, &FirstToken)> = runs
         .iter()
         .filter_map(|run| Some((run, run.reported.summary.first_token.as_ref()?)))
         .collect();
@@ -34,8 +34,8 @@ pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
 }
 
 /// Adds the means by the servers' series, in a section of their own where there is none.
-fn by_series(page: &mut Document, runs: &[Shown], is_alone: bool) {
-    let told: Vec<(&Shown, &BySeries)> = runs
+fn by_series(page: &mut Document, runs: &[RunView], is_alone: bool) {
+    let told: Vec<(&RunView, &BySeries)> = runs
         .iter()
         .filter_map(|run| Some((run, run.reported.summary.first_token_by_series.as_ref()?)))
         .collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::document::{Pair, Table, pair, pairs};
 use model::client::Thread;
 use model::duration;
@@ -178,7 +178,7 @@ fn shown(plan: &Plan) -> Value {
 }
 
 /// The settings that not all runs have alike, by their place in the plan.
-pub(super) fn differences(runs: &[Shown]) -> Table {
+pub(super) fn differences(runs: &[RunView]) -> Table {
     let plans: Vec<BTreeMap<String, String>> =
         runs.iter().map(|run| flat(&shown(&run.reported.plan))).collect();
     let names: BTreeSet<&String> = plans.iter().flat_map(BTreeMap::keys).collect();

@@ -4,13 +4,13 @@ use crate::exchanges::failed;
 use model::exchange::{Class, Exchange};
 use runs::folder;
 
-fn page_of(runs: &[Shown]) -> String {
+fn page_of(runs: &[RunView]) -> String {
     let without = vec![Vec::new(); runs.len()];
     drawn_with(runs, &without)
 }
 
 /// The page of runs, each with its exchanges.
-fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
+fn drawn_with(runs: &[RunView], exchanges: &[Vec<Exchange>]) -> String {
     let (sides, options) = sides_of(runs, exchanges);
     let several = runs.len() > 1;
     let compared = several.then(|| compare::compare(&sides, &options));

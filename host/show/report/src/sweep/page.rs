@@ -2,7 +2,7 @@
 
 use super::{COLUMNS, Sweep, knee_words, shown};
 use crate::chart::{Rule, Side};
-use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart, front};
+use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart, front};
 use crate::document::{Cell, Document, Table, Text, Tone};
 use crate::label::label;
 use crate::search::{amount, short, unit};
@@ -145,7 +145,7 @@ fn plane(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
     let on_front = curve.places.iter().filter(|place| place.on_front == Some(true));
     let line = Line {
         label: "All loads".to_owned(),
-        shape: Drawn::Joined,
+        shape: Style::Joined,
         spots: curve.places.iter().filter_map(of).collect(),
     };
     chart(&Plot {
@@ -185,7 +185,7 @@ fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
             is_share: false,
             lines: vec![Line {
                 label: label(figure),
-                shape: Drawn::Joined,
+                shape: Style::Joined,
                 spots: spots.collect(),
             }],
             rules: curve

@@ -87,7 +87,7 @@ fn a_verdict_in_doubt_says_why() {
     let of = |all: &[_]| {
         let summary = Summary::of(&facts(), all);
         let findings = summary.findings.len();
-        let run = SweptRun::of(&at, "run", &summary, [&figure, &figure]);
+        let run = SweptRun::new(&at, "run", &summary, [&figure, &figure]);
         (run.verdict, run.doubts, findings)
     };
     let (verdict, doubts, _) = of(&all);

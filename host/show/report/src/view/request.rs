@@ -38,7 +38,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub(super) fn of(reading: &Reading<'_>, origin: Nanos) -> Self {
+    pub(super) fn new(reading: &Reading<'_>, origin: Nanos) -> Self {
         let exchange = reading.exchange;
         let second = |at: Nanos| at.since(origin).as_secs_f64();
         Request {

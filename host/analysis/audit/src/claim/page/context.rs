@@ -35,7 +35,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn of(page: &Page<'a>) -> Self {
+    pub(super) fn new(page: &Page<'a>) -> Self {
         let mut profiles = BTreeMap::new();
         for fence in page.fences.iter().filter(|fence| fence.info == "yaml") {
             if let Some(heading) = page.above(fence.start).last() {

@@ -53,7 +53,7 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// Of a text in which these places name figures.
-    pub fn of(text: &'a str, named: &'a [usize]) -> Self {
+    pub fn new(text: &'a str, named: &'a [usize]) -> Self {
         Table {
             text,
             named,
