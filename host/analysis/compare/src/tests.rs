@@ -132,7 +132,7 @@ fn conditions_fail_on_what_is_shown() {
 #[test]
 fn claims_have_no_interval_unless_they_have_samples() {
     let [a, _] = pair();
-    let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
+    let doubts = vec!["suspect: TPOT has another definition".to_owned()];
     let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, blocks(600))));
     let sides = [side(&a), stated];
     let found = compare(&sides, &options(named(&["ttft.mean", "tpot.mean"]), 600)).unwrap();

@@ -19,7 +19,7 @@ pub(crate) fn heads() -> Vec<Head> {
             "series",
             Holds::Text,
             "",
-            "output-tokens, in-flight, waiting, failed and power of the whole run, what the server says of itself, or a quantity of a device",
+            "output-tokens, in-flight, waiting, failed and power of the whole run, a server's own series, or a quantity of a device",
         ),
         Head::new("device", Holds::Text, "", "the device; absent of the whole run"),
         Head::new("start_ns", Holds::Whole, "ns", "beginning of the span that the value is of"),

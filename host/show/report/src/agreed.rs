@@ -71,10 +71,10 @@ fn repeats(block: &mut Block, agreed: &Agreed, floor: &Floor) {
     );
     let verdict = match floor.judgement {
         Judgement::Changed => {
-            "! changed: the run's answers differ more than those of repeats, beyond chance"
+            "! changed: the run's answers differ more than repeats do, beyond chance"
         }
         Judgement::Cleared => {
-            "= cleared: that the run's answers differ more than those of repeats is not shown"
+            "= cleared: the run's answers are not shown to differ more than repeats do"
         }
         Judgement::Unknown => "? unknown: too few samples to say",
     };

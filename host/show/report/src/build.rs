@@ -243,7 +243,7 @@ impl Build {
                 let (outcome, seen) = if compared.is_assumed() && !compared.conditions.is_empty() {
                     (
                         Outcome::Warns,
-                        "one run per side: how much runs vary is assumed; repeat the runs",
+                        "one run per side: the run-to-run variation is assumed; repeat the runs",
                     )
                 } else {
                     (Outcome::Passes, "compared")
@@ -320,7 +320,7 @@ fn worse(compared: &Compared) -> Option<Check> {
             outcome: Outcome::Warns,
             seen: worse.join(", "),
             more: vec![
-                "no condition fails, so the build passes; add a condition on what matters to you"
+                "no condition fails, so the build passes; add a condition to make it fail"
                     .to_owned(),
             ],
         }

@@ -30,9 +30,9 @@ pub fn page(compared: &Compared) -> Document {
     let differences = compared.differences.iter();
     let differences =
         differences.map(|difference| format!("{}: {}", difference.what, difference.values("A")));
-    list(&mut page, "What differs", differences);
+    list(&mut page, "Differences", differences);
     let unknown = compared.unknown.iter().cloned();
-    list(&mut page, "What cannot be checked", unknown);
+    list(&mut page, "Unchecked settings", unknown);
     let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
@@ -264,7 +264,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     let mut notes = vec![match &pair.method {
         Method::Blocks { blocks, requests, variation } => {
             format!(
-                "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same ones in both runs where both sent them. One run per side does not show how runs vary from one to the next: that is {}.",
+                "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same requests in both runs where both sent them. One run per side cannot show the variation from run to run, which is {}.",
                 variation.words()
             ) + &follows(pair, variation)
         }

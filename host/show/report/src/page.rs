@@ -54,7 +54,7 @@ pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
             if !further.is_empty() {
                 page.push(Block::Figures(further));
             }
-            page.remark("Intervals are 95 % confidence intervals of the average of many runs with other requests of this kind. They come from this run alone, and leave out what makes a whole run faster or slower, such as a restart; repeats show that. All figures has the intervals of repeats of these requests too.");
+            page.remark("Intervals are 95 % confidence intervals of the average of many runs with other requests of this kind. They come from this run alone, and leave out effects on a whole run, such as a restart; repeats show these. All figures has the intervals of repeats of these requests too.");
         }
     }
     run::findings(&mut page, runs);
@@ -94,7 +94,7 @@ pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
     page.section("how", None, "How it was run");
     let differences = plan::differences(runs);
     if !differences.rows.is_empty() {
-        page.heading(3, "What differs between the runs");
+        page.heading(3, "Differences between the runs");
         page.table(differences);
     }
     each(&mut page, runs, run::how);
@@ -127,7 +127,7 @@ fn slices(page: &mut Document, runs: &[RunView]) {
         return;
     }
     page.section("time-slices", None, "By time slice");
-    page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the one in which they came, and everything else to the one in which a request ended.");
+    page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the slice in which they came, and all else to the slice in which a request ended.");
     for (run, slices) in sliced {
         let length = time_slices::length(slices);
         page.heading(3, figures::titled(&format!("Slices {length}"), run, runs.len()));
@@ -161,7 +161,7 @@ fn charts(page: &mut Document, charts: Charts) {
             charts.course,
         ),
         (
-            ("prompts", Some("First token"), "What the time to first token depends on"),
+            ("prompts", Some("First token"), "Time to first token by cause"),
             "Time to first token against prompt length, and over the run.",
             charts.dependence,
         ),

@@ -172,7 +172,7 @@ fn before() -> [Column; 12] {
         column(
             "outcome",
             Kind::Text,
-            "the class of the outcome: complete, or what went wrong",
+            "the class of the outcome: complete, or the kind of failure",
             |row| Some(text(row.exchange.outcome.class().name())),
         ),
         column("status", Kind::Count(""), "the HTTP status of the reply", |row| {
@@ -333,7 +333,7 @@ fn after() -> [Column; 23] {
             "why the server did not answer, in terms that all engines share",
             |row| row.failure()?.0.map(|reason| text(reason.name())),
         ),
-        column("message", Kind::Text, "what went wrong, in words", |row| {
+        column("message", Kind::Text, "the error message", |row| {
             row.failure().map(|(_, message)| text(message))
         }),
     ]

@@ -74,7 +74,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         lines.push(match again {
             Again::Shown => format!("a run of its own at {at} shows it again"),
             Again::Agrees => format!(
-                "a run of its own at {at} agrees; it was not decided again, because that takes more requests than it had"
+                "a run of its own at {at} agrees; it had too few requests to decide it again"
             ),
             Again::Doubtful => format!(
                 "a run of its own at {at} missed the objective more often than allowed, but not by more than chance explains: measure it again before you rely on it"
@@ -86,7 +86,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     }
     lines.push(
         match found.ended {
-            Ended::Narrow => "the interval is as narrow as asked for",
+            Ended::Narrow => "the interval has the requested width",
             Ended::Undecided => "loads in between could not be run, or used up the requests that a load may have (--requests-each)",
             Ended::Highest if found.passed.is_none() => {
                 "no load up to the highest (--most) seems to miss the objectives, and none had requests enough to show it"
@@ -101,7 +101,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     );
     if let Some(more) = found.more {
         lines.push(format!(
-            "to narrow the interval as asked for takes about {}{}",
+            "to narrow the interval to the requested width takes about {}{}",
             counted(more),
             lasting(answer, found, more)
         ));

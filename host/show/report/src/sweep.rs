@@ -233,7 +233,7 @@ fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     }
     let why = match curve.no_knee? {
         NoKnee::TooFewLoads => "fewer than five loads have valid runs",
-        NoKnee::NoCorner => "throughput follows the load, or does not bend enough to say where",
+        NoKnee::NoCorner => "throughput follows the load, or bends too little to place the knee",
     };
     Some(format!("none shown, because {why}"))
 }

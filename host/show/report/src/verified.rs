@@ -23,7 +23,7 @@ pub fn page(cards: &[Card]) -> Document {
         _ => "Benchmark clients against known truth".to_owned(),
     };
     let mut page = Document::new("Clients", title);
-    page.remark("Each client ran against an engine that logs what it sends, and when. A figure is exact if it equals its true value by the definition that the client itself gives for it. A case with a dash was not run.");
+    page.remark("Each client ran against an engine that logs the sent bytes and their times. A figure is exact if it equals its true value by the client's own definition. A case with a dash was not run.");
     page.heading(2, "Summary");
     page.table(summary(cards));
     for part in [Part::Load, Part::Streams, Part::Faults] {
@@ -34,7 +34,7 @@ pub fn page(cards: &[Card]) -> Document {
         }
     }
     ceilings(&mut page, cards);
-    page.heading(2, "Figures that are not what they claim");
+    page.heading(2, "Figures that differ from the claim");
     for card in cards {
         page.heading(3, name(card));
         doubts(&mut page, card);

@@ -193,7 +193,7 @@ fn replies(plan: &Plan) -> String {
     let request = &plan.request;
     let stream = if request.stream { "streamed" } else { "whole" };
     let asked =
-        request.output_tokens.map(|tokens| format!("{} tokens asked for", count(tokens.into())));
+        request.output_tokens.map(|tokens| format!("{} tokens requested", count(tokens.into())));
     let eos = request.asks_to_go_on().then(|| "the end of the text ignored".to_owned());
     let warm = u64::from(plan.load.warmup);
     let warm = (warm > 0).then(|| format!("after a warm-up of {}", plural(warm, "request")));

@@ -29,7 +29,7 @@ fn a_refusal_says_how_to_compare_anyway() {
 #[test]
 fn why_there_is_no_interval_is_told_in_words() {
     let [a, _] = pair();
-    let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
+    let doubts = vec!["suspect: TPOT has another definition".to_owned()];
     let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, None)));
     let found = compare(&[side(&a), stated], &options(named(&["ttft.mean", "tpot.mean"]), 600));
     let shown = page(&found.unwrap()).text();

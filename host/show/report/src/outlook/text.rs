@@ -24,7 +24,7 @@ pub fn text(outlook: &Outlook) -> String {
     page.line("digest", &format!("sha256 {}", outlook.digest));
     let histograms = [
         ("tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
-        ("tokens asked for", "tokens", outlook.output.tokens.as_ref()),
+        ("tokens requested", "tokens", outlook.output.tokens.as_ref()),
         ("due times (s)", "s", outlook.due.as_ref().map(|due| &due.seconds)),
         ("requests per session", "requests", outlook.sessions.requests.as_ref()),
         ("delays (s)", "s", outlook.sessions.delays.as_ref()),

@@ -223,7 +223,7 @@ fn slowest(summary: &Summary) -> Option<String> {
     let speeds: Vec<String> = speeds.collect();
     (!speeds.is_empty()).then(|| {
         format!(
-            "The high percentiles of a speed are those of the luckiest users; the P{lowest} of the slowest are {}.",
+            "The high percentiles of a speed belong to the luckiest users; the P{lowest} of the slowest are {}.",
             speeds.join(", ")
         )
     })

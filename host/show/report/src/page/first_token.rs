@@ -17,8 +17,8 @@ pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>)
         by_series(page, runs, true);
         return;
     }
-    page.section("parts", Some("Parts"), "Where the time to first token goes");
-    page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill are the server's own timings. What the server does not tell is the network's and its front end's, or is called unexplained where that cannot be told either.");
+    page.section("parts", Some("Parts"), "Time to first token by part");
+    page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill by the server's own timings. The rest is the network and the front end, or unexplained.");
     charts.into_iter().for_each(|chart| page.chart(chart));
     for (run, split) in told {
         if runs.len() > 1 {
@@ -43,9 +43,9 @@ fn by_series(page: &mut Document, runs: &[RunView], is_alone: bool) {
         return;
     }
     if is_alone {
-        page.section("parts", Some("Parts"), "Where the time to first token goes");
+        page.section("parts", Some("Parts"), "Time to first token by part");
     }
-    page.remark("Means by the server's own series: of all that it observed during the measurement. No request's own time is known from them, and what they do not tell is called unexplained.");
+    page.remark("Means by the server's own series, over all requests that it observed during the measurement. They give no request's own time; the rest is unexplained.");
     for (run, split) in told {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());

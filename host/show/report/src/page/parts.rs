@@ -117,7 +117,7 @@ fn dataset(summary: &Summary) -> Option<Part> {
             value: format!("{}{}", count(remark.count), first.unwrap_or_default()),
         }
     });
-    Some(Part { title: "What the dataset did to its input", words: None, pairs: pairs.collect() })
+    Some(Part { title: "Changes by the dataset", words: None, pairs: pairs.collect() })
 }
 
 fn steady(summary: &Summary) -> Option<Part> {
@@ -270,7 +270,7 @@ fn series(summary: &Summary) -> Option<Part> {
         format!(" {count} pages did not come, the last because: {error}.")
     });
     Some(Part {
-        title: "What the server said over time",
+        title: "Server metrics over time",
         words: Some(format!(
             "From {} series of its metrics page, read every {} s.{failed}",
             count(series.series),
@@ -298,7 +298,7 @@ fn server(summary: &Summary) -> Option<Part> {
     });
     let lost: Vec<String> = lost.collect();
     Some(Part {
-        title: "What the server counted",
+        title: "Server counts",
         words: (!lost.is_empty()).then(|| lost.join("; ")),
         pairs: pairs([
             ("Finished requests", counted(Counted::FinishedRequests)),

@@ -129,7 +129,7 @@ fn plural(number: usize, thing: &str) -> String {
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![
-            "The run did not finish: it was killed, or it is still running. This page shows what it had recorded."
+            "The run did not finish: it was killed, or it is still running. This page shows its records so far."
                 .to_owned(),
         ];
     };

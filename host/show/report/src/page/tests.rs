@@ -68,7 +68,7 @@ fn sessions_and_what_the_dataset_did_are_shown() {
     for part in [
         "Session time, median",
         "Complete sessions per second",
-        "What the dataset did to its input",
+        "Changes by the dataset",
         "repeated: fewer prompts than &lt;b&gt;requests",
         "1,234, first line 7",
         "Cached input",
@@ -82,7 +82,7 @@ fn sessions_and_what_the_dataset_did_are_shown() {
         exchange.sample.class = None;
     }
     let text = page_of(&[run_of("one", &alone)]);
-    for absent in ["Session time", "Complete sessions", "What the dataset did", "By turn of"] {
+    for absent in ["Session time", "Complete sessions", "Changes by the dataset", "By turn of"] {
         assert!(!text.contains(absent), "{absent}");
     }
 }
@@ -184,7 +184,7 @@ fn several_runs_stand_side_by_side() {
     let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
     let text = drawn_with(&runs, &of);
     for part in [
-        "What differs between the runs",
+        "Differences between the runs",
         "▲ +23.1 %",
         "(worse)",
         "data-run=\"1\"",
@@ -236,7 +236,7 @@ fn ten_thousand_requests_fit() {
 #[test]
 fn the_parts_of_the_first_token_have_a_section() {
     let mut exchanges = exchanges(60, 0);
-    let title = "Where the time to first token goes";
+    let title = "Time to first token by part";
     assert!(!page_of(&[run_of("one", &exchanges)]).contains(title));
     for exchange in &mut exchanges {
         exchange.timings = Some(model::exchange::ServerTimings {

@@ -20,7 +20,7 @@ fn outcome_words(outcome: Outcome) -> &'static str {
 
 /// A reply's form as text.
 fn form(shape: &Shape) -> &'static str {
-    if shape.streamed { "streams" } else { "gives one document, although a stream was asked for" }
+    if shape.streamed { "streams" } else { "gives one document, although a stream was requested" }
 }
 
 /// The parts of a reply as text, a clause each.

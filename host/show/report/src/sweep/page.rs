@@ -33,7 +33,7 @@ pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document 
     page.chart(over_load(sweep, &curve));
     page.table(places(sweep, &curve));
     page.say(
-        "± is half of a 95 % interval over repeats. Runs that are invalid take no part; those that are suspect do. A load is on the Pareto front \
+        "± is half of a 95 % interval over repeats. Invalid runs take no part; suspect runs do. A load is on the Pareto front \
          where no other has as much throughput and as little latency.",
     );
     page.heading(2, "Runs");
