@@ -113,7 +113,7 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     let parts = (|| {
         let cap = claim.asked.max_concurrency? as f64;
         let answered = figures.answered()?;
-        let of = (claim.asked.requests.map(|asked| asked as f64))
+        let of = (claim.asked.requests.map(|requests| requests as f64))
             .or_else(|| claim.value("requests.total"))?;
         let failed = claim.value("requests.failed").unwrap_or(0.0);
         let waiting = of == answered && failed == 0.0 && answered > cap && at_once(figures);

@@ -170,7 +170,7 @@ fn change(
     bases: &BTreeMap<&str, Vec<(usize, usize)>>,
     results: &[Audited],
 ) -> Option<String> {
-    let told = quote.change?;
+    let stated = quote.change?;
     let bases = bases.get(quote.row.as_deref()?)?;
     let near = bases.partition_point(|(line, _)| line + 1 < quote.line);
     let (_, base) = *bases.get(near).filter(|(line, _)| *line <= quote.line + 1)?;
@@ -181,12 +181,12 @@ fn change(
         Some(tokens / duration)
     };
     let by_counts = (rate(own)? / rate(base)? - 1.0) * 100.0;
-    ((by_counts - told).abs() > POINTS).then(|| {
+    ((by_counts - stated).abs() > POINTS).then(|| {
         // A zero has no sign.
         let by_counts = if by_counts.abs() < 0.05 { 0.0 } else { by_counts };
         let sign = if by_counts > 0.0 { "+" } else { "" };
         format!(
-            "computed as tokens over duration, the change is {sign}{}, not {told:+} %",
+            "computed as tokens over duration, the change is {sign}{}, not {stated:+} %",
             percent(by_counts / 100.0)
         )
     })

@@ -284,8 +284,8 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let tokens = Range::exact(parts.tokens);
     let decode = parts.decode();
-    let asked =
-        figures.claim.asked.output_tokens.filter(|asked| *asked > 1).map(|asked| asked as f64);
+    let requested =
+        figures.claim.asked.output_tokens.filter(|tokens| *tokens > 1).map(|tokens| tokens as f64);
     let again = figures.claim.value("tokens.output-retokenized").zip(figures.answered());
     let again = again.map(|(again, answered)| again / answered).filter(|again| *again > 1.0);
     let candidates = [
@@ -298,7 +298,7 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
         ),
         (
             "(E2E - TTFT) / (requested length - 1), but fewer tokens came",
-            asked.map(|asked| decode / Range::exact(asked - 1.0)),
+            requested.map(|tokens| decode / Range::exact(tokens - 1.0)),
         ),
         (
             "(E2E - TTFT) / (tokens of the text - 1)",

@@ -42,7 +42,7 @@ impl Figures<'_> {
         let Some(each) = self.tokens_each() else {
             return false;
         };
-        let requested = self.claim.asked.output_tokens.map(|asked| asked as f64);
+        let requested = self.claim.asked.output_tokens.map(|tokens| tokens as f64);
         let stated = self.shortest().is_some() && self.shortest() == self.longest();
         requested == Some(each) || (stated && self.shortest() == Some(each))
     }
@@ -136,8 +136,8 @@ impl Figures<'_> {
             let words = format!("at most {} tokens an answer", shown(longest));
             return Some((longest, words));
         }
-        let asked = &self.claim.asked;
-        let most = asked.output_tokens.or(asked.most_output_tokens)? as f64;
+        let settings = &self.claim.asked;
+        let most = settings.output_tokens.or(settings.most_output_tokens)? as f64;
         let words = format!(
             "at most {} tokens requested for an answer, and {} % more if counted again",
             shown(most),

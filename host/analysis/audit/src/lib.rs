@@ -121,7 +121,7 @@ const RULES: [Rule; 24] = [
     throughput::tokens,
     throughput::total,
     throughput::peak,
-    throughput::asked,
+    throughput::requested_rate,
     concurrency::cap,
     concurrency::little,
     concurrency::peak,

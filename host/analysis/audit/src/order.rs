@@ -84,17 +84,17 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
                 _ => None,
             };
             let samples = samples(figures, theirs)?;
-            let told =
+            let seen =
                 |words: String| Some(format!("mean {name} is {} ms, {words}", shown(mean.mid())));
             let least = least(&points, samples);
             if mean.below(Range::exact(least)) {
-                return told(format!("but the percentiles allow no less than {}", shown(least)));
+                return seen(format!("but the percentiles allow no less than {}", shown(least)));
             }
             let greatest = greatest(&points, samples, most)?;
             if Range::exact(greatest).below(mean) && mean.low > greatest * 1.001 {
-                return told(format!("but the percentiles allow no more than {}", shown(greatest)));
+                return seen(format!("but the percentiles allow no more than {}", shown(greatest)));
             }
-            strays(figures, theirs, mean, &points).and_then(told)
+            strays(figures, theirs, mean, &points).and_then(seen)
         })
         .collect();
     if wrong.is_empty() {

@@ -234,17 +234,17 @@ pub(super) fn any_length(
         point.map(|point| point.1)
     };
     let all = figures.shortest().is_some_and(|least| least >= 2.0);
-    let told = |bound: Range, words: String| {
+    let finding = |bound: Range, words: String| {
         let apart = each.apart(bound);
         (apart > NOTHING).then(|| (graded(apart, One::Stated), words))
     };
     if let Some(least) = extreme(0.0).filter(|least| each.below(*least)) {
         let words = format!(", and no request has less than {} ms", shown(least.mid()));
-        return told(least, words);
+        return finding(least, words);
     }
     if let Some(most) = extreme(100.0).filter(|most| all && most.below(each)) {
         let words = format!(", and no request has more than {} ms", shown(most.mid()));
-        return told(most, words);
+        return finding(most, words);
     }
     let bounds = covariance(figures, further, all)?;
     let (way, bound) = match (each.below(bounds), bounds.below(each)) {
@@ -258,7 +258,7 @@ pub(super) fn any_length(
         shown(bound),
         figures.most_tokens()?.1,
     );
-    told(Range::exact(bound), words)
+    finding(Range::exact(bound), words)
 }
 
 /// The range of d / m that the mean and the deviation of TPOT allow where n - 1 is at most K.

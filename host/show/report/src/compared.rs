@@ -144,13 +144,13 @@ fn side(side: &SideFacts) -> Vec<String> {
         many => format!("{} runs: {}", many.len(), many.join(", ")),
     };
     let what = if what.is_empty() { sources } else { format!("{what}: {sources}") };
-    let said = |text: &Option<String>| text.clone().unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let verdict = match (&side.tool, side.verdict) {
         (Some(tool), _) => format!("stated by {tool}"),
         (None, Some(verdict)) => verdict.name().to_owned(),
         (None, None) => String::new(),
     };
-    vec![side.name.clone(), what, said(&side.model), said(&side.scenario), verdict]
+    vec![side.name.clone(), what, text(&side.model), text(&side.scenario), verdict]
 }
 
 fn cells(row: &Row) -> [String; 7] {

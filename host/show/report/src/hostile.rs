@@ -82,14 +82,14 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                     bytes: bytes.unwrap_or_default(),
                 });
             }
-            let [input, cached, output, reasoning, asked, turn] = counts;
+            let [input, cached, output, reasoning, requested, turn] = counts;
             exchange.usage = Some(Usage {
                 input_tokens: input,
                 cached_input_tokens: cached,
                 output_tokens: output,
                 reasoning_tokens: reasoning,
                 draft_tokens: turn,
-                accepted_draft_tokens: asked,
+                accepted_draft_tokens: requested,
                 input_image_tokens: input,
                 input_video_tokens: cached,
                 input_audio_tokens: reasoning,
@@ -106,7 +106,7 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                 steps_by_accepted: counts.iter().map_while(|count| *count).collect(),
             });
             exchange.sample.input_tokens = cached;
-            exchange.sample.output_tokens = asked;
+            exchange.sample.output_tokens = requested;
             exchange.sample.request_bytes = index;
             exchange.sample.class = Some(TEXTS[words].to_owned());
             exchange.sample.turn =

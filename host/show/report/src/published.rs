@@ -289,13 +289,13 @@ fn digest(digest: &str) -> Cell {
 
 /// The differences between two plans that affect the figures.
 fn unlike(first: &Plan, plan: &Plan) -> Vec<&'static str> {
-    let asked = |plan: &Plan| {
+    let dataset = |plan: &Plan| {
         let dataset = &plan.dataset;
         let files: Vec<String> = dataset.files.values().map(|f| f.digest.clone()).collect();
         (dataset.plugin.digest.clone(), dataset.plugin.config.clone(), files)
     };
     let differences = [
-        ("dataset", asked(first) != asked(plan)),
+        ("dataset", dataset(first) != dataset(plan)),
         ("load", first.load != plan.load),
         ("request options", first.request != plan.request),
     ];

@@ -246,8 +246,8 @@ fn after() -> [Column; 23] {
             Kind::Count("steps"),
             "steps of speculative decoding that its answer was made in, as the server reports them",
             |row| {
-                let told = row.exchange.speculation.as_ref()?;
-                Some(Value::Count(told.steps.into()))
+                let speculation = row.exchange.speculation.as_ref()?;
+                Some(Value::Count(speculation.steps.into()))
             },
         ),
         column(

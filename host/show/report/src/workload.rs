@@ -192,12 +192,12 @@ fn amount(plan: &Plan) -> String {
 fn replies(plan: &Plan) -> String {
     let request = &plan.request;
     let stream = if request.stream { "streamed" } else { "whole" };
-    let asked =
+    let requested =
         request.output_tokens.map(|tokens| format!("{} tokens requested", count(tokens.into())));
     let eos = request.asks_to_go_on().then(|| "the end of the text ignored".to_owned());
     let warm = u64::from(plan.load.warmup);
     let warm = (warm > 0).then(|| format!("after a warm-up of {}", plural(warm, "request")));
-    let all = [Some(stream.to_owned()), asked, eos, warm];
+    let all = [Some(stream.to_owned()), requested, eos, warm];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

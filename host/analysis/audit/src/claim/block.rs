@@ -404,7 +404,7 @@ mod tests {
         let text = include_str!("../../../../show/report/src/cases/mixed/text.txt");
         let claim = claims(text).remove(0).unwrap();
         assert_eq!(claim.tool, Tool::Runner);
-        let told = |label: &str| {
+        let line_value = |label: &str| {
             let line = text.lines().find(|line| line.starts_with(label)).unwrap();
             line.rsplit(' ').next()?.parse::<f64>().ok()
         };
@@ -416,7 +416,7 @@ mod tests {
             ("tpot.p99", "P99 TPOT (ms):"),
             ("e2e.mean", "Mean E2E Latency (ms):"),
         ] {
-            assert_eq!(claim.value(name), told(label), "{name}");
+            assert_eq!(claim.value(name), line_value(label), "{name}");
         }
     }
 

@@ -75,14 +75,14 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             claim.state(name, (mean.value * answered).round(), 0.0);
         }
     }
-    let asked = &mut claim.asked;
-    asked.max_concurrency = lookup.count(object, "Concurrency").filter(|cap| *cap > 0);
-    asked.request_rate = lookup
+    let settings = &mut claim.asked;
+    settings.max_concurrency = lookup.count(object, "Concurrency").filter(|cap| *cap > 0);
+    settings.request_rate = lookup
         .rate(object, "Request Rate (req/s)")
         .map(|rate| if rate < 0.0 { f64::INFINITY } else { rate });
     let streamed = lookup.count(object, "Stream Requests");
     let whole = lookup.count(object, "Non-Stream Requests");
-    asked.stream = match (streamed, whole) {
+    settings.stream = match (streamed, whole) {
         (Some(1..), Some(0)) => Some(true),
         (Some(0), Some(1..)) => Some(false),
         _ => None,

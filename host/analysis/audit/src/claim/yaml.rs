@@ -59,10 +59,10 @@ fn wrong(error: &Error) -> Wrong {
         | Error::AliasReplayStackDepthExceeded { .. } => BOUNDS.to_owned(),
         Error::DuplicateMappingKey { .. } => "a key stands twice in an object".to_owned(),
         cause => {
-            let said = cause.to_string();
+            let message = cause.to_string();
             let at = place.as_ref().map(|place| format!(" at {place}"));
-            let without = at.and_then(|at| said.strip_suffix(&at).map(str::to_owned));
-            without.unwrap_or(said)
+            let without = at.and_then(|at| message.strip_suffix(&at).map(str::to_owned));
+            without.unwrap_or(message)
         }
     };
     Wrong { place, what }

@@ -61,11 +61,14 @@ fn a_threshold_fails_if_it_does_not_hold_in_one_run() {
     }
     let mut build = build(runs, Baseline::NotAsked);
     let checks = outcomes(&build);
-    let told = [
+    let expected = [
         (Subject::Run, Outcome::Passes, "3 runs, verdict valid"),
         (Subject::Threshold, Outcome::Fails, "250.00 (b)"),
     ];
-    assert_eq!(checks, told.map(|(subject, outcome, seen)| (subject, outcome, seen.to_owned())));
+    assert_eq!(
+        checks,
+        expected.map(|(subject, outcome, seen)| (subject, outcome, seen.to_owned()))
+    );
     build.runs.remove(1);
     assert_eq!(outcomes(&build)[1].1, Outcome::Passes);
     assert_eq!(outcomes(&build)[1].2, "150.00 (a); 160.00 (c)");
@@ -99,8 +102,8 @@ fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loud
     for (fails, outcome) in [(false, Outcome::Warns), (true, Outcome::Fails)] {
         let reasons = vec!["client's processor (machine): one in A, other in B".to_owned()];
         build.baseline = Baseline::NotComparable { reasons, fails };
-        let (subject, told, seen) = last(&build);
-        assert_eq!((subject, told), (Subject::Baseline, outcome));
+        let (subject, found, seen) = last(&build);
+        assert_eq!((subject, found), (Subject::Baseline, outcome));
         assert!(seen.starts_with("NOTHING WAS COMPARED: client's processor"), "{seen}");
         assert!(markdown(&build).contains("NOTHING WAS COMPARED: the baseline is not comparable"));
     }
@@ -108,19 +111,19 @@ fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loud
 
 #[test]
 fn what_got_worse_fails_on_condition_and_is_a_doubt_otherwise() {
-    let told = |times, conditions: &[&str]| {
+    let failing = |times, conditions: &[&str]| {
         let build = build(vec![run("a", 1.0)], compared(times, conditions));
         let checks = build.checks().into_iter().filter(|check| check.outcome != Outcome::Passes);
         checks.map(|check| (check.subject, check.outcome)).collect::<Vec<_>>()
     };
     let assumed = (Subject::Baseline, Outcome::Warns);
-    assert_eq!(told(1.5, &["ttft.mean +5%"]), [assumed, (Subject::Condition, Outcome::Fails)]);
+    assert_eq!(failing(1.5, &["ttft.mean +5%"]), [assumed, (Subject::Condition, Outcome::Fails)]);
     // Worse beyond chance, and not by that much.
-    assert_eq!(told(1.5, &["ttft.mean +90%"]), [assumed, (Subject::Baseline, Outcome::Warns)]);
-    assert_eq!(told(1.5, &[]), [(Subject::Baseline, Outcome::Warns)]);
-    assert_eq!(told(1.0, &["ttft.mean +5%"]), [assumed]);
+    assert_eq!(failing(1.5, &["ttft.mean +90%"]), [assumed, (Subject::Baseline, Outcome::Warns)]);
+    assert_eq!(failing(1.5, &[]), [(Subject::Baseline, Outcome::Warns)]);
+    assert_eq!(failing(1.0, &["ttft.mean +5%"]), [assumed]);
     // A condition that cannot be checked does not pass.
-    let absent = told(1.0, &["queue.mean +5%"]);
+    let absent = failing(1.0, &["queue.mean +5%"]);
     assert_eq!(absent[1], (Subject::Baseline, Outcome::Fails));
 }
 

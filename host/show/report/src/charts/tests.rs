@@ -109,11 +109,11 @@ fn runs_are_called_by_what_tells_them_apart() {
         shown.plan.about.engine_version = Some(version.to_owned());
         shown
     };
-    let told = |runs: &[Reported]| labels(runs).join(" | ");
-    assert_eq!(told(&[run("a", "1"), run("a", "2")]), "vllm 1 | vllm 2");
-    assert_eq!(told(&[run("a", "1"), run("b", "1")]), "a | b");
+    let joined = |runs: &[Reported]| labels(runs).join(" | ");
+    assert_eq!(joined(&[run("a", "1"), run("a", "2")]), "vllm 1 | vllm 2");
+    assert_eq!(joined(&[run("a", "1"), run("b", "1")]), "a | b");
     let same = run("a", "1");
-    assert_eq!(told(&[same.clone(), same]), "1 20260102-030405-a | 2 20260102-030405-a");
+    assert_eq!(joined(&[same.clone(), same]), "1 20260102-030405-a | 2 20260102-030405-a");
 }
 
 proptest! {

@@ -238,8 +238,8 @@ impl Request {
                 input: match tool {
                     Tool::Vllm => seen.input,
                     Tool::Sglang | Tool::Lmdeploy => {
-                        let told = exchange.usage.and_then(|usage| usage.input_tokens);
-                        told.or(seen.input)
+                        let usage = exchange.usage.and_then(|usage| usage.input_tokens);
+                        usage.or(seen.input)
                     }
                 },
                 output: seen.output.filter(|_| seen.answered).unwrap_or(0),

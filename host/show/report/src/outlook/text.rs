@@ -276,18 +276,18 @@ impl Page {
             tokens("prompt tokens", shown.input_tokens),
             tokens("output tokens", shown.output_tokens.map(u64::from)),
         );
-        for said in &shown.prompt {
-            if let Some(role) = &said.role {
+        for message in &shown.prompt {
+            if let Some(role) = &message.role {
                 let _ = writeln!(self.0, "  [{}]", plain(role));
             }
-            for line in said.text.lines() {
+            for line in message.text.lines() {
                 let _ = writeln!(self.0, "  | {}", plain(line));
             }
-            if said.left_out > 0 {
+            if message.left_out > 0 {
                 let _ = writeln!(
                     self.0,
                     "  … {} left out (--full)",
-                    plural(said.left_out, "character")
+                    plural(message.left_out, "character")
                 );
             }
         }

@@ -80,14 +80,14 @@ fn row(runs: &[RunView], compared: &Comparison, figure: &Figure, label: Span) ->
             | "devices.mean-utilization"
             | "devices.throttled-share"
     );
-    let told = |value: f64| if is_share { percent(value) } else { significant(value, 4) };
+    let text = |value: f64| if is_share { percent(value) } else { significant(value, 4) };
     let values = runs.iter().map(|run| figure.read(&run.reported.summary));
     let values: Vec<Option<f64>> = values.collect();
     values.iter().find(|value| value.is_some())?;
     let first = values[0].filter(|first| *first != 0.0);
     let cells = values.iter().enumerate().map(|(number, value)| {
         let mut cell = Vec::new();
-        cell.extend(value.map(|value| Span::Plain(told(value))));
+        cell.extend(value.map(|value| Span::Plain(text(value))));
         if number > 0 && value.is_some() {
             let by = value.zip(first);
             let by = by.map(|(value, first)| (value - first) / first * 100.0);

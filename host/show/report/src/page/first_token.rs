@@ -9,18 +9,18 @@ use result::summary::first_token::BySeries;
 
 /// Adds the section with these charts, if any run has parts of it.
 pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>) {
-    let told: Vec<(&RunView, &FirstToken)> = runs
+    let runs_with_parts: Vec<(&RunView, &FirstToken)> = runs
         .iter()
         .filter_map(|run| Some((run, run.reported.summary.first_token.as_ref()?)))
         .collect();
-    if told.is_empty() {
+    if runs_with_parts.is_empty() {
         by_series(page, runs, true);
         return;
     }
     page.section("parts", Some("Parts"), "Time to first token by part");
     page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill by the server's own timings. The rest is the network and the front end, or unexplained.");
     charts.into_iter().for_each(|chart| page.chart(chart));
-    for (run, split) in told {
+    for (run, split) in runs_with_parts {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
         }
@@ -35,18 +35,18 @@ pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>)
 
 /// Adds the means by the servers' series, in a section of their own where there is none.
 fn by_series(page: &mut Document, runs: &[RunView], is_alone: bool) {
-    let told: Vec<(&RunView, &BySeries)> = runs
+    let runs_with_parts: Vec<(&RunView, &BySeries)> = runs
         .iter()
         .filter_map(|run| Some((run, run.reported.summary.first_token_by_series.as_ref()?)))
         .collect();
-    if told.is_empty() {
+    if runs_with_parts.is_empty() {
         return;
     }
     if is_alone {
         page.section("parts", Some("Parts"), "Time to first token by part");
     }
     page.remark("Means by the server's own series, over all requests that it observed during the measurement. They give no request's own time; the rest is unexplained.");
-    for (run, split) in told {
+    for (run, split) in runs_with_parts {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
         }

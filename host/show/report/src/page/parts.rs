@@ -250,10 +250,10 @@ fn cache(summary: &Summary) -> Option<Part> {
             ("Before the run", Some(cache.policy.to_string())),
             ("Prompt tokens counted", Some(count(cache.tokens))),
             ("Prompt tokens that repeat", cache.reusable_share().map(percent)),
-            ("Reported cached tokens", reported.map(|told| count(told.cached))),
+            ("Reported cached tokens", reported.map(|cache| count(cache.cached))),
             (
                 "Reported cached share",
-                reported.and_then(|told| told.shares()).map(|(_, found)| percent(found)),
+                reported.and_then(|cache| cache.shares()).map(|(_, found)| percent(found)),
             ),
         ]),
     })
@@ -292,9 +292,9 @@ fn server(summary: &Summary) -> Option<Part> {
         }
         _ => None,
     };
-    let lost = server.targets.iter().filter_map(|told| {
-        let why = told.lost.as_ref()?;
-        Some(format!("{} did not return its metrics after the run: {why}", told.url))
+    let lost = server.targets.iter().filter_map(|target| {
+        let why = target.lost.as_ref()?;
+        Some(format!("{} did not return its metrics after the run: {why}", target.url))
     });
     let lost: Vec<String> = lost.collect();
     Some(Part {

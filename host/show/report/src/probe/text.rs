@@ -114,18 +114,18 @@ pub fn text(probe: &Probe) -> String {
         .chain(probe.routes.iter().map(|route| route.path.len()))
         .max()
         .unwrap_or(0);
-    for Control { method, path, outcome, said, .. } in &probe.controls {
-        let seen = seen(*outcome, said.as_deref());
+    for Control { method, path, outcome, said: message, .. } in &probe.controls {
+        let seen = seen(*outcome, message.as_deref());
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
     for route in &probe.routes {
-        let Route { method, path, outcome, said, shape, .. } = route;
+        let Route { method, path, outcome, said: message, shape, .. } = route;
         let seen = match shape {
             Some(shape) => {
                 let made_of = parts(shape).join("; ");
                 format!("{}\n       {made_of}", form(shape))
             }
-            None => seen(*outcome, said.as_deref()),
+            None => seen(*outcome, message.as_deref()),
         };
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
@@ -152,10 +152,10 @@ fn described(model: &Model) -> String {
     words
 }
 
-fn seen(outcome: Outcome, said: Option<&str>) -> String {
-    match said {
+fn seen(outcome: Outcome, message: Option<&str>) -> String {
+    match message {
         None => outcome_words(outcome).to_owned(),
-        Some(said) => format!("{}: {said}", outcome_words(outcome)),
+        Some(message) => format!("{}: {message}", outcome_words(outcome)),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn everything_that_is_known_is_said() {
         let text = text(&answered());
-        for said in [
+        for part in [
             "Engine   vLLM 0.32.0 (GET /version)",
             "Models   m, made from /models/m, context 2048 tokens",
             "  GET  /metrics              fails: HTTP 503: not yet\n",
@@ -201,7 +201,7 @@ mod tests {
             "each chunk repeats the text before it; usage with input, output tokens; finish reason length; end marker",
             "6 requests were sent, 1 of them to generating routes.",
         ] {
-            assert!(text.contains(said), "{said}: {text}");
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 

@@ -42,9 +42,9 @@ fn distributions_are_those_of_the_summary() {
     assert_eq!(names, DRAWN);
     for (name, figures) in &shown.view.distributions {
         use statistics::Ranked;
-        let told = shown.reported.summary.metric(name).unwrap();
-        assert_eq!(figures.count(), told.count, "{name}");
-        assert_eq!(figures.percentile(99.0), told.percentile(99.0).unwrap(), "{name}");
+        let expected = shown.reported.summary.metric(name).unwrap();
+        assert_eq!(figures.count(), expected.count, "{name}");
+        assert_eq!(figures.percentile(99.0), expected.percentile(99.0).unwrap(), "{name}");
     }
 }
 

@@ -58,11 +58,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
     });
     let host_note = host.and_then(|host| host.note.clone());
     let notes: Vec<String> = notes.take(SHOWN).chain(host_note).collect();
-    Some(Part {
-        title: "Devices",
-        words: (!notes.is_empty()).then(|| notes.join("; ")),
-        pairs,
-    })
+    Some(Part { title: "Devices", words: (!notes.is_empty()).then(|| notes.join("; ")), pairs })
 }
 
 pub(super) fn cost(summary: &Summary) -> Option<Part> {
