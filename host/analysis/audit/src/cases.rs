@@ -31,7 +31,7 @@ fn input(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_case_is_told_as_it_is_kept() {
+fn each_audit_equals_its_expected_text() {
     let mut wrong = String::new();
     let folders = folders();
     assert!(folders.len() > 25, "{} cases", folders.len());

@@ -203,7 +203,7 @@ proptest! {
 
     /// Any bytes are read or refused, and the claims that were read are audited.
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..2000, at in 0usize..2000) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..2000, at in 0usize..2000) {
         let _ = claim::read("any", &bytes);
         let seen = played(&[(20.0, 5.0, 7), (30.0, 6.0, 9)], 1);
         let mut text = block(&seen, 1, true, Some(9)).into_bytes();

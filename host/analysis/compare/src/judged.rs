@@ -30,7 +30,7 @@ fn places(run: &[Exchange]) -> Places {
 }
 
 #[test]
-fn requests_stand_in_the_blocks_of_the_baseline_in_whatever_order_they_were_sent() {
+fn blocks_follow_the_baseline_in_any_order() {
     let run = exchanges(USUAL, REQUESTS, 10.0);
     let mut turned = run.clone();
     for exchange in &mut turned {
@@ -64,7 +64,7 @@ fn judged(sides: &[Side], options: &Options, figure: &str) -> Judgement {
 }
 
 #[test]
-fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
+fn only_surely_close_figures_are_the_same() {
     let steady = super::fixture::Engine { spread: 0.01, places: 1000, ..USUAL };
     let other = super::fixture::Engine { seed: 2, ..steady };
     let sides = [steady, other].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_one_way_are_worse_and_as_many_both_ways_are_nothing() {
+    fn one_sided_flips_are_worse_and_balanced_ones_equal() {
         let run = run();
         // Ten of the right answers become wrong.
         let lost = |index| usual(index).filter(|_| index % 20 != 1).or(Some(0.0));

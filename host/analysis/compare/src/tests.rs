@@ -70,7 +70,7 @@ fn repeats(factors: &[f64]) -> Side {
 }
 
 #[test]
-fn of_repeats_it_counts_how_far_they_are_apart() {
+fn repeats_are_judged_by_their_spread() {
     let figures = named(&["ttft.mean"]);
     let judged = |a: &[f64], b: &[f64]| {
         let sides = [repeats(a), repeats(b)];
@@ -89,7 +89,7 @@ fn of_repeats_it_counts_how_far_they_are_apart() {
 }
 
 #[test]
-fn what_is_not_comparable_is_refused_unless_allowed() {
+fn refuses_incomparable_sides_unless_allowed() {
     let [a, b] = pair();
     let sides =
         [side(&a), Side::Runs(vec![measured("other", plan(&[("load.seed", json!(2))]), &b)])];
@@ -102,7 +102,7 @@ fn what_is_not_comparable_is_refused_unless_allowed() {
 }
 
 #[test]
-fn conditions_fail_on_what_is_shown() {
+fn conditions_fail_on_shown_differences() {
     let sides = pair().map(|exchanges| side(&exchanges));
     let mut options = options(named(&["ttft.mean"]), 600);
     let conditions = [
@@ -187,7 +187,7 @@ fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
 }
 
 #[test]
-fn the_metric_is_the_one_that_the_tool_means() {
+fn compares_the_metric_of_the_tools_definition() {
     let vllm = Claim::new(Tool::Vllm, Source::default());
     let names = |figures: Vec<Figure>| figures.iter().map(Figure::to_string).collect::<Vec<_>>();
     let figures = names(figures(&Choice::Headline, &[], &[&vllm]));

@@ -47,7 +47,7 @@ fn calls(trials: u64, a: Engine, b: Engine, requests: u64, rate: f64) -> (u64, u
 
 /// Of an engine that has time for all, waiting now and then.
 #[test]
-fn equal_engines_are_not_told_apart() {
+fn equal_engines_do_not_differ() {
     let (any, ttft) = calls(TRIALS, USUAL, USUAL, 300, 20.0);
     assert!(any <= 5 && ttft <= 5, "any figure {any}, TTFT {ttft}");
 }
@@ -55,7 +55,7 @@ fn equal_engines_are_not_told_apart() {
 /// For an engine that hardly varies: the same number of answers fall in each part of both runs, and
 /// a rate's remaining difference is the time of the last answer.
 #[test]
-fn equal_engines_that_hardly_vary_are_not_told_apart() {
+fn equal_steady_engines_do_not_differ() {
     let quiet = Engine { spread: 0.01, places: 1000, ..USUAL };
     for (requests, rate) in [(60, 30.0), (300, 20.0)] {
         let (any, ttft) = calls(TRIALS, quiet, quiet, requests, rate);
@@ -66,7 +66,7 @@ fn equal_engines_that_hardly_vary_are_not_told_apart() {
 /// Of one that paused once while all requests were in flight: the gap of each of them is one and
 /// the same.
 #[test]
-fn a_pause_that_all_share_is_one() {
+fn a_shared_pause_is_one_event() {
     let wide = Engine { places: 1000, ..USUAL };
     let (at, by) = (Nanos(1_150_000_000), 50_000_000);
     let later = |instant: &mut Nanos| instant.0 += if *instant >= at { by } else { 0 };
@@ -87,7 +87,7 @@ fn a_pause_that_all_share_is_one() {
 /// Of one whose queue grows from the first request to the last: there the intervals of independent
 /// samples call seven of ten pairs different.
 #[test]
-fn equal_engines_that_are_overloaded_are_not_told_apart() {
+fn equal_overloaded_engines_do_not_differ() {
     for rate in [37.0, 1e9] {
         let (any, ttft) = calls(TRIALS / 2, USUAL, USUAL, 300, rate);
         assert!(any <= 3 && ttft <= 3, "at {rate}/s any {any}, TTFT {ttft}");

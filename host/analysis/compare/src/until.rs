@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_show_how_it_varies_is_not_sure() {
+    fn equal_values_do_not_reach_a_bound() {
         let until = until("ttft.mean +-5%");
         let equal = until.known(&[100, 100, 100].map(summary));
         assert_eq!((equal.half_width, equal.is_reached), (None, false));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_runs_it_takes_is_said_beforehand() {
+    fn forecasts_the_number_of_runs() {
         assert_eq!(
             until("ttft.p99 +-5%").forecast(20),
             "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 16 runs if the figure varies by 5 % from run to run; at least 3, at most 20"
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_says_how_they_ended() {
+    fn the_result_states_the_end_of_the_repeats() {
         let until = until("ttft.mean +-5%");
         let runs = [99, 100, 101].map(summary);
         let stopped = Stopped { because: Ended::Most, most: 3, known: vec![until.known(&runs)] };

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_does_not_state_holds_nothing() {
+    fn a_level_without_figures_does_not_hold() {
         let outcome = Outcome::Judged(Verdict::Exact);
         let none = Level::new(8, (&outcome, &[]), 10, None, None);
         assert!(!none.holds() && none.worst().is_none());

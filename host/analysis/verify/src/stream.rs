@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_chunk() {
+    fn reads_the_parts_of_a_chunk() {
         let text = r#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}
 
 data: {"choices":[{"delta":{"reasoning_content":"hm"}},

@@ -193,7 +193,7 @@ fn another_definition_is_named() {
 }
 
 #[test]
-fn what_fits_no_definition_is_wrong() {
+fn a_figure_without_a_fitting_definition_is_wrong() {
     for (key, value, message) in [
         (
             "ttft",
@@ -211,7 +211,7 @@ fn what_fits_no_definition_is_wrong() {
 }
 
 #[test]
-fn a_zero_that_is_left_out_is_one() {
+fn an_omitted_zero_is_zero() {
     let profile = PROFILE.replace(
         "[figures.\"requests.successful\"]",
         "[figures.\"requests.successful\"]\nzero-is-left-out = true",
@@ -223,7 +223,7 @@ fn a_zero_that_is_left_out_is_one() {
 }
 
 #[test]
-fn an_error_that_is_stated_is_allowed() {
+fn allows_a_stated_error() {
     let check = off(&with("itl", json!(115.0))).unwrap();
     assert_eq!(check.verdict, Verdict::WithinStatedError);
     let (outcome, _) = judged(CASE, PROFILE, &with("itl", json!(115.0)));
@@ -233,7 +233,7 @@ fn an_error_that_is_stated_is_allowed() {
 }
 
 #[test]
-fn the_warm_up_and_the_slowest_are_told_apart() {
+fn names_the_warm_up_and_the_slowest() {
     let warm = CASE.replace("[judges]", "warm-up = 1\n[judges]");
     let warm = warm.replace("requests = 4", "requests = 3");
     let mut figures = right();
@@ -249,7 +249,7 @@ fn the_warm_up_and_the_slowest_are_told_apart() {
 }
 
 #[test]
-fn the_load_is_what_the_server_saw() {
+fn judges_the_load_by_the_server() {
     let more = CASE.replace("requests = 4", "requests = 5");
     let (_, checks) = judged(&more, PROFILE, &right());
     let requests = checks.iter().find(|check| check.figure == "load.requests").unwrap();
@@ -274,7 +274,7 @@ fn the_load_is_what_the_server_saw() {
 }
 
 #[test]
-fn a_source_that_is_missing_fails_the_case() {
+fn a_missing_source_fails_the_case() {
     let case = Case::read("stream-test.toml", CASE).unwrap();
     let profile = Profile::read("client.toml", PROFILE).unwrap();
     for (content, message) in [
@@ -336,7 +336,7 @@ fn figures_come_from_lines_text_and_audits() {
 }
 
 #[test]
-fn mistakes_of_files_are_told() {
+fn reports_mistakes_of_files() {
     for (from, to, message) in [
         ("requests = 4", "requests = 0", "at least one request"),
         ("concurrency = 1", "concurrency = 1\nrate = 2.0", "either `concurrency` or `rate`"),
@@ -452,7 +452,7 @@ fn schemas_are_committed() {
 /// Every case and every profile that ships is read, and a case's expectations are apart by more
 /// than its tolerance, so that no definition passes for another.
 #[test]
-fn what_ships_is_right() {
+fn shipped_cases_and_profiles_are_sound() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios/conformance");
     let read = |folder: &str| -> Vec<(String, String)> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -84,7 +84,7 @@ fn an_engine_that_never_queues_is_not_overloaded() {
 
 /// The slowest first tokens of a closed loop belong to its first requests, which all come at once.
 #[test]
-fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
+fn the_starting_tail_of_a_closed_loop_has_no_interval() {
     let engine = "slots=64".parse().unwrap();
     let case = Case::of("case", engine, SHAREGPT, Load::Closed(64), 1000);
     let summary = &summaries(&case, 1)[0];
@@ -121,7 +121,7 @@ fn intervals_do_not_depend_on_the_order_of_records() {
 /// If a run has parts, as several load machines keep it, each part has the intervals of its own
 /// requests, and the parts together have the whole's.
 #[test]
-fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
+fn parts_of_a_run_have_the_intervals_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
     let exchanges = case.exchanges(2, 2);
     let facts = facts_of(&case);

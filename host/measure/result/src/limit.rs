@@ -438,7 +438,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn reports_all_mistakes_at_once() {
         let thresholds =
             all::<Threshold>(["tfft.p99 < fast", "ttft.p99 < 1s", "ttft < ", "e2e.p99 =< 1s"]);
         let errors: Vec<String> = thresholds.unwrap_err().into_iter().map(String::from).collect();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_no_page_is_added_and_it_says_so() {
+    fn reports_pages_beyond_the_bound() {
         let mut all = Pages::bounded(NonZeroU32::MIN, 3);
         assert_eq!(cached(&mut all, &[&[1, 2, 3, 4]]), [0]);
         assert!(all.is_full());

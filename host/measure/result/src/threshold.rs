@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_read_in_any_unit_and_written_in_one() {
+    fn thresholds_are_read_in_any_unit_and_written_in_one() {
         for (text, written) in [
             ("ttft.p99 <= 200ms", "ttft.p99 <= 200 ms"),
             ("ttft.p99<=0.2s", "ttft.p99 <= 200 ms"),

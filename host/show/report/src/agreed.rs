@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_option_changes_is_told_in_words() {
+    fn the_text_shows_changed_answers() {
         let plan = crate::charts::fixture::plan("a");
         let mut agreeing = Agreeing::default();
         let read = |run: Vec<Exchange>| run.into_iter().map(Ok::<_, Infallible>);

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_has_each_slice_and_what_was_not_measured_is_not_zero() {
+    fn every_form_has_each_slice_and_no_false_zero() {
         let mut out = Vec::new();
         csv(&mut out, &sliced(true)).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_was_not_kept_is_said() {
+    fn states_a_changed_slice_length() {
         let mut slices = sliced(true);
         assert_eq!(length(&slices), "of 1 s");
         slices.requested_s = Some(0.0001);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_for_all_is_said_once() {
+    fn shared_facts_are_stated_once() {
         let mut page = Document::new("Lab", "chat");
         let (slow, fast) = (workload("poisson, 1/s"), workload("poisson, 8/s"));
         say(&mut page, "Workload", &[("slow", &slow), ("fast", &fast)]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_its_lengths_as_they_were() {
+    fn shows_the_actual_lengths() {
         let exchanges: Vec<_> = [100, 140]
             .into_iter()
             .zip(0..)

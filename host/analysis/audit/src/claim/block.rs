@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told_by_its_line() {
+    fn reports_the_line_of_a_value_without_a_number() {
         let text = "\n=== Serving Benchmark Result ===\nSuccessful requests: many\nMean TTFT (ms): soon\n===";
         let errors = claims(text).remove(0).unwrap_err();
         assert_eq!(errors.len(), 2);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_nobody_knows_is_not_taken_for_one_that_ends_like_it() {
+    fn ignores_unknown_lines_with_a_known_ending() {
         let text = "=== Serving Benchmark Result ===\nSuccessful requests: 3\nMeasured Concurrency: 9\n===";
         assert_eq!(claims(text).remove(0).unwrap().value("concurrency.mean"), None);
     }

@@ -184,7 +184,7 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_first_token_of_vllm_is_that_of_its_route_and_version() {
+    fn vllm_ttft_depends_on_route_and_version() {
         for (backend, further, metric) in [
             ("vllm", r#", "queue_times": [0.0]"#, "ttft-any"),
             ("openai", r#", "server_ttfts": [0.1]"#, "ttft-any"),

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_those_that_the_text_stands_for() {
+    fn reads_values_of_each_kind() {
         let text = "\
             a: [1, -2, +3, 0x1f, 0o17, 1.5, 1.0e-05, .5, 18446744073709551615, 0.2.1]\n\
             b: [~, null, true, False, .inf, -.inf, .NaN, 2025-11-05]\n\
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_is_what_it_repeats() {
+    fn expands_aliases() {
         let text = "a: &x {b: [1, 2]}\nc: *x\nd: [&y 5, *y, *x]\n";
         let b = json!({ "b": [1, 2] });
         let value = json!({ "a": b, "c": b, "d": [5, 5, b] });
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_read_is_named() {
+    fn errors_name_their_place() {
         for (text, place, what) in [
             ("a: [1, 2\n", "line 1, column 4", "unclosed bracket '['"),
             ("a: 1\na: 2\n", "line 2, column 1", "a key stands twice in an object"),

@@ -86,7 +86,7 @@ fn percentiles_of_one_length_are_bounded_from_both_sides() {
 /// Without extremes, percentiles that leave few enough requests above them bound a lower one
 /// together.
 #[test]
-fn percentiles_far_enough_out_bound_those_between() {
+fn outer_percentiles_bound_inner_ones() {
     let ends = [
         "ttft.min",
         "ttft.max",
@@ -205,7 +205,7 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
 
 /// 50 to 249 tokens, each answer at the same speed: the weighted mean is at both extremes.
 #[test]
-fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
+fn mean_decode_time_lies_between_the_extremes_of_tpot() {
     let make =
         |index: u32| One { ttft: 100.0, tpot: 10.0, tokens: u64::from(50 + index), after: 0.0 };
     let honest = of_200(make, false);
@@ -231,7 +231,7 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
 /// Half of the answers have 2 tokens and half 100, at 10 and 20 ms a token: such halves reach the
 /// bound of the covariance, in either direction.
 #[test]
-fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
+fn the_deviation_of_tpot_bounds_the_effect_of_lengths() {
     let extremes =
         ["min", "max", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9"]
             .map(|statistic| format!("tpot.{statistic}"));

@@ -53,7 +53,7 @@ fn block_with(before: &str, lines: &[(&str, &str)]) -> Audited {
 }
 
 #[test]
-fn each_figure_that_is_off_is_told_by_its_rule() {
+fn each_rule_finds_its_wrong_figure() {
     assert_eq!(with(&[]).findings, []);
     /// Changed lines of the block, and the expected finding.
     type Case = (&'static [(&'static str, &'static str)], Id, Severity, &'static str);

@@ -27,7 +27,7 @@ fn kinds(found: &Compatibility) -> Vec<Kind> {
 }
 
 #[test]
-fn what_must_agree_is_told_with_both_values() {
+fn obstacles_show_both_values() {
     let other = || {
         usual().into_iter().map(|mut exchange| {
             exchange.sample.request_digest = format!("{:016x}", exchange.index + 1);
@@ -153,7 +153,7 @@ fn other_samples_behind_another_dialect_are_seen() {
 }
 
 #[test]
-fn what_people_compare_is_named_and_never_refused() {
+fn lists_intended_differences_without_refusal() {
     let over = [
         ("about", json!({"engine": "sglang", "notes": {"commit": "abc"}})),
         ("backend.digest", json!("b1")),
@@ -193,7 +193,7 @@ fn invalid_runs_are_not_compared() {
 }
 
 #[test]
-fn a_repeat_that_is_another_is_seen() {
+fn finds_a_different_repeat() {
     let runs = [plan(&[]), plan(&[("load.seed", json!(3))])];
     let a = Side::Runs(runs.map(|plan| measured("run", plan, &usual())).into());
     let found = compatibility(&a, &run(&[], &usual()), ["A", "B"]);
@@ -214,7 +214,7 @@ fn stated(claim: Claim) -> Side {
 }
 
 #[test]
-fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
+fn stated_settings_of_a_claim_must_agree() {
     let ours = run(&[], &usual());
     let found = compatibility(&ours, &stated(claim(Tool::Lmdeploy)), ["A", "B"]);
     assert_eq!(kinds(&found), []);
@@ -250,7 +250,7 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
 }
 
 #[test]
-fn claims_that_mean_something_else_by_a_name_are_not_compared() {
+fn refuses_claims_with_another_definition() {
     let found =
         compatibility(&stated(claim(Tool::Lmdeploy)), &stated(claim(Tool::Vllm)), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Definition]);
@@ -261,7 +261,7 @@ fn claims_that_mean_something_else_by_a_name_are_not_compared() {
 }
 
 #[test]
-fn what_people_compare_on_purpose_must_agree_where_that_is_demanded() {
+fn intended_differences_must_agree_on_demand() {
     let about = |version: &str, hardware: &str| {
         let about = json!({"engine": "vllm", "engine-version": version, "hardware": hardware});
         [("about", about)]

@@ -48,7 +48,7 @@ fn explained(case: &str) -> Explained {
 }
 
 #[test]
-fn every_case_is_explained_as_it_is_kept() {
+fn each_explanation_equals_its_expected_text() {
     let mut wrong = String::new();
     let mut cases: Vec<PathBuf> =
         std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -101,7 +101,7 @@ fn parts_add_up() {
 /// With a role chunk at once, vLLM's time to the first token is the time to the chunk. The whole
 /// difference is the definition, and the rest is the clients' own few milliseconds.
 #[test]
-fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
+fn definition_explains_the_difference_of_its_pair() {
     let explained = explained("definition");
     let ttft = figure(&explained, "ttft.mean");
     assert!(ttft.difference < -290.0, "{ttft:?}");
@@ -119,7 +119,7 @@ fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
 /// Answers of 48 tokens instead of 16 at 10 ms each: the difference of E2E is the difference of
 /// lengths.
 #[test]
-fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
+fn lengths_explain_the_difference_of_their_pair() {
     let explained = explained("lengths");
     let e2e = figure(&explained, "e2e.mean");
     assert!(e2e.difference > 310.0, "{e2e:?}");
@@ -132,7 +132,7 @@ fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
 
 /// The only cold request of twenty is the slowest: without it, nothing of the percentile remains.
 #[test]
-fn a_pair_that_differs_by_warm_up_leaves_what_is_left_without_it() {
+fn warm_up_explains_the_difference_of_its_pair() {
     let explained = explained("warm-up");
     let p99 = figure(&explained, "ttft.p99");
     let cold = part(p99, Kind::Schedule);
@@ -189,7 +189,7 @@ fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
 
 /// Answered and failed requests together are the number of requests.
 #[test]
-fn counts_say_how_many_requests_there_were() {
+fn answered_and_failed_requests_sum_to_all() {
     let [a, mut b] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));
     b.asked.requests = Some(1);
     let of = |claim| Account::of_claim(claim, Vec::new());
@@ -326,7 +326,7 @@ fn chunks_without_text_are_of_the_definition_of_vllm() {
 /// The engine of B keeps requests in its queue for longer: that is the place of the difference. A
 /// part that one server does not report by itself is compared with the sum of the other's parts.
 #[test]
-fn the_place_of_a_difference_of_ttft_is_told() {
+fn finds_the_place_of_a_ttft_difference() {
     let account = |ttfts: &[u64], [first_token, queue, prefill]: [Option<u64>; 3]| {
         let (mut reported, facts, mut exchanges) = run(ttfts, 4);
         for exchange in &mut exchanges {
@@ -382,7 +382,7 @@ fn the_place_of_a_difference_of_ttft_is_told() {
 /// A claim about the same requests, whose first was cold, beside a run that warmed up: the part is
 /// between nothing and the cold request.
 #[test]
-fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
+fn an_unstated_warm_up_has_bounds() {
     let (mut reported, facts, exchanges) = run(&[100, 100, 100, 100], 4);
     reported.plan.load.warmup = 1;
     let exchanges = exchanges.into_iter().map(Ok::<_, Infallible>);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_backlog_is_what_was_due_and_not_answered() {
+    fn the_backlog_counts_due_unanswered_requests() {
         // 20 ms each at 100 a second: two are unanswered at any time.
         let even = summary(&run(401, |_| 20));
         let backlog = even.concurrency.backlog.unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_filling_explains_is_the_mean_of_the_lesser() {
+    fn filling_explains_the_mean_of_the_lesser() {
         // Over the times from 10 to 20: of 4, of 15 (an eighth less than 15 on average), and of 40.
         let means = [4, 15, 40].map(|took| super::mean_of_least(took, 10, 20));
         assert_eq!(means, [4, 13, 15]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_waits_to_the_end_of_the_run_unless_it_never_left() {
+    fn endless_requests_wait_to_the_end_of_the_run() {
         let mut stopped = run(401, |_| 20);
         for exchange in &mut stopped[200..] {
             *exchange = failed(exchange.clone(), Class::Interrupted, "stopped");

@@ -710,7 +710,7 @@ mod tests {
     }
 
     #[test]
-    fn the_throughput_of_replies_that_come_whole_has_an_interval_that_is_right() {
+    fn whole_replies_have_a_right_throughput_interval() {
         let mut facts = facts();
         (facts.run.r#loop, facts.run.streamed) = (Loop::Closed, false);
         facts.run.max_in_flight = Some(4);

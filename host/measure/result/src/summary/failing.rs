@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_is_infinite_as_soon_as_a_failure_has_a_part_in_it() {
+    fn a_failure_makes_a_latency_infinite() {
         let samples: Vec<f64> = (1..=10).map(f64::from).collect();
         // Of 11, P90 is the tenth; of 12, it lies between the tenth and the eleventh.
         let one = of("ttft", &samples, &requests(10, 1, 0)).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pooled_fails_in_proportion_and_what_was_sent_is_this_clients() {
+    fn pooled_samples_fail_in_proportion() {
         // Two answers of three gaps; each of the three that failed counts as three.
         let gaps = of("itl", &[5.0; 6], &requests(2, 3, 1)).unwrap();
         assert_eq!((gaps.requests, gaps.samples), (3, 9));
@@ -326,7 +326,7 @@ mod tests {
     proptest! {
         /// A percentile at another rank is the percentile over all samples.
         #[test]
-        fn ranks_are_those_of_all_samples(
+        fn ranks_count_all_samples(
             samples in prop::collection::vec(0.0f64..1e4, 1..200),
             failed in 1u64..200,
             percent in 0.1f64..99.9,

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn around_a_percentile_are_those_of_that_rank() {
+    fn requests_around_a_percentile_have_its_rank() {
         // 4, 8, … 400 ms, in no order.
         let run: Vec<Exchange> = (0..100).map(|i| timed(i, 4 * (i * 37 % 100 + 1))).collect();
         let split = Summary::of(&facts(), &run).first_token.unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_split_is_counted_and_left_out() {
+    fn counts_requests_without_a_split() {
         let mut run: Vec<Exchange> = (0..6).map(|i| timed(i, 100)).collect();
         run[0].phase = Phase::Warmup;
         run[1] = failed(run[1].clone(), Class::Truncated, "");

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_answer_reports_is_absent() {
+    fn unreported_kinds_are_absent() {
         let tokens =
             tokens(&[Usage { input_tokens: Some(10), output_tokens: Some(4), ..Usage::default() }]);
         assert_eq!(tokens.drafts, None);

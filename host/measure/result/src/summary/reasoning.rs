@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_held_against_what_the_server_counts() {
+    fn compares_the_text_with_the_servers_count() {
         for (counted, text, retokenized, expected) in [
             (Some(20), "all of it", Some(20), "shown 1"),
             (Some(20), "nearly all", Some(18), "shown 1"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_the_server_states_go_before_those_that_are_counted_again() {
+    fn stated_tokens_go_before_recounted_ones() {
         let exchange = reasoned(Some(20), "pieces", Some(20));
         assert_eq!(words(&exchange, Some(7)), "shown 1");
         assert_eq!(words(&exchange, None), "shown 1");

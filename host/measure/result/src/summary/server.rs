@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_grows_has_a_difference() {
+    fn only_counters_have_a_difference() {
         use Figure::{InputTokens, KvCacheUsage, OutputTokens, Preemptions};
         let one = counted(
             &[(InputTokens, 10.0), (OutputTokens, 5.0), (KvCacheUsage, 0.1)],

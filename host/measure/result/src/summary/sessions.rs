@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_row_takes_what_is_documented() {
+    fn a_row_takes_the_documented_memory() {
         assert_eq!(size_of::<Row>(), 48);
     }
 

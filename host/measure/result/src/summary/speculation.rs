@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_no_correlation() {
+    fn constant_values_have_no_correlation() {
         let same: Vec<Exchange> = (0..4).map(|index| paced(index, 10, 20 + index)).collect();
         let found = tpot(&same).unwrap();
         assert_eq!((found.rank_correlation, found.quarters.len()), (None, 1));

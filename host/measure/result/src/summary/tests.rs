@@ -150,7 +150,7 @@ fn tokens_of_the_chat_template_are_no_disagreement() {
 }
 
 #[test]
-fn a_length_asked_for_is_compared_with_what_came_whoever_counted_it() {
+fn compares_requested_with_received_lengths() {
     let mut facts = facts();
     facts.retokenized = [(0, 96), (1, 94), (2, 1)].into();
     let mut run: Vec<Exchange> = (0..3).map(|i| answer(i, 1000, 1100, 1200)).collect();
@@ -197,7 +197,7 @@ fn waits_at_the_cap_are_counted_where_there_is_one() {
 }
 
 #[test]
-fn a_request_without_an_end_was_in_flight_until_it_was_last_heard_of() {
+fn an_endless_request_is_in_flight_to_its_last_event() {
     let mut silent = failed(answer(0, 1000, 1200, 1400), Class::Interrupted, "");
     silent.ended = None;
     let run = [silent, answer(1, 1300, 1400, 1500), answer(2, 1400, 1500, 2000)];
@@ -281,7 +281,7 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
 /// Requests at a rate keep no number in flight: the window is where the number in flight is the
 /// usual one.
 #[test]
-fn at_a_rate_what_is_usual_is_steady() {
+fn at_a_rate_the_usual_number_is_steady() {
     let mut facts = facts();
     facts.run.even_rate = true;
     // Two a second for a second each, and a burst of three more for a moment in the middle.
@@ -352,7 +352,7 @@ fn tokens_are_counted_and_requests_are_not() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_records_that_grow_are_not_waited_for() {
+fn reports_unreadable_records_and_ignores_new_ones() {
     let run = closed_loop(1, 3);
     let passes = std::cell::Cell::new(0);
     let grows = || {

@@ -94,7 +94,7 @@ fn a_suspect_finding_is_a_doubt_and_an_invalid_one_fails() {
 }
 
 #[test]
-fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loudly() {
+fn a_build_without_a_baseline_passes_and_says_so() {
     let mut build = build(vec![run("a", 1.0)], Baseline::None("main".to_owned()));
     let last = |build: &Build| outcomes(build).pop().unwrap();
     assert_eq!(last(&build).1, Outcome::Notes);
@@ -110,7 +110,7 @@ fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loud
 }
 
 #[test]
-fn what_got_worse_fails_on_condition_and_is_a_doubt_otherwise() {
+fn worse_figures_fail_on_condition_and_warn_otherwise() {
     let failing = |times, conditions: &[&str]| {
         let build = build(vec![run("a", 1.0)], compared(times, conditions));
         let checks = build.checks().into_iter().filter(|check| check.outcome != Outcome::Passes);
@@ -164,7 +164,7 @@ fn foreign_text_breaks_no_form() {
 }
 
 #[test]
-fn annotations_say_what_does_not_simply_pass_the_worst_first() {
+fn annotations_list_failures_and_doubts_worst_first() {
     let mut own = run("a", 1.0);
     own.summary.thresholds = vec![threshold(false, 250.0)];
     own.summary.findings = vec![finding(Severity::Suspect)];

@@ -21,7 +21,7 @@ fn named<'a>(charts: &'a Charts, name: &str) -> &'a Chart {
 }
 
 #[test]
-fn a_run_has_a_chart_of_all_that_was_measured() {
+fn a_run_has_a_chart_of_each_measured_metric() {
     let charts = charts(&exchanges(60, 0));
     assert_eq!(
         names(&charts),
@@ -50,7 +50,7 @@ fn a_run_has_a_chart_of_all_that_was_measured() {
 }
 
 #[test]
-fn what_was_not_measured_has_no_chart() {
+fn unmeasured_metrics_have_no_chart() {
     let nothing = charts(&[]);
     assert_eq!(names(&nothing), [""; 0]);
     let mut whole = exchanges(20, 0);
@@ -103,7 +103,7 @@ fn a_histogram_counts_every_sample_it_shows() {
 }
 
 #[test]
-fn runs_are_called_by_what_tells_them_apart() {
+fn labels_tell_runs_apart() {
     let run = |name: &str, version: &str| {
         let mut shown = run_of(name, &[]).reported;
         shown.plan.about.engine_version = Some(version.to_owned());
@@ -226,7 +226,7 @@ fn parts_of_the_first_token_are_bars_from_end_to_end() {
 }
 
 #[test]
-fn phases_until_the_first_token_are_the_servers_where_it_tells_them() {
+fn phases_before_the_first_token_are_the_servers() {
     let mut run = timed();
     let all = charts(&run);
     let waterfall = named(&all, "waterfall");

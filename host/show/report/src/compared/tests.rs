@@ -27,7 +27,7 @@ fn a_refusal_says_how_to_compare_anyway() {
 }
 
 #[test]
-fn why_there_is_no_interval_is_told_in_words() {
+fn explains_a_missing_interval() {
     let [a, _] = pair();
     let doubts = vec!["suspect: TPOT has another definition".to_owned()];
     let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, None)));
@@ -55,7 +55,7 @@ fn why_there_is_no_interval_is_told_in_words() {
 
 /// Texts as they are printed; `BLESS=1` writes them anew.
 #[test]
-fn the_forms_are_as_they_are() {
+fn the_forms_equal_the_goldens() {
     let [a, b] = pair();
     let engine = |name: &str| plan(&[("about", json!({"engine": name, "hardware": "8x H800"}))]);
     let sides = [

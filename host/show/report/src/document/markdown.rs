@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_longer_than_what_it_holds() {
+    fn a_fence_is_longer_than_its_content() {
         let fence = |text| fence("text", text);
         assert_eq!(fence("a\n"), "```text\na\n```\n");
         assert_eq!(fence("a\n````\n# b"), "`````text\na\n````\n# b\n`````\n");

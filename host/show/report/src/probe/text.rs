@@ -189,7 +189,7 @@ mod tests {
     use crate::probe::tests::answered;
 
     #[test]
-    fn everything_that_is_known_is_said() {
+    fn shows_all_known_facts() {
         let text = text(&answered());
         for part in [
             "Engine   vLLM 0.32.0 (GET /version)",
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_said() {
+    fn leaves_unknown_facts_out() {
         let probe = Probe { url: "http://127.0.0.1:1".to_owned(), requests: 1, ..Probe::default() };
         let text = text(&probe);
         assert!(text.contains("1 request was sent, 0 of them"), "{text}");

@@ -158,7 +158,7 @@ fn text_from_outside_stays_text() {
 }
 
 #[test]
-fn what_was_not_measured_is_no_zero() {
+fn unmeasured_figures_are_not_zero() {
     let page = page(&runs()).markdown();
     let row = page.lines().find(|line| line.starts_with("| openai | model"));
     assert!(row.unwrap().ends_with("| – | – | – | – |"), "{row:?}");

@@ -67,7 +67,7 @@ pub(crate) fn searched(most: Option<u32>) -> Searched {
 }
 
 #[test]
-fn the_page_is_as_it_was() {
+fn the_page_equals_its_golden() {
     let page = page(&searched(None), "20260102-030405-chat-search", None);
     golden("src/cases/search.md", &page.markdown());
     let html = page.html();

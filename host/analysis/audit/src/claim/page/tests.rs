@@ -63,7 +63,7 @@ total_requests: 200
 "#;
 
 #[test]
-fn what_stands_around_a_block_is_found() {
+fn reads_the_text_around_a_block() {
     let one_line = PAGE
         .split('\n')
         .map(str::trim)

@@ -27,7 +27,7 @@ fn found_of(
 }
 
 #[test]
-fn a_cache_that_finds_what_repeats_is_no_finding() {
+fn a_cache_of_repeats_is_no_finding() {
     for policy in [Policy::Keep, Policy::Salt, Policy::Flush] {
         assert_eq!(found(policy, 480, Some(480)), []);
         assert_eq!(found(policy, 480, None), []);
@@ -38,7 +38,7 @@ fn a_cache_that_finds_what_repeats_is_no_finding() {
 }
 
 #[test]
-fn a_server_that_says_nothing_of_its_cache_is_named() {
+fn names_a_server_without_a_cache_report() {
     let told = |requests, cached: Option<u32>| {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..requests).for_each(|_| cache.add(1000, 480, cached.map(|cached| (1000, cached))));
@@ -52,7 +52,7 @@ fn a_server_that_says_nothing_of_its_cache_is_named() {
 }
 
 #[test]
-fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
+fn repeated_prompts_are_no_warm_cache() {
     let told = |reusable| {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..10).for_each(|_| cache.add(1000, reusable, None));
@@ -78,7 +78,7 @@ fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
 }
 
 #[test]
-fn a_cache_that_finds_less_or_counts_otherwise_differs() {
+fn a_cache_with_fewer_hits_differs() {
     let differs = [(Id::CacheDiffers, Severity::Note)];
     assert_eq!(found(Policy::Keep, 480, Some(429)), differs);
     // A page more for each request is explained by smaller pages, but is worth a note.
@@ -87,7 +87,7 @@ fn a_cache_that_finds_less_or_counts_otherwise_differs() {
 }
 
 #[test]
-fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
+fn a_cache_with_more_hits_than_repeats_was_warm() {
     let warm = [(Id::WarmByAccident, Severity::Suspect)];
     assert_eq!(found(Policy::Keep, 480, Some(900)), warm);
     assert_eq!(found(Policy::Keep, 0, Some(67)), warm);
@@ -95,7 +95,7 @@ fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
 }
 
 #[test]
-fn the_share_that_a_server_found_is_of_the_tokens_that_it_counts() {
+fn the_found_share_is_of_the_servers_tokens() {
     // 496 of its own 1,040 tokens are 47.7 %; of the 1,000 that are counted here, they would be
     // 49.6 %.
     assert_eq!(found_of(1040, Policy::Salt, 430, Some(496)), []);

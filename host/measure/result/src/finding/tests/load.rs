@@ -21,7 +21,7 @@ fn a_rate_that_was_not_reached() {
 }
 
 #[test]
-fn a_server_that_answers_more_slowly_than_it_is_asked() {
+fn a_server_slower_than_its_load() {
     let slow = |rate, slower: u64| {
         after(move |facts, run| {
             facts.run.request_rate = rate;

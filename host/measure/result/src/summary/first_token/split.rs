@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_it_waited_itself_is_its_connection() {
+    fn only_its_own_wait_is_its_connection() {
         let mut exchange = exchange();
         exchange.timings = timings([Some(90), None, None]);
         let connection = |exchange: &Exchange| parts(&split(exchange).unwrap()).0[1];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_first_token_or_timings_of_it_there_is_no_split() {
+    fn no_split_without_a_first_token_or_timings() {
         let mut exchange = exchange();
         assert_eq!(split(&exchange), None);
         exchange.timings = timings([None; 3]);

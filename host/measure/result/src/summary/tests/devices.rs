@@ -94,7 +94,7 @@ fn energy_by_tokens_over_the_measured_interval() {
 }
 
 #[test]
-fn what_devices_did_not_say_is_absent() {
+fn unreported_device_values_are_absent() {
     let mut facts = facts();
     let silent = |_: usize, _: f64| Some(Reading::default());
     facts.devices = Some(recorded(1, silent, |_| None));

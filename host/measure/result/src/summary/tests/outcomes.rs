@@ -6,7 +6,7 @@ use crate::finding::Id;
 use crate::summary::failing::Amount;
 
 #[test]
-fn messages_of_failures_are_the_first_of_each_kind_in_whatever_order() {
+fn keeps_the_first_message_of_each_kind_in_any_order() {
     let fail = |index: u64| {
         let letter = |place: u64| char::from(b'a' + (place % 26) as u8);
         let kind = index / 2 % 40;
@@ -43,7 +43,7 @@ fn ten(outcomes: [Option<Class>; 10]) -> Vec<Exchange> {
 }
 
 #[test]
-fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
+fn short_answers_fail_and_cancelled_ones_do_not() {
     let mut run = ten([
         None,
         Some(Class::Short),
@@ -89,7 +89,7 @@ fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
 }
 
 #[test]
-fn with_failures_included_a_percentile_may_be_infinite_and_a_mean_is_absent() {
+fn with_failures_percentiles_are_infinite_and_means_absent() {
     let mut outcomes = [None; 10];
     outcomes[3] = Some(Class::Truncated);
     let run = ten(outcomes);
