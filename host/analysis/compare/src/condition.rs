@@ -186,7 +186,7 @@ impl Condition {
                 outcome(false, false, format!("{seen}; {words}"))
             }
             (true, Judgement::NotJudged) => {
-                let why = row.no_interval.map_or("", |why| why.words());
+                let why = row.no_interval.map_or("", |why| why.label());
                 let words = format!(
                     "{seen}; there is no interval ({why}), so the difference alone decides"
                 );

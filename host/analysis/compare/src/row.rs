@@ -247,7 +247,7 @@ fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
 
 impl Judgement {
     /// The judgement as results have it.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Judgement::Better => "better",
             Judgement::Worse => "worse",

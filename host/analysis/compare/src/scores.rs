@@ -252,7 +252,7 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
 
 impl Flipped {
     /// States the number of answers that changed, and its probability by chance.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let chance = self.probability.map(|p| format!("; p = {p:.4}"));
         self.paired.flips(&chance.unwrap_or_default())
     }
@@ -273,7 +273,7 @@ impl Paired {
     }
 
     /// States the number of answers that changed and the test of it; the sides by their letters.
-    pub fn words(&self, side: &str) -> String {
+    pub fn label(&self, side: &str) -> String {
         let alone = match (self.baseline_only, self.side_only) {
             (0, 0) => String::new(),
             (a, b) => {
@@ -381,7 +381,7 @@ mod tests {
         let paired = found.paired.unwrap();
         assert_eq!((paired.samples, paired.baseline_only, paired.side_only), (100, 50, 50));
         assert_eq!((found.baseline, found.value), (Some(0.8), Some(0.8)));
-        assert!(paired.words("B").contains("50 of A and 50 of B have no partner"));
+        assert!(paired.label("B").contains("50 of A and 50 of B have no partner"));
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Known {
 
 impl Stopped {
     /// Describes the end of the repeats, in a line for each figure.
-    pub fn words(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let Stopped { most, known, .. } = self;
         let why = match self.because {
             Ended::Reached => "Stopped".to_owned(),
@@ -330,7 +330,7 @@ mod tests {
         // The table's intervals hold at any time, too.
         let ends = found.figures[0].interval.unwrap();
         assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");
-        let words = found.stopped.unwrap().words();
+        let words = found.stopped.unwrap().lines();
         assert_eq!(
             words[0],
             "Stopped at 3 runs, the limit of --repeat: ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not within the bound (ttft.mean \u{b1}5 %), which takes about 1 more run."

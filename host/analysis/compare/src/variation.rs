@@ -103,7 +103,7 @@ impl Variation {
     }
 
     /// A description for a note below a comparison.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         match self {
             Variation::Assumed { share } => format!(
                 "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
@@ -148,12 +148,12 @@ mod tests {
         assert_eq!(shown.figure(&figures[1]), Ok(None));
         assert_eq!(shown.figure(&figures[2]), Err(NoInterval::Variation));
         assert!(
-            shown.words().starts_with("taken from 3 repeats of chat in runs"),
+            shown.label().starts_with("taken from 3 repeats of chat in runs"),
             "{}",
-            shown.words()
+            shown.label()
         );
         assert_eq!(Variation::of_repeats("runs", "chat", &summaries(1), &figures), None);
-        let usual = Variation::default().words();
+        let usual = Variation::default().label();
         assert!(usual.starts_with("assumed to be 2 % of the engine's pace"), "{usual}");
     }
 }

@@ -50,7 +50,7 @@ impl Expected {
         for wanted in &case.judges.figures {
             for figure in wanted.each() {
                 let values = by_log.entry(figure.to_string()).or_default();
-                for word in Meaning::words(wanted.quantity) {
+                for word in Meaning::definitions(wanted.quantity) {
                     let meaning = wanted.quantity.meaning(word).ok();
                     let value = meaning.and_then(|meaning| meaning.value(figure, &world));
                     values.extend(value.map(|value| (word.to_owned(), value)));

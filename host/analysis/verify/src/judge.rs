@@ -184,7 +184,7 @@ fn allowed(error: &str, quantity: Quantity, value: f64) -> f64 {
 }
 
 fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<ByDefinition> {
-    let words = Meaning::words(figure.quantity).into_iter();
+    let words = Meaning::definitions(figure.quantity).into_iter();
     words
         .filter_map(|word| {
             let mut meaning = claimed.clone();

@@ -706,7 +706,7 @@ impl Meaning {
     }
 
     /// The words that a quantity can be defined by.
-    pub fn words(quantity: Quantity) -> Vec<&'static str> {
+    pub fn definitions(quantity: Quantity) -> Vec<&'static str> {
         match quantity {
             Quantity::Ttft => First::ALL.map(First::name).to_vec(),
             Quantity::E2e => Last::ALL.map(Last::name).to_vec(),

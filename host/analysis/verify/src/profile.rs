@@ -166,7 +166,7 @@ impl Default for OneOrMore {
 }
 
 impl OneOrMore {
-    pub fn words(&self) -> Vec<String> {
+    pub fn to_vec(&self) -> Vec<String> {
         match self {
             OneOrMore::One(word) => vec![word.clone()],
             OneOrMore::More(words) => words.clone(),
@@ -347,7 +347,7 @@ impl Profile {
         // Each figure's own definition, before the others that its meaning rests on.
         for (name, claim) in &self.figures {
             let own = self.quantity(name).and_then(|quantity| {
-                Meaning::default().define(quantity, &claim.definition.words())
+                Meaning::default().define(quantity, &claim.definition.to_vec())
             });
             own.map_err(|error| format!("`figures.{name}`: {error}"))?;
         }
@@ -422,7 +422,7 @@ impl Profile {
         ];
         for quantity in usual {
             if let Some(other) = self.figures.get(quantity.name()) {
-                meaning.define(quantity, &other.definition.words())?;
+                meaning.define(quantity, &other.definition.to_vec())?;
             }
         }
         meaning.from_due = false;
@@ -432,9 +432,9 @@ impl Profile {
                 "successes" => Quantity::Successful,
                 other => other.parse()?,
             };
-            meaning.define(used, &words.words())?;
+            meaning.define(used, &words.to_vec())?;
         }
-        meaning.define(self.quantity(name)?, &claim.definition.words())?;
+        meaning.define(self.quantity(name)?, &claim.definition.to_vec())?;
         Ok(meaning)
     }
 

@@ -33,7 +33,7 @@ pub fn text(agreed: &Agreed) -> String {
     for (name, flipped) in scores {
         let of = format!("{:.4} -> {:.4}", flipped.baseline, flipped.value);
         block.line(&format!("{name}:"), Some(of));
-        block.line("  flips:", Some(flipped.words()));
+        block.line("  flips:", Some(flipped.label()));
     }
     if let Some(floor) = &answers.floor {
         block.section("Noise Floor");

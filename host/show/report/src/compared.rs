@@ -169,13 +169,13 @@ fn cells(row: &Row) -> [String; 7] {
             let walks = if row.walks { " ~" } else { "" };
             format!("{} to {}{walks}", shown.signed(ends.low), shown.signed(ends.high))
         }
-        (None, Some(why)) => why.words().to_owned(),
+        (None, Some(why)) => why.label().to_owned(),
         (None, None) => String::new(),
     };
     let detectable = row.detectable.map_or(String::new(), |least| shown.value(least));
     let verdict = row
         .judgement
-        .map_or(String::new(), |judgement| format!("{} {}", judgement.sign(), judgement.words()));
+        .map_or(String::new(), |judgement| format!("{} {}", judgement.sign(), judgement.label()));
     let unit = shown.unit(&row.unit);
     [
         format!("{}{unit}", row.figure),
@@ -265,7 +265,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
         Method::Blocks { blocks, requests, variation } => {
             format!(
                 "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same requests in both runs where both sent them. One run per side cannot show the variation from run to run, which is {}.",
-                variation.words()
+                variation.label()
             ) + &follows(pair, variation)
         }
         Method::Runs { baseline, side } => format!(
@@ -290,7 +290,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     notes.extend(pair.figures.iter().filter_map(|row| {
         let unpaired = "no sample was judged in both runs, so nothing is paired and nothing is judged: runs with other samples differ by these alone";
         match (&row.paired, row.no_interval) {
-            (Some(paired), _) => Some(format!("{}: {}.", row.figure, paired.words(&pair.side))),
+            (Some(paired), _) => Some(format!("{}: {}.", row.figure, paired.label(&pair.side))),
             (None, Some(NoInterval::Unpaired)) => Some(format!("{}: {unpaired}.", row.figure)),
             _ => None,
         }

@@ -174,7 +174,7 @@ pub enum Span {
 }
 
 impl Span {
-    fn words(&self) -> String {
+    fn to_plain(&self) -> String {
         match self {
             Span::Plain(text)
             | Span::Strong(text)
@@ -271,8 +271,8 @@ impl Text {
         self
     }
 
-    fn words(&self) -> String {
-        self.0.iter().map(Span::words).collect()
+    fn to_plain(&self) -> String {
+        self.0.iter().map(Span::to_plain).collect()
     }
 }
 
@@ -305,7 +305,7 @@ impl Table {
     pub fn without_empty_columns(mut self) -> Self {
         let says = |at: usize| {
             let mut cells = self.rows.iter().filter_map(|row| row.get(at));
-            at == 0 || cells.any(|cell| !cell.text.words().is_empty())
+            at == 0 || cells.any(|cell| !cell.text.to_plain().is_empty())
         };
         let kept: Vec<bool> = (0..self.head.len()).map(says).collect();
         let mut at = kept.iter();
@@ -330,7 +330,7 @@ impl Table {
         // numbers.
         let of = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
-            let cells: Vec<String> = cells.map(|cell| cell.text.words()).collect();
+            let cells: Vec<String> = cells.map(|cell| cell.text.to_plain()).collect();
             at > 0
                 && cells.iter().all(|cell| is_number(cell))
                 && cells.iter().any(|cell| !is_absent(cell))

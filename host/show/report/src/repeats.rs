@@ -20,7 +20,7 @@ pub fn page(repeats: &Repeats) -> Document {
         table.row(cells(figure, repeats.runs));
     }
     page.table(table);
-    for line in repeats.stopped.iter().flat_map(Stopped::words) {
+    for line in repeats.stopped.iter().flat_map(Stopped::lines) {
         page.paragraph(Text::plain(line));
     }
     page

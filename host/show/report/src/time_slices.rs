@@ -29,7 +29,7 @@ enum Value {
 
 impl Value {
     /// As people read it.
-    fn words(self) -> String {
+    fn label(self) -> String {
         match self {
             Value::Count(number) => count(number),
             Value::At(seconds) => seconds_of(seconds),
@@ -172,7 +172,7 @@ pub(crate) fn table(slices: &TimeSlices) -> Table {
     for slice in &slices.slices {
         table.row(COLUMNS.iter().map(|column| {
             let value = (column.value)(slice);
-            value.map_or_else(String::new, Value::words)
+            value.map_or_else(String::new, Value::label)
         }));
     }
     let mut table = table.without_empty_columns();
@@ -200,7 +200,7 @@ pub(crate) fn lines(slices: &TimeSlices) -> Vec<String> {
     let rows = slices.slices.iter().map(|slice| {
         let cells = columns.iter().map(|((_, width), value)| {
             let value = value(slice);
-            cell(&value.map_or_else(|| "-".to_owned(), Value::words), *width)
+            cell(&value.map_or_else(|| "-".to_owned(), Value::label), *width)
         });
         cells.collect::<String>()
     });

@@ -77,7 +77,7 @@ pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError>
             .max(1);
         let group = &hits[index..index + together];
         let words = match &cell {
-            Some(cell) => words(cell, page.text),
+            Some(cell) => statement(cell, page.text),
             None => sentence(page.text, first),
         };
         let (line, _) = lines.place(first.at);
@@ -159,7 +159,7 @@ fn change(after: &str) -> Option<f64> {
 }
 
 /// Writes the statement of a cell, with its row and its column.
-fn words(cell: &Cell, text: &str) -> String {
+fn statement(cell: &Cell, text: &str) -> String {
     let column = cell.column.as_ref();
     let column = column.map_or_else(String::new, |column| format!(", {column}"));
     let stated = plain(&text[cell.start..cell.end]);

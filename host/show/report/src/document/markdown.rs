@@ -32,7 +32,7 @@ pub(super) fn markdown(page: &Document, level: u8) -> String {
     let mut markdown = Markdown {
         out: String::new(),
         level,
-        anchors: anchors.map(|heading| (heading, slugs.next(&heading.text.words()))).collect(),
+        anchors: anchors.map(|heading| (heading, slugs.next(&heading.text.to_plain()))).collect(),
     };
     markdown.heading(1, &line(&page.title));
     markdown.blocks(&page.blocks);
@@ -177,7 +177,7 @@ impl Markdown<'_> {
                 None => part(text),
             },
             Span::Break => "<br>".to_owned(),
-            other => part(&other.words()),
+            other => part(&other.to_plain()),
         });
         each.collect()
     }

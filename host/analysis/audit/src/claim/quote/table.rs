@@ -82,7 +82,7 @@ impl<'a> Table<'a> {
         Some(Cell {
             start: self.start,
             end: bar,
-            row: self.words(row),
+            row: self.label(row),
             column: header.map(|header| {
                 let words = &self.text[header.start..header.end];
                 shortened(words.split(" (").next().unwrap_or(words), LONGEST)
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
     }
 
     /// The beginning of a part as plain text.
-    fn words(&self, part: Part) -> String {
+    fn label(&self, part: Part) -> String {
         let text = &self.text[part.start..part.end];
         let words = plain(&text[..text.floor_char_boundary(FAR)]);
         shortened(&words, LONGEST)
