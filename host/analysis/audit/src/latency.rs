@@ -1,8 +1,8 @@
 //! Rules on latencies against each other: the end-to-end latency is the time to the first token
 //! plus the time for all others.
 //!
-//! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly
-//! when all answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
+//! Let a tool's TPOT be (E2E - TTFT) / (n - 1). If all answers have the same length, its mean over
+//! requests gives the mean E2E exactly. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
 //! mean(TPOT) * mean(n - 1) plus the covariance of the two. That is unknown: short answers that
 //! wait for others' prompts have large TPOTs. LMDeploy's ShareGPT results are within 7 % of their
 //! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
@@ -147,8 +147,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 }
 
 /// Compares the mean TPOT with the totals. Where the totals fit one length, the mean TPOT is the
-/// mean of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
-/// gives, where the gaps, if stated, agree with the other figures.
+/// mean of all gaps. The audit doubts a mean TPOT that is far from it, or that a wrong formula
+/// gives. Stated gaps must then agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
     parts: &Parts,

@@ -49,16 +49,16 @@ impl Figures<'_> {
 
     /// The evidence that all answers have one length, if there is any.
     ///
-    /// Totals suggest it where the output total divides by the N requests, N is at least [`MANY`],
-    /// and the length is round or the input total divides too. The total of N independent lengths
-    /// leaves any remainder about as often as any other, so that 1 of N such runs divides. A chosen
-    /// length is nearly always round, and of the others up to a thousand 1 in 25 is. Prompts and
-    /// answers of different lengths divide both in 1 of N * N runs. Three kinds of run divide more
-    /// often. Answers that end by themselves after prompts of one length do in 1 of N runs. k
-    /// prompts that are repeated and always answered alike do in 1 of k. A mix of lengths in whole
-    /// shares does by design. So an inference makes a result suspect at most, and never by itself.
-    /// A rule on means asks for a figure far off; a rule on percentiles asks for means that confirm
-    /// it, or it only notes.
+    /// Totals suggest it if the N requests divide the output total and N is at least [`MANY`]. In
+    /// addition, the length is round, or the N requests divide the input total too. The total of N
+    /// independent lengths leaves any remainder about as often as any other, so that 1 of N such
+    /// runs divides. A chosen length is nearly always round, and of the others up to a thousand 1
+    /// in 25 is. Prompts and answers of different lengths divide both in 1 of N * N runs. Three
+    /// kinds of run divide more often. Answers that end by themselves after prompts of one length
+    /// do in 1 of N runs. k prompts that are repeated and always answered alike do in 1 of k. A mix
+    /// of lengths in whole shares does by design. So an inference makes a result suspect at most,
+    /// and never by itself. A rule on means asks for a figure far off; a rule on percentiles asks
+    /// for means that confirm it, or it only notes.
     pub(super) fn one_length(&self) -> Option<One> {
         if self.same_length() {
             return Some(One::Stated);

@@ -1,6 +1,6 @@
 //! Checks the claims of other tools against rules that any honest measurement satisfies. It
-//! compares figures of one result with each other, results of one page with each other, and a
-//! page's headlines with the results they rest on.
+//! compares the figures of a result, the results of a page, and a page's headlines with their
+//! results.
 //!
 //! Severities follow one line. *Invalid*: the figures contradict each other beyond rounding, so
 //! that no measurement gives them, or they do not describe the requested work. *Suspect*: a figure

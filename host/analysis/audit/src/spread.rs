@@ -218,8 +218,8 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
 /// Checks the bounds that the extremes of TPOT, or its deviation, set to d = mean E2E - mean TTFT,
 /// at any lengths; `further` is m = mean(n) - 1.
 ///
-/// d is the mean of TPOT * (n - 1) over the requests, plus the time after the only token of an
-/// answer that has one. That time is no less than zero and in no TPOT. So d / m is a mean of TPOT
+/// d is the mean of TPOT * (n - 1) over the requests, plus the time after the only token of
+/// one-token answers. That time is no less than zero and in no TPOT. So d / m is a mean of TPOT
 /// that is weighted by n - 1, if no answer is that short: it lies between the extremes. If some
 /// are, the lower bound alone holds.
 pub(super) fn any_length(

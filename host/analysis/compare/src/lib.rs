@@ -5,8 +5,8 @@
 //! files, `report` lays out the result, `figure` defines the figures, and `finding` decides when to
 //! doubt a run.
 //!
-//! **How a difference is found.** Requests in flight together share a batch and a queue, so blocks
-//! of consecutive requests are resampled, the same places of both runs. Throughput and gaps are
+//! **How a difference is found.** Requests in flight together share a batch and a queue. So blocks
+//! of consecutive requests are resampled, at the same places of both runs. Throughput and gaps are
 //! split by time instead, because a pause affects all requests in flight. Near capacity a metric
 //! walks through the run: the KPSS test and the correlation of neighbours detect that, and the
 //! error grows by as far as the walk gets. Several runs per side use Student's or Welch's interval

@@ -1,9 +1,9 @@
 //! The ceiling of a client: the load up to which its times match the server's log.
 //!
-//! The load grows from level to level. At each, a fixed number of streams are under way at the same
-//! time, and the client's TTFT and gaps are compared with the log by the definitions that it
-//! claims. Its processor time for a token is the difference of a level and the first level, over
-//! the tokens that it read more: the cost of a start is in both.
+//! The load grows from level to level. At each level, a fixed number of streams run at the same
+//! time. The client's TTFT and gaps are compared with the log by the definitions that the client
+//! claims. The processor time for a token is the difference of the times of a level and the first
+//! level, over the difference of their tokens: both levels contain the cost of a start.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The server's log of a run: the requests, the bytes written, and their times.
 //!
-//! It is read from the JSON lines that `runner mock --conformance` gives at `/CASE/truth`, so that
-//! a log can be judged by itself and on another machine.
+//! It is read from the JSON lines that `runner mock --conformance` gives at `/CASE/truth`, so a log
+//! can also be judged later, on another machine.
 
 use serde::Deserialize;
 use serde_json::Value;

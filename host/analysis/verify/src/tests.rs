@@ -449,8 +449,8 @@ fn schemas_are_committed() {
     }
 }
 
-/// Every case and every profile that ships is read, and a case's expectations are apart by more
-/// than its tolerance, so that no definition passes for another.
+/// Every shipped case and profile can be read. A case's expectations are apart by more than its
+/// tolerance, so no definition passes for another.
 #[test]
 fn shipped_cases_and_profiles_are_sound() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios/conformance");

@@ -2,11 +2,11 @@
 //! more than repeats of one configuration do.
 //!
 //! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy
-//! answers as they are, but for rounding that other batches bring about. Repeats of the baseline
-//! show the size of that effect: the noise floor. The share of samples whose answer differs from
-//! the baseline's is compared with the floor's on the same samples. So the test is on the samples
-//! that differ for one and not for the other (McNemar's test; of several repeats, or of
-//! conversations, Student's of the differences).
+//! answers as they are, except for rounding in other batches. Repeats of the baseline show the size
+//! of that effect: the noise floor. The share of samples whose answer differs from the baseline's
+//! is compared with the floor's on the same samples. So the test is on the samples that differ for
+//! one and not for the other (McNemar's test; of several repeats, or of conversations, Student's of
+//! the differences).
 //!
 //! Owns the comparison of texts and the test. The caller reads the runs, first the baseline, then
 //! its repeats, then the run.

@@ -1,6 +1,6 @@
-//! The share of a run's intervals that hold the truth, and of its findings that are false, on runs
-//! of a simulated engine whose truth is known. These tests draw few runs, and fail where something
-//! is grossly wrong; `host/benches/statistics` draws many and writes the table.
+//! The share of a run's intervals that hold the truth, and of its findings that are false. The runs
+//! are of a simulated engine whose truth is known. These tests draw few runs, and fail where
+//! something is grossly wrong; `host/benches/statistics` draws many and writes the table.
 
 use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
@@ -118,8 +118,8 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     assert_eq!(Summary::of(&facts, &exchanges), Summary::of(&facts, &turned));
 }
 
-/// If a run has parts, as several load machines keep it, each part has the intervals of its own
-/// requests, and the parts together have the whole's.
+/// Parts of a run, as several load machines keep them, have the intervals of their own requests.
+/// Together they have the intervals of the whole.
 #[test]
 fn parts_of_a_run_have_the_intervals_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
@@ -149,8 +149,8 @@ fn a_burst_is_one_load() {
     assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }
 
-/// A burst shows no noise. Where all answers of a burst have one length and come at once, nothing
-/// shows the engine's noise, and an interval of no width would be a lie.
+/// A burst shows no noise. If all answers of a burst have one length and come at once, nothing
+/// shows the engine's noise. An interval of no width is then wrong.
 #[test]
 fn a_burst_that_shows_no_noise_has_no_interval() {
     use crate::summary::fixture::reply;

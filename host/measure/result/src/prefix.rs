@@ -1,11 +1,11 @@
 //! The part of prompts that a prefix cache without limits would find, in the order in which they
 //! are sent.
 //!
-//! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the
-//! cache if it and all before it were computed earlier. This is that rule over token ids, as in
-//! vLLM. A page counts when it is whole, and the last token of a prompt is always computed, so a
-//! prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a prompt has is left
-//! to the caller. Pure.
+//! Engines keep the keys and values of prompts in pages of a few tokens. They take a page from the
+//! cache if this page and all pages before it were computed earlier. This is that rule over token
+//! ids, as in vLLM. A page counts when it is whole, and the last token of a prompt is always
+//! computed. So a prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a
+//! prompt has is left to the caller. Pure.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -6,9 +6,9 @@
 //! first pass, by 24 in runs that offer a rate. The second pass needs memory per request only where
 //! requests depend on each other: 48 bytes.
 //!
-//! The result does not depend on the order of the exchanges, so the records of several load
-//! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome`
-//! adds findings, verdict and thresholds, `report` lays the figures out.
+//! The result does not depend on the order of the exchanges. So the records of several load
+//! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome` adds
+//! findings, verdict and thresholds, `report` lays the figures out.
 //!
 //! Besides a counter for each second, this data grows with a run:
 //!

@@ -2,9 +2,9 @@
 //! measured requests, as OTLP/JSON.
 //!
 //! Names are from OpenTelemetry's semantic conventions for generative AI where these have one, and
-//! begin with `runner.` where not. Each line is a whole document, so a line is a request to a
-//! collector, and a file is one that collectors read (OpenTelemetry Protocol File Exporter). The
-//! documents are few and small, so they are built here and need none of OpenTelemetry's crates.
+//! begin with `runner.` where not. Each line is a whole document and can be sent to a collector.
+//! Collectors also read the whole file (OpenTelemetry Protocol File Exporter). The documents are
+//! few and small, so they are built here and need none of OpenTelemetry's crates.
 
 mod metrics;
 mod sessions;

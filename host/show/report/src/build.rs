@@ -1,6 +1,6 @@
 //! A build's runs, judged: their thresholds, their findings and the comparison with a baseline as
-//! one list of checks. The list decides whether the build passes, and is drawn as Markdown for
-//! summaries and comments, as JUnit XML, and as annotations of a GitHub log.
+//! one list of checks. The list decides if the build passes. Its forms are Markdown for summaries
+//! and comments, JUnit XML, and annotations of a GitHub log.
 //!
 //! This module owns the list and its forms. It leaves comparisons to `compare`, the runs' own
 //! figures to `result`, and exit codes to the command line. Passing has one rule: a check fails, or

@@ -241,8 +241,8 @@ impl Form {
     }
 }
 
-/// Writes the note that figures which follow the load are taken to vary by more than the pace that
-/// is assumed, from the least to the most.
+/// Writes the note that figures which follow the load vary by more than the assumed pace, from the
+/// least to the most.
 fn follows(pair: &Pair, variation: &Variation) -> String {
     let Variation::Assumed { share } = variation else {
         return String::new();

@@ -1,6 +1,6 @@
-//! A run's figures as another tool would have reported them for the same replies, with its
-//! definition of a chunk, of a request's end, of a second's peak. They fill that tool's text block
-//! (`text`) and its result file ([`vllm`], [`sglang`]).
+//! A run's figures as another tool reports them for the same replies, by its definitions of a
+//! chunk, a request's end and a peak. They fill that tool's text block (`text`) and its result file
+//! ([`vllm`], [`sglang`]).
 //!
 //! Three things stay ours. A request that failed counts as failed, even if the tool would have
 //! counted it as a success. Output tokens are counted by the server's usage, as the tools do if it

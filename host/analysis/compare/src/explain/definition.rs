@@ -2,8 +2,8 @@
 //!
 //! If one side has records of ours, the other's definition is computed from them. Else only the
 //! identity E2E = TTFT + TPOT * (n - 1) is known. It gives the mean time per token by the other
-//! definition where all answers have one length, and bounds where the shortest and the longest are
-//! stated.
+//! definition if all answers have one length. If the shortest and the longest are stated, it gives
+//! bounds.
 
 use super::account::{Account, Of, Recipe, Requests};
 use super::{How, Kind, Part, Range};
@@ -122,10 +122,10 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
     Some(Part::known(Kind::Definition, how, value, words))
 }
 
-/// The part that comes of counting the tokens of the text again, where the server counted others
-/// and all answers have one length by its count. Each request's time per token is off by a factor
-/// between the factors of the shortest and the longest text, and so is every percentile and the
-/// mean. `sign` is the sign of `side` in the difference.
+/// The part that comes of counting the tokens of the text again, where all answers have one length
+/// by the server's count. Each request's time per token is off by a factor between the factors of
+/// the shortest and the longest text. So is every percentile, and the mean. `sign` is the sign of
+/// `side` in the difference.
 fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f64) -> Option<Part> {
     let served = side.came.served?;
     let counted = side.came.output?;

@@ -297,7 +297,7 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
 /// The part of the lengths of answers where both sides keep the same number of requests in flight:
 /// longer answers take longer, and so fewer are answered in a second. By Little's law L requests in
 /// flight that take R give L / R. R changes by the time of the further tokens, at A's time per
-/// token or at B's, and the part is taken from A's rate or up to B's.
+/// token or at B's. The part is taken from A's rate or up to B's.
 fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
     let cap = a.settings.cap.filter(|cap| Some(*cap) == b.settings.cap)?;
     let is_open = |side: &Account| side.settings.rate.is_some_and(f64::is_finite);

@@ -6,11 +6,11 @@
 //! because they contain the queue.
 //!
 //! **An engine that fills is not overloaded.** Until the first long answers have ended, more and
-//! more answers are under way, whether the engine keeps up or not. A request that gets its tokens
-//! waits for nobody, so it leaves the backlog with its first token. Where replies are not streamed,
-//! no first token tells a wait from an answer. Then the unanswered count, and so does the part that
-//! filling explains. With requests due at a rate λ from the beginning of the run on, and latencies
-//! S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
+//! more answers are under way, also if the engine keeps up. A request that gets its tokens waits
+//! for nobody, so it leaves the backlog with its first token. Where replies are not streamed, no
+//! first token tells a wait from an answer. Then the unanswered count, and so does the part that
+//! filling explains. Let requests be due at a rate λ from the beginning of the run, with latencies
+//! S. On an engine that has room for all of them, λ·E[min(S, u)] are unanswered after a time u (the
 //! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
 use schemars::JsonSchema;
@@ -38,10 +38,10 @@ pub struct Backlog {
     pub second_quarter: f64,
     /// The number in the fourth quarter.
     pub fourth_quarter: f64,
-    /// The growth from one to the other that chance explains. With d requests due in the half of
-    /// the time between the two, it is the larger of 3 c √d and 2 % of d, where c is the
-    /// coefficient of variation of the gaps between due times, and at least 1. Where replies are
-    /// not streamed, it includes the growth while the engine fills, which is all of it if the usual
+    /// The growth from one to the other that chance explains. It is the larger of 3 c √d and 2 % of
+    /// d. Here d requests were due in the half of the time between the two, and c is the
+    /// coefficient of variation of the gaps between due times, at least 1. Where replies are not
+    /// streamed, it includes the growth while the engine fills. That is all growth if the usual
     /// answer to the first eighth of the requests took until the second quarter.
     pub chance: f64,
 }

@@ -31,8 +31,8 @@ pub struct Cache {
     pub is_bounded: bool,
 }
 
-/// A server's report of the prompts that it found in its cache, over the requests for which it
-/// reports both the prompt tokens and the cached ones.
+/// A server's report on its cache, over the requests for which it reports both the prompt tokens
+/// and the cached ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reported {

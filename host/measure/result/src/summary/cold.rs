@@ -9,8 +9,9 @@
 //! first ones wait less than later ones, and only the steps show it.
 //!
 //! An empty prefix cache is no cold start: prompts that later ones have in common with it must be
-//! read once. So each prompt of the wave, up to the k-th, is allowed the time of a full reading, at
-//! the pace of the prompt whose first token came first. That pace is at most a slow engine's.
+//! read once. So each prompt of the wave, up to the k-th, is allowed the time of a full reading.
+//! The pace is the pace of the prompt whose first token came first. That pace is at most a slow
+//! engine's.
 //!
 //! **The first steps** took longer than the same work took later (`statistics::start`), and make the
 //! mean E2E latency of the run more than 1 % longer.

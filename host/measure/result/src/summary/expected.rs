@@ -44,9 +44,8 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
-/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. It is the number of samples within one
-/// deviation of a limit that are on the other side of it after noise of that deviation, as a
-/// variance.
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. Noise of one deviation moves this number
+/// of samples across a limit, among the samples within one deviation of it, as a variance.
 const CROSSING: f64 = 0.564;
 /// Share of the latencies from which on the time to first token is a large part.
 const CALM: f64 = 0.1;
@@ -119,9 +118,9 @@ impl Around {
 }
 
 impl Expected {
-    /// From the answers of a run. `ttft` are the times to first token, `gap_cv` the coefficient of
-    /// variation of the gaps between requests, `rate` the requests sent per second, and `duration`
-    /// the seconds of the run.
+    /// From the answers of a run. `ttft` are the times to first token. `gap_cv` is the coefficient
+    /// of variation of the gaps between requests. `rate` is the requests sent per second,
+    /// `duration` the seconds of the run.
     pub(super) fn of(
         lived: Lived,
         ttft: Option<&Figures>,
@@ -495,9 +494,9 @@ impl Expected {
         self.loads.map_or(f64::INFINITY, |loads| loads.independent)
     }
 
-    /// Seconds by which the mean wait of an open loop may be longer than this run's, because other
-    /// runs hold more or longer times in which all slots are taken. `None` if no request waited for
-    /// one, infinite where the run is one such time. `mean` is the figure.
+    /// Seconds by which the mean wait of an open loop may exceed this run's mean wait: other runs
+    /// may have all slots taken more often or for longer. `None` if no request waited for a slot,
+    /// infinite if all slots are taken throughout. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
         if !self.full.seen {

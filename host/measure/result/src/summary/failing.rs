@@ -119,9 +119,9 @@ pub(super) mod amounts {
     }
 }
 
-/// Counts the requests, or sessions, that have no sample of a metric because they failed or were
-/// not sent, and the requests that may have one. Requests cancelled on purpose are neither. `None`
-/// for a metric of sessions where there are none.
+/// Counts the requests, or sessions, without a sample of a metric because they failed or were not
+/// sent, and the requests that may have one. Requests cancelled on purpose are neither. `None` for
+/// a metric of sessions where there are none.
 pub(super) fn missing(
     metric: &Metric,
     requests: &Requests,

@@ -3,10 +3,10 @@
 //! times each.
 //!
 //! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has
-//! *failed* if any of its requests failed. It was *cut short* if none failed, but one was not sent,
-//! was interrupted, or has no record, because the run ended before it was due. The record of its
-//! first request states the number that there should be. Turns that do not depend on each other
-//! lack that number, so such a conversation is cut short only if a turn on record was not sent or
+//! *failed* if any of its requests failed. It was *cut short* if none failed, but the run ended
+//! before one was due: that request was not sent, was interrupted, or has no record. The record of
+//! its first request states the number that there should be. Turns that do not depend on each other
+//! lack that number. So such a conversation is cut short only if a turn on record was not sent or
 //! was interrupted.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1263,10 +1263,10 @@ class Backlog:
     fourth_quarter: float
     """The number in the fourth quarter."""
     chance: float
-    """The growth from one to the other that chance explains. With d requests due in the half of the
-    time between the two, it is the larger of 3 c √d and 2 % of d, where c is the coefficient of
-    variation of the gaps between due times, and at least 1. Where replies are not streamed, it
-    includes the growth while the engine fills, which is all of it if the usual answer to the
+    """The growth from one to the other that chance explains. It is the larger of 3 c √d and 2 % of
+    d. Here d requests were due in the half of the time between the two, and c is the coefficient
+    of variation of the gaps between due times, at least 1. Where replies are not streamed, it
+    includes the growth while the engine fills. That is all growth if the usual answer to the
     first eighth of the requests took until the second quarter.
     """
 
@@ -2937,8 +2937,8 @@ class Cache:
 
 @dataclass(frozen=True)
 class Reported2:
-    """A server's report of the prompts that it found in its cache, over the requests for which it
-    reports both the prompt tokens and the cached ones.
+    """A server's report on its cache, over the requests for which it reports both the prompt tokens
+    and the cached ones.
     """
 
     requests: int

@@ -48,9 +48,9 @@ pub(crate) fn plan(name: &str) -> Plan {
     .unwrap()
 }
 
-/// A request of every hundred milliseconds. It waits 0 to 40 ms for the cap, 100 ms and more for
-/// its first token, the longer its prompt the more, and then 20 ms for each of the next ten. Every
-/// twentieth fails.
+/// A request of every hundred milliseconds. It waits 0 to 40 ms for the cap, and 100 ms and more
+/// for its first token: the longer its prompt, the more. Each of the next ten tokens takes 20 ms.
+/// Every twentieth fails.
 pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
     let exchange = |index: u64| {
         let due = 1000 + index * 100;

@@ -17,8 +17,8 @@ model::names! {
         Network = "network",
         /// The server's own time to first token - its queue - its prefill, where it reports all three.
         FrontEnd = "front end",
-        /// TTFT - the server's queue - its prefill, where it reports these two alone, so that the
-        /// network and the front end cannot be told apart.
+        /// TTFT - the server's queue - its prefill, where it reports these two alone: the network
+        /// and the front end cannot be told apart.
         NetworkAndFrontEnd = "network and front end",
         /// The server's own queue.
         Queue = "queue",
