@@ -136,7 +136,7 @@ impl<'a> Index<'a> {
         let best = rests_on.iter().min_by_key(|index| results[**index].verdict).copied();
         rests_on.truncate(NAMED);
         rests_on.shrink_to_fit();
-        // Of many, the best is named in any case.
+        // If there are many, the best is always named.
         if let (Some(best), Some(last)) = (best, rests_on.last_mut()) {
             *last = best.max(*last);
         }

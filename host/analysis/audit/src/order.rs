@@ -74,7 +74,7 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
         .into_iter()
         .filter_map(|(theirs, name)| {
             let mean = figures.get(&format!("{theirs}.mean"))?;
-            // Of one that was not measured, another rule speaks.
+            // A mean that was not measured is the matter of another rule.
             if mean.high <= 0.0 {
                 return None;
             }
@@ -123,7 +123,7 @@ fn samples(figures: &Figures<'_>, theirs: &str) -> Option<f64> {
 
 /// The least mean: each sample as small as the percentile below it allows.
 fn least(points: &[(f64, Range)], samples: f64) -> f64 {
-    // Of a percentile of very few, nothing is sure.
+    // A percentile of very few samples shows nothing.
     if samples < 10.0 {
         return 0.0;
     }

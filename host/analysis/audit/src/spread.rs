@@ -80,7 +80,7 @@ type Point = (f64, Range);
 /// more by the least TTFT.
 fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f64, String)> {
     let ranks = Ranks { last: answered - 1.0 };
-    // Of TTFT it is also known that none is below 0.
+    // No TTFT is below 0.
     let firsts: Vec<Option<Point>> =
         few(points(figures, "ttft")).into_iter().map(Some).chain([None]).collect();
     let tpots = few(points(figures, "tpot"));

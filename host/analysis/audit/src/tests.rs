@@ -171,7 +171,7 @@ proptest! {
         prop_assert_eq!(grave(&result), Vec::<String>::new(), "{}", text);
     }
 
-    /// Of guidellm's figures, which are means over all tokens together.
+    /// Guidellm's figures are means over all tokens together.
     #[test]
     fn honest_guidellm_is_never_doubted(
         requests in prop::collection::vec((1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5), 1..120),

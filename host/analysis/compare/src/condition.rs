@@ -158,7 +158,7 @@ impl Condition {
         };
         let seen = format!("{difference:+.decimals$}{unit}{}", percent.unwrap_or_default());
         let reached = match self.limit {
-            // Of nothing, any change for the worse is more than any share.
+            // From zero, any change for the worse is more than any share.
             Difference::Percent(limit) => match row.percent {
                 Some(percent) => worse(percent, limit),
                 None => difference * limit.signum() > 0.0,

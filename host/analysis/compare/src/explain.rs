@@ -125,7 +125,7 @@ model::words! {
         Bounded = "bounded",
         /// The two results' settings give it.
         Settings = "from the settings",
-        /// It is not known; the remainder holds it.
+        /// The part is not known; the remainder holds it.
         NotSeparated = "not separated",
     }
 }

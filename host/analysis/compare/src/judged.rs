@@ -109,7 +109,7 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
     assert!(fails && seen.contains("it is the worst possible"), "{seen}");
     let (fails, seen) = outcome(10, 20);
     assert!(!fails && seen.contains("too many requests failed on both sides"), "{seen}");
-    // Of nothing, any share for the worse is too much.
+    // From zero, any change for the worse is too much.
     let options = Options { conditions: vec!["requests.failed +5%".parse().unwrap()], ..options };
     assert!(compare(&[failing(0), failing(50)], &options).unwrap().conditions[0].fails);
 }

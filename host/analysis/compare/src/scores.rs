@@ -59,11 +59,11 @@ model::words! {
 pub struct Paired {
     /// Samples that both runs judged.
     pub samples: u64,
-    /// Of these, those with the same score.
+    /// Samples with the same score.
     pub equal: u64,
-    /// Those whose score is higher than in the baseline.
+    /// Samples whose score is higher than in the baseline.
     pub higher: u64,
-    /// Those whose score is lower.
+    /// Samples whose score is lower than in the baseline.
     pub lower: u64,
     /// Judged answers of the baseline without a partner. They are not in the figures.
     pub baseline_only: u64,

@@ -45,15 +45,15 @@ fn calls(trials: u64, a: Engine, b: Engine, requests: u64, rate: f64) -> (u64, u
     (any, ttft)
 }
 
-/// Of an engine that has time for all, waiting now and then.
+/// An engine with enough time for all requests, which wait now and then.
 #[test]
 fn equal_engines_do_not_differ() {
     let (any, ttft) = calls(TRIALS, USUAL, USUAL, 300, 20.0);
     assert!(any <= 5 && ttft <= 5, "any figure {any}, TTFT {ttft}");
 }
 
-/// For an engine that hardly varies: the same number of answers fall in each part of both runs, and
-/// a rate's remaining difference is the time of the last answer.
+/// An engine that hardly varies: the same number of answers fall in each part of both runs. A
+/// rate's remaining difference is the time of the last answer.
 #[test]
 fn equal_steady_engines_do_not_differ() {
     let quiet = Engine { spread: 0.01, places: 1000, ..USUAL };
@@ -63,8 +63,7 @@ fn equal_steady_engines_do_not_differ() {
     }
 }
 
-/// Of one that paused once while all requests were in flight: the gap of each of them is one and
-/// the same.
+/// An engine that paused once while all requests were in flight: they share one gap.
 #[test]
 fn a_shared_pause_is_one_event() {
     let wide = Engine { places: 1000, ..USUAL };
@@ -84,8 +83,8 @@ fn a_shared_pause_is_one_event() {
     assert_eq!(row.no_interval, Some(NoInterval::FewBlocks), "{row:?}");
 }
 
-/// Of one whose queue grows from the first request to the last: there the intervals of independent
-/// samples call seven of ten pairs different.
+/// An engine whose queue grows from the first request to the last: there the intervals of
+/// independent samples call seven of ten pairs different.
 #[test]
 fn equal_overloaded_engines_do_not_differ() {
     for rate in [37.0, 1e9] {

@@ -106,7 +106,7 @@ model::words! {
     pub enum Ended {
         /// All figures are as sure as they were to be.
         Reached = "reached",
-        /// As many repeats were made as may be.
+        /// The largest number of repeats was made.
         Most = "most",
         /// The user interrupted them.
         Interrupted = "interrupted",
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(until("ttft.p99 +-5%").to_string(), "ttft.p99 \u{b1}5 %");
     }
 
-    /// Of 99, 100 and 101 ms the standard error is 1 / √3, and the quantile 13.2219.
+    /// For 99, 100 and 101 ms the standard error is 1 / √3, and the quantile 13.2219.
     #[test]
     fn three_runs_are_as_sure_as_the_confidence_sequence_says() {
         let known = until("ttft.mean +-5%").known(&[99, 100, 101].map(summary));

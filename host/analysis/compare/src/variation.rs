@@ -25,13 +25,13 @@ pub const USUAL: f64 = 0.02;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "from", deny_unknown_fields)]
 pub enum Variation {
-    /// It is assumed.
+    /// An assumed variation.
     Assumed {
         /// The standard deviation of the engine's pace, as a share of it. A figure that follows the
         /// load varies by more.
         share: f64,
     },
-    /// It was measured on repeats.
+    /// A variation that was measured on repeats.
     Repeats {
         /// The folder of the repeats, as it was given.
         folder: String,

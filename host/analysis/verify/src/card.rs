@@ -96,9 +96,9 @@ pub enum Verdict {
     Exact,
     /// Further off, but within the error that the client states.
     WithinStatedError,
-    /// By another definition than the client claims.
+    /// Exact by another definition than the client claims.
     AnotherDefinition,
-    /// By no definition.
+    /// Exact by no definition.
     Wrong,
 }
 

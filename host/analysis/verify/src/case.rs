@@ -123,13 +123,13 @@ pub struct Judges {
     pub load: Vec<Property>,
 }
 
-/// The difference that a time may have and still be exact.
+/// The largest difference of an exact time.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Tolerance {
-    /// This much of any time.
+    /// The absolute part.
     pub time: Span,
-    /// And this share of it.
+    /// The share of the time, which is added.
     pub share: f64,
 }
 

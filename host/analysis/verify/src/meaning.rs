@@ -109,9 +109,9 @@ model::words! {
     pub enum Tokens {
         /// As many as the server's usage states.
         Usage = "usage",
-        /// As many as the tokenizer counts in all text.
+        /// The tokenizer's count in all text.
         Text = "text",
-        /// As many as the tokenizer counts in the answer, without reasoning.
+        /// The tokenizer's count in the answer, without reasoning.
         Answer = "answer",
         /// One for each chunk with text.
         Chunks = "chunks",
@@ -119,8 +119,8 @@ model::words! {
         AllChunks = "all-chunks",
         /// As many as were asked for.
         Asked = "asked",
-        /// As many as the tokenizer counts in the text of each chunk by itself, each with the
-        /// special tokens that it puts around a text.
+        /// The sum of the tokenizer's counts in the text of each chunk, each with the special
+        /// tokens that it puts around a text.
         ChunkTexts = "chunk-texts",
     }
 }
@@ -130,7 +130,7 @@ model::words! {
     pub enum Input {
         /// As many as the server's usage states.
         Usage = "usage",
-        /// As many as the tokenizer counts in the prompt's text, without a chat's template.
+        /// The tokenizer's count in the prompt's text, without a chat's template.
         Text = "text",
         /// As many as were asked for.
         Asked = "asked",
@@ -156,11 +156,11 @@ model::words! {
 model::words! {
     /// The time that a throughput is divided by.
     pub enum Span {
-        /// From the first request to the end of the last reply.
+        /// The time from the first request to the end of the last reply.
         ToLastEnd = "to-last-end",
-        /// From the first request to the last text.
+        /// The time from the first request to the last text.
         ToLastText = "to-last-text",
-        /// From the first request of the warm-up to the end of the last reply.
+        /// The time from the first request of the warm-up to the end of the last reply.
         WithWarmUp = "with-warm-up",
     }
 }

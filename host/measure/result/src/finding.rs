@@ -177,7 +177,7 @@ model::words! {
         LongDrain = "long-drain",
         /// Chunks of replies arrived together, though they were generated one after the other.
         BufferedReplies = "buffered-replies",
-        /// It is unknown whether some requests met an objective.
+        /// Some requests cannot be judged by an objective.
         ObjectiveUnknown = "objective-unknown",
         /// A percentile rests on too few samples.
         FewSamples = "few-samples",

@@ -166,8 +166,8 @@ fn a_burst_that_shows_no_noise_has_no_interval() {
     assert_eq!(summary.throughput.confidence, None);
 }
 
-/// Of runs of one seed and another one for the engine, as repeats are, with other requests for
-/// every tenth.
+/// Repeats: runs with one seed for requests and another for the engine. Every tenth has other
+/// requests.
 fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     let facts = facts_of(case);
     let draw = |work: u64| {

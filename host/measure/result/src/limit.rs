@@ -70,9 +70,9 @@ pub const EITHER_SIDE: &[(&str, ())] = &[("\u{b1}", ()), ("+-", ()), ("+/-", ())
 /// A difference between values of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// In percent of the value that it is from.
+    /// A percentage of the other value.
     Percent(f64),
-    /// In the figure's unit.
+    /// An amount in the figure's unit.
     Absolute(f64),
 }
 
@@ -220,7 +220,7 @@ impl<R: Copy> Grammar<R> {
     }
 
     /// The sign that parts the name from the number: the first, and of two at one place the longer.
-    /// Of signs that are in names too it is the last that follows a space.
+    /// A sign that is also in names counts only after a space, and the last one counts.
     fn sign(&self, text: &str) -> Option<(usize, &'static str, R)> {
         let is_in_names = self.signs.iter().any(|(sign, _)| *sign == "-");
         let found = self.signs.iter().flat_map(|(sign, relation)| {
@@ -389,11 +389,11 @@ impl Expected<'_> {
 
 /// A number as written.
 enum Number {
-    /// Without a unit.
+    /// A number without a unit.
     Bare(f64),
-    /// With the figure's unit or, of a time, any unit of time; in the figure's unit.
+    /// A number with the figure's unit or, for a time, any unit of time; in the figure's unit.
     Own(f64),
-    /// With a percent sign.
+    /// A number with a percent sign.
     Percent { percent: f64, share: f64 },
 }
 

@@ -33,7 +33,7 @@ pub struct Pages {
 pub struct Reuse {
     /// The prompt's tokens.
     pub tokens: u32,
-    /// Of these, tokens of pages that were computed before.
+    /// Tokens of pages that were computed before.
     pub cached: u32,
 }
 

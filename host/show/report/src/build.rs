@@ -88,7 +88,7 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     Passes,
-    /// It passes, with something to know.
+    /// It passes, with a note.
     Notes,
     /// It passes, with a doubt.
     Warns,

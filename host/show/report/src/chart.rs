@@ -66,7 +66,7 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
     Numbers,
-    /// As numbers; only whole ones are meaningful.
+    /// Numbers, of which only whole ones have a meaning.
     Counts,
     /// A share as percent.
     Percent,
@@ -89,9 +89,9 @@ pub struct Log {
 /// An axis of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// From left to right.
+    /// The horizontal axis.
     X,
-    /// From bottom to top, in every panel.
+    /// The vertical axis of each panel.
     Y,
 }
 

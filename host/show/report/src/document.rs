@@ -76,7 +76,7 @@ pub enum Block {
 
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// From 2 to 4.
+    /// The level, from 2 to 4.
     pub level: u8,
     pub text: Text,
     /// Its name for links, also from outside of the page; made from the text if absent.
@@ -103,7 +103,7 @@ pub enum Fit {
     #[default]
     Stacked,
     Narrow,
-    /// It is moved sideways.
+    /// The table scrolls sideways.
     Scrolled,
 }
 
@@ -149,17 +149,17 @@ pub struct Text(pub Vec<Span>);
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
-    /// As the rest.
+    /// Text without emphasis.
     Plain(String),
     /// Emphasized.
     Strong(String),
-    /// As a word that is explained.
+    /// A word with an explanation.
     Word(&'static str),
-    /// As something to be typed.
+    /// Text to be typed.
     Code(String),
-    /// With a link to the heading of that name.
+    /// A link to the heading of that name.
     Link(String, String),
-    /// As the name of a metric, whose definition is shown on request.
+    /// The name of a metric, with its definition on request.
     Term(String, &'static str),
     /// The unit of the value before it.
     Unit(&'static str),
@@ -258,13 +258,13 @@ impl Text {
         Text(parts.map(span).collect())
     }
 
-    /// This text with plain text after it.
+    /// Appends plain text.
     #[must_use]
     pub fn then(self, text: impl Into<String>) -> Self {
         self.with(Span::Plain(text.into()))
     }
 
-    /// This text with that after it.
+    /// Appends a text.
     #[must_use]
     pub(crate) fn with(mut self, span: Span) -> Self {
         self.0.push(span);

@@ -171,7 +171,7 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
     }
 }
 
-/// This many more requests, in two digits.
+/// The number of further requests, in two digits.
 fn counted(requests: u64) -> String {
     let unit = 10_u64.pow(requests.max(1).ilog10().saturating_sub(1));
     format!("{} more requests", requests.div_ceil(unit) * unit)

@@ -28,7 +28,7 @@ enum Value {
 }
 
 impl Value {
-    /// As people read it.
+    /// The value for people.
     fn label(self) -> String {
         match self {
             Value::Count(number) => count(number),
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// As programs read it.
+    /// The value for programs.
     fn exact(self) -> String {
         match self {
             Value::Count(number) => number.to_string(),

@@ -13,7 +13,7 @@ const LATENCIES: [(&str, &str); 4] = [
     ("inter_chunk_latency", "itl"),
 ];
 
-/// Whose average is a figure of the run as a whole. Counts are exact.
+/// Metrics whose average is a figure of the run as a whole. Counts are exact.
 const WHOLE: [(&str, &str, bool); 10] = [
     ("request_count", "requests.successful", true),
     ("error_request_count", "requests.failed", true),

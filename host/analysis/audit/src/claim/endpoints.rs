@@ -7,7 +7,7 @@ use super::{Claim, Lengths, ReadError, Source, Tool};
 
 const LATENCIES: [(&str, &str); 3] = [("latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
 
-/// From its unit of time to milliseconds.
+/// Nanoseconds, its unit of time, in milliseconds.
 const MS: f64 = 1e-6;
 
 /// True if an object is such a summary.

@@ -27,7 +27,7 @@ const COLUMNS: [(&str, &str, f64); 4] = [
     ("ITL (ms)", "itl", 1.0),
 ];
 
-/// It rounds every figure to four decimals.
+/// Half of the last digit: evalscope rounds every figure to four decimals.
 const ROUNDING: f64 = 0.5e-4;
 
 /// True if an object is such a summary.

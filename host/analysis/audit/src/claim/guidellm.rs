@@ -13,7 +13,7 @@ const LATENCIES: [(&str, &str, f64); 4] = [
     ("inter_token_latency_ms", "itl", 1.0),
 ];
 
-/// Whose mean is a figure of the run as a whole.
+/// Distributions whose mean is a figure of the run as a whole.
 const RATES: [(&str, &str); 5] = [
     ("requests_per_second", "throughput.requests-per-s"),
     ("prompt_tokens_per_second", "throughput.input-tokens-per-s"),

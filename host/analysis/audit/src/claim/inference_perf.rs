@@ -238,7 +238,7 @@ fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
         }
         let times = lookup.list(response, "output_token_times");
         let times: Vec<f64> = times.into_iter().flatten().flatten().collect();
-        // As it does, of replies in more than one piece.
+        // Like inference-perf, only for replies in more than one piece.
         if let [first, .., last] = times.as_slice() {
             sample.ttft_ms = start.map(|start| (first - start) * 1e3);
             sample.gaps_ms = times.windows(2).map(|pair| (pair[1] - pair[0]) * 1e3).collect();

@@ -222,7 +222,7 @@ fn stated_settings_of_a_claim_must_agree() {
     let differs = |found: &Compatibility, what: &str| {
         found.differences.iter().any(|difference| difference.what == what)
     };
-    // Of our own run, the plan says it.
+    // For our own run, the plan states it.
     let mut from = claim(Tool::Lmdeploy);
     for (backend, is_other) in [("vllm", false), ("sglang", true)] {
         from.about.notes.insert("backend".into(), backend.into());
@@ -238,7 +238,7 @@ fn stated_settings_of_a_claim_must_agree() {
     other.asked.request_rate = Some(f64::INFINITY);
     other.state("requests.successful", 500.0, 0.0);
     other.state("tokens.output", 1e6, 0.0);
-    // In whichever order.
+    // The order does not matter.
     for (sides, values) in [
         ([&ours, &stated(other.clone())], "10/s in A, all at once in B"),
         ([&stated(other.clone()), &ours], "all at once in A, 10/s in B"),

@@ -68,7 +68,7 @@ pub(super) struct Settings {
     pub kernel_times: Option<bool>,
 }
 
-/// The counts and times that came of it.
+/// The counts and times that were reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Came {
     pub answered: Option<f64>,
@@ -97,7 +97,7 @@ pub(super) enum Requests {
 pub(super) struct Record {
     pub warmup: bool,
     sent_s: f64,
-    /// In milliseconds, in the order of [`METRICS`]; not a number where there is none.
+    /// Milliseconds, in the order of [`METRICS`]; not a number where there is none.
     values: [f64; METRICS.len()],
     /// Tokens of the answer, if they are known.
     tokens: Option<u32>,
@@ -114,8 +114,8 @@ pub(super) struct Record {
 pub(super) enum Recipe {
     /// A metric of the catalogue, with one value per request.
     Of(&'static str),
-    /// From a first instant to a last one, over the tokens after the first: of a tool whose first
-    /// chunk may have no output.
+    /// The time from a first instant to a last one, over the tokens after the first: for a tool
+    /// whose first chunk may have no output.
     After { first: &'static str, last: &'static str },
     /// Gaps of all requests together.
     Gaps,

@@ -198,8 +198,8 @@ fn answered_and_failed_requests_sum_to_all() {
     assert_eq!(unknown, None, "{:?}", explained.unknown);
 }
 
-/// Of two claims, the identity gives the time per token by the other definition: exactly for one
-/// length, and within the ends for several.
+/// For two claims, the identity gives the time per token by the other definition: exactly for one
+/// length, and within bounds for several.
 #[test]
 fn stated_means_give_the_other_time_per_token() {
     let one = [(100.0, 1000.0, 10), (120.0, 1100.0, 10)];

@@ -186,8 +186,8 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
 }
 
 /// Requests arrive faster than the server answers them, so delays grow with the length of the run.
-/// At one rate, the backlog shows that: it grows. At several, it may grow by plan, and only a lower
-/// rate of answers shows it.
+/// At one rate, a growing backlog shows that. At several rates, the backlog may grow by plan, and
+/// only a lower rate of answers shows it.
 pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let Some(backlog) = summary.concurrency.backlog else {
@@ -261,7 +261,7 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
 pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     let scores = summary.scores.iter();
     let of_cut = scores.filter(|(name, score)| score.cut > 0 && score_needs_the_end(name));
-    // Of several with the same count, the first: the others are parts of it, such as
+    // The first of several with the same count: the others are parts of it, such as
     // `NAME-unparsed`.
     let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
     let (cut, count) = (score.cut, score.count);

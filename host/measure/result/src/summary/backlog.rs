@@ -72,15 +72,15 @@ pub(super) struct Waiting {
     requests: u64,
     /// Nanoseconds of waiting in the second and in the fourth quarter, summed.
     waited: [u128; 2],
-    /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in
-    /// nanoseconds over each of the two quarters, summed.
+    /// The mean of min(S, u) in nanoseconds over each of the two quarters, summed over the requests
+    /// whose wait cannot be told from their answer.
     filling: [u128; 2],
     /// The durations of these requests that were due in the first eighth of the time.
     first: Vec<u64>,
 }
 
 impl Waiting {
-    /// Of a run at one rate; `None` if requests were not due over a time.
+    /// The backlog of a run at one rate; `None` if requests were not due over a time.
     pub(super) fn of(surveyed: &Surveyed) -> Option<Self> {
         let (from, to) = surveyed.due?;
         let length = to.since(from).0;

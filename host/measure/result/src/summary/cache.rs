@@ -20,8 +20,8 @@ pub struct Cache {
     pub requests: u64,
     /// Tokens of their prompts by the tokenizer of this side.
     pub tokens: u64,
-    /// Of these, tokens that a cache without limits would have found: whole pages that a request
-    /// sent earlier in the run begins with too. The last token of a prompt is never among them.
+    /// Prompt tokens that a cache without limits would have found: whole pages that a request sent
+    /// earlier in the run begins with too. The last token of a prompt is never among them.
     pub reusable: u64,
     /// The server's report; absent if it reports nothing about its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]

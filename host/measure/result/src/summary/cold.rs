@@ -71,7 +71,7 @@ pub struct ColdStart {
     /// Seconds from the start of the measurement until it was over: until the last first token of
     /// these requests, or until steps took their later time.
     pub until_s: f64,
-    /// Of a first wave, the longest wait among them divided by the longest later wait; of first
+    /// For a first wave, the longest wait among them divided by the longest later wait. For first
     /// steps, the time of a step divided by the later time of the same work.
     pub times: f64,
     /// The longest wait of these requests from sending to first token, in milliseconds; to the end
@@ -147,7 +147,7 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// Nothing yet; `None` where nothing was answered.
+    /// An empty gatherer; `None` if nothing was answered.
     pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
         let (first, last) = surveyed.first_sent.zip(surveyed.last_sent)?;
         let answer = surveyed.first_answer?;

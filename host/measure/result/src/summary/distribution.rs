@@ -107,8 +107,8 @@ impl Distribution {
         }
     }
 
-    /// With requests that failed or were not sent included in every figure, as the worst. The other
-    /// figures' confidence intervals do not hold for these, so there are none.
+    /// Includes requests that failed or were not sent in every figure, as the worst. Confidence
+    /// intervals do not hold for such figures, so there are none.
     pub(super) fn with_failures_included(self) -> Self {
         let Some(with) = &self.with_failures else {
             return self;
@@ -144,9 +144,9 @@ impl Distribution {
         }
     }
 
-    /// With intervals from the blocks that the samples are in, and `both` from the answers'
-    /// information on other runs and on the same requests, if there is any. `loads` is the run's
-    /// information on its loads, where the number in flight varies.
+    /// Adds intervals from the blocks of the samples. `both` are from the answers' information on
+    /// other runs and on the same requests, if there is any. `loads` is the run's information on
+    /// its loads, where the number in flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,

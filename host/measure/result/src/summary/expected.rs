@@ -97,13 +97,13 @@ impl Around {
         Around { below: figure - interval.low, above: interval.high - figure }
     }
 
-    /// At least as wide as another one.
+    /// Widens it to at least another one.
     fn with(self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         Around { below: self.below.max(other.below), above: self.above.max(other.above) }
     }
 
-    /// With an independent uncertainty of `half` to either side.
+    /// Adds an independent uncertainty of `half` to either side.
     fn wider(self, half: f64) -> Self {
         Around { below: self.below.hypot(half), above: self.above.hypot(half) }
     }
@@ -118,9 +118,9 @@ impl Around {
 }
 
 impl Expected {
-    /// From the answers of a run. `ttft` are the times to first token. `gap_cv` is the coefficient
-    /// of variation of the gaps between requests. `rate` is the requests sent per second,
-    /// `duration` the seconds of the run.
+    /// Intervals from the answers of a run. `ttft` are the times to first token. `gap_cv` is the
+    /// coefficient of variation of the gaps between requests. `rate` is the requests sent per
+    /// second, `duration` the seconds of the run.
     pub(super) fn of(
         lived: Lived,
         ttft: Option<&Figures>,
@@ -180,7 +180,7 @@ impl Expected {
         steps.noise * squares * self.lived.seconds
     }
 
-    /// By slice, the requests that come later and find the queue that a delay has made longer.
+    /// The requests, by slice, that come later and find the queue that a delay has made longer.
     fn later(&self) -> Vec<f64> {
         let lived = &self.lived;
         let most = Full::most(lived);
@@ -337,7 +337,7 @@ impl Expected {
         let steps = self.lived.steps.as_ref()?;
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
         let quantile = certain(FREEDOM);
-        // Of a variance that mean and median have in common, and of one that only the median has.
+        // One variance is common to mean and median, the other is the median's own.
         let both = |shared: f64, own: f64| {
             let of_mean = (quantile * shared.sqrt()).hypot(same_mean);
             let share = shared.sqrt() * median / mean.max(1e-12);
@@ -524,7 +524,7 @@ impl Expected {
         let (drain, drains) = self.drain();
         let main = match self.is_timed() {
             true => (lived.until_drain / length).clamp(0.0, 1.0),
-            // Of replies that come whole in a burst, nothing tells when the last one was let in.
+            // For replies that come whole in a burst, nothing tells when the last one was let in.
             false if same.is_none() && lived.coming == Coming::AtOnce => 1.0,
             false => 1.0 - (drain / length).min(1.0),
         };

@@ -80,9 +80,9 @@ pub struct Around {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parts {
-    /// From due to first token.
+    /// The time from due to first token.
     pub whole_ms: f64,
-    /// From due to sent, without the wait for a connection.
+    /// The time from due to sent, without the wait for a connection.
     pub client_ms: f64,
     /// The wait for a connection to open, after the request could have been sent.
     pub connection_ms: f64,
@@ -109,7 +109,7 @@ pub struct Parts {
 /// The parts of the requests seen so far.
 #[derive(Default)]
 pub(super) struct Gather {
-    /// By the leading bits of the whole time.
+    /// The sums, by the leading bits of the whole time.
     sums: BTreeMap<u64, Sums>,
     /// This client's parts of all that have a first token.
     client: Sums,

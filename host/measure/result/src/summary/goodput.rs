@@ -54,7 +54,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// By these objectives; `None` if there are none.
+    /// An empty judge by these objectives; `None` if there are none.
     pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
         let known = objectives.iter().filter_map(|objective| {
             let attainment =

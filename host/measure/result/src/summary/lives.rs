@@ -25,10 +25,10 @@ const POINT: u32 = 16;
 /// The way in which a run's requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coming {
-    /// At times of their own, whatever the engine does.
+    /// At their own times, independent of the engine.
     Timed,
     AtOnce,
-    /// Whenever another one has ended.
+    /// Each when another one has ended.
     Closed,
 }
 
@@ -228,7 +228,7 @@ pub(super) struct Lived {
 }
 
 impl Lives {
-    /// Nothing yet; `None` where nothing ended.
+    /// An empty gatherer; `None` if nothing ended.
     pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);

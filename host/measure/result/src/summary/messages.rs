@@ -74,7 +74,7 @@ impl Messages {
         let kind =
             kind.or_insert_with(|| Kind { first: index, text: message.to_owned(), count: 0 });
         kind.count += count;
-        // Of two at one index, as in the records of two slices, the choice does not depend on their
+        // With two at one index, as in the records of two slices, the choice does not depend on the
         // order.
         if (index, message) < (kind.first, kind.text.as_str()) {
             (kind.first, kind.text) = (index, message.to_owned());

@@ -307,7 +307,7 @@ struct Judged {
 }
 
 impl Judged {
-    /// Of answers in the order of their numbers, so that sums do not depend on the order of the
+    /// Judges answers in the order of their numbers, so that sums do not depend on the order of the
     /// records.
     fn of<'a>(
         answers: impl Iterator<Item = &'a Answer>,

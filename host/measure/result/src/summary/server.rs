@@ -24,7 +24,7 @@ pub enum Figure {
     OutputTokens,
     /// Tokens looked up in the prefix cache, since the server began.
     PrefixCacheQueries,
-    /// Of these, tokens found, since the server began.
+    /// Tokens found in the prefix cache, since the server began.
     PrefixCacheHits,
     /// Share of the cache for keys and values in use, from 0 to 1.
     KvCacheUsage,
@@ -68,12 +68,12 @@ pub struct TargetMetrics {
 }
 
 impl TargetMetrics {
-    /// At the beginning.
+    /// The values at the beginning.
     pub fn since(url: String, before: BTreeMap<Figure, f64>) -> Self {
         TargetMetrics { url, before, ..TargetMetrics::default() }
     }
 
-    /// At the end.
+    /// Adds the values at the end.
     pub fn until(&mut self, after: BTreeMap<Figure, f64>) {
         let counts = after.iter().filter(|(figure, _)| figure.is_count());
         self.during = counts
@@ -85,7 +85,7 @@ impl TargetMetrics {
         self.after = Some(after);
     }
 
-    /// With no values at one end.
+    /// Notes that one end has no values.
     pub fn lost(&mut self, why: String) {
         self.lost = Some(why);
     }

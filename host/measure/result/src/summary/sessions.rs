@@ -54,11 +54,11 @@ pub struct Sessions {
 pub struct Histories {
     /// Requests with a history.
     pub requests: u64,
-    /// Of these, those whose history holds an answer on record in place of the server's.
+    /// Requests whose history holds an answer on record in place of the server's.
     pub with_recorded: u64,
     /// Answers in all histories.
     pub answers: u64,
-    /// Of these, answers on record in place of the server's.
+    /// Answers on record in place of the server's.
     pub recorded: u64,
 }
 
@@ -127,9 +127,9 @@ struct Row {
 enum Kind {
     /// Its parent's session.
     Parents,
-    /// It begins with the request of this index.
+    /// The session that begins with the request of this index.
     Root,
-    /// It is the conversation with this hash.
+    /// The conversation with this hash.
     Conversation,
     /// The session of a parent without a record.
     Orphan,
@@ -271,7 +271,7 @@ impl Session {
     }
 }
 
-/// Of the name of a conversation. Among a million, two are alike in one of forty million runs.
+/// The hash of a conversation's name. Among a million, two are equal in one of forty million runs.
 fn hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

@@ -132,7 +132,7 @@ const THOUSANDTHS: f64 = 1000.0;
 #[derive(Default)]
 pub(super) struct Paces {
     pairs: Pairs,
-    /// By acceptance length: answers, and the sum of their TPOT in nanoseconds.
+    /// Answers by acceptance length, with the sum of their TPOT in nanoseconds.
     lengths: BTreeMap<u64, (u64, u128)>,
 }
 

@@ -162,7 +162,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// Of a window; the run's first answer ended at `filled`.
+    /// An empty gatherer for a window; the run's first answer ended at `filled`.
     pub(super) fn new((span, window): (Span, Window), filled: Nanos) -> Self {
         let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
         Inside {

@@ -79,7 +79,7 @@ pub(crate) struct Surveyed {
 }
 
 impl Survey {
-    /// Has seen nothing of this run.
+    /// An empty pass over this run.
     pub fn of(run: &Run) -> Self {
         Survey { dues: run.request_rate.map(|_| Vec::new()), ..Survey::default() }
     }

@@ -135,7 +135,7 @@ struct Held {
 }
 
 impl Gather {
-    /// Nothing yet, in slices of about that length; `None` if the measurement took no time.
+    /// An empty gatherer with slices of about that length; `None` if the measurement took no time.
     pub(super) fn new(requested: Nanos, surveyed: &Surveyed) -> Option<Self> {
         let origin = surveyed.origin;
         let duration = surveyed.last_end?.since(origin);

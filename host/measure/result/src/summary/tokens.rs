@@ -319,7 +319,7 @@ mod tests {
             }
         }
         exchange.output = String::new();
-        // As every request of a run with a length in its plan.
+        // Every request of a run with a length in its plan has it.
         exchange.sample.output_tokens = Some(128);
         exchange.usage =
             Some(Usage { input_tokens: Some(12), output_tokens: Some(0), ..Usage::default() });

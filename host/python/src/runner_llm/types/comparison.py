@@ -405,11 +405,11 @@ class Paired:
     samples: int
     """Samples that both runs judged."""
     equal: int
-    """Of these, those with the same score."""
+    """Samples with the same score."""
     higher: int
-    """Those whose score is higher than in the baseline."""
+    """Samples whose score is higher than in the baseline."""
     lower: int
-    """Those whose score is lower."""
+    """Samples whose score is lower than in the baseline."""
     baseline_only: int
     """Judged answers of the baseline without a partner. They are not in the figures."""
     side_only: int

@@ -195,7 +195,7 @@ Id = Literal[
 - `long-drain`: Throughput over the run is lower than in its steady window, because the run drains.
 - `buffered-replies`: Chunks of replies arrived together, though they were generated one after the
   other.
-- `objective-unknown`: It is unknown whether some requests met an objective.
+- `objective-unknown`: Some requests cannot be judged by an objective.
 - `few-samples`: A percentile rests on too few samples.
 - `few-loads`: The run holds too few independent loads for confidence intervals.
 - `wide-interval`: A mean is known only roughly.
@@ -867,7 +867,7 @@ class Drafts:
     proposed: int | None
     """Tokens that it proposed; absent if no answer reports them."""
     accepted: Reported | None
-    """Of these, tokens that the model accepted, with their share of the output tokens."""
+    """Proposed tokens that the model accepted, with their share of the output tokens."""
     acceptance: float | None
     """Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if
     nothing was proposed.
@@ -1326,9 +1326,9 @@ class Parts:
     """
 
     whole_ms: float
-    """From due to first token."""
+    """The time from due to first token."""
     client_ms: float
-    """From due to sent, without the wait for a connection."""
+    """The time from due to sent, without the wait for a connection."""
     connection_ms: float
     """The wait for a connection to open, after the request could have been sent."""
     network_ms: float | None
@@ -1403,9 +1403,9 @@ class BySeries:
     requests: int
     """The number of answered requests with a first token."""
     whole_ms: float
-    """From due to first token, in milliseconds."""
+    """The time from due to first token, in milliseconds."""
     client_ms: float
-    """From due to sent, without the wait for a connection."""
+    """The time from due to sent, without the wait for a connection."""
     connection_ms: float
     """The wait for a connection to open, after the request could have been sent."""
     server: Stages
@@ -1527,11 +1527,11 @@ class Histories:
     requests: int
     """Requests with a history."""
     with_recorded: int
-    """Of these, those whose history holds an answer on record in place of the server's."""
+    """Requests whose history holds an answer on record in place of the server's."""
     answers: int
     """Answers in all histories."""
     recorded: int
-    """Of these, answers on record in place of the server's."""
+    """Answers on record in place of the server's."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Histories:
@@ -2097,7 +2097,7 @@ class ColdStart:
     these requests, or until steps took their later time.
     """
     times: float
-    """Of a first wave, the longest wait among them divided by the longest later wait; of first
+    """For a first wave, the longest wait among them divided by the longest later wait. For first
     steps, the time of a step divided by the later time of the same work.
     """
     longest_wait_ms: float
@@ -2913,8 +2913,8 @@ class Cache:
     tokens: int
     """Tokens of their prompts by the tokenizer of this side."""
     reusable: int
-    """Of these, tokens that a cache without limits would have found: whole pages that a request
-    sent earlier in the run begins with too. The last token of a prompt is never among them.
+    """Prompt tokens that a cache without limits would have found: whole pages that a request sent
+    earlier in the run begins with too. The last token of a prompt is never among them.
     """
     reported: Reported2 | None
     """The server's report; absent if it reports nothing about its cache."""

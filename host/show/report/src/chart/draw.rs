@@ -7,7 +7,7 @@ use super::scale::{Scale, Tick, ticks};
 use super::shape::{Place, elements, pixel};
 use super::{Axis, Chart, Form, Panel, Rule, Shape, Side, Ticks};
 
-/// For how wide a place a chart is drawn.
+/// The width of the place for which a chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// A page on a desk.

@@ -117,12 +117,12 @@ fn seen_first(kept: &mut Option<(Nanos, Nanos)>, at: Nanos) {
 }
 
 impl ToolRequest<'_> {
-    /// From sending to the end, if it ended.
+    /// The time from sending to the end, if it ended.
     pub(super) fn latency(&self) -> Option<Nanos> {
         self.end.map(|end| end.since(self.sent))
     }
 
-    /// From sending to the first chunk.
+    /// The time from sending to the first chunk.
     pub(super) fn ttft(&self) -> Option<Nanos> {
         self.first.map(|first| first.since(self.sent))
     }

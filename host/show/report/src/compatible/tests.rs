@@ -382,7 +382,7 @@ fn each_tool_has_its_own_chunks() {
     assert_eq!(by_tool(Tool::Sglang, "generate"), (50, vec![5, 5, 50, 3, 3, 3, 3], 140));
 }
 
-/// Nothing measured is nothing written: neither a zero nor a null where a number would stand.
+/// Unmeasured figures are left out: there is no zero or null in place of a number.
 #[test]
 fn unmeasured_figures_have_no_key_and_no_line() {
     let theirs = file(VLLM[0].1);

@@ -17,7 +17,7 @@ fn drawn_with(runs: &[RunView], exchanges: &[Vec<Exchange>]) -> String {
     page(runs, compared.as_ref()).html()
 }
 
-/// Also of runs from before it was said: their plan says it.
+/// Older runs are marked too, by their plan.
 #[test]
 fn percentiles_of_a_closed_loop_are_marked() {
     let exchanges = exchanges(60, 0);

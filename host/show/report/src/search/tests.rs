@@ -21,7 +21,7 @@ fn numbers_have_four_digits() {
     }
 }
 
-/// Of an engine whose requests are late from 20 a second on.
+/// The outcome on an engine whose requests are late from 20 a second on.
 fn made(probe: &Probe) -> Outcome {
     let late = if probe.at < 20.0 { 0.0 } else { 0.4 };
     let counted = |share: f64| Counted {

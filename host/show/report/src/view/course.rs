@@ -91,7 +91,7 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// For a run of this summary.
+    /// A gatherer for the run of this summary.
     pub(super) fn from_summary(summary: &Summary, grain: Nanos) -> Self {
         let origin = summary.run.measure_start.unwrap_or_default();
         let duration = summary.throughput.duration_s.unwrap_or(0.0);

@@ -52,7 +52,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Of a text in which these places name figures.
+    /// The tables of a text in which these places name figures.
     pub fn new(text: &'a str, named: &'a [usize]) -> Self {
         Table {
             text,

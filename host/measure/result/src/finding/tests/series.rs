@@ -30,7 +30,7 @@ fn served(page: impl Fn(u64) -> Option<String>) -> Vec<Finding> {
     findings
 }
 
-/// As vLLM writes it.
+/// A page as vLLM writes it.
 fn page(running: u64, waiting: u64, usage: f64, preempted: u64) -> String {
     format!(
         "# TYPE vllm:num_requests_running gauge\n\

@@ -18,9 +18,9 @@ use ::series::{Stage, Stages};
 pub struct BySeries {
     /// The number of answered requests with a first token.
     pub requests: u64,
-    /// From due to first token, in milliseconds.
+    /// The time from due to first token, in milliseconds.
     pub whole_ms: f64,
-    /// From due to sent, without the wait for a connection.
+    /// The time from due to sent, without the wait for a connection.
     pub client_ms: f64,
     /// The wait for a connection to open, after the request could have been sent.
     pub connection_ms: f64,

@@ -186,7 +186,7 @@ mod tests {
         Split::of(&Reading::new(exchange, true, None))
     }
 
-    /// In milliseconds: each part in order, then the unexplained time.
+    /// Milliseconds of each part in order, then of the unexplained time.
     fn parts(split: &Split) -> ([Option<u64>; 7], i64) {
         let parts = Part::ALL.map(|part| split.part(part).map(|time| time.0 / 1_000_000));
         (parts, split.unexplained / 1_000_000)

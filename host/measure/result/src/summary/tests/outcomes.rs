@@ -76,7 +76,7 @@ fn short_answers_fail_and_cancelled_ones_do_not() {
     let ttft = summary.metric("ttft").unwrap();
     assert_eq!((ttft.count, ttft.failure_share), (6, Some(0.25)));
     assert_eq!(ttft.with_failures.as_ref().unwrap().requests, 2);
-    // Nothing that should have been sent was not.
+    // All requests that should have been sent were sent.
     assert_eq!(summary.metric("send-lag").unwrap().failure_share, None);
     let short = summary.findings.iter().find(|f| f.id == Id::ShortAnswers);
     let short = short.unwrap();
@@ -97,7 +97,7 @@ fn with_failures_percentiles_are_infinite_and_means_absent() {
     facts.run.failures_as_infinite = true;
     let summary = Summary::of(&facts, &run);
     let ttft = summary.metric("ttft").unwrap();
-    // Of ten, nine are measured: P90 lies between the ninth and the tenth, which is infinite.
+    // Nine of ten are measured: P90 lies between the ninth and the tenth, which is infinite.
     assert_eq!((ttft.count, ttft.failure_share), (9, Some(0.1)));
     assert_eq!(ttft.median, 650.0);
     assert_eq!(ttft.percentile(90.0), Some(f64::INFINITY));
