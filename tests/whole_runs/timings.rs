@@ -121,7 +121,7 @@ async fn parts_of_the_first_token_are_those_of_the_engines_log() {
         let mut means = [0.0; Part::ALL.len()];
         for (place, (exchange, truth)) in ran.measured().zip(&ran.truths).enumerate() {
             let row = report::row::Row::new(&ran.facts, exchange);
-            let split = Split::of(&row.reading).expect("the engine tells its timings");
+            let split = Split::new(&row.reading).expect("the engine tells its timings");
             let [queue, prefill, ttft, _] = logged(truth, true);
             let client = held(&ran.truths, place);
             longest = longest.max(client);

@@ -40,7 +40,7 @@ impl Reading<'_> {
 
     /// A part of the time from due to first token, in milliseconds.
     pub(super) fn first_token(&self, part: Part) -> Option<f64> {
-        Split::of(self)?.part(part).map(Nanos::as_millis_f64)
+        Split::new(self)?.part(part).map(Nanos::as_millis_f64)
     }
 
     pub(super) fn ttft_from_input(&self) -> Option<f64> {

@@ -81,7 +81,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// The backlog of a run at one rate; `None` if requests were not due over a time.
-    pub(super) fn of(surveyed: &Surveyed) -> Option<Self> {
+    pub(super) fn new(surveyed: &Surveyed) -> Option<Self> {
         let (from, to) = surveyed.due?;
         let length = to.since(from).0;
         (length > 3).then_some(Waiting {

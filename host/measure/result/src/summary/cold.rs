@@ -152,7 +152,7 @@ impl Gather {
         let (first, last) = surveyed.first_sent.zip(surveyed.last_sent)?;
         let answer = surveyed.first_answer?;
         let quarter = Nanos(first.0.saturating_add(last.since(first).0 / 4));
-        let is_even = Coming::of(run, surveyed) == Coming::Closed || run.even_rate;
+        let is_even = Coming::from_run(run, surveyed) == Coming::Closed || run.even_rate;
         Some(Gather {
             origin: surveyed.origin,
             wave: is_even.then_some(answer),
@@ -202,7 +202,7 @@ impl Gather {
             let (until_s, factor) = steps?;
             let until = Nanos(self.origin.0 + Nanos::from_secs_f64(until_s).0);
             let met = self.early.iter().filter(|own| own.sent < until);
-            let found = self.of(Shown::FirstSteps, met, until_s, Some(factor));
+            let found = self.cold_start(Shown::FirstSteps, met, until_s, Some(factor));
             found.filter(|cold| cold.e2e_ms > MATTERS * cold.e2e_without_ms)
         })
     }
@@ -226,10 +226,10 @@ impl Gather {
         });
         let last = wave.last().filter(|_| cold)?;
         let until = (last.sent + last.wait).since(self.origin).as_secs_f64();
-        self.of(Shown::FirstWave, wave.into_iter(), until, None)
+        self.cold_start(Shown::FirstWave, wave.into_iter(), until, None)
     }
 
-    fn of<'a>(
+    fn cold_start<'a>(
         &self,
         shown: Shown,
         met: impl Iterator<Item = &'a Early>,

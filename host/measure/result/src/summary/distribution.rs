@@ -83,7 +83,7 @@ fn is_infinite(figure: &f64) -> bool {
 }
 
 impl Distribution {
-    pub(super) fn of(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
+    pub(super) fn new(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
         Distribution {
             unit: metric.unit.symbol().to_owned(),
             count: figures.count(),

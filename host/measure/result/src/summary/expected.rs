@@ -93,7 +93,7 @@ impl Around {
         Around { below: half, above: half }
     }
 
-    fn of(figure: f64, interval: Interval) -> Self {
+    fn from_interval(figure: f64, interval: Interval) -> Self {
         Around { below: figure - interval.low, above: interval.high - figure }
     }
 
@@ -121,7 +121,7 @@ impl Expected {
     /// Intervals from the answers of a run. `ttft` are the times to first token. `gap_cv` is the
     /// coefficient of variation of the gaps between requests. `rate` is the requests sent per
     /// second, `duration` the seconds of the run.
-    pub(super) fn of(
+    pub(super) fn new(
         lived: Lived,
         ttft: Option<&Figures>,
         gap_cv: Option<f64>,
@@ -139,7 +139,7 @@ impl Expected {
             duration,
             loads,
             full: ttft
-                .map_or_else(Full::default, |ttft| Full::of(&lived, ttft.percentile(50.0) / 1e3)),
+                .map_or_else(Full::default, |ttft| Full::new(&lived, ttft.percentile(50.0) / 1e3)),
             lived,
         })
     }
@@ -364,7 +364,8 @@ impl Expected {
                         Some(percent) => interval::percentile(blocks, figures, percent, None)
                             .filter(|of| of.low.is_finite() && of.high.is_finite()),
                     };
-                    let blocks = blocks.map(|own| Around::of(figure * 1e3, own).times(1e-3));
+                    let blocks =
+                        blocks.map(|own| Around::from_interval(figure * 1e3, own).times(1e-3));
                     let around = around?.with(blocks);
                     let unseen = self.unseen(mean).unwrap_or(0.0);
                     Some(Around { above: around.above.hypot(unseen), ..around })
@@ -474,12 +475,12 @@ impl Expected {
         };
         let load = self.load_share();
         let of_mean = of_mean.map(|own| {
-            let around = Around::of(mean, own).times(1e-3);
+            let around = Around::from_interval(mean, own).times(1e-3);
             if self.is_calm() { around.wider(certain(FREEDOM) * load * mean / 1e3) } else { around }
         });
         let of_median = interval::percentile(blocks, figures, 50.0, None)
             .filter(|own| own.low.is_finite() && own.high.is_finite())
-            .map(|own| Around::of(median, own).times(1e-3))
+            .map(|own| Around::from_interval(median, own).times(1e-3))
             .or_else(|| of_mean.map(|own| own.times(median / mean.max(1e-12))));
         let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
         let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
@@ -636,7 +637,7 @@ impl Expected {
 
 impl Full {
     /// `usual` is the median time to first token, in seconds.
-    fn of(lived: &Lived, usual: f64) -> Self {
+    fn new(lived: &Lived, usual: f64) -> Self {
         let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == Coming::Timed) else {
             return Full::default();
         };

@@ -158,7 +158,7 @@ impl WithFailures {
 
     /// The figures of a metric; absent if every request counts already, or if no value of the
     /// metric is worse than another.
-    pub(super) fn of(
+    pub(super) fn new(
         metric: &Metric,
         figures: &Figures,
         (requests, sessions): (&Requests, Option<&Sessions>),
@@ -268,7 +268,7 @@ mod tests {
         let metric = metric::by_name(name).unwrap();
         let mut all: Spread = spread(metric);
         samples.iter().for_each(|sample| all.add(*sample));
-        WithFailures::of(metric, &all.figures()?, (requests, None), &[10.0, 90.0, 99.0])
+        WithFailures::new(metric, &all.figures()?, (requests, None), &[10.0, 90.0, 99.0])
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
                 all.figures().unwrap()
             };
             let answered = samples.len() as u64;
-            let ours = WithFailures::of(
+            let ours = WithFailures::new(
                 metric, &figures(&samples), (&requests(answered, failed, 0), None), &[percent],
             ).unwrap();
             let mut all = samples.clone();

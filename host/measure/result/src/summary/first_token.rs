@@ -138,7 +138,7 @@ impl Gather {
         if let Some(split) = Split::of_client(reading) {
             self.client.add(&split);
         }
-        if let Some(split) = Split::of(reading) {
+        if let Some(split) = Split::new(reading) {
             let (cell, _) = leading(split.whole.0, BITS);
             self.sums.entry(cell).or_default().add(&split);
         } else if reading.began().is_some() {
@@ -175,7 +175,7 @@ impl Gather {
         let stages = series?.stages.as_ref()?;
         let is_told = !self.sums.is_empty() && stages.prefill_servers.is_empty();
         let client = self.client.mean().filter(|_| !is_told)?;
-        Some(BySeries::of(self.client.requests, &client, stages))
+        Some(BySeries::new(self.client.requests, &client, stages))
     }
 
     /// The sums that hold ranks between two percentiles, of this number of requests.

@@ -33,7 +33,7 @@ pub(super) enum Coming {
 }
 
 impl Coming {
-    pub(super) fn of(run: &Run, surveyed: &Surveyed) -> Self {
+    pub(super) fn from_run(run: &Run, surveyed: &Surveyed) -> Self {
         let at_once = surveyed.due.is_none_or(|(first, last)| first == last);
         match run.r#loop {
             Loop::Closed => Coming::Closed,
@@ -233,7 +233,7 @@ impl Lives {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
         (length > 0).then(|| Lives {
-            coming: Coming::of(run, surveyed),
+            coming: Coming::from_run(run, surveyed),
             grid: Grid { origin, length },
             last_sent: surveyed.last_sent.unwrap_or(origin),
             last_first: surveyed.last_first.unwrap_or(origin),

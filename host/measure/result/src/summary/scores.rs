@@ -54,7 +54,7 @@ pub struct Score {
     /// Answers that have no such score, by why; absent if all have.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
-    /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if
+    /// Judgements answers that the limit of tokens ended, by the server's finish reason; absent if
     /// none.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub cut: u64,
@@ -114,7 +114,7 @@ pub struct Example {
 }
 
 impl Example {
-    fn of(exchange: &Exchange, score: f64) -> Self {
+    fn new(exchange: &Exchange, score: f64) -> Self {
         let sample = &exchange.sample;
         let reference = sample.reference.as_ref().map(|reference| match reference {
             text if text.is_string() => text.as_str().unwrap_or_default().to_owned(),
@@ -195,10 +195,10 @@ impl<'a> Gather<'a> {
         let sample = &exchange.sample;
         let place = self.answers.len();
         if let Some(turn) = &sample.turn {
-            self.turns.of(turn.index).0.push(place);
+            self.turns.group(turn.index).0.push(place);
         }
         if let Some(class) = &sample.class {
-            self.classes.of(class.clone()).0.push(place);
+            self.classes.group(class.clone()).0.push(place);
         }
         self.answers.push(Answer {
             index: exchange.index,
@@ -233,7 +233,7 @@ impl<'a> Gather<'a> {
             let is_share = column.iter().all(|(_, value)| value == 0.0 || value == 1.0);
             let judge = |places: &[usize]| {
                 let answers = places.iter().map(|place| &answers[*place]);
-                Judged::of(answers, column, missing, is_share)
+                Judgements::new(answers, column, missing, is_share)
             };
             let groups = |groups: &[(Option<String>, Vec<usize>)]| match groups {
                 [] | [_] => Vec::new(),
@@ -284,7 +284,7 @@ fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange
     };
     let place = worst.partition_point(is_before);
     if place < EXAMPLES {
-        worst.insert(place, Example::of(exchange, value));
+        worst.insert(place, Example::new(exchange, value));
         worst.truncate(EXAMPLES);
     }
 }
@@ -297,7 +297,7 @@ struct Missing<'f> {
 }
 
 /// The statistics of the scores of some answers.
-struct Judged {
+struct Judgements {
     mean: Option<Mean>,
     count: u64,
     confidence: Option<Bounds>,
@@ -306,10 +306,10 @@ struct Judged {
     cut: u64,
 }
 
-impl Judged {
+impl Judgements {
     /// Judges answers in the order of their numbers, so that sums do not depend on the order of the
     /// records.
-    fn of<'a>(
+    fn new<'a>(
         answers: impl Iterator<Item = &'a Answer>,
         column: &Column<f64>,
         missing: Missing<'_>,
@@ -354,7 +354,7 @@ impl Judged {
             }
             (None, _) => None,
         };
-        Judged {
+        Judgements {
             mean,
             count,
             confidence: interval.map(|(interval, _)| interval.into()),

@@ -216,7 +216,7 @@ impl Gather {
                 sessions.cut_short += 1;
             } else {
                 sessions.complete += 1;
-                complete(&Session::of(rows));
+                complete(&Session::new(rows));
             }
         }
         let per_s = |count: u64| duration.map(|seconds| count as f64 / seconds);
@@ -254,7 +254,7 @@ fn is_short(rows: &[Row]) -> bool {
 
 impl Session {
     /// The session of its requests in the order in which they were sent; there is at least one.
-    fn of(rows: &[Row]) -> Self {
+    fn new(rows: &[Row]) -> Self {
         let due = rows.iter().map(|row| row.due).min().unwrap_or_default();
         let mut in_flight = 0;
         let mut until = Nanos::ZERO;

@@ -223,7 +223,7 @@ impl Inside {
         let loads = loads.map(|of| Loads { independent: of.independent * share, ..of });
         let metrics = self.spreads.into_iter().filter_map(|(metric, spread, blocks)| {
             let figures = spread.figures()?;
-            let mut distribution = Distribution::of(metric, &figures, percentiles);
+            let mut distribution = Distribution::new(metric, &figures, percentiles);
             if let Some(blocks) = blocks {
                 distribution = distribution.with_confidence(metric, &figures, &blocks, loads, None);
             }

@@ -80,7 +80,7 @@ pub(crate) struct Surveyed {
 
 impl Survey {
     /// An empty pass over this run.
-    pub fn of(run: &Run) -> Self {
+    pub fn new(run: &Run) -> Self {
         Survey { dues: run.request_rate.map(|_| Vec::new()), ..Survey::default() }
     }
 

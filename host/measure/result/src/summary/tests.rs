@@ -398,7 +398,7 @@ proptest! {
         prop_assert_eq!(&Summary::of(&facts, &merged), &whole, "in any order");
 
         // Who surveyed the run before reads it once more, and no records that came since.
-        let mut survey = Survey::of(&facts.run);
+        let mut survey = Survey::new(&facts.run);
         run.iter().for_each(|exchange| survey.add(exchange));
         merged.extend(run.first().cloned());
         let again = merged.iter().map(Ok::<_, Infallible>);

@@ -38,7 +38,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(self, exchange: &Exchange) -> Option<Nanos> {
+    fn instant(self, exchange: &Exchange) -> Option<Nanos> {
         match self {
             Place::Sent => exchange.sent,
             Place::Ended => exchange.ended,
@@ -191,7 +191,7 @@ impl Gather {
         }
         for (number, metric) in self.metrics.into_iter().enumerate() {
             if let Some((metric, place)) = metric
-                && let Some(at) = place.of(exchange)
+                && let Some(at) = place.instant(exchange)
             {
                 let own = &mut self.at(at).spreads[number];
                 let own = own.get_or_insert_with(|| spread(metric));
@@ -227,7 +227,7 @@ impl Gather {
             let metrics = metrics.iter().zip(held.spreads);
             let metrics = metrics.filter_map(|(metric, spread)| {
                 let (metric, _) = (*metric)?;
-                let of = Distribution::of(metric, &spread?.figures()?, percentiles);
+                let of = Distribution::new(metric, &spread?.figures()?, percentiles);
                 Some((metric.name.to_owned(), of))
             });
             TimeSlice {

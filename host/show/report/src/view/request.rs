@@ -50,7 +50,7 @@ impl Request {
             connection_ms: one(metric::CONNECTION_WAIT, reading),
             sent_s: exchange.sent.map(second),
             ttft_ms: one(metric::TTFT, reading),
-            split: Split::of(reading),
+            split: Split::new(reading),
             ended_s: exchange.ended.map(second),
             e2e_ms: one(metric::E2E, reading),
             input_tokens: reading.input_tokens.map(|count| count.tokens),

@@ -32,7 +32,7 @@ pub struct BySeries {
 }
 
 impl BySeries {
-    pub(super) fn of(requests: u64, client: &Parts, stages: &Stages) -> Self {
+    pub(super) fn new(requests: u64, client: &Parts, stages: &Stages) -> Self {
         let server: f64 = stages.stages.iter().map(|staged| staged.mean_ms).sum();
         BySeries {
             requests,

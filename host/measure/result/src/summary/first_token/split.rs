@@ -63,7 +63,7 @@ pub struct Split {
 impl Split {
     /// Splits the time of a request. Absent if it has no first token that a client saw arrive, or if
     /// its server reports nothing of the time before its first token.
-    pub fn of(reading: &Reading<'_>) -> Option<Split> {
+    pub fn new(reading: &Reading<'_>) -> Option<Split> {
         let timings = reading.exchange.timings?;
         let told = [timings.first_token, timings.queue, timings.prefill];
         if told == [None; 3] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn split(exchange: &Exchange) -> Option<Split> {
-        Split::of(&Reading::new(exchange, true, None))
+        Split::new(&Reading::new(exchange, true, None))
     }
 
     /// Milliseconds of each part in order, then of the unexplained time.
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(split(&exchange), None, "decode says nothing of it");
         exchange.timings = timings([None, Some(1), Some(1)]);
         assert!(split(&exchange).is_some());
-        assert_eq!(Split::of(&Reading::new(&exchange, false, None)), None);
+        assert_eq!(Split::new(&Reading::new(&exchange, false, None)), None);
         exchange.events = Default::default();
         assert_eq!(split(&exchange), None);
     }
