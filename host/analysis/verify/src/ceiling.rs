@@ -44,7 +44,7 @@ pub struct Level {
     /// Tokens a second that the server sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
-    /// The share by which the client's TTFT is off: the worst of its statistics. Absent if it states
+    /// The share by which the client's TTFT is off: the worst of its statistics. Absent if there is
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_off: Option<f64>,

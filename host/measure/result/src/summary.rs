@@ -133,8 +133,8 @@ pub struct Summary {
     pub requests: Requests,
     /// Token counts and their sources.
     pub tokens: Tokens,
-    /// Further numbers that the server counts for each request, by name, over the answers that state
-    /// them; absent if none does.
+    /// Further counts of the server for each request, by name, over the answers that state them;
+    /// absent if none does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, ServerCount>,
     /// Throughput.

@@ -239,7 +239,7 @@ mod tests {
     use model::exchange::Kind::{End, Text};
     use result::summary::Summary;
 
-    /// One request is sent in each of the first two seconds, and the last of them ends in the third.
+    /// One request is sent in each of the first two seconds. The last one ends in the third.
     fn sliced(streamed: bool) -> TimeSlices {
         let events = |first| {
             [

@@ -1,5 +1,5 @@
 //! The cards of benchmark clients (`runner verify`): as a page that compares them case by case, and
-//! each as a badge. Text is the terminal's form of the page's words, and `verify` has every verdict.
+//! each as a badge. Text is the terminal's form of the page, and `verify` has every verdict.
 
 mod badge;
 #[cfg(test)]

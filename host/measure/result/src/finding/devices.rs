@@ -32,8 +32,8 @@ fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, Strin
 }
 
 pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
-    let [told, shows] = FAULT;
-    let (most, words) = throttling(summary.devices.as_ref()?, told, true)?;
+    let [reported, shows] = FAULT;
+    let (most, words) = throttling(summary.devices.as_ref()?, reported, true)?;
     Some(Finding {
         id: Id::DeviceThrottled,
         severity: if most > shows {

@@ -128,19 +128,19 @@ pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
 pub(super) fn errors_accepted(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     let statuses = requests.accepted_errors.iter();
-    let told: Vec<String> =
+    let parts: Vec<String> =
         statuses.map(|(status, count)| format!("{count} with the status {status}")).collect();
     let not_yet = match requests.accepted_not_yet {
         0 => String::new(),
         count => format!(", and beside these {count} with 404 before a further request"),
     };
-    (!told.is_empty()).then(|| Finding {
+    (!parts.is_empty()).then(|| Finding {
         id: Id::ErrorsAccepted,
         severity: Severity::Suspect,
         seen: format!(
             "the backend `{}` accepted replies in which the server reports an error: {}{not_yet}",
             summary.run.backend,
-            told.join(", ")
+            parts.join(", ")
         ),
         why: "such requests count as successful, and the time until the server took them counts as its latency: a server that refuses looks healthy".into(),
         advice: "read `steps` in the records, and use a backend that does not accept these statuses unless they are answers".into(),

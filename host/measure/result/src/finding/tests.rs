@@ -34,8 +34,8 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
     let summary = Summary::of(&facts, &run);
     assert_eq!(summary.verdict, Verdict::of(&summary.findings));
     for finding in &summary.findings {
-        let said = [&finding.seen, &finding.why, &finding.advice];
-        assert!(said.iter().all(|text| !text.is_empty()), "{finding:?}");
+        let texts = [&finding.seen, &finding.why, &finding.advice];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}");
     }
     let findings = summary.findings.iter();
     let others = findings.filter(|finding| finding.id != Id::FewSamples);

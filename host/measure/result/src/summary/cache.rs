@@ -51,13 +51,13 @@ pub struct Reported {
 }
 
 impl Cache {
-    /// Adds a request that was sent. `told` is the server's report: the prompt's tokens, and the
-    /// number found in its cache.
-    pub fn add(&mut self, tokens: u32, reusable: u32, told: Option<(u32, u32)>) {
+    /// Adds a sent request. `reported` is the server's report: the prompt's tokens, and the tokens
+    /// found in its cache.
+    pub fn add(&mut self, tokens: u32, reusable: u32, reported: Option<(u32, u32)>) {
         self.requests += 1;
         self.tokens += u64::from(tokens);
         self.reusable += u64::from(reusable);
-        if let Some((input_tokens, cached)) = told {
+        if let Some((input_tokens, cached)) = reported {
             let reported = self.reported.get_or_insert_default();
             *reported.input_tokens.get_or_insert_default() += u64::from(input_tokens);
             reported.requests += 1;

@@ -13,8 +13,8 @@
 //! The pace is the pace of the prompt whose first token came first. That pace is at most a slow
 //! engine's.
 //!
-//! **The first steps** took longer than the same work took later (`statistics::start`), and make the
-//! mean E2E latency of the run more than 1 % longer.
+//! **The first steps** took longer than the same work took later (`statistics::start`), and make
+//! the mean E2E latency of the run more than 1 % longer.
 //!
 //! Later is after the first quarter of the time in which requests were sent, and after the first
 //! answer. Loads whose rate changes by plan have no first wave, because later waits are of another

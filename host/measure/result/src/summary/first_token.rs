@@ -199,9 +199,9 @@ impl Sums {
         self.contradicted += u64::from(split.is_contradicted);
         self.whole += u128::from(split.whole.0);
         self.unexplained += i128::from(split.unexplained);
-        for ((told, sum), part) in self.parts.iter_mut().zip(Part::ALL) {
+        for ((count, sum), part) in self.parts.iter_mut().zip(Part::ALL) {
             if let Some(time) = split.part(part) {
-                *told += 1;
+                *count += 1;
                 *sum += u128::from(time.0);
             }
         }
@@ -212,8 +212,8 @@ impl Sums {
         self.contradicted += other.contradicted;
         self.whole += other.whole;
         self.unexplained += other.unexplained;
-        for ((told, sum), (more, time)) in self.parts.iter_mut().zip(other.parts) {
-            *told += more;
+        for ((count, sum), (more, time)) in self.parts.iter_mut().zip(other.parts) {
+            *count += more;
             *sum += time;
         }
     }
@@ -222,8 +222,8 @@ impl Sums {
         let requests = self.requests as f64;
         let mean = |nanos: f64| nanos / requests / 1e6;
         let part = |part: Part| {
-            let (told, sum) = self.parts[part as usize];
-            (told > 0).then(|| mean(sum as f64))
+            let (count, sum) = self.parts[part as usize];
+            (count > 0).then(|| mean(sum as f64))
         };
         (self.requests > 0).then(|| Parts {
             whole_ms: mean(self.whole as f64),
@@ -262,10 +262,10 @@ impl Parts {
     /// The names and times of the known parts, in order, and of the unexplained time, if there is
     /// any.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
-        let told = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
+        let parts = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
         let rest = self.unexplained_ms;
         let rest = (rest.abs() >= NOTHING_MS).then_some((UNEXPLAINED, rest));
-        told.chain(rest).collect()
+        parts.chain(rest).collect()
     }
 
     /// The time of that name, as [`Parts::named`] has it.

@@ -150,10 +150,10 @@ mod tests {
             messages.add(index, (Some(status), None), text);
         }
         let failures = messages.finish();
-        let said: Vec<_> = (failures.messages.iter())
+        let kinds: Vec<_> = (failures.messages.iter())
             .map(|message| (message.text.as_str(), message.count))
             .collect();
-        assert_eq!(said, [("busy: 7 waiting", 2), ("busy: 8 waiting", 1), ("no such model", 1),]);
+        assert_eq!(kinds, [("busy: 7 waiting", 2), ("busy: 8 waiting", 1), ("no such model", 1),]);
         assert_eq!(failures.statuses, BTreeMap::from([(429, 1), (503, 3)]));
         assert_eq!((failures.count, failures.first), (4, 2));
         assert_eq!(failures.other_messages, 0);

@@ -69,9 +69,9 @@ impl Reasoning {
             ("hidden", self.hidden),
             ("unknown", self.unknown),
         ];
-        let said = kinds.iter().filter(|(_, count)| *count > 0);
-        let said: Vec<String> = said.map(|(kind, count)| format!("{kind} {count}")).collect();
-        said.join(", ")
+        let known = kinds.iter().filter(|(_, count)| *count > 0);
+        let known: Vec<String> = known.map(|(kind, count)| format!("{kind} {count}")).collect();
+        known.join(", ")
     }
 }
 

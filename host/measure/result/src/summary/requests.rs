@@ -42,7 +42,7 @@ pub struct Requests {
     /// Requests whose prompt and longest answer together have more tokens than the model's context.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub beyond_context: u64,
-    /// Replies with the status of an error that the backend accepted and read as answers, by status.
+    /// Replies with an error status that the backend accepted and read as answers, by status.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accepted_errors: BTreeMap<u16, u64>,
     /// Beside these, replies with the status 404 that a further request followed, because a result

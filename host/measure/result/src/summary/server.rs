@@ -95,7 +95,7 @@ impl Server {
     /// The sum over all targets during the measurement; absent if one of them does not report it.
     pub fn counted(&self, figure: Figure) -> Option<f64> {
         let each = self.targets.iter();
-        each.map(|told| told.during.get(&figure).copied())
+        each.map(|target| target.during.get(&figure).copied())
             .sum::<Option<f64>>()
             .filter(|_| !self.targets.is_empty())
     }
@@ -103,8 +103,8 @@ impl Server {
     /// The largest reading among the targets, before and after; absent if none reports it.
     pub fn largest(&self, figure: Figure) -> [Option<f64>; 2] {
         let most = |readings: &mut dyn Iterator<Item = &f64>| readings.copied().reduce(f64::max);
-        let before = self.targets.iter().map(|told| &told.before);
-        let after = self.targets.iter().filter_map(|told| told.after.as_ref());
+        let before = self.targets.iter().map(|target| &target.before);
+        let after = self.targets.iter().filter_map(|target| target.after.as_ref());
         [
             most(&mut before.filter_map(|of| of.get(&figure))),
             most(&mut after.filter_map(|of| of.get(&figure))),
@@ -117,10 +117,10 @@ mod tests {
     use super::*;
 
     fn counted(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> TargetMetrics {
-        let mut told =
+        let mut metrics =
             TargetMetrics::since("http://a".to_owned(), before.iter().copied().collect());
-        told.until(after.iter().copied().collect());
-        told
+        metrics.until(after.iter().copied().collect());
+        metrics
     }
 
     #[test]

@@ -40,8 +40,8 @@ fn a_run_by_hand() {
     assert_eq!((requests.sent, requests.warmup, requests.success_share), (4, 1, Some(0.4)));
     let http = &requests.failures[&Class::HttpStatus];
     assert_eq!(http.count, 2);
-    let said: Vec<&str> = http.messages.iter().map(|kind| &*kind.text).collect();
-    assert_eq!(said, ["500: a", "500: b"], "in the order of the requests");
+    let texts: Vec<&str> = http.messages.iter().map(|kind| &*kind.text).collect();
+    assert_eq!(texts, ["500: a", "500: b"], "in the order of the requests");
     assert_eq!(requests.failures[&Class::NotSent].count, 1);
 
     let throughput = &summary.throughput;
@@ -99,13 +99,13 @@ fn unknown_tokens_are_counted_as_unknown_and_in_no_sum() {
 fn sums_that_miss_an_answer_are_absent() {
     let mut facts = facts();
     facts.retokenized = [(0, 5)].into();
-    let mut asked = answer(0, 1000, 1100, 1200);
-    asked.sample.output_tokens = Some(4);
-    let both = [asked.clone(), answer(1, 1000, 1100, 1200)];
+    let mut requested = answer(0, 1000, 1100, 1200);
+    requested.sample.output_tokens = Some(4);
+    let both = [requested.clone(), answer(1, 1000, 1100, 1200)];
     let summary = Summary::of(&facts, &both);
     assert_eq!(summary.tokens.output_retokenized, None);
     assert_eq!(summary.tokens.output_requested, None);
-    let summary = Summary::of(&facts, [asked]);
+    let summary = Summary::of(&facts, [requested]);
     assert_eq!(summary.tokens.output_retokenized, Some(5));
     assert_eq!(summary.tokens.output_requested, Some(4));
 }
@@ -115,10 +115,10 @@ fn counts_of_two_sources_are_compared_within_tolerance() {
     let mut facts = facts();
     let mut run = Vec::new();
     // Input by usage is 10 throughout; output by usage 4.
-    for (index, dataset, asked, own) in [(0, 14, 4, 8), (1, 15, 5, 9), (2, 5, 3, 4)] {
+    for (index, dataset, requested, own) in [(0, 14, 4, 8), (1, 15, 5, 9), (2, 5, 3, 4)] {
         let mut exchange = answer(index, 1000, 1100, 1200);
         exchange.sample.input_tokens = Some(dataset);
-        exchange.sample.output_tokens = Some(asked);
+        exchange.sample.output_tokens = Some(requested);
         facts.retokenized.insert(index, own);
         run.push(exchange);
     }

@@ -366,7 +366,7 @@ mod tests {
         }
         let found = slices(&sliced(Nanos(1)), &by_hand());
         assert_eq!(found.slices.len(), 1000);
-        assert_eq!((found.length_s, found.requested_s), (0.002_5, Some(1e-9)), "both are said");
+        assert_eq!((found.length_s, found.requested_s), (0.002_5, Some(1e-9)), "both are stated");
     }
 
     proptest! {

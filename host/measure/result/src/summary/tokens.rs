@@ -174,15 +174,15 @@ impl TokenSums {
         reasoning: Option<u32>,
     ) {
         let exchange = reading.exchange;
-        let said = exchange.usage.unwrap_or_default();
+        let usage = exchange.usage.unwrap_or_default();
         // Each of several answers was to have the length; the server counts them together.
         let answers = u32::try_from(exchange.choices.len() + 1).unwrap_or(u32::MAX);
         let requested = exchange.sample.output_tokens;
         let requested = requested.map(|length| length.saturating_mul(answers));
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.tokens.input.add(input);
-        self.cached.add(said.cached_input_tokens);
-        self.kinds.add_input(&said);
+        self.cached.add(usage.cached_input_tokens);
+        self.kinds.add_input(&usage);
         let server_input = input.filter(|count| count.source == Source::Usage);
         // On a chat route, the server counts its template's tokens too.
         let dataset = exchange.sample.input_tokens.map(|bare| {
@@ -202,8 +202,8 @@ impl TokenSums {
         self.tokens.output.add(output);
         self.requested.add(requested);
         self.retokenized.add(retokenized);
-        self.reasoning.add(said.reasoning_tokens);
-        self.kinds.add_output(&said);
+        self.reasoning.add(usage.reasoning_tokens);
+        self.kinds.add_output(&usage);
         self.steps.add(exchange);
         self.paces.add(reading);
         self.shown.add(reading, reasoning);

@@ -131,8 +131,8 @@ mod tests {
             "tokens are unknown"
         );
         assert_eq!(checked("requests.success-share >= 99%", &run), (true, "1.00".into()));
-        let (held, told) = checked("verdict <= valid", &run);
-        assert!(!held && told == "the run is suspect", "{told}");
+        let (held, because) = checked("verdict <= valid", &run);
+        assert!(!held && because == "the run is suspect", "{because}");
         let mut broken = run.clone();
         for exchange in &mut broken[..51] {
             *exchange = fixture::failed(exchange.clone(), Class::Truncated, "seen");

@@ -659,8 +659,7 @@ class Requests:
     """Requests whose prompt and longest answer together have more tokens than the model's context.
     """
     accepted_errors: dict[str, int]
-    """Replies with the status of an error that the backend accepted and read as answers, by status.
-    """
+    """Replies with an error status that the backend accepted and read as answers, by status."""
     accepted_not_yet: int | None
     """Beside these, replies with the status 404 that a further request followed, because a result
     was not ready yet.
@@ -3129,8 +3128,8 @@ class Summary:
     tokens: Tokens
     """Token counts and their sources."""
     counts: dict[str, ServerCount]
-    """Further numbers that the server counts for each request, by name, over the answers that state
-    them; absent if none does.
+    """Further counts of the server for each request, by name, over the answers that state them;
+    absent if none does.
     """
     throughput: Throughput
     """Throughput."""

@@ -39,21 +39,21 @@ fn a_cache_of_repeats_is_no_finding() {
 
 #[test]
 fn names_a_server_without_a_cache_report() {
-    let told = |requests, cached: Option<u32>| {
+    let findings_without_report = |requests, cached: Option<u32>| {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..requests).for_each(|_| cache.add(1000, 480, cached.map(|cached| (1000, cached))));
         let facts = RunFacts { cache: Some(cache), ..facts() };
         let findings = of(&Summary::of(&facts, &[reply(0, 1000, &[])])).into_iter();
         findings.filter(|finding| finding.id == Id::CacheNotReported).count()
     };
-    assert_eq!(told(10, None), 1);
-    assert_eq!(told(10, Some(0)), 0, "nothing found is an answer");
-    assert_eq!(told(0, None), 0, "nothing was asked");
+    assert_eq!(findings_without_report(10, None), 1);
+    assert_eq!(findings_without_report(10, Some(0)), 0, "nothing found is an answer");
+    assert_eq!(findings_without_report(0, None), 0, "nothing was sent");
 }
 
 #[test]
 fn repeated_prompts_are_no_warm_cache() {
-    let told = |reusable| {
+    let is_warm = |reusable| {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..10).for_each(|_| cache.add(1000, reusable, None));
         let facts = RunFacts {
@@ -73,8 +73,8 @@ fn repeated_prompts_are_no_warm_cache() {
         let findings = Summary::of(&facts, &[reply(0, 1000, &[])]).findings;
         findings.iter().any(|finding| finding.id == Id::WarmCache)
     };
-    assert!(!told(755), "the run's own");
-    assert!(told(100), "of another run");
+    assert!(!is_warm(755), "the run's own");
+    assert!(is_warm(100), "of another run");
 }
 
 #[test]

@@ -15,7 +15,7 @@ model::names! {
         Connection = "connection",
         /// TTFT - the server's own time to first token, where the server reports it by itself.
         Network = "network",
-        /// The server's own time to first token - its queue - its prefill, where it reports all three.
+        /// The server's own time to first token - its queue - its prefill, if it reports all three.
         FrontEnd = "front end",
         /// TTFT - the server's queue - its prefill, where it reports these two alone: the network
         /// and the front end cannot be told apart.
@@ -61,18 +61,18 @@ pub struct Split {
 }
 
 impl Split {
-    /// Splits the time of a request. Absent if it has no first token that a client saw arrive, or if
-    /// its server reports nothing of the time before its first token.
+    /// Splits the time of a request. Absent if no client saw its first token arrive, or if its
+    /// server reports no timings before the first token.
     pub fn new(reading: &Reading<'_>) -> Option<Split> {
         let timings = reading.exchange.timings?;
-        let told = [timings.first_token, timings.queue, timings.prefill];
-        if told == [None; 3] {
+        let stated = [timings.first_token, timings.queue, timings.prefill];
+        if stated == [None; 3] {
             return None;
         }
         let mut split = Split::of_client(reading)?;
         let ttft = Nanos(split.whole.0.saturating_sub(split.before().0));
 
-        let [_, queue, prefill] = told;
+        let [_, queue, prefill] = stated;
         for (part, time) in [(Part::Queue, queue), (Part::Prefill, prefill)] {
             split.parts[part as usize] = time;
         }
@@ -92,8 +92,8 @@ impl Split {
         Some(split)
     }
 
-    /// Splits off the time in this client before a request is sent; absent if it has no first token
-    /// that a client saw arrive.
+    /// Splits off the time in this client before a request is sent; absent if no client saw its
+    /// first token arrive.
     pub fn of_client(reading: &Reading<'_>) -> Option<Split> {
         let exchange = reading.exchange;
         let (sent, first) = (exchange.sent?, reading.began()?);
@@ -196,7 +196,7 @@ mod tests {
     fn parts_by_hand() {
         let mut exchange = exchange();
         let (client, connection) = (Some(25), Some(25));
-        for (told, rest, unexplained, contradicted) in [
+        for (stated, rest, unexplained, contradicted) in [
             // First token, queue and prefill: 100 ms on this side, 90 on the server's.
             (
                 [Some(90), Some(60), Some(20)],
@@ -224,13 +224,13 @@ mod tests {
                 true,
             ),
         ] {
-            exchange.timings = timings(told);
+            exchange.timings = timings(stated);
             let split = split(&exchange).unwrap();
             assert_eq!(split.whole, ms(150));
             let [network, front_end, both, queue, prefill] = rest;
             let expected = [client, connection, network, front_end, both, queue, prefill];
-            assert_eq!(parts(&split), (expected, unexplained), "{told:?}");
-            assert_eq!(split.is_contradicted, contradicted, "{told:?}");
+            assert_eq!(parts(&split), (expected, unexplained), "{stated:?}");
+            assert_eq!(split.is_contradicted, contradicted, "{stated:?}");
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
         #[test]
         fn parts_add_up(
             times in any::<[u32; 4]>(),
-            told in any::<[Option<u32>; 3]>(),
+            stated in any::<[Option<u32>; 3]>(),
             waited: bool,
         ) {
             let [due, lag, ttft, begun] = times.map(u64::from);
@@ -276,7 +276,7 @@ mod tests {
             exchange.events.at[0] = Nanos(due + lag + ttft);
             let own = exchange.connection.as_mut().unwrap();
             (own.waited, own.begun) = (waited, Nanos(begun));
-            let [first_token, queue, prefill] = told.map(|told| told.map(|told| Nanos(told.into())));
+            let [first_token, queue, prefill] = stated.map(|time| time.map(|ns| Nanos(ns.into())));
             exchange.timings = Some(ServerTimings { first_token, queue, prefill, decode: None });
             let Some(split) = split(&exchange) else {
                 return Ok(());

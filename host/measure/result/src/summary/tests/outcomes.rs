@@ -125,7 +125,7 @@ fn with_failures_percentiles_are_infinite_and_means_absent() {
 fn errors_that_a_backend_accepts_are_counted_and_found() {
     use crate::finding::{Id, Severity};
     use model::exchange::{Outcome, Step};
-    let asked = |index: u64, statuses: &[u16], outcome: Outcome| {
+    let with_statuses = |index: u64, statuses: &[u16], outcome: Outcome| {
         let mut exchange = reply(index, 1000, &[(1050, Text, None, 2), (1090, End, None, 0)]);
         exchange.outcome = outcome;
         let step = |status: &u16| Step { status: Some(*status), ..Step::default() };
@@ -142,12 +142,16 @@ fn errors_that_a_backend_accepts_are_counted_and_found() {
         reason: None,
         message: "HTTP 429: later".into(),
     };
-    let polled = asked(0, &[201, 404, 404, 200], Outcome::Ok);
-    assert_eq!(found(&[polled.clone(), asked(1, &[201, 404], refused.clone())]), None);
-    let again = asked(1, &[429, 429, 200], Outcome::Ok);
-    let (severity, seen) =
-        found(&[polled, again, asked(2, &[401], Outcome::Ok), asked(3, &[429, 429], refused)])
-            .unwrap();
+    let polled = with_statuses(0, &[201, 404, 404, 200], Outcome::Ok);
+    assert_eq!(found(&[polled.clone(), with_statuses(1, &[201, 404], refused.clone())]), None);
+    let again = with_statuses(1, &[429, 429, 200], Outcome::Ok);
+    let (severity, seen) = found(&[
+        polled,
+        again,
+        with_statuses(2, &[401], Outcome::Ok),
+        with_statuses(3, &[429, 429], refused),
+    ])
+    .unwrap();
     assert_eq!(severity, Severity::Suspect);
     assert!(seen.ends_with(
         "1 with the status 401, 3 with the status 429, and beside these 2 with 404 before a further request"
