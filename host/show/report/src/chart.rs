@@ -66,7 +66,7 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
     Numbers,
-    /// Numbers, of which only whole ones have a meaning.
+    /// Numbers; only whole ones have a meaning.
     Counts,
     /// A share as percent.
     Percent,

@@ -40,9 +40,9 @@ const ASKED_FOR: usize = 2;
 pub struct Sweep {
     /// The load that is varied.
     pub load: Load,
-    /// The figure of which more is better: throughput.
+    /// The figure that is better the higher it is.
     pub throughput: String,
-    /// The figure of which less is better: latency.
+    /// The figure that is better the lower it is.
     pub latency: String,
     /// The loads of all runs, in order.
     pub planned: Vec<At>,

@@ -1,7 +1,7 @@
 //! The messages of failures of one class: the number of failures by status, by reason and by kind
 //! of message, and the first message of each kind, in bounded memory.
 //!
-//! Messages are of one kind if they have the same status and differ only in words with digits, such
+//! Messages are of one kind if they have the same status and differ only in parts with digits, such
 //! as a number or a time.
 
 use std::collections::BTreeMap;

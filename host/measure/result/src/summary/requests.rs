@@ -70,7 +70,7 @@ pub struct Failures {
     /// Index of the first failed request.
     pub first: u64,
     /// The first few kinds of messages, in the order of the requests. Messages are of one kind if
-    /// they have the same status and differ only in words that contain digits.
+    /// they have the same status and differ only in parts with digits.
     pub messages: Vec<Message>,
     /// The number of failures with a message of another kind.
     #[serde(default, skip_serializing_if = "model::is_default")]

@@ -54,7 +54,7 @@ pub struct Score {
     /// Answers that have no such score, by why; absent if all have.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
-    /// Judgements answers that the limit of tokens ended, by the server's finish reason; absent if
+    /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if
     /// none.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub cut: u64,

@@ -705,7 +705,7 @@ class Failures:
     """Index of the first failed request."""
     messages: list[Message]
     """The first few kinds of messages, in the order of the requests. Messages are of one kind if
-    they have the same status and differ only in words that contain digits.
+    they have the same status and differ only in parts with digits.
     """
     other_messages: int | None
     """The number of failures with a message of another kind."""
