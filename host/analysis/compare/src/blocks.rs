@@ -125,7 +125,6 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// Looks at an exchange.
     pub fn add(&mut self, exchange: &Exchange) {
         if exchange.phase == Phase::Warmup {
             return;

@@ -127,7 +127,6 @@ impl Answers {
         Answers { scores: scores.clone(), samples: HashMap::new() }
     }
 
-    /// Looks at an exchange.
     pub fn add(&mut self, exchange: &Exchange) {
         if self.scores.is_empty() || exchange.phase == Phase::Warmup || !exchange.is_ok() {
             return;

@@ -180,7 +180,6 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The totals of these cases.
     pub fn new(cases: &[CaseCard]) -> Self {
         let mut totals = Totals::default();
         for case in cases {
@@ -203,7 +202,6 @@ impl Totals {
 }
 
 impl Card {
-    /// The card of these cases.
     pub fn new(runner: String, client: Client, tokenizer: String, cases: Vec<CaseCard>) -> Self {
         let totals = Totals::new(&cases);
         Card { runner, date: None, machine: None, client, tokenizer, cases, totals, ceiling: None }

@@ -36,7 +36,6 @@ pub struct Case {
     /// The tolerance of figures; counts are always exact.
     #[serde(default)]
     pub tolerance: Tolerance,
-    /// The script of the engine.
     #[serde(default)]
     pub engine: toml::Table,
     /// Values by each definition if the server is on time: milliseconds, or a count.

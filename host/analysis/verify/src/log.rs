@@ -25,7 +25,6 @@ pub struct Request {
     pub body: Value,
     /// The time of the first byte of the reply's body.
     pub first_byte: Option<f64>,
-    /// The events of the reply.
     pub events: Vec<Event>,
     /// Tokens that were sent, as the engine counts them.
     pub tokens: u64,

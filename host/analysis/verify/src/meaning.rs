@@ -330,7 +330,6 @@ pub struct World<'a> {
     pub warm_up: usize,
     /// The work that was asked for.
     pub asks: &'a Asks,
-    /// The tokenizer.
     pub count: &'a Count<'a>,
     /// The special tokens that the tokenizer puts around a text, which `count` leaves out.
     pub added: u64,

@@ -131,7 +131,6 @@ pub struct Claim {
     /// The client's own names of statistics.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
-    /// The unit of a time.
     #[serde(default)]
     pub unit: Option<Unit>,
     /// The way to make one number of many.
@@ -279,7 +278,6 @@ impl Values {
         values
     }
 
-    /// Sets a placeholder.
     pub fn set(&mut self, name: &'static str, value: impl ToString) {
         self.0.insert(name, value.to_string());
     }

@@ -247,7 +247,6 @@ impl<R: Copy> Grammar<R> {
 }
 
 impl<R> Written<'_, R> {
-    /// Notes a mistake.
     pub fn wrong(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
     }
@@ -387,7 +386,6 @@ impl Expected<'_> {
     }
 }
 
-/// A number as written.
 enum Number {
     /// A number without a unit.
     Bare(f64),

@@ -62,7 +62,6 @@ pub type Single = fn(&Reading<'_>) -> Option<f64>;
 /// occurrences.
 pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
-/// One metric of the catalogue.
 pub struct Metric {
     /// Its stable name, in results and thresholds.
     pub name: &'static str,
@@ -76,7 +75,6 @@ pub struct Metric {
     pub measure: Measure,
 }
 
-/// The metric of that name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {
     CATALOGUE.iter().find(|metric| metric.name == name)
 }

@@ -31,7 +31,6 @@ pub struct Pages {
 /// The part of a prompt that was in the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reuse {
-    /// The prompt's tokens.
     pub tokens: u32,
     /// Tokens of pages that were computed before.
     pub cached: u32,

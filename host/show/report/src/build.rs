@@ -35,7 +35,6 @@ pub struct Build {
     pub allows_invalid: bool,
 }
 
-/// A run of a build.
 pub struct Run {
     /// The name of its folder.
     pub folder: String,
@@ -92,7 +91,6 @@ pub enum Outcome {
     Notes,
     /// It passes, with a doubt.
     Warns,
-    /// It fails the build.
     Fails,
 }
 

@@ -38,7 +38,6 @@ pub struct Charts {
 }
 
 impl Charts {
-    /// The charts of these runs.
     pub fn new(runs: &[RunView]) -> Charts {
         let drawn = |charts: Vec<Chart>| -> Vec<Chart> {
             let mut charts = charts;

@@ -107,7 +107,6 @@ pub enum Fit {
     Scrolled,
 }
 
-/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     pub text: Text,
@@ -232,7 +231,6 @@ impl Text {
         Text(vec![Span::Plain(text.into())])
     }
 
-    /// Emphasized text.
     pub fn strong(text: impl Into<String>) -> Self {
         Text(vec![Span::Strong(text.into())])
     }
@@ -277,7 +275,6 @@ impl Text {
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new<H: Into<String>>(head: impl IntoIterator<Item = H>) -> Self {
         Table {
             head: head.into_iter().map(Into::into).collect(),
@@ -287,7 +284,6 @@ impl Table {
         }
     }
 
-    /// Adds a row.
     pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
@@ -368,7 +364,6 @@ impl Document {
         }));
     }
 
-    /// Adds a block.
     pub fn push(&mut self, block: Block) {
         self.blocks.push(block);
     }
@@ -378,7 +373,6 @@ impl Document {
         self.blocks.push(Block::Paragraph(Text::marked(text)));
     }
 
-    /// Adds a paragraph.
     pub fn paragraph(&mut self, text: Text) {
         self.blocks.push(Block::Paragraph(text));
     }

@@ -42,7 +42,6 @@ pub enum Kind {
     Requests,
 }
 
-/// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Words.

@@ -76,7 +76,6 @@ pub struct SweptRun {
 #[serde(rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
 pub struct Result<'s> {
-    /// The sweep.
     #[serde(flatten)]
     pub sweep: &'s Sweep,
     /// The curve.

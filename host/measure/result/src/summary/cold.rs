@@ -165,7 +165,6 @@ impl Gather {
         })
     }
 
-    /// Adds an answer.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Some([sent, first, end]) = reading.life() else {
             return;

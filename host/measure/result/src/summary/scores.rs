@@ -187,7 +187,6 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Adds a measured exchange.
     pub(super) fn add(&mut self, exchange: &Exchange) {
         if self.facts.scores.is_empty() || !exchange.is_ok() {
             return;

@@ -88,7 +88,6 @@ pub(super) struct Metrics {
     measured: Option<(Nanos, Nanos)>,
 }
 
-/// One histogram.
 #[derive(Default)]
 struct Counts {
     buckets: Vec<u64>,

@@ -39,7 +39,6 @@ pub(super) struct Span {
     pub(super) flags: u32,
 }
 
-/// The span of an exchange.
 pub(super) fn span(about: &About, exchange: &Exchange, trace: TraceId, span: SpanId) -> Span {
     let operation = about.operation_of(exchange);
     Span {

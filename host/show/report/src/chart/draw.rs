@@ -19,7 +19,6 @@ pub enum Width {
 /// The look of a drawn chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// The width of its place.
     pub width: Width,
     /// True if the axis that may be logarithmic is.
     pub log: bool,

@@ -14,7 +14,6 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A run's figures by a tool's definitions. Distributions are in milliseconds.
 pub struct Figures {
-    /// Requests.
     pub total: u64,
     /// Requests that were answered.
     pub completed: u64,
@@ -65,7 +64,6 @@ impl Figures {
         Some(amount? as f64 / self.duration_s?)
     }
 
-    /// Input and output tokens.
     pub fn tokens(&self) -> Option<u64> {
         Some(self.input?.saturating_add(self.output?))
     }

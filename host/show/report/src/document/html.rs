@@ -119,7 +119,6 @@ impl<'d> Html<'d> {
         }
     }
 
-    /// The name of a heading.
     fn name(&self, heading: &Heading) -> String {
         let mut names = self.names.iter();
         let found = names.find(|(own, _)| std::ptr::eq(*own, heading));

@@ -10,7 +10,6 @@ use result::summary::first_token::Split;
 /// milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Its number.
     pub index: u64,
     pub id: String,
     pub due_s: f64,
