@@ -17,22 +17,17 @@ pub(crate) fn heads() -> Vec<Head> {
     vec![
         Head::run(),
         Head::new("index", Holds::Whole, "", "the request, by its position in its phase"),
-        Head::new(
-            "phase",
-            Holds::Text,
-            "",
-            "warmup, or measure: the part that figures are made from",
-        ),
+        Head::new("phase", Holds::Text, "", "warmup, or measure: the part that figures cover"),
         Head::new(
             "event",
             Holds::Whole,
             "",
             "position among the output events of its reply, from 0",
         ),
-        Head::new("at_ns", Holds::Whole, "ns", "when the bytes that complete it were read"),
+        Head::new("at_ns", Holds::Whole, "ns", "the time at which its last bytes were read"),
         Head::new("kind", Holds::Text, "", "text, reasoning, tool, vector or order"),
         Head::new("tokens", Holds::Whole, "tokens", "tokens in it, where the server states them"),
-        Head::new("bytes", Holds::Whole, "bytes", "size of the text that it adds"),
+        Head::new("bytes", Holds::Whole, "bytes", "size of the added text"),
         Head::new(
             "itl_ms",
             Holds::Number,
