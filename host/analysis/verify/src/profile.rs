@@ -297,13 +297,13 @@ impl Values {
                 rest = after;
                 continue;
             }
-            let (name, after) =
-                from.strip_prefix('{').and_then(|inside| inside.split_once('}')).ok_or_else(
-                    || format!("`{text}`: a brace without its other; write {{{{ or }}}}"),
-                )?;
+            let (name, after) = from
+                .strip_prefix('{')
+                .and_then(|inside| inside.split_once('}'))
+                .ok_or_else(|| format!("`{text}`: an unmatched brace; write {{{{ or }}}}"))?;
             let value = self.0.get(name).ok_or_else(|| {
                 let known: Vec<&str> = self.0.keys().copied().collect();
-                format!("`{{{name}}}` has no value here; there are {}", known.join(", "))
+                format!("`{{{name}}}` has no value here; known are {}", known.join(", "))
             })?;
             filled += value;
             rest = after;

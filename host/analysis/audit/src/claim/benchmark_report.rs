@@ -79,7 +79,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         }
         _ => lookup.missing(
             "results.request_performance.aggregate",
-            "that is where a report has the figures of requests",
+            "a report has the figures of requests there",
         ),
     }
     if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }

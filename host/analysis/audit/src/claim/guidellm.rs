@@ -61,7 +61,7 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
         claim.state("throughput.duration-s", duration.value, duration.rounding);
     }
     let Some(metrics) = lookup.object(benchmark, "metrics") else {
-        lookup.missing("metrics", "that is where guidellm writes its figures");
+        lookup.missing("metrics", "guidellm writes its figures there");
         return;
     };
     let totals = match lookup.object(metrics, "request_totals") {
