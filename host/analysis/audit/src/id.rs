@@ -108,7 +108,7 @@ impl Id {
             ),
             Id::RetokenizedDiffers => (
                 "retokenized-differs",
-                "the text that the tool received has another number of tokens than were requested, or than the server counted; per-token figures are off by that factor, whichever of the two they count",
+                "the received text has another number of tokens than requested, or than the server counted; per-token figures are off by that factor",
                 "count by the server's usage; check whether the text leaves out special tokens or a reasoning channel",
             ),
             Id::SamplesDisagree => (
@@ -133,12 +133,12 @@ impl Id {
             ),
             Id::PeakImpossible => (
                 "peak-impossible",
-                "a peak is the tokens of one second; there were not that many tokens, so it is the inverse of a tiny gap",
+                "a peak is the tokens of one second, and the run had fewer tokens; this peak is the inverse of a tiny gap",
                 "ignore the peak in comparisons, and do not use it for sizing",
             ),
             Id::PeakImplausible => (
                 "peak-implausible",
-                "requests in flight at their mean speed do not come near it: a few were far faster than the rest, or tokens that arrived together were mistaken for speed",
+                "requests in flight at their mean speed do not reach the peak: a few were far faster than the rest, or tokens arrived together",
                 "ignore the peak in comparisons",
             ),
             Id::PeakBelowMean => (
@@ -163,12 +163,12 @@ impl Id {
             ),
             Id::CapNotFull => (
                 "cap-not-full",
-                "requests waited for nothing but the cap, as far as the source says; empty slots then are time that the client spent between requests, unless it paused or ramped up on purpose, and the server had less load than the cap says",
-                "check whether the client paused, ramped up or was at its limit (CPU, connections), or read the result as one at the concurrency that was reached",
+                "by the source, requests waited only for the cap; empty slots are then the client's time between requests, unless the client paused or ramped up on purpose, so the server had less load than the cap",
+                "check whether the client paused, ramped up or was at its limit (CPU, connections), or read the result as one at the reached concurrency",
             ),
             Id::ConcurrencyDisagrees => (
                 "concurrency-disagrees",
-                "the mean number of requests in flight is the sum of latencies over the duration, whatever the load",
+                "the mean number of requests in flight is the sum of latencies over the duration, at any load",
                 "ask what time span the duration covers and which requests the latency covers",
             ),
             Id::LatencyOverDuration => (

@@ -149,7 +149,7 @@ fn may_be_cold(
     sign: f64,
 ) -> Option<Part> {
     let words = format!(
-        "{other} left out its first {} to warm up, and {name} does not say whether it did",
+        "{other} left out its first {} to warm up, and {name} does not state its warm-up",
         requests(first)
     );
     let Some(by) = without(side, theirs, statistic, first) else {
@@ -324,7 +324,7 @@ fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let words = format!(
-        "answers have {} tokens in A and {} in B, with at most {cap} requests in flight: longer ones take longer, and fewer are answered",
+        "answers have {} tokens in A and {} in B, with at most {cap} requests in flight: longer answers take longer, so fewer requests are answered",
         shown(tokens_a),
         shown(tokens_b)
     );

@@ -115,8 +115,12 @@ impl Found {
                     self.differ(kind, what, a, b);
                 }
             }
-            (Some(a), None) => self.unknown.push(format!("{what}: B does not say; A: {}", show(a))),
-            (None, Some(b)) => self.unknown.push(format!("{what}: A does not say; B: {}", show(b))),
+            (Some(a), None) => {
+                self.unknown.push(format!("{what}: not stated by B; A: {}", show(a)))
+            }
+            (None, Some(b)) => {
+                self.unknown.push(format!("{what}: not stated by A; B: {}", show(b)))
+            }
             (None, None) => {}
         }
     }

@@ -316,7 +316,7 @@ fn chunks_without_text_are_of_the_definition_of_vllm() {
         // No more than the rounding of the figure that the file states.
         assert!((row.remainder.low + row.remainder.high).abs() < 1e-6, "{row:?}");
     }
-    assert!(explained.unknown[0].starts_with("sampling: B does not say; A: "), "{explained:?}");
+    assert!(explained.unknown[0].starts_with("sampling: not stated by B; A: "), "{explained:?}");
     let text = super::text(&explained);
     let (before, _) = text.split_once("\nDifferences:\n").unwrap();
     assert!(before.contains("In short:\n") && before.contains("ttft.mean (definition)"), "{text}");
