@@ -237,7 +237,7 @@ fn explanation(
         },
         (verdict, Some(expected), Some(own)) => {
             let so = format!(
-                "the client states {label} {}; by `{word}`, which it claims, it is {}",
+                "the client states {label} {}; by its own definition `{word}` it is {}",
                 value(own),
                 value(expected)
             );

@@ -420,7 +420,7 @@ fn the_card_is_text_and_json() {
     let text = text::text(&card);
     for line in [
         "Client 1.2, judged by runner 0.1.0",
-        "ttft.mean: the client states mean TTFT 50.00 ms; by `first-text`, which it claims, it is \
+        "ttft.mean: the client states mean TTFT 50.00 ms; by its own definition `first-text` it is \
          150.00 ms; it fits: first-chunk",
         "| gone",
         "it has no chat",
