@@ -10,7 +10,7 @@ use model::units::Nanos;
 const TRIALS: u64 = 100;
 
 fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
-    held(&[a, b].map(|engine| side(&exchanges(engine, requests, rate))), requests)
+    compare_headline(&[a, b].map(|engine| side(&exchanges(engine, requests, rate))), requests)
 }
 
 /// These engines do not vary from run to run, and that is known.
@@ -19,7 +19,7 @@ fn steady() -> Variation {
 }
 
 /// Runs with this many requests each, compared with each other.
-fn held(sides: &[Side; 2], requests: u64) -> Compared {
+fn compare_headline(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let options = Options {
         variation: steady(),
@@ -75,7 +75,7 @@ fn a_shared_pause_is_one_event() {
         exchange.ended.as_mut().into_iter().for_each(later);
     }
     let sides = [side(&exchanges(wide, 200, 1e9)), side(&paused)];
-    let found = held(&sides, 200);
+    let found = compare_headline(&sides, 200);
     let row = found.row("B", "itl.p99").unwrap();
     assert!(row.percent.unwrap() > 50.0, "{row:?}");
     // All its gaps lie in one block, so it is the story of one instant.

@@ -43,7 +43,7 @@ pub fn page(compared: &Compared) -> Document {
             note: "Further right is better. A bar is the 95 % interval, and goes on where it reaches the edge.".to_owned(),
             x: "better by".to_owned(),
             zero: "A".to_owned(),
-            rows: pair.figures.iter().filter_map(drawn).collect(),
+            rows: pair.figures.iter().filter_map(forest_row).collect(),
         }));
         let mut table = Table::new([
             "Figure",
@@ -75,7 +75,7 @@ pub fn page(compared: &Compared) -> Document {
 }
 
 /// A figure's difference as a share of the baseline, if more or less of the figure is better.
-fn drawn(row: &Row) -> Option<Difference> {
+fn forest_row(row: &Row) -> Option<Difference> {
     let direction = match row.figure.parse::<Figure>().ok()?.better() {
         Better::Lower => -1.0,
         Better::Higher => 1.0,

@@ -56,7 +56,7 @@ pub fn page(runs: &[PublishedRun]) -> Document {
             section(&mut page, runs, own.into_iter().map(|at| places[at]).collect());
         }
     }
-    made(&mut page, &reported);
+    provenance(&mut page, &reported);
     page.section("definitions", None, "Definitions");
     page.paragraph(Text::explained(
         "*n* is the number of output tokens of a request. Times start when the request is sent.",
@@ -220,7 +220,7 @@ fn section(page: &mut Document, runs: &[PublishedRun], places: Vec<usize>) {
 }
 
 /// Adds the origin of the runs: versions, plugins, data and machines, shared ones once.
-fn made(page: &mut Document, runs: &[&Reported]) {
+fn provenance(page: &mut Document, runs: &[&Reported]) {
     page.heading(2, "How it was made");
     let mut table = Table::new(["Run", "Runner", "Dataset", "Requests", "Seed", "Tokenizer"]);
     table.numeric = Some(3..5);

@@ -102,7 +102,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     if let Some(more) = found.more {
         lines.push(format!(
             "to narrow the interval to the requested width takes about {}{}",
-            counted(more),
+            rounded(more),
             lasting(answer, found, more)
         ));
     } else if found.passed.is_none() || found.failed.is_none() {
@@ -134,7 +134,7 @@ fn missing(answer: &Answer, found: &Found) -> Option<String> {
     Some(format!(
         "to decide {} takes about {}{}",
         amount(answer.load, at),
-        counted(more),
+        rounded(more),
         time(answer, at, more)
     ))
 }
@@ -172,7 +172,7 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
 }
 
 /// The number of further requests, in two digits.
-fn counted(requests: u64) -> String {
+fn rounded(requests: u64) -> String {
     let unit = 10_u64.pow(requests.max(1).ilog10().saturating_sub(1));
     format!("{} more requests", requests.div_ceil(unit) * unit)
 }

@@ -47,7 +47,7 @@ pub fn page(cards: &[Card]) -> Document {
         if cards.len() > 1 {
             page.heading(3, name(card));
         }
-        made(&mut page, card);
+        provenance(&mut page, card);
     }
     page
 }
@@ -248,7 +248,7 @@ fn cases(cards: &[Card]) -> Table {
     table
 }
 
-fn made(page: &mut Document, card: &Card) {
+fn provenance(page: &mut Document, card: &Card) {
     page.pairs(pairs([
         ("Judged by", Some(format!("runner {}", card.runner))),
         ("Date", card.date.clone()),

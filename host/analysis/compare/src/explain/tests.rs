@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 }
 
 /// The result `a` or `b` of a case.
-fn kept(case: &Path, name: &str) -> Account {
+fn account_of(case: &Path, name: &str) -> Account {
     let run = case.join(name);
     if !run.is_dir() {
         let file = format!("{name}.json");
@@ -44,7 +44,7 @@ fn kept(case: &Path, name: &str) -> Account {
 
 fn explained(case: &str) -> Explained {
     let case = root().join(case);
-    explain(&kept(&case, "a"), &kept(&case, "b"))
+    explain(&account_of(&case, "a"), &account_of(&case, "b"))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn each_explanation_equals_its_expected_text() {
     cases.sort();
     assert!(cases.len() >= 7, "{} cases", cases.len());
     for case in cases {
-        let explanation = text(&explain(&kept(&case, "a"), &kept(&case, "b")));
+        let explanation = text(&explain(&account_of(&case, "a"), &account_of(&case, "b")));
         let expected = case.join("expected.txt");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&expected, &explanation).unwrap();

@@ -94,7 +94,7 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
         name: "course".to_owned(),
         title: "Throughput, load and failures over time".to_owned(),
         note,
-        seen: sentences(runs, |number| seen(&runs[number])),
+        seen: sentences(runs, |number| extremes(&runs[number])),
         x: Axis {
             title: "time since the measurement began (s)".to_owned(),
             low: 0.0,
@@ -115,7 +115,7 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
     })
 }
 
-fn seen(run: &RunView) -> Option<String> {
+fn extremes(run: &RunView) -> Option<String> {
     let course = &run.view.course;
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let mut parts = Vec::new();

@@ -15,7 +15,7 @@ pub(super) fn text(page: &Document) -> String {
 fn blocks(out: &mut String, blocks: &[Block]) {
     let mut above: Option<&Block> = None;
     for block in blocks {
-        let drawn = drawn(block);
+        let drawn = block_text(block);
         // A list stands right below the words that introduce it.
         let is_introduced = matches!((above, block), (Some(Block::Paragraph(_)), Block::List(_)));
         if !drawn.is_empty() && !is_introduced {
@@ -26,7 +26,7 @@ fn blocks(out: &mut String, blocks: &[Block]) {
     }
 }
 
-fn drawn(block: &Block) -> String {
+fn block_text(block: &Block) -> String {
     match block {
         Block::Heading(heading) => format!("== {} ==\n", one_line(&heading.text)),
         Block::Paragraph(text) | Block::Remark(text) => format!("{}\n", one_line(text)),

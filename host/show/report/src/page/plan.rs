@@ -158,12 +158,12 @@ pub(crate) fn command_line(words: &[String]) -> String {
 
 /// The plan as JSON, without anything that may be secret.
 pub(super) fn whole(plan: &Plan) -> String {
-    serde_json::to_string_pretty(&shown(plan)).unwrap_or_default()
+    serde_json::to_string_pretty(&redacted(plan)).unwrap_or_default()
 }
 
 /// Bodies may carry keys of a proxy or a tenant: their fields' names are shown, their values are
 /// not.
-fn shown(plan: &Plan) -> Value {
+fn redacted(plan: &Plan) -> Value {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(body) = value.pointer_mut("/request/extra-body") {
         match body {
@@ -180,7 +180,7 @@ fn shown(plan: &Plan) -> Value {
 /// The settings that not all runs have alike, by their place in the plan.
 pub(super) fn differences(runs: &[RunView]) -> Table {
     let plans: Vec<BTreeMap<String, String>> =
-        runs.iter().map(|run| flat(&shown(&run.reported.plan))).collect();
+        runs.iter().map(|run| flat(&redacted(&run.reported.plan))).collect();
     let names: BTreeSet<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
     let labels = runs.iter().map(|run| run.label.as_str());
     let mut table = Table::new(["Setting"].into_iter().chain(labels));

@@ -183,12 +183,12 @@ pub(super) fn findings(page: &mut Document, runs: &[RunView]) {
                 blocks: vec![Block::Findings(notes)],
             });
         }
-        held(page, thresholds, if runs.len() > 1 { 4 } else { 3 });
+        thresholds_of(page, thresholds, if runs.len() > 1 { 4 } else { 3 });
     }
 }
 
 /// Adds the thresholds of a run.
-fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
+fn thresholds_of(page: &mut Document, thresholds: &[Checked], level: u8) {
     if thresholds.is_empty() {
         return;
     }

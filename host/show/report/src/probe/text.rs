@@ -103,7 +103,7 @@ pub fn text(probe: &Probe) -> String {
     }
     let mut label = "Models";
     for model in &probe.models {
-        line(label, &described(model));
+        line(label, &model_line(model));
         label = "";
     }
     if probe.models.is_empty() {
@@ -115,7 +115,7 @@ pub fn text(probe: &Probe) -> String {
         .max()
         .unwrap_or(0);
     for Control { method, path, outcome, said: message, .. } in &probe.controls {
-        let seen = seen(*outcome, message.as_deref());
+        let seen = outcome_line(*outcome, message.as_deref());
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
     for route in &probe.routes {
@@ -125,7 +125,7 @@ pub fn text(probe: &Probe) -> String {
                 let made_of = parts(shape).join("; ");
                 format!("{}\n       {made_of}", form(shape))
             }
-            None => seen(*outcome, message.as_deref()),
+            None => outcome_line(*outcome, message.as_deref()),
         };
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
@@ -141,7 +141,7 @@ pub fn text(probe: &Probe) -> String {
     text
 }
 
-fn described(model: &Model) -> String {
+fn model_line(model: &Model) -> String {
     let mut words = model.name.clone();
     if let Some(root) = model.root.as_ref().filter(|root| **root != model.name) {
         let _ = write!(words, ", made from {root}");
@@ -152,7 +152,7 @@ fn described(model: &Model) -> String {
     words
 }
 
-fn seen(outcome: Outcome, message: Option<&str>) -> String {
+fn outcome_line(outcome: Outcome, message: Option<&str>) -> String {
     match message {
         None => outcome_words(outcome).to_owned(),
         Some(message) => format!("{}: {message}", outcome_words(outcome)),
