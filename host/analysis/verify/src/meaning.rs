@@ -328,7 +328,7 @@ pub struct World<'a> {
     pub log: &'a Log,
     /// The number of its first requests that are no part of the measurement.
     pub warm_up: usize,
-    /// The work that was asked for.
+    /// The requested work.
     pub asks: &'a Asks,
     pub count: &'a Count<'a>,
     /// The special tokens that the tokenizer puts around a text, which `count` leaves out.

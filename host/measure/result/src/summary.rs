@@ -162,8 +162,8 @@ pub struct Summary {
     /// Figures by turn, class and adapter, of requests that state them.
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
-    /// The treatment that the dataset gave to its input; absent if it did nothing to it, or did not
-    /// say so.
+    /// The treatment that the dataset gave to its input; absent if it changed nothing, or did not
+    /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
     /// Figures by time slice; absent if they were not requested, or nothing ended.
@@ -175,7 +175,7 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
-    /// The warm-up that was to go on until the engine was stable; absent if it was not.
+    /// The warm-up that lasts until the engine is stable; absent for other warm-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Warmup>,
     /// The cold start of the run, if there was one.
@@ -206,8 +206,7 @@ pub struct Summary {
     pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
-    /// Scores of the answers by name: means over the answers that a scorer judged, with how sure
-    /// they are.
+    /// Scores of the answers by name: means over the judged answers, with their certainty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Score>,
     /// Scores of the run as a whole, by name.

@@ -56,7 +56,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Writes the measured value: `250.00`, or why there is none.
+    /// Writes the measured value: `250.00`, or the reason why there is none.
     pub fn outcome(&self) -> String {
         if self.infinite {
             let because = self.because.as_deref().unwrap_or("requests failed");

@@ -43,9 +43,9 @@ pub struct Run {
 
 /// The comparison of a build with its baseline.
 pub enum Baseline {
-    /// None was asked for.
+    /// No baseline was requested.
     NotAsked,
-    /// There is none yet; the words say where it was looked for.
+    /// There is no baseline yet. The text names the place where it was sought.
     None(String),
     /// Nothing was compared.
     NotComparable {
@@ -64,7 +64,7 @@ pub enum Subject {
     Run,
     Threshold,
     Finding,
-    /// The baseline: if there is one that can be compared, in all that was asked for.
+    /// The baseline: its existence, its comparability and the figures that it lacks.
     Baseline,
     /// A condition on the difference from the baseline.
     Condition,

@@ -235,7 +235,7 @@ pub struct Column {
     pub cells: Vec<Option<Cell>>,
 }
 
-/// A value, and where it lies.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The position from the left.

@@ -79,7 +79,7 @@ impl<'a> Compatible<'a> {
     /// Reads a run's exchanges, twice.
     ///
     /// # Errors
-    /// The first that reading gives.
+    /// The first error of reading.
     pub fn read<I, X>(
         tool: Tool,
         reported: &'a Reported,

@@ -2,8 +2,8 @@
 //! value. Every table of requests is made of them, whatever its form, so a column means the same in
 //! each.
 //!
-//! This module owns which columns there are. It leaves figures to `result::metric`, and how a value
-//! is written to the forms: `csv`, and the columns of the crate `export`.
+//! This module owns the list of columns. It leaves figures to `result::metric`, and the writing of
+//! values to the forms: `csv`, and the columns of the crate `export`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

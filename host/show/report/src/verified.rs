@@ -158,7 +158,7 @@ fn quantity(figure: &str) -> &str {
     }
 }
 
-/// Adds the load up to which each client's times are true, where that was looked for.
+/// Adds the ceiling of each client, if it was measured.
 fn ceilings(page: &mut Document, cards: &[Card]) {
     let known = |card: &&Card| card.ceiling.is_some();
     let cards: Vec<&Card> = cards.iter().filter(known).collect();

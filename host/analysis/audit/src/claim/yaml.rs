@@ -1,7 +1,8 @@
 //! YAML as Python tools write it, as the JSON that it stands for.
 //!
 //! `serde-saphyr` reads it, and refuses texts that are built to exhaust a reader: aliases that
-//! repeat aliases, and lists within lists without end. This module owns the bounds and the words.
+//! repeat aliases, and lists within lists without end. This module owns the bounds and the
+//! messages.
 
 use serde_json::Value;
 use serde_saphyr::options::{NonFiniteFloatPolicy, Options};

@@ -26,8 +26,8 @@ fn sound() -> (RunFacts, Vec<Exchange>) {
     (facts(), run.collect())
 }
 
-/// The findings after something was done to the sound run. Left out is that a hundred answers are
-/// few for a P99, which is so for all of these runs.
+/// The findings after something was done to the sound run. All these runs have too few answers for
+/// a P99; that finding is left out.
 fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
     let (mut facts, mut run) = sound();
     spoil(&mut facts, &mut run);

@@ -51,7 +51,7 @@ impl<'a> Reading<'a> {
             input_tokens: count::input(exchange),
             pieces: 0,
             stated: Some(0),
-            // Vectors and orders come whole, whatever was asked for.
+            // Vectors and orders come whole, even if a stream was requested.
             streamed: streamed && count::is_text(exchange),
             pace: None,
             first: at.first().copied(),

@@ -75,9 +75,9 @@ impl Course {
     }
 
     /// Adds an answered exchange. Its time to first token belongs to the slice in which it was
-    /// sent, its time per output token to that in which it ended. `is_of_fill` says that it was
-    /// sent before the run's first answer had ended: its time to first token is of an engine that
-    /// fills, and no part of the course.
+    /// sent, its TPOT to the slice in which it ended. `is_of_fill` is true if it was sent before
+    /// the run's first answer had ended: its time to first token is of an engine that fills, and no
+    /// part of the course.
     pub(super) fn add(&mut self, reading: &Reading<'_>, is_of_fill: bool) {
         let exchange = reading.exchange;
         let ttft = reading.ttft().filter(|_| !is_of_fill);

@@ -67,8 +67,8 @@ pub struct Around {
     pub from: f64,
     /// The percentile at which they end.
     pub to: f64,
-    /// The number of these requests: those whose rank is within the two, and those whose whole time
-    /// cannot be told from theirs.
+    /// The number of these requests: their rank is within the two, or their whole time cannot be
+    /// told from the time of such a request.
     pub requests: u64,
     /// Their means.
     pub mean: Parts,

@@ -51,7 +51,7 @@ pub struct Score {
     /// The method of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
-    /// Answers that have no such score, by why; absent if all have.
+    /// Answers without such a score, by reason; absent if all have one.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
     /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if
@@ -85,7 +85,7 @@ pub struct ScoredGroup {
     /// The 95 % interval of the mean; absent where nothing shows how scores vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
-    /// Answers that have no such score, by why; absent if all have.
+    /// Answers without such a score, by reason; absent if all have one.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
 }

@@ -1372,8 +1372,8 @@ class Around:
     to: float
     """The percentile at which they end."""
     requests: int
-    """The number of these requests: those whose rank is within the two, and those whose whole time
-    cannot be told from theirs.
+    """The number of these requests: their rank is within the two, or their whole time cannot be
+    told from the time of such a request.
     """
     mean: Parts
     """Their means."""
@@ -1778,7 +1778,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Remark:
-    """One kind of thing that a dataset did to its input."""
+    """One kind of change by a dataset to its input."""
 
     what: Treatment
     """The treatment."""
@@ -2980,7 +2980,7 @@ class Score:
     by: By | None
     """The method of the interval."""
     unjudged: Unjudged | None
-    """Answers that have no such score, by why; absent if all have."""
+    """Answers without such a score, by reason; absent if all have one."""
     cut: int | None
     """Judged answers that the limit of tokens ended, by the server's finish reason; absent if none.
     """
@@ -3011,7 +3011,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """Answers that have no score, by why."""
+    """Answers without a score, by reason."""
 
     failed: int | None
     """The scorer failed on them, or was left out before them."""
@@ -3046,7 +3046,7 @@ class ScoredGroup:
     confidence: Bounds | None
     """The 95 % interval of the mean; absent where nothing shows how scores vary."""
     unjudged: Unjudged | None
-    """Answers that have no such score, by why; absent if all have."""
+    """Answers without such a score, by reason; absent if all have one."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ScoredGroup:
@@ -3100,7 +3100,7 @@ class SilentScorer:
     name: str
     """The plugin as the user named it."""
     unjudged: Unjudged
-    """The answers that it was to judge, by why it did not."""
+    """The answers that it did not judge, by reason."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SilentScorer:
@@ -3154,8 +3154,8 @@ class Summary:
     groups: Groups | None
     """Figures by turn, class and adapter, of requests that state them."""
     dataset: Dataset | None
-    """The treatment that the dataset gave to its input; absent if it did nothing to it, or did not
-    say so.
+    """The treatment that the dataset gave to its input; absent if it changed nothing, or did not
+    report it.
     """
     time_slices: TimeSlices | None
     """Figures by time slice; absent if they were not requested, or nothing ended."""
@@ -3164,7 +3164,7 @@ class Summary:
     steady_state: SteadyState | None
     """The run's figures while requests in flight were steady; absent if nothing was in flight."""
     warmup: Warmup | None
-    """The warm-up that was to go on until the engine was stable; absent if it was not."""
+    """The warm-up that lasts until the engine is stable; absent for other warm-ups."""
     cold_start: ColdStart | None
     """The cold start of the run, if there was one."""
     fleet: Fleet | None
@@ -3188,9 +3188,7 @@ class Summary:
     metrics: dict[str, Distribution]
     """The distribution of each metric that was measured, by name."""
     scores: dict[str, Score]
-    """Scores of the answers by name: means over the answers that a scorer judged, with how sure
-    they are.
-    """
+    """Scores of the answers by name: means over the judged answers, with their certainty."""
     run_scores: dict[str, float]
     """Scores of the run as a whole, by name."""
     silent_scorers: list[SilentScorer]

@@ -13,7 +13,7 @@ pub fn text(build: &Build) -> String {
     page(build, false).text()
 }
 
-/// The outcome and the checks, the worst first; with a sign in the title that one sees from afar.
+/// The outcome and the checks, the worst first; with a visible sign in the title.
 fn page(build: &Build, with_sign: bool) -> Document {
     let checks = build.checks();
     let worst = checks.iter().map(|check| check.outcome).max();

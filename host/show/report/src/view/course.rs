@@ -208,7 +208,7 @@ fn ended(exchange: &Exchange) -> Option<Nanos> {
     exchange.ended.or(seen)
 }
 
-/// Until when the cap held a request back; `never` if it did to the end.
+/// The time until which the cap held a request back; `never` if it did so to the end.
 fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
     let unsent = matches!(exchange.outcome, Outcome::Incomplete { class: Class::NotSent, .. });
     exchange.granted.or(unsent.then_some(never))

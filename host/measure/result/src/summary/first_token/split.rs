@@ -56,7 +56,7 @@ pub struct Split {
     /// The time that no part explains; negative if the server's timings are longer than their
     /// whole.
     pub unexplained: i64,
-    /// True if they are.
+    /// True if the server's timings are longer than their whole.
     pub is_contradicted: bool,
 }
 
