@@ -117,8 +117,8 @@ model::words! {
         Chunks = "chunks",
         /// One for each chunk.
         AllChunks = "all-chunks",
-        /// As many as were asked for.
-        Asked = "asked",
+        /// The requested number.
+        Requested = "asked",
         /// The sum of the tokenizer's counts in the text of each chunk, each with the special
         /// tokens that it puts around a text.
         ChunkTexts = "chunk-texts",
@@ -132,8 +132,8 @@ model::words! {
         Usage = "usage",
         /// The tokenizer's count in the prompt's text, without a chat's template.
         Text = "text",
-        /// As many as were asked for.
-        Asked = "asked",
+        /// The requested number.
+        Requested = "asked",
     }
 }
 
@@ -440,7 +440,7 @@ impl Meaning {
             }
             Tokens::Chunks => Some(request.texts().count() as u64),
             Tokens::AllChunks => Some(request.chunks().count() as u64),
-            Tokens::Asked => Some(world.asks.output_len),
+            Tokens::Requested => Some(world.asks.output_len),
             Tokens::ChunkTexts => {
                 let texts = request.texts();
                 texts.map(|(_, chunk)| Some((world.count)(&whole(chunk))? + world.added)).sum()
@@ -456,7 +456,7 @@ impl Meaning {
                 Some(ids) => Some(ids as u64),
                 None => (world.count)(&request.prompt()),
             },
-            Input::Asked => Some(world.asks.input_len),
+            Input::Requested => Some(world.asks.input_len),
         })
     }
 

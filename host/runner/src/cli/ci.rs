@@ -103,7 +103,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         runs: folders.iter().map(run).collect::<Result<_, _>>()?,
         allows_invalid: args.allow_invalid,
         baseline: match &args.baseline {
-            None => Baseline::NotAsked,
+            None => Baseline::NotRequested,
             Some(path) => args.against(path, folders, conditions),
         },
     };

@@ -43,8 +43,7 @@ pub struct Run {
 
 /// The comparison of a build with its baseline.
 pub enum Baseline {
-    /// No baseline was requested.
-    NotAsked,
+    NotRequested,
     /// There is no baseline yet. The text names the place where it was sought.
     None(String),
     /// Nothing was compared.
@@ -225,7 +224,7 @@ impl Build {
         };
         let comparable = "the baseline is comparable";
         match &self.baseline {
-            Baseline::NotAsked => Vec::new(),
+            Baseline::NotRequested => Vec::new(),
             Baseline::None(place) => vec![baseline(
                 Outcome::Notes,
                 "there is a baseline",

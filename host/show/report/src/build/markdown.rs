@@ -66,7 +66,7 @@ pub fn markdown(build: &Build) -> String {
 /// The comparison in a sentence.
 fn against(build: &Build) -> String {
     match &build.baseline {
-        Baseline::NotAsked => "No baseline was requested.".to_owned(),
+        Baseline::NotRequested => "No baseline was requested.".to_owned(),
         Baseline::None(_) => {
             "There is no baseline yet, so nothing was compared. The first run passes.".to_owned()
         }

@@ -59,7 +59,7 @@ fn a_threshold_fails_if_it_does_not_hold_in_one_run() {
     for (run, seen) in runs.iter_mut().zip([150.0, 250.0, 160.0]) {
         run.summary.thresholds = vec![threshold(seen <= 200.0, seen)];
     }
-    let mut build = build(runs, Baseline::NotAsked);
+    let mut build = build(runs, Baseline::NotRequested);
     let checks = outcomes(&build);
     let expected = [
         (Subject::Run, Outcome::Passes, "3 runs, verdict valid"),
@@ -79,7 +79,7 @@ fn a_suspect_finding_is_a_doubt_and_an_invalid_one_fails() {
     let mut own = run("a", 1.0);
     own.summary.findings = vec![finding(Severity::Suspect)];
     own.summary.verdict = Verdict::Suspect;
-    let mut build = build(vec![own], Baseline::NotAsked);
+    let mut build = build(vec![own], Baseline::NotRequested);
     let checks = build.checks();
     assert_eq!(checks[0].seen, "1 run, verdict suspect");
     assert_eq!((checks[1].name.as_str(), checks[1].outcome), ("send-lag", Outcome::Warns));
@@ -150,7 +150,7 @@ fn foreign_text_breaks_no_form() {
     let mut found = finding(Severity::Suspect);
     found.seen = "one\n::error::two\u{1b}[2J | <script>`x`".to_owned();
     own.summary.findings = vec![found];
-    let mut build = build(vec![own], Baseline::NotAsked);
+    let mut build = build(vec![own], Baseline::NotRequested);
     build.scenario = "chat,title=x::y\n::error::z</details>".to_owned();
     let lines = annotations(&build);
     assert_eq!(lines.lines().count(), 1, "{lines}");
