@@ -167,7 +167,7 @@ fn nvml_over_a_run() {
     assert_eq!(again.stdout, ended.stdout, "the summary is a function of the other files");
     let page = run(runner().args(["report", "--format", "html"]).arg(run_folder(folder.path())));
     let page = page.with_code(0).stdout;
-    for part in ["What the devices drew", "power of the devices (W)", "GPU"] {
+    for part in ["Devices", "power of the devices (W)", "GPU"] {
         assert!(page.contains(part), "{part}");
     }
     lines_are_as_the_schema_says(folder.path());

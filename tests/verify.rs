@@ -271,7 +271,7 @@ async fn cases_are_what_they_say() {
         let log = Log::read(&mock::log(&engine)).unwrap();
         assert_eq!(log.requests.len() as u64, case.asks.requests, "{name}");
         let count = |text: &str| Some(text.split_whitespace().count() as u64);
-        let expected = Expected::of(&case, &log, 0, &count);
+        let expected = Expected::new(&case, &log, 0, &count);
         for (figure, by) in &expected.on_time {
             let of_log = [figure.clone(), format!("{figure}.mean")];
             let of_log = of_log.iter().find_map(|figure| expected.by_log.get(figure));

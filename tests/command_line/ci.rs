@@ -35,7 +35,7 @@ fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     measured(folder, &mock, &["--output-dir", "new"]);
     let ended = ci(folder, &["new"]).with_code(0);
-    assert!(ended.stdout.contains("No baseline was asked for"), "{ended:#?}");
+    assert!(ended.stdout.contains("No baseline was requested"), "{ended:#?}");
     let line = ["new", "--baseline", "main", "--fail-if", "ttft.mean +500%"];
     let ended = ci(folder, &line).with_code(0);
     assert!(ended.stdout.contains("There is no baseline yet"), "{ended:#?}");

@@ -112,7 +112,7 @@ fn repeats_stop_once_a_figure_is_sure_enough() {
     let turns = ended.stderr.matches(" of at most 5 ==").count();
     assert_eq!(turns, 3, "{ended:#?}");
     assert!(ended.stderr.contains("shows after the second; at least 3, at most 5"), "{ended:#?}");
-    assert!(ended.stderr.contains("which is sure enough (ttft.p90 \u{b1}100000 ms)"), "{ended:#?}");
+    assert!(ended.stderr.contains("within the bound (ttft.p90 \u{b1}100000 ms)"), "{ended:#?}");
     assert!(ended.stdout.contains("Stopped: ttft.p90 is "), "{ended:#?}");
     let schema = run(runner().args(["schema", "repeats"])).with_code(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();

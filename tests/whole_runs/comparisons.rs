@@ -31,7 +31,7 @@ fn compared(sides: &[Side]) -> Compared {
     let asked = Options {
         // A script does not vary from run to run, and here that is known.
         variation: Variation::Assumed { share: 0.0 },
-        ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(REQUESTS))
+        ..Options::new(figures(&Choice::Headline, &[summary], &[]), blocks(REQUESTS))
     };
     compare(sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }

@@ -53,7 +53,7 @@ fn logged(truth: &Truth, streamed: bool) -> [f64; 4] {
 
 /// The four metrics of an exchange, as the columns of its row.
 fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
-    let row = report::row::Row::of(&ran.facts, exchange);
+    let row = report::row::Row::new(&ran.facts, exchange);
     NAMES.map(|name| {
         let mut columns = report::row::columns().iter();
         let column = columns.find(|column| column.name == name).unwrap();
@@ -120,8 +120,8 @@ async fn parts_of_the_first_token_are_those_of_the_engines_log() {
         let mut longest = 0.0_f64;
         let mut means = [0.0; Part::ALL.len()];
         for (place, (exchange, truth)) in ran.measured().zip(&ran.truths).enumerate() {
-            let row = report::row::Row::of(&ran.facts, exchange);
-            let split = Split::of(&row.reading).expect("the engine tells its timings");
+            let row = report::row::Row::new(&ran.facts, exchange);
+            let split = Split::new(&row.reading).expect("the engine tells its timings");
             let [queue, prefill, ttft, _] = logged(truth, true);
             let client = held(&ran.truths, place);
             longest = longest.max(client);

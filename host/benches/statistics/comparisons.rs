@@ -97,7 +97,7 @@ fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
 /// A comparison of such runs.
 fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
     let sides = sides(cases, repeats, trial);
-    let asked = Options::of(wanted(), blocks(REQUESTS as u64));
+    let asked = Options::new(wanted(), blocks(REQUESTS as u64));
     compare(&sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
 
@@ -211,7 +211,7 @@ fn same(runs: u64) -> Section {
                     let sides = sides([&case, &other], repeats, trial);
                     let asked = Options {
                         same_within: Some(SAME_WITHIN),
-                        ..Options::of(wanted(), blocks(REQUESTS as u64))
+                        ..Options::new(wanted(), blocks(REQUESTS as u64))
                     };
                     let found = compare(&sides, &asked);
                     found.unwrap_or_else(|obstacles| panic!("{obstacles:?}"))

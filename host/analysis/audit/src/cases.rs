@@ -31,18 +31,18 @@ fn input(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_case_is_told_as_it_is_kept() {
+fn each_audit_equals_its_expected_text() {
     let mut wrong = String::new();
     let folders = folders();
     assert!(folders.len() > 25, "{} cases", folders.len());
     for folder in folders {
-        let told = transcript(&input(&folder));
+        let now = transcript(&input(&folder));
         let kept = folder.join("expected.txt");
         if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&kept, &told).unwrap();
+            std::fs::write(&kept, &now).unwrap();
         }
-        if std::fs::read_to_string(&kept).unwrap_or_default() != told {
-            wrong += &format!("{} differs; BLESS=1 writes it anew. Now:\n{told}\n", kept.display());
+        if std::fs::read_to_string(&kept).unwrap_or_default() != now {
+            wrong += &format!("{} differs; BLESS=1 writes it anew. Now:\n{now}\n", kept.display());
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

@@ -161,7 +161,7 @@ impl Tool {
     }
 }
 
-/// The settings of a tool. What the source does not state is absent.
+/// The settings of a tool. Settings that the source does not state are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
@@ -253,7 +253,7 @@ pub struct Sample {
 
 impl Claim {
     /// A claim of that tool that so far has only its source.
-    pub fn of(tool: Tool, source: Source) -> Self {
+    pub fn new(tool: Tool, source: Source) -> Self {
         Claim {
             source,
             tool,

@@ -37,7 +37,7 @@ pub(super) fn cap(figures: &Figures<'_>) -> Vec<Finding> {
         shown(mean.mid()),
         shown(cap)
     );
-    // evalscope states the number where its open loop ignores it, and does not say which loop it was.
+    // evalscope also states the cap of an open loop, which ignores it, and does not state the loop.
     let (severity, formula) = match figures.claim.tool {
         Tool::Evalscope => {
             (Severity::Note, Some("an open loop, which states the cap and has none".to_owned()))
@@ -91,7 +91,10 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
         let (severity, formula) = match figures.claim.tool {
             Tool::Vllm | Tool::Sglang => (
                 Severity::Note,
-                Some("requests that touch the same second, including those that only follow one another".to_owned()),
+                Some(
+                    "requests that touch the same second, also if they only follow one another"
+                        .to_owned(),
+                ),
             ),
             _ => (Severity::Suspect, None),
         };
@@ -110,7 +113,7 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     let parts = (|| {
         let cap = claim.asked.max_concurrency? as f64;
         let answered = figures.answered()?;
-        let of = (claim.asked.requests.map(|asked| asked as f64))
+        let of = (claim.asked.requests.map(|requests| requests as f64))
             .or_else(|| claim.value("requests.total"))?;
         let failed = claim.value("requests.failed").unwrap_or(0.0);
         let waiting = of == answered && failed == 0.0 && answered > cap && at_once(figures);

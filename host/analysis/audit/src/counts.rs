@@ -27,11 +27,11 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     let Some(answered) = figures.answered() else {
         return Vec::new();
     };
-    let told = claim.value("requests.failed").unwrap_or(0.0);
-    let asked = claim.asked.requests.map(|asked| asked as f64);
+    let failed = claim.value("requests.failed").unwrap_or(0.0);
+    let requested = claim.asked.requests.map(|requests| requests as f64);
     // guidellm's incomplete requests were cut off by the end of the benchmark, so its total says
     // nothing here.
-    let of = asked.unwrap_or(0.0).max(answered + told);
+    let of = requested.unwrap_or(0.0).max(answered + failed);
     let missing = of - answered;
     let share = missing / of;
     if missing <= 0.0 {
@@ -42,7 +42,7 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
         share if share > ACCIDENT => Severity::Suspect,
         _ => Severity::Note,
     };
-    let how = if told >= missing {
+    let how = if failed >= missing {
         "failed"
     } else {
         "are missing, and the result does not mention them"
@@ -52,14 +52,14 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
 }
 
 pub(super) fn short_answers(figures: &Figures<'_>) -> Vec<Finding> {
-    let (Some(asked), Some(each)) = (figures.claim.asked.output_tokens, figures.tokens_each())
+    let (Some(requested), Some(each)) = (figures.claim.asked.output_tokens, figures.tokens_each())
     else {
         return Vec::new();
     };
-    if each >= asked as f64 * SHORT {
+    if each >= requested as f64 * SHORT {
         return Vec::new();
     }
     let seen =
-        format!("answers have {} tokens on average, but {asked} were requested", shown(each));
+        format!("answers have {} tokens on average, but {requested} were requested", shown(each));
     vec![Finding::new(Id::ShortAnswers, Severity::Suspect, seen)]
 }

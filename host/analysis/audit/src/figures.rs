@@ -31,7 +31,7 @@ pub fn percent(share: f64) -> String {
 
 impl<'a> Figures<'a> {
     /// The figures of a claim.
-    pub fn of(claim: &'a Claim) -> Self {
+    pub fn new(claim: &'a Claim) -> Self {
         Figures { claim }
     }
 
@@ -68,8 +68,7 @@ impl<'a> Figures<'a> {
         self.claim.definitions.get(theirs)?.metric.as_deref()
     }
 
-    /// True if the tool's TPOT is the time from the first token to the end of its own E2E latency,
-    /// over the tokens after the first.
+    /// True if the tool's TPOT is (E2E - TTFT) / (n - 1) by its own E2E latency.
     pub(super) fn tpot_is_after_first(&self) -> bool {
         matches!(
             (self.metric("tpot"), self.metric("e2e")),

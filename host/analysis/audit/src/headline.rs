@@ -46,8 +46,8 @@ struct Tied<'a> {
 }
 
 /// The headlines of a document that rest on doubtful results.
-pub(super) fn of(document: &Document, results: &[Audited]) -> Vec<Headline> {
-    let index = Index::of(document, results);
+pub(super) fn headlines(document: &Document, results: &[Audited]) -> Vec<Headline> {
+    let index = Index::new(document, results);
     let quotes = document.quotes.iter();
     let tied: Vec<Tied<'_>> = quotes.map(|quote| index.tied(quote, results)).collect();
     let bases = bases(&tied);
@@ -94,7 +94,7 @@ struct Sorted {
 }
 
 impl<'a> Index<'a> {
-    fn of(document: &'a Document, results: &[Audited]) -> Self {
+    fn new(document: &'a Document, results: &[Audited]) -> Self {
         let quoted = document.quotes.iter().flat_map(|quote| &quote.figures);
         let mut index: BTreeMap<&str, Sorted> =
             quoted.map(|(name, _)| (name.as_str(), Sorted::default())).collect();
@@ -136,7 +136,7 @@ impl<'a> Index<'a> {
         let best = rests_on.iter().min_by_key(|index| results[**index].verdict).copied();
         rests_on.truncate(NAMED);
         rests_on.shrink_to_fit();
-        // Of many, the best is named in any case.
+        // If there are many, the best is always named.
         if let (Some(best), Some(last)) = (best, rests_on.last_mut()) {
             *last = best.max(*last);
         }
@@ -170,7 +170,7 @@ fn change(
     bases: &BTreeMap<&str, Vec<(usize, usize)>>,
     results: &[Audited],
 ) -> Option<String> {
-    let told = quote.change?;
+    let stated = quote.change?;
     let bases = bases.get(quote.row.as_deref()?)?;
     let near = bases.partition_point(|(line, _)| line + 1 < quote.line);
     let (_, base) = *bases.get(near).filter(|(line, _)| *line <= quote.line + 1)?;
@@ -181,12 +181,12 @@ fn change(
         Some(tokens / duration)
     };
     let by_counts = (rate(own)? / rate(base)? - 1.0) * 100.0;
-    ((by_counts - told).abs() > POINTS).then(|| {
+    ((by_counts - stated).abs() > POINTS).then(|| {
         // A zero has no sign.
         let by_counts = if by_counts.abs() < 0.05 { 0.0 } else { by_counts };
         let sign = if by_counts > 0.0 { "+" } else { "" };
         format!(
-            "computed as tokens over duration, the change is {sign}{}, not {told:+} %",
+            "computed as tokens over duration, the change is {sign}{}, not {stated:+} %",
             percent(by_counts / 100.0)
         )
     })

@@ -17,7 +17,7 @@ pub enum Id {
     ShortAnswers,
     /// The text of the answers has a different number of tokens than the result.
     RetokenizedDiffers,
-    /// The figures of the requests do not add up to those of the whole.
+    /// The figures of the requests do not add up to the figures of the run.
     SamplesDisagree,
     /// The request throughput is not requests over duration.
     RequestRateDisagrees,
@@ -27,7 +27,7 @@ pub enum Id {
     TotalDisagrees,
     /// The peak is more than the server can have generated.
     PeakImpossible,
-    /// The peak is far above what the requests in flight were generating.
+    /// The peak is far above the speed of the requests in flight.
     PeakImplausible,
     /// The peak is below the mean.
     PeakBelowMean,
@@ -67,7 +67,7 @@ pub enum Id {
     MeanImpossible,
     /// Another result has exactly the same figures.
     SameTwice,
-    /// The prompts differ from those of the other results of the scenario.
+    /// The scenario's other results have other prompts.
     OtherPrompts,
     /// A headline rests on a missing result or on doubtful ones.
     Headline,
@@ -79,7 +79,7 @@ impl Id {
         self.texts().0
     }
 
-    /// Says why such a finding matters.
+    /// The reason why such a finding matters.
     pub fn why(self) -> &'static str {
         self.texts().1
     }
@@ -108,7 +108,7 @@ impl Id {
             ),
             Id::RetokenizedDiffers => (
                 "retokenized-differs",
-                "the text that the tool received has another number of tokens than were requested, or than the server counted; per-token figures are off by that factor, whichever of the two they count",
+                "the received text has another number of tokens than requested, or than the server counted; per-token figures are off by that factor",
                 "count by the server's usage; check whether the text leaves out special tokens or a reasoning channel",
             ),
             Id::SamplesDisagree => (
@@ -133,12 +133,12 @@ impl Id {
             ),
             Id::PeakImpossible => (
                 "peak-impossible",
-                "a peak is the tokens of one second; there were not that many tokens, so it is the inverse of a tiny gap",
+                "a peak is the tokens of one second, and the run had fewer tokens; this peak is the inverse of a tiny gap",
                 "ignore the peak in comparisons, and do not use it for sizing",
             ),
             Id::PeakImplausible => (
                 "peak-implausible",
-                "requests in flight at their mean speed do not come near it: a few were far faster than the rest, or tokens that arrived together were mistaken for speed",
+                "requests in flight at their mean speed do not reach the peak: a few were far faster than the rest, or tokens arrived together",
                 "ignore the peak in comparisons",
             ),
             Id::PeakBelowMean => (
@@ -163,12 +163,12 @@ impl Id {
             ),
             Id::CapNotFull => (
                 "cap-not-full",
-                "requests waited for nothing but the cap, as far as the source says; empty slots then are time that the client spent between requests, unless it paused or ramped up on purpose, and the server had less load than the cap says",
-                "check whether the client paused, ramped up or was at its limit (CPU, connections), or read the result as one at the concurrency that was reached",
+                "by the source, requests waited only for the cap; empty slots are then the client's time between requests, unless the client paused or ramped up on purpose, so the server had less load than the cap",
+                "check whether the client paused, ramped up or was at its limit (CPU, connections), or read the result as one at the reached concurrency",
             ),
             Id::ConcurrencyDisagrees => (
                 "concurrency-disagrees",
-                "the mean number of requests in flight is the sum of latencies over the duration, whatever the load",
+                "the mean number of requests in flight is the sum of latencies over the duration, at any load",
                 "ask what time span the duration covers and which requests the latency covers",
             ),
             Id::LatencyOverDuration => (
@@ -243,7 +243,7 @@ impl Id {
             ),
             Id::Headline => (
                 "headline",
-                "readers take a page's tables and summaries to be what was measured",
+                "readers take a page's tables and summaries for measurements",
                 "read them together with the findings of the results they rest on",
             ),
         }

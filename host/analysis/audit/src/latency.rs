@@ -1,8 +1,8 @@
 //! Rules on latencies against each other: the end-to-end latency is the time to the first token
 //! plus the time for all others.
 //!
-//! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly
-//! when all answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
+//! Let a tool's TPOT be (E2E - TTFT) / (n - 1). If all answers have the same length, its mean over
+//! requests gives the mean E2E exactly. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
 //! mean(TPOT) * mean(n - 1) plus the covariance of the two. That is unknown: short answers that
 //! wait for others' prompts have large TPOTs. LMDeploy's ShareGPT results are within 7 % of their
 //! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
@@ -147,8 +147,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 }
 
 /// Compares the mean TPOT with the totals. Where the totals fit one length, the mean TPOT is the
-/// mean of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
-/// gives, where the gaps, if stated, agree with the other figures.
+/// mean of all gaps. The audit doubts a mean TPOT that is far from it, or that a wrong formula
+/// gives. Stated gaps must then agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
     parts: &Parts,
@@ -169,8 +169,7 @@ fn of_one_length(
     if unsure || !(far || wrong) {
         return None;
     }
-    let words =
-        format!(", and the totals are those of {} tokens for each request", shown(parts.tokens));
+    let words = format!(", and the totals fit {} tokens for each request", shown(parts.tokens));
     let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, of(words));
     Some(finding.by(formula))
 }
@@ -285,8 +284,8 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let tokens = Range::exact(parts.tokens);
     let decode = parts.decode();
-    let asked =
-        figures.claim.asked.output_tokens.filter(|asked| *asked > 1).map(|asked| asked as f64);
+    let requested =
+        figures.claim.asked.output_tokens.filter(|tokens| *tokens > 1).map(|tokens| tokens as f64);
     let again = figures.claim.value("tokens.output-retokenized").zip(figures.answered());
     let again = again.map(|(again, answered)| again / answered).filter(|again| *again > 1.0);
     let candidates = [
@@ -299,7 +298,7 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
         ),
         (
             "(E2E - TTFT) / (requested length - 1), but fewer tokens came",
-            asked.map(|asked| decode / Range::exact(asked - 1.0)),
+            requested.map(|tokens| decode / Range::exact(tokens - 1.0)),
         ),
         (
             "(E2E - TTFT) / (tokens of the text - 1)",

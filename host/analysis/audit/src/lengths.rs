@@ -42,23 +42,23 @@ impl Figures<'_> {
         let Some(each) = self.tokens_each() else {
             return false;
         };
-        let requested = self.claim.asked.output_tokens.map(|asked| asked as f64);
+        let requested = self.claim.asked.output_tokens.map(|tokens| tokens as f64);
         let stated = self.shortest().is_some() && self.shortest() == self.longest();
         requested == Some(each) || (stated && self.shortest() == Some(each))
     }
 
     /// The evidence that all answers have one length, if there is any.
     ///
-    /// Totals suggest it where the output total divides by the N requests, N is at least [`MANY`],
-    /// and the length is round or the input total divides too. The total of N independent lengths
-    /// leaves any remainder about as often as any other, so that 1 of N such runs divides. A chosen
-    /// length is nearly always round, and of the others up to a thousand 1 in 25 is. Prompts and
-    /// answers of different lengths divide both in 1 of N * N runs. Three kinds of run divide more
-    /// often. Answers that end by themselves after prompts of one length do in 1 of N runs. k
-    /// prompts that are repeated and always answered alike do in 1 of k. A mix of lengths in whole
-    /// shares does by design. So an inference makes a result suspect at most, and never by itself.
-    /// A rule on means asks for a figure far off; a rule on percentiles asks for means that confirm
-    /// it, or it only notes.
+    /// Totals suggest it if the N requests divide the output total and N is at least [`MANY`]. In
+    /// addition, the length is round, or the N requests divide the input total too. The total of N
+    /// independent lengths leaves any remainder about as often as any other, so that 1 of N such
+    /// runs divides. A chosen length is nearly always round, and of the others up to a thousand 1
+    /// in 25 is. Prompts and answers of different lengths divide both in 1 of N * N runs. Three
+    /// kinds of run divide more often. Answers that end by themselves after prompts of one length
+    /// do in 1 of N runs. k prompts that are repeated and always answered alike do in 1 of k. A mix
+    /// of lengths in whole shares does by design. So an inference makes a result suspect at most,
+    /// and never by itself. A rule on means asks for a figure far off; a rule on percentiles asks
+    /// for means that confirm it, or it only notes.
     pub(super) fn one_length(&self) -> Option<One> {
         if self.same_length() {
             return Some(One::Stated);
@@ -73,8 +73,9 @@ impl Figures<'_> {
         (round(each) || divides).then_some(One::Inferred)
     }
 
-    /// The one length of all answers, where rules on percentiles may rely on it, and its evidence.
-    /// The means do not contradict it, and confirm an inferred one where they have enough digits.
+    /// The common length of all answers, with its evidence, where rules on percentiles may rely on
+    /// it. The means do not contradict it, and confirm an inferred one where they have enough
+    /// digits.
     ///
     /// E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT and n over the
     /// requests, which is zero for one length. For N different ones that are independent of TPOT,
@@ -135,8 +136,8 @@ impl Figures<'_> {
             let words = format!("at most {} tokens an answer", shown(longest));
             return Some((longest, words));
         }
-        let asked = &self.claim.asked;
-        let most = asked.output_tokens.or(asked.most_output_tokens)? as f64;
+        let settings = &self.claim.asked;
+        let most = settings.output_tokens.or(settings.most_output_tokens)? as f64;
         let words = format!(
             "at most {} tokens requested for an answer, and {} % more if counted again",
             shown(most),

@@ -1,6 +1,6 @@
 //! Checks the claims of other tools against rules that any honest measurement satisfies. It
-//! compares figures of one result with each other, results of one page with each other, and a
-//! page's headlines with the results they rest on.
+//! compares the figures of a result, the results of a page, and a page's headlines with their
+//! results.
 //!
 //! Severities follow one line. *Invalid*: the figures contradict each other beyond rounding, so
 //! that no measurement gives them, or they do not describe the requested work. *Suspect*: a figure
@@ -74,12 +74,12 @@ impl Report {
     pub fn keep(&mut self, keep: impl Fn(&Audited) -> bool) {
         self.results.retain(keep);
         self.headlines.clear();
-        self.totals = Totals::of(&self.results);
+        self.totals = Totals::new(&self.results);
     }
 }
 
 impl Totals {
-    fn of(results: &[Audited]) -> Self {
+    fn new(results: &[Audited]) -> Self {
         let count =
             |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
         Totals {
@@ -96,9 +96,9 @@ impl Totals {
 pub struct Totals {
     /// No check found a reason to doubt them.
     pub valid: usize,
-    /// Some figures may not be what they seem.
+    /// Some figures may mislead.
     pub suspect: usize,
-    /// They did not measure what they were meant to measure.
+    /// The figures are wrong, or of another load than planned.
     pub invalid: usize,
 }
 
@@ -121,7 +121,7 @@ const RULES: [Rule; 24] = [
     throughput::tokens,
     throughput::total,
     throughput::peak,
-    throughput::asked,
+    throughput::requested_rate,
     concurrency::cap,
     concurrency::little,
     concurrency::peak,
@@ -151,7 +151,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
 
 /// The findings of a claim by itself.
 fn alone(claim: &Claim) -> Vec<Finding> {
-    let figures = Figures::of(claim);
+    let figures = Figures::new(claim);
     if let Some(nothing) = counts::nothing_answered(&figures) {
         // Every other figure is a zero that stands for nothing.
         return vec![nothing];
@@ -172,6 +172,6 @@ pub fn documents(documents: &[Document]) -> Report {
     let all: Vec<Claim> = documents.iter().flat_map(|document| document.claims.clone()).collect();
     let results = claims(&all);
     let headlines =
-        documents.iter().flat_map(|document| headline::of(document, &results)).collect();
-    Report { totals: Totals::of(&results), results, headlines }
+        documents.iter().flat_map(|document| headline::headlines(document, &results)).collect();
+    Report { totals: Totals::new(&results), results, headlines }
 }

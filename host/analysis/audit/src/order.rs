@@ -1,10 +1,10 @@
 //! Rules on the statistics of one latency: percentiles are in order, and the mean is consistent
 //! with them.
 //!
-//! With samples sorted from 0 to N - 1, the p-th percentile lies between the sample at
-//! floor(p (N - 1)) and the next, whatever the interpolation; a tool that takes the nearest rank is
-//! off by one. So all but this number of the N samples are at least, or at most, the percentile,
-//! which bounds the mean.
+//! Let samples be sorted from 0 to N - 1. The p-th percentile lies between the sample at floor(p (N
+//! - 1)) and the next, with any interpolation; a tool that takes the nearest rank is off by one. So
+//! all but this number of the N samples are at least, or at most, the percentile, which bounds the
+//! mean.
 
 use super::figures::{Figures, shown};
 use super::finding::Finding;
@@ -74,7 +74,7 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
         .into_iter()
         .filter_map(|(theirs, name)| {
             let mean = figures.get(&format!("{theirs}.mean"))?;
-            // Of one that was not measured, another rule speaks.
+            // A mean that was not measured is the matter of another rule.
             if mean.high <= 0.0 {
                 return None;
             }
@@ -84,17 +84,17 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
                 _ => None,
             };
             let samples = samples(figures, theirs)?;
-            let told =
+            let seen =
                 |words: String| Some(format!("mean {name} is {} ms, {words}", shown(mean.mid())));
             let least = least(&points, samples);
             if mean.below(Range::exact(least)) {
-                return told(format!("but the percentiles allow no less than {}", shown(least)));
+                return seen(format!("but the percentiles allow no less than {}", shown(least)));
             }
             let greatest = greatest(&points, samples, most)?;
             if Range::exact(greatest).below(mean) && mean.low > greatest * 1.001 {
-                return told(format!("but the percentiles allow no more than {}", shown(greatest)));
+                return seen(format!("but the percentiles allow no more than {}", shown(greatest)));
             }
-            strays(figures, theirs, mean, &points).and_then(told)
+            strays(figures, theirs, mean, &points).and_then(seen)
         })
         .collect();
     if wrong.is_empty() {
@@ -123,7 +123,7 @@ fn samples(figures: &Figures<'_>, theirs: &str) -> Option<f64> {
 
 /// The least mean: each sample as small as the percentile below it allows.
 fn least(points: &[(f64, Range)], samples: f64) -> f64 {
-    // Of a percentile of very few, nothing is sure.
+    // A percentile of very few samples shows nothing.
     if samples < 10.0 {
         return 0.0;
     }

@@ -54,7 +54,7 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
                 .iter()
                 .map(|index| {
                     let others = others(claims, &group, *index);
-                    let seen = format!("every figure equals that of {others}{of}");
+                    let seen = format!("every figure is the same in {others}{of}");
                     (*index, Finding::new(Id::SameTwice, severity, seen))
                 })
                 .collect();

@@ -121,7 +121,7 @@ fn claims(page: Page) -> Vec<Claim> {
             url: Some(page.url.clone()),
             ..Source::default()
         };
-        let mut claim = Claim::of(tool, source);
+        let mut claim = Claim::new(tool, source);
         let notes = [("tensor-parallel".to_owned(), result.tensor_parallel.to_string())];
         claim.about = About {
             engine: Some(result.engine),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn their_audit_says_what_is_true_of_each() {
+    fn audits_of_published_results_are_as_known() {
         let audited = audit::claims(&all());
         let count = |from: usize, to: usize, verdict: Verdict| {
             audited[from..to].iter().filter(|result| result.verdict == verdict).count()

@@ -55,10 +55,10 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     let how = match one {
         One::Stated => format!("all answers have {} tokens", shown(tokens)),
         One::Confirmed => {
-            format!("the totals are those of {} tokens for each request", shown(tokens))
+            format!("the totals fit {} tokens for each request", shown(tokens))
         }
         One::Inferred => format!(
-            "the totals are those of {} tokens for each request; a mix of lengths with these totals would explain it",
+            "the totals fit {} tokens for each request; a mix of lengths with these totals would explain it",
             shown(tokens)
         ),
     };
@@ -80,7 +80,7 @@ type Point = (f64, Range);
 /// more by the least TTFT.
 fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f64, String)> {
     let ranks = Ranks { last: answered - 1.0 };
-    // Of TTFT it is also known that none is below 0.
+    // No TTFT is below 0.
     let firsts: Vec<Option<Point>> =
         few(points(figures, "ttft")).into_iter().map(Some).chain([None]).collect();
     let tpots = few(points(figures, "tpot"));
@@ -204,7 +204,7 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     }
     let (way, bound) = if short > over { ("less", least) } else { ("more", most) };
     let words = format!(
-        "E2E has a deviation of {} ms, but those of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
+        "E2E has a deviation of {} ms, but the deviations of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
         shown(e2e.mid()),
         shown(first.mid()),
         shown(tpot.mid()),
@@ -218,8 +218,8 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
 /// Checks the bounds that the extremes of TPOT, or its deviation, set to d = mean E2E - mean TTFT,
 /// at any lengths; `further` is m = mean(n) - 1.
 ///
-/// d is the mean of TPOT * (n - 1) over the requests, plus the time after the only token of an
-/// answer that has one. That time is no less than zero and in no TPOT. So d / m is a mean of TPOT
+/// d is the mean of TPOT * (n - 1) over the requests, plus the time after the only token of
+/// one-token answers. That time is no less than zero and in no TPOT. So d / m is a mean of TPOT
 /// that is weighted by n - 1, if no answer is that short: it lies between the extremes. If some
 /// are, the lower bound alone holds.
 pub(super) fn any_length(
@@ -234,17 +234,17 @@ pub(super) fn any_length(
         point.map(|point| point.1)
     };
     let all = figures.shortest().is_some_and(|least| least >= 2.0);
-    let told = |bound: Range, words: String| {
+    let finding = |bound: Range, words: String| {
         let apart = each.apart(bound);
         (apart > NOTHING).then(|| (graded(apart, One::Stated), words))
     };
     if let Some(least) = extreme(0.0).filter(|least| each.below(*least)) {
         let words = format!(", and no request has less than {} ms", shown(least.mid()));
-        return told(least, words);
+        return finding(least, words);
     }
     if let Some(most) = extreme(100.0).filter(|most| all && most.below(each)) {
         let words = format!(", and no request has more than {} ms", shown(most.mid()));
-        return told(most, words);
+        return finding(most, words);
     }
     let bounds = covariance(figures, further, all)?;
     let (way, bound) = match (each.below(bounds), bounds.below(each)) {
@@ -258,7 +258,7 @@ pub(super) fn any_length(
         shown(bound),
         figures.most_tokens()?.1,
     );
-    told(Range::exact(bound), words)
+    finding(Range::exact(bound), words)
 }
 
 /// The range of d / m that the mean and the deviation of TPOT allow where n - 1 is at most K.

@@ -9,8 +9,8 @@ use super::*;
 use crate::claim::{self, Source, Tool};
 
 mod beyond;
+mod rules;
 mod spread;
-mod told;
 
 /// One request as a tool would have seen it, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Timing> {
 }
 
 /// The block of LMDeploy, or of vLLM, about these requests.
-fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String {
+fn block(seen: &[Timing], cap: usize, vllm: bool, length: Option<u32>) -> String {
     let duration = seen.iter().map(|seen| seen.start + seen.e2e()).fold(0.0, f64::max) / 1e3;
     let output: u32 = seen.iter().map(|seen| seen.tokens).sum();
     let input = seen.len() * 100;
@@ -63,10 +63,10 @@ fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String 
         ("ITL", seen.iter().flat_map(|seen| vec![seen.tpot; seen.tokens as usize - 1]).collect()),
     ];
     let mut out = String::new();
-    if let Some(asked) = asked {
+    if let Some(length) = length {
         let _ = writeln!(
             out,
-            "Namespace(num_prompts={}, dataset_name='random', random_input_len=100, random_output_len={asked}, random_range_ratio={})",
+            "Namespace(num_prompts={}, dataset_name='random', random_input_len=100, random_output_len={length}, random_range_ratio={})",
             seen.len(),
             if vllm { "'0.0'" } else { "1.0" }
         );
@@ -142,8 +142,8 @@ fn a_burst_among_slow_answers_is_not_doubted() {
 
 /// Returns the usual number of cases, or `PROPTEST_CASES` if it is set.
 fn usual_or_asked(usual: u32) -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+    let cases = std::env::var("PROPTEST_CASES").ok();
+    cases.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
 
 fn cases(usual: u32) -> ProptestConfig {
@@ -171,7 +171,7 @@ proptest! {
         prop_assert_eq!(grave(&result), Vec::<String>::new(), "{}", text);
     }
 
-    /// Of guidellm's figures, which are means over all tokens together.
+    /// Guidellm's figures are means over all tokens together.
     #[test]
     fn honest_guidellm_is_never_doubted(
         requests in prop::collection::vec((1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5), 1..120),
@@ -203,7 +203,7 @@ proptest! {
 
     /// Any bytes are read or refused, and the claims that were read are audited.
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..2000, at in 0usize..2000) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..2000, at in 0usize..2000) {
         let _ = claim::read("any", &bytes);
         let seen = played(&[(20.0, 5.0, 7), (30.0, 6.0, 9)], 1);
         let mut text = block(&seen, 1, true, Some(9)).into_bytes();
@@ -219,7 +219,7 @@ proptest! {
 
 /// Makes the claim of guidellm about these requests.
 fn guidellm(seen: &[Timing], cap: usize) -> Claim {
-    let mut claim = Claim::of(Tool::Guidellm, Source::default());
+    let mut claim = Claim::new(Tool::Guidellm, Source::default());
     let count = seen.len() as f64;
     let tokens: f64 = seen.iter().map(|seen| f64::from(seen.tokens)).sum();
     let e2e: f64 = seen.iter().map(|seen| seen.e2e()).sum();

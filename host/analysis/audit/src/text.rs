@@ -107,7 +107,7 @@ fn meanings(out: &mut String, report: &Report) {
     if ids.is_empty() {
         return;
     }
-    let _ = writeln!(out, "What the findings mean:");
+    let _ = writeln!(out, "Meaning of the findings:");
     for id in ids {
         wrapped(
             out,

@@ -236,7 +236,7 @@ fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
 
 /// The requested rate against the reached rate. Requests arrive at random, and the last one still
 /// has to be answered.
-pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn requested_rate(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures.claim.asked.request_rate.filter(|rate| rate.is_finite() && *rate > 0.0);
     if let (Some(rate), Some(sent)) = (rate, figures.positive("throughput.sent-per-s")) {
         return sent_at(figures, rate, sent);

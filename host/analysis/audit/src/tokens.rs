@@ -95,24 +95,26 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     }
     let mut wrong = Vec::new();
     let tokens: Option<u64> = answered.map(|sample| sample.output_tokens).sum();
-    if let (Some(sum), Some(told)) = (tokens, claim.value("tokens.output"))
-        && sum as f64 != told
+    if let (Some(sum), Some(stated)) = (tokens, claim.value("tokens.output"))
+        && sum as f64 != stated
     {
-        wrong.push(format!("the total states {told} output tokens, but the requests sum to {sum}"));
+        wrong.push(format!(
+            "the total states {stated} output tokens, but the requests sum to {sum}"
+        ));
     }
     for (theirs, label) in [("ttft", "TTFT"), ("itl", "ITL")] {
         let values = claim.values(theirs);
-        let Some(told) = figures.positive(&format!("{theirs}.mean")) else {
+        let Some(stated) = figures.positive(&format!("{theirs}.mean")) else {
             continue;
         };
         if values.is_empty() || (theirs == "itl" && !figures.itl_is_gaps()) {
             continue;
         }
         let mean = statistics::mean(&values);
-        if Range::exact(mean).wider(1e-3).apart(told) > 0.0 {
+        if Range::exact(mean).wider(1e-3).apart(stated) > 0.0 {
             wrong.push(format!(
-                "mean {label} is {} ms, but that of the requests is {}",
-                shown(told.mid()),
+                "mean {label} is {} ms, but the mean of the requests is {}",
+                shown(stated.mid()),
                 shown(mean)
             ));
         }

@@ -13,7 +13,7 @@ use result::agreement::{Agreement, Answers, FirstToken};
 use result::summary::RunFacts;
 use scenario::plan::Plan;
 
-/// The agreement of a run's answers with those of a baseline.
+/// The agreement of a run's answers with a baseline's answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Agreed {

@@ -125,7 +125,6 @@ impl<'a> Cutting<'a> {
         }
     }
 
-    /// Looks at an exchange.
     pub fn add(&mut self, exchange: &Exchange) {
         if exchange.phase == Phase::Warmup {
             return;
@@ -174,14 +173,14 @@ impl<'a> Cutting<'a> {
             return;
         };
         let tokens = reading.output_tokens.map_or(0, |count| u64::from(count.tokens));
-        let mut told = 0;
+        let mut dated = 0;
         let flow = &mut self.flow;
         reading.each_token_arrival(|at, tokens| {
-            told += tokens;
+            dated += tokens;
             flow[slice(at)].output_tokens += tokens;
         });
         let last = &mut flow[slice(ended)];
-        last.output_tokens += tokens.saturating_sub(told);
+        last.output_tokens += tokens.saturating_sub(dated);
         last.answered += 1;
         last.input_tokens += reading.input_tokens.map_or(0, |count| u64::from(count.tokens));
         if good {

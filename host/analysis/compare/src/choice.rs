@@ -73,24 +73,21 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
     }
 }
 
-/// The means of the parts of the time to first token that a run's server tells: they say which part
-/// moved where that time did.
+/// The means of the parts of the time to first token that a run's server tells.
 fn parts(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let told = |part: &Part| {
+    let is_measured = |part: &Part| {
         let name = part.metric();
         (summaries.iter()).any(|summary| summary.metrics.contains_key(name))
     };
-    let told = Part::ALL.into_iter().filter(told);
-    told.map(|part| Figure::Of(part.metric(), Statistic::Mean))
+    let measured = Part::ALL.into_iter().filter(is_measured);
+    measured.map(|part| Figure::Of(part.metric(), Statistic::Mean))
 }
 
 /// The means of the stages before the first token that a run's server tells by its series.
 fn stages(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let told = |figure: &Figure| {
-        let mut told = summaries.iter().map(|summary| figure.read(summary));
-        told.any(|value| value.is_some())
-    };
-    wholes(|name| name.starts_with("server.stages.")).filter(told)
+    let is_measured =
+        |figure: &Figure| summaries.iter().any(|summary| figure.read(summary).is_some());
+    wholes(|name| name.starts_with("server.stages.")).filter(is_measured)
 }
 
 /// Our metric that the claims mean by a latency's name; the metric of the same name if no claim

@@ -45,10 +45,10 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Both values in a few words.
+    /// Both values in a short text.
     pub fn values(&self, baseline: &str) -> String {
-        let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "not given".into());
-        format!("{} in {baseline}, {} in {}", said(&self.baseline), said(&self.value), self.side)
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "not given".into());
+        format!("{} in {baseline}, {} in {}", text(&self.baseline), text(&self.value), self.side)
     }
 }
 
@@ -171,8 +171,8 @@ impl<'n> Found<'n> {
     fn verdicts(&mut self, baseline: &Side, side: &Side) {
         let [a, b] = [baseline, side].map(worst);
         if [&a, &b].into_iter().flatten().any(|(verdict, _)| *verdict == Verdict::Invalid) {
-            let said = |worst: Option<(Verdict, String)>| worst.map(|(_, words)| words);
-            self.obstacle(Kind::Verdict, "verdict", said(a), said(b));
+            let text = |worst: Option<(Verdict, String)>| worst.map(|(_, words)| words);
+            self.obstacle(Kind::Verdict, "verdict", text(a), text(b));
         }
     }
 }

@@ -74,7 +74,7 @@ impl FromStr for Condition {
                     "for `{figure}`, less is worse; write `{figure} -{number}`"
                 )),
                 (Better::Neither, _) => written.wrong(format!(
-                    "`{figure}` is neither better nor worse, whether it rises or falls; name a figure that is, such as `ttft.p99`"
+                    "neither direction of `{figure}` is better; name a figure with a better direction, such as `ttft.p99`"
                 )),
             }
         }
@@ -158,7 +158,7 @@ impl Condition {
         };
         let seen = format!("{difference:+.decimals$}{unit}{}", percent.unwrap_or_default());
         let reached = match self.limit {
-            // Of nothing, any change for the worse is more than any share.
+            // From zero, any change for the worse is more than any share.
             Difference::Percent(limit) => match row.percent {
                 Some(percent) => worse(percent, limit),
                 None => difference * limit.signum() > 0.0,
@@ -167,7 +167,7 @@ impl Condition {
         };
         if spoiled[1] > spoiled[0] {
             let words = format!(
-                "{seen} over the answered requests; with those that failed or were not sent, it is the worst there is"
+                "{seen} over the answered requests; with failed and unsent requests, it is the worst possible"
             );
             return outcome(true, false, words);
         }
@@ -186,7 +186,7 @@ impl Condition {
                 outcome(false, false, format!("{seen}; {words}"))
             }
             (true, Judgement::NotJudged) => {
-                let why = row.no_interval.map_or("", |why| why.words());
+                let why = row.no_interval.map_or("", |why| why.label());
                 let words = format!(
                     "{seen}; there is no interval ({why}), so the difference alone decides"
                 );

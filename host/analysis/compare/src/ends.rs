@@ -47,8 +47,8 @@ pub enum NoInterval {
 }
 
 impl NoInterval {
-    /// The reason as text.
-    pub fn words(self) -> &'static str {
+    /// The reason, as text.
+    pub fn label(self) -> &'static str {
         match self {
             NoInterval::Absent => "not on both sides",
             NoInterval::Published => "published without samples",

@@ -34,7 +34,7 @@ use result::figure::Statistic;
 pub struct Explained {
     /// The two results, A and B.
     pub sides: [Facts; 2],
-    /// The differences that are known, of what was asked and of what came of it.
+    /// The known differences in the requested settings and in their effects.
     pub differences: Vec<Setting>,
     /// The settings that a result does not state, so that they may differ.
     pub unknown: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Facts {
     pub name: String,
     /// The run's folder, or the place of a claim.
     pub source: String,
-    /// The tool that measured it, and what it says about its scenario.
+    /// The tool that measured it, and its description of the scenario.
     pub described: String,
     /// Reasons to doubt it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -125,7 +125,7 @@ model::words! {
         Bounded = "bounded",
         /// The two results' settings give it.
         Settings = "from the settings",
-        /// It is not known; the remainder holds it.
+        /// The part is not known; the remainder holds it.
         NotSeparated = "not separated",
     }
 }
@@ -141,7 +141,7 @@ pub struct Part {
     /// The part, with the sign that it has in the difference; absent if it is not separated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Range>,
-    /// The part in words, and the facts that it rests on.
+    /// The part and its evidence, as text.
     pub words: String,
 }
 
@@ -177,7 +177,7 @@ impl Range {
 }
 
 impl Part {
-    fn of(kind: Kind, how: How, value: Range, words: impl Into<String>) -> Self {
+    fn known(kind: Kind, how: How, value: Range, words: impl Into<String>) -> Self {
         Part { kind, how, value: Some(value), words: words.into() }
     }
 

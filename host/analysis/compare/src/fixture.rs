@@ -68,14 +68,14 @@ pub(crate) const USUAL: Engine = Engine { ttft: 1.0, gap: 1.0, spread: 0.3, plac
 /// Requests that come by chance, at this rate a second, to such an engine. Their content depends on
 /// the number of the request alone, so that it is the same for every engine.
 pub(crate) fn exchanges(engine: Engine, requests: u64, rate: f64) -> Vec<Exchange> {
-    let (mut asked, mut own) = (Mt64::new(7), Mt64::new(1000 + engine.seed));
+    let (mut load, mut own) = (Mt64::new(7), Mt64::new(1000 + engine.seed));
     let mut free = vec![0.0_f64; engine.places];
     let mut due = 1.0;
     let mut replies = Vec::new();
     for index in 0..requests {
         // Long prompts take longer, and long answers too.
-        let prompt = (0.8 * normal(&mut asked)).exp();
-        let tokens = 4 + (asked.next_u64() % 9) as u32;
+        let prompt = (0.8 * normal(&mut load)).exp();
+        let tokens = 4 + (load.next_u64() % 9) as u32;
         let place = (0..free.len()).min_by(|a, b| free[*a].total_cmp(&free[*b])).unwrap();
         let start = free[place].max(due);
         let mut vary = || (engine.spread * normal(&mut own)).exp();
@@ -88,7 +88,7 @@ pub(crate) fn exchanges(engine: Engine, requests: u64, rate: f64) -> Vec<Exchang
         events.push((at, Kind::End));
         free[place] = at;
         replies.push(exchange(index, due, &events, tokens));
-        due += -(1.0 - uniform(&mut asked)).ln() / rate;
+        due += -(1.0 - uniform(&mut load)).ln() / rate;
     }
     replies
 }
@@ -162,9 +162,9 @@ pub(crate) fn normal(random: &mut Mt64) -> f64 {
     radius * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// Figures of runs with this number of requests.
-pub(crate) fn asked(figures: Vec<Figure>, requests: u64) -> Options {
-    Options::of(figures, blocks(requests))
+/// Options to compare these figures of runs with this number of requests.
+pub(crate) fn options(figures: Vec<Figure>, requests: u64) -> Options {
+    Options::new(figures, blocks(requests))
 }
 
 pub(crate) const FIGURES: [&str; 6] = [
@@ -185,7 +185,7 @@ pub(crate) fn pair() -> [Vec<Exchange>; 2] {
 /// Makes the claim of LMDeploy's benchmark about the same requests.
 pub(crate) fn claim() -> Claim {
     let source = Source { file: "page.md".into(), line: Some(12), ..Source::default() };
-    let mut claim = Claim::of(Tool::Lmdeploy, source);
+    let mut claim = Claim::new(Tool::Lmdeploy, source);
     claim.model = Some("qwen".into());
     claim.about.engine = Some("lmdeploy".into());
     for (figure, value) in [("ttft.mean", 80.0), ("itl.mean", 18.0), ("requests.successful", 600.0)]

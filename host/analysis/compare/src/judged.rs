@@ -30,7 +30,7 @@ fn places(run: &[Exchange]) -> Places {
 }
 
 #[test]
-fn requests_stand_in_the_blocks_of_the_baseline_in_whatever_order_they_were_sent() {
+fn blocks_follow_the_baseline_in_any_order() {
     let run = exchanges(USUAL, REQUESTS, 10.0);
     let mut turned = run.clone();
     for exchange in &mut turned {
@@ -58,27 +58,27 @@ fn requests_without_a_partner_keep_their_own_places() {
     assert_eq!(each(&run[..100], &places(&run)), [5.0; 20]);
 }
 
-fn judged(sides: &[Side], asked: &Options, figure: &str) -> Judgement {
-    let found = compare(sides, asked).unwrap();
+fn judged(sides: &[Side], options: &Options, figure: &str) -> Judgement {
+    let found = compare(sides, options).unwrap();
     found.row("B", figure).unwrap().judgement.unwrap()
 }
 
 #[test]
-fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
+fn only_surely_close_figures_are_the_same() {
     let steady = super::fixture::Engine { spread: 0.01, places: 1000, ..USUAL };
     let other = super::fixture::Engine { seed: 2, ..steady };
     let sides = [steady, other].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
-    let asked = |share, within| Options {
+    let options = |share, within| Options {
         variation: Variation::Assumed { share },
         same_within: Some(within),
-        ..Options::of(named(&["itl.mean", "requests.success-share"]), blocks(REQUESTS))
+        ..Options::new(named(&["itl.mean", "requests.success-share"]), blocks(REQUESTS))
     };
-    assert_eq!(judged(&sides, &asked(0.0, 0.02), "itl.mean"), Judgement::Same);
+    assert_eq!(judged(&sides, &options(0.0, 0.02), "itl.mean"), Judgement::Same);
     // 1.645 √2 of the assumed 2 % is more than 2 %.
-    assert_eq!(judged(&sides, &asked(0.02, 0.02), "itl.mean"), Judgement::NoDifference);
-    assert_eq!(judged(&sides, &asked(0.02, 0.1), "itl.mean"), Judgement::Same);
+    assert_eq!(judged(&sides, &options(0.02, 0.02), "itl.mean"), Judgement::NoDifference);
+    assert_eq!(judged(&sides, &options(0.02, 0.1), "itl.mean"), Judgement::Same);
     // That all of two hundred were answered on both sides bounds nothing.
-    let found = compare(&sides, &asked(0.0, 0.02)).unwrap();
+    let found = compare(&sides, &options(0.0, 0.02)).unwrap();
     let row = found.row("B", "requests.success-share").unwrap();
     assert_eq!((row.judgement, row.detectable), (Some(Judgement::NoDifference), None));
 }
@@ -94,36 +94,36 @@ fn failing(percent: u64) -> Side {
 
 #[test]
 fn failures_that_hide_a_percentile_make_a_condition_hold() {
-    let asked = Options {
+    let options = Options {
         conditions: vec!["ttft.p99 +50%".parse().unwrap()],
         allowed: Kind::ALL.to_vec(),
-        ..Options::of(named(&["ttft.p99"]), blocks(REQUESTS))
+        ..Options::new(named(&["ttft.p99"]), blocks(REQUESTS))
     };
     let outcome = |baseline, percent| {
-        let found = compare(&[failing(baseline), failing(percent)], &asked).unwrap();
+        let found = compare(&[failing(baseline), failing(percent)], &options).unwrap();
         let outcome = &found.conditions[0];
         (outcome.fails, outcome.seen.clone())
     };
     assert!(!outcome(0, 0).0);
     let (fails, seen) = outcome(0, 10);
-    assert!(fails && seen.contains("it is the worst there is"), "{seen}");
+    assert!(fails && seen.contains("it is the worst possible"), "{seen}");
     let (fails, seen) = outcome(10, 20);
     assert!(!fails && seen.contains("too many requests failed on both sides"), "{seen}");
-    // Of nothing, any share for the worse is too much.
-    let asked = Options { conditions: vec!["requests.failed +5%".parse().unwrap()], ..asked };
-    assert!(compare(&[failing(0), failing(50)], &asked).unwrap().conditions[0].fails);
+    // From zero, any change for the worse is too much.
+    let options = Options { conditions: vec!["requests.failed +5%".parse().unwrap()], ..options };
+    assert!(compare(&[failing(0), failing(50)], &options).unwrap().conditions[0].fails);
 }
 
 #[test]
 fn conditions_are_of_every_further_side() {
-    let asked = Options {
+    let options = Options {
         conditions: vec!["ttft.mean +5%".parse().unwrap()],
-        ..Options::of(named(&["ttft.mean"]), blocks(REQUESTS))
+        ..Options::new(named(&["ttft.mean"]), blocks(REQUESTS))
     };
     let slower = super::fixture::Engine { ttft: 1.5, ..USUAL };
     let sides = [USUAL, USUAL, slower].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
-    let found = compare(&sides, &asked).unwrap();
-    let told: Vec<(&str, bool)> =
+    let found = compare(&sides, &options).unwrap();
+    let outcomes: Vec<(&str, bool)> =
         (found.conditions.iter()).map(|outcome| (outcome.side.as_str(), outcome.fails)).collect();
-    assert_eq!(told, [("B", false), ("C", true)]);
+    assert_eq!(outcomes, [("B", false), ("C", true)]);
 }

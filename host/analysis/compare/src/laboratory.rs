@@ -40,7 +40,7 @@ fn called(cases: [&Case; 2], repeats: u64, trials: u64) -> u64 {
     let is_called = |trial: &u64| {
         let sides = [0, 1].map(|side| side_of(cases[side as usize], *trial, side, repeats));
         let figures = named(&["tpot.mean", "e2e.mean", "ttft.median"]);
-        let found = compare(&sides, &Options::of(figures, blocks(REQUESTS as u64))).unwrap();
+        let found = compare(&sides, &Options::new(figures, blocks(REQUESTS as u64))).unwrap();
         let rows = found.pairs[0].figures.iter();
         let judgements: Vec<_> = rows.filter_map(|row| row.judgement).collect();
         judgements.contains(&Judgement::Better) || judgements.contains(&Judgement::Worse)
@@ -51,16 +51,16 @@ fn called(cases: [&Case; 2], repeats: u64, trials: u64) -> u64 {
 /// Two runs of one engine are rarely called different. With the error from within the runs alone,
 /// nine of ten of these were called different.
 #[test]
-fn one_run_against_one_is_not_told_apart_by_its_pace() {
+fn single_runs_do_not_differ_by_their_pace() {
     let same = case(1.0);
     let wrong = called([&same, &same], 1, 40);
     assert!(wrong <= 4, "{wrong} of 40");
 }
 
 /// A slower engine has longer queues too, so at 0.8 of capacity 2 % in pace is more of each figure.
-/// Where it was taken for 2 % of each, about 7 of 40 were called different.
+/// Taken for 2 % of each figure, it made about 7 of 40 comparisons differ.
 #[test]
-fn figures_that_follow_the_load_are_not_told_apart_by_the_pace() {
+fn figures_under_load_do_not_differ_by_the_pace() {
     let mut same = under(Load::Open(0.8), 1.0);
     same.engine.run = 0.02;
     let wrong = called([&same, &same], 1, 40);
@@ -74,7 +74,7 @@ fn figures_that_follow_the_load_are_not_told_apart_by_the_pace() {
 }
 
 #[test]
-fn five_repeats_find_three_percent_and_are_not_told_apart_by_chance() {
+fn five_repeats_find_a_difference_of_three_percent() {
     let (usual, slower) = (case(1.0), case(1.03));
     let seen = called([&usual, &slower], 5, 12);
     assert!(seen >= 9, "{seen} of 12");

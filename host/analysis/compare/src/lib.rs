@@ -5,14 +5,14 @@
 //! files, `report` lays out the result, `figure` defines the figures, and `finding` decides when to
 //! doubt a run.
 //!
-//! **How a difference is found.** Requests in flight together share a batch and a queue, so blocks
-//! of consecutive requests are resampled, the same places of both runs. Throughput and gaps are
+//! **How a difference is found.** Requests in flight together share a batch and a queue. So blocks
+//! of consecutive requests are resampled, at the same places of both runs. Throughput and gaps are
 //! split by time instead, because a pause affects all requests in flight. Near capacity a metric
 //! walks through the run: the KPSS test and the correlation of neighbours detect that, and the
 //! error grows by as far as the walk gets. Several runs per side use Student's or Welch's interval
 //! over one value per run. A difference is shown if Benjamini and Hochberg's procedure at 5 % over
-//! all figures finds the difference and its interval excludes zero. So equal sides differ in at most
-//! 5 of 100 comparisons, however many figures the table has. *Same* takes two one-sided tests.
+//! all figures finds the difference and its interval excludes zero. So equal sides differ in at
+//! most 5 of 100 comparisons, for any number of figures. *Same* takes two one-sided tests.
 
 pub mod agreed;
 mod blocks;
@@ -181,7 +181,7 @@ pub struct Options {
 
 impl Options {
     /// These figures, without conditions, for sides whose settings agree.
-    pub fn of(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
+    pub fn new(figures: Vec<Figure>, blocks: Option<usize>) -> Self {
         Options {
             figures,
             conditions: Vec::new(),
@@ -198,11 +198,11 @@ impl Options {
 ///
 /// # Errors
 /// All settings that must agree but do not, except allowed differences.
-pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle>> {
+pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstacle>> {
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();
     for (side, name) in sides.iter().zip(&names).skip(1) {
-        let found = compatibility(&sides[0], side, [&names[0], name], &asked.must_agree);
+        let found = compatibility(&sides[0], side, [&names[0], name], &options.must_agree);
         all.obstacles.extend(found.obstacles);
         all.differences.extend(found.differences);
         for unknown in found.unknown {
@@ -212,22 +212,22 @@ pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle
         }
     }
     let (allowed, refused): (Vec<_>, Vec<_>) =
-        (all.obstacles.into_iter()).partition(|obstacle| asked.allowed.contains(&obstacle.kind));
+        (all.obstacles.into_iter()).partition(|obstacle| options.allowed.contains(&obstacle.kind));
     if !refused.is_empty() {
         return Err(refused);
     }
-    let draws = asked.blocks.map(Draws::of);
+    let draws = options.blocks.map(Draws::of);
     let means = Means {
         draws: draws.as_ref(),
-        variation: &asked.variation,
-        same_within: asked.same_within,
+        variation: &options.variation,
+        same_within: options.same_within,
     };
     let pairs = sides.iter().zip(&names).skip(1).map(|(side, name)| {
         let with = [&sides[0], side];
         Pair {
             side: name.clone(),
-            method: method(with, asked),
-            figures: (asked.figures.iter())
+            method: method(with, options),
+            figures: (options.figures.iter())
                 .map(|figure| row(figure, with, means))
                 .filter(|row| row.baseline.is_some() || row.value.is_some())
                 .collect(),
@@ -236,11 +236,11 @@ pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle
     let mut pairs: Vec<Pair> = pairs.collect();
     // All figures of all sides are one family: five sides that equal the baseline are not five
     // chances to err.
-    judge(pairs.iter_mut().flat_map(|pair| pair.figures.iter_mut()).collect(), &asked.figures);
+    judge(pairs.iter_mut().flat_map(|pair| pair.figures.iter_mut()).collect(), &options.figures);
     Ok(Compared {
         pairs,
-        conditions: condition::outcomes(&asked.conditions, sides, &names, means),
-        same_within: asked.same_within,
+        conditions: condition::outcomes(&options.conditions, sides, &names, means),
+        same_within: options.same_within,
         sides: sides.iter().zip(names.clone()).map(facts).collect(),
         level: LEVEL,
         allowed,
@@ -285,20 +285,20 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
     }
 }
 
-fn method([a, b]: [&Side; 2], asked: &Options) -> Method {
+fn method([a, b]: [&Side; 2], options: &Options) -> Method {
     let count = |side: &Side| match side {
         Side::Runs(runs) => runs.first().map(|run| run.reported.summary.requests.total),
         Side::Claim(stated) => Stated::requests(&stated.claim),
     };
     let several = a.runs() > 1 || b.runs() > 1;
-    match (several, asked.blocks, count(a).zip(count(b))) {
+    match (several, options.blocks, count(a).zip(count(b))) {
         (true, ..) if a.claim().is_none() && b.claim().is_none() => {
             Method::Runs { baseline: a.runs(), side: b.runs() }
         }
         (false, Some(blocks), Some((a, b))) => Method::Blocks {
             blocks,
             requests: a.min(b) / blocks as u64,
-            variation: asked.variation.clone(),
+            variation: options.variation.clone(),
         },
         _ => Method::None,
     }

@@ -62,7 +62,7 @@ pub struct Places {
 
 impl Places {
     /// The places of these requests in a run with this number of slices.
-    pub fn of(prompts: &Prompts, slices: u32) -> Self {
+    pub fn new(prompts: &Prompts, slices: u32) -> Self {
         let mut places = HashMap::new();
         for (index, digest) in prompts.requests.iter() {
             let place = index / u64::from(slices.max(1));

@@ -42,16 +42,16 @@ pub struct Row {
     /// were judged alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
-    /// True if the difference is surely smaller than the one up to which figures count as the same:
-    /// two one-sided tests at 5 %. Absent if no such difference was given, or there is no interval.
+    /// True if the difference is surely below the limit for equal figures, by two one-sided tests
+    /// at 5 %. Absent without such a limit, or without an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_same: Option<bool>,
-    /// The p-value: how likely a difference this large is if there is none.
+    /// The p-value: the probability of a difference this large by chance alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// The standard deviation from run to run that is added to what one run of each side shows, as
-    /// a share of the figure: assumed and multiplied by how the figure follows the load, or taken
-    /// from repeats. Absent where sides have several runs.
+    /// The standard deviation from run to run that a comparison of single runs adds, as a share of
+    /// the figure. It is taken from repeats, or assumed and multiplied by the figure's dependence
+    /// on the load. Absent where sides have several runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_variation: Option<f64>,
     /// True if the metric grew or wandered during the runs, so that each run is a single sample of
@@ -202,7 +202,7 @@ fn estimate(
         .collect();
     let varies = by
         .variation
-        .of(figure)?
+        .figure(figure)?
         .map(|varies| if follows.is_empty() { varies } else { varies.times(mean(&follows)) });
     let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)
@@ -246,8 +246,8 @@ fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
 }
 
 impl Judgement {
-    /// The words of results.
-    pub fn words(self) -> &'static str {
+    /// The judgement as results have it.
+    pub fn label(self) -> &'static str {
         match self {
             Judgement::Better => "better",
             Judgement::Worse => "worse",

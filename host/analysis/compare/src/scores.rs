@@ -59,11 +59,11 @@ model::words! {
 pub struct Paired {
     /// Samples that both runs judged.
     pub samples: u64,
-    /// Of these, those with the same score.
+    /// Samples with the same score.
     pub equal: u64,
-    /// Those whose score is higher than in the baseline.
+    /// Samples whose score is higher than in the baseline.
     pub higher: u64,
-    /// Those whose score is lower.
+    /// Samples whose score is lower than in the baseline.
     pub lower: u64,
     /// Judged answers of the baseline without a partner. They are not in the figures.
     pub baseline_only: u64,
@@ -123,11 +123,10 @@ pub(super) struct Pairing {
 
 impl Answers {
     /// The answers of a run with these scores.
-    pub fn of(scores: &BTreeMap<String, Column<f64>>) -> Self {
+    pub fn new(scores: &BTreeMap<String, Column<f64>>) -> Self {
         Answers { scores: scores.clone(), samples: HashMap::new() }
     }
 
-    /// Looks at an exchange.
     pub fn add(&mut self, exchange: &Exchange) {
         if self.scores.is_empty() || exchange.phase == Phase::Warmup || !exchange.is_ok() {
             return;
@@ -252,7 +251,7 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
 
 impl Flipped {
     /// States the number of answers that changed, and its probability by chance.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let chance = self.probability.map(|p| format!("; p = {p:.4}"));
         self.paired.flips(&chance.unwrap_or_default())
     }
@@ -273,7 +272,7 @@ impl Paired {
     }
 
     /// States the number of answers that changed and the test of it; the sides by their letters.
-    pub fn words(&self, side: &str) -> String {
+    pub fn label(&self, side: &str) -> String {
         let alone = match (self.baseline_only, self.side_only) {
             (0, 0) => String::new(),
             (a, b) => {
@@ -303,15 +302,15 @@ mod tests {
         Side::Runs(vec![scored("run", plan(&[]), run, scores)])
     }
 
-    fn asked(conditions: &[&str]) -> Options {
+    fn options(conditions: &[&str]) -> Options {
         Options {
             conditions: conditions.iter().map(|text| text.parse().unwrap()).collect(),
-            ..Options::of(named(&["score.exact-match"]), blocks(REQUESTS))
+            ..Options::new(named(&["score.exact-match"]), blocks(REQUESTS))
         }
     }
 
     fn row(sides: [Side; 2]) -> Row {
-        let found = compare(&sides, &asked(&[])).unwrap();
+        let found = compare(&sides, &options(&[])).unwrap();
         found.row("B", "score.exact-match").unwrap().clone()
     }
 
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_one_way_are_worse_and_as_many_both_ways_are_nothing() {
+    fn one_sided_flips_are_worse_and_balanced_ones_equal() {
         let run = run();
         // Ten of the right answers become wrong.
         let lost = |index| usual(index).filter(|_| index % 20 != 1).or(Some(0.0));
@@ -381,7 +380,7 @@ mod tests {
         let paired = found.paired.unwrap();
         assert_eq!((paired.samples, paired.baseline_only, paired.side_only), (100, 50, 50));
         assert_eq!((found.baseline, found.value), (Some(0.8), Some(0.8)));
-        assert!(paired.words("B").contains("50 of A and 50 of B have no partner"));
+        assert!(paired.label("B").contains("50 of A and 50 of B have no partner"));
     }
 
     #[test]
@@ -392,7 +391,7 @@ mod tests {
             exchange.sample.reference = Some("another".into());
         }
         let sides = [side(&run, usual), side(&other, |_| Some(0.0))];
-        let found = compare(&sides, &asked(&["score.exact-match -1%"])).unwrap();
+        let found = compare(&sides, &options(&["score.exact-match -1%"])).unwrap();
         let row = found.row("B", "score.exact-match").unwrap();
         assert_eq!(
             (row.no_interval, row.judgement),
@@ -411,7 +410,7 @@ mod tests {
         };
         let outcome = |flips| {
             let sides = [side(&run, usual), side(&run, lost(flips))];
-            let found = compare(&sides, &asked(&["score.exact-match -1%"])).unwrap();
+            let found = compare(&sides, &options(&["score.exact-match -1%"])).unwrap();
             (found.conditions[0].fails, found.conditions[0].seen.clone())
         };
         assert!(!outcome(0).0);

@@ -7,19 +7,21 @@
 //! answers decide the times of requests (a closed loop, or all at once), only the clock changes.
 //!
 //! The way in which a figure follows the load shows within a run. The load of a block of n requests
-//! that come by chance varies by 1/√n, and no figure follows it more than its own variation from
-//! block to block shows. All of that variation is taken for the load's doing, though some is not,
-//! such as the lengths of answers. A regression on the load would leave that out, and more. A few
-//! bursts decide a queue's figure, and their after-effects reach across blocks. In the laboratory,
-//! a regression finds a third of the sensitivity of a P99 of the TTFT. It calls equal engines
-//! different in up to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by 2 %).
+//! that come by chance varies by 1/√n. No figure follows the load more closely than its variation
+//! from block to block shows. All of that variation is taken for the load's doing, though some is
+//! not, such as the lengths of answers. A regression on the load would leave that out, and more. A
+//! few bursts decide a queue's figure, and their after-effects reach across blocks. In the
+//! laboratory, a regression finds a third of the sensitivity of a P99 of the TTFT. It calls equal
+//! engines different in up to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by
+//! 2 %).
 
 use statistics::bootstrap::Draws;
 use statistics::decomposed::Decomposed;
 use statistics::variance;
 
-/// The factor from the variation of the pace to the variation of a figure from run to run, if the
-/// load of its run's blocks varies by that share. `None` if the blocks do not show it.
+/// The factor from the variation of the pace to the variation of a figure from run to run. `load`
+/// is the variation of the load between the run's blocks. `None` if the blocks do not show the
+/// factor.
 pub(super) fn sensitivity(draws: &Draws, taken: &Decomposed, load: f64) -> Option<f64> {
     // A rate cannot follow the load more closely than in proportion.
     if matches!(taken, Decomposed::Rate(..)) {

@@ -63,7 +63,7 @@ impl Measured {
             cutting.place_as(baseline);
         }
         let mut prompts = Prompts::default();
-        let mut answers = Answers::of(&facts.scores);
+        let mut answers = Answers::new(&facts.scores);
         for exchange in exchanges {
             let exchange = exchange?;
             prompts.add(&exchange);
@@ -80,7 +80,7 @@ impl Measured {
     /// Finds the place of each of its requests, for a run to compare with it.
     pub fn places(&self) -> Places {
         let slices = self.reported.plan.slice.map_or(1, |slice| slice.of);
-        Places::of(&self.prompts, slices)
+        Places::new(&self.prompts, slices)
     }
 }
 

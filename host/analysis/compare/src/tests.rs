@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::fixture::{
-    Engine, FIGURES, USUAL, asked, claim, exchanges, measured, named, pair, plan, side,
+    Engine, FIGURES, USUAL, claim, exchanges, measured, named, options, pair, plan, side,
 };
 use super::*;
 use audit::claim::{Claim, Source, Tool};
@@ -16,7 +16,7 @@ fn judgement(compared: &Compared, figure: &str) -> Option<Judgement> {
 #[test]
 fn better_is_better_and_worse_is_worse() {
     let sides = pair().map(|exchanges| side(&exchanges));
-    let found = compare(&sides, &asked(named(&FIGURES), 600)).unwrap();
+    let found = compare(&sides, &options(named(&FIGURES), 600)).unwrap();
     assert_eq!(judgement(&found, "ttft.mean"), Some(Judgement::Worse));
     assert_eq!(judgement(&found, "itl.mean"), Some(Judgement::Better));
     // Neither better nor worse.
@@ -30,7 +30,7 @@ fn better_is_better_and_worse_is_worse() {
     );
     // The same, looked at from the other side.
     let [a, b] = sides;
-    let turned = compare(&[b, a], &asked(named(&FIGURES), 600)).unwrap();
+    let turned = compare(&[b, a], &options(named(&FIGURES), 600)).unwrap();
     assert_eq!(judgement(&turned, "ttft.mean"), Some(Judgement::Better));
     assert_eq!(judgement(&turned, "itl.mean"), Some(Judgement::Worse));
 }
@@ -39,7 +39,7 @@ fn better_is_better_and_worse_is_worse() {
 fn a_run_does_not_differ_from_itself() {
     let [exchanges, _] = pair();
     let sides = [side(&exchanges), side(&exchanges)];
-    let found = compare(&sides, &asked(named(&FIGURES), 600)).unwrap();
+    let found = compare(&sides, &options(named(&FIGURES), 600)).unwrap();
     for row in &found.pairs[0].figures {
         assert_eq!(row.difference, Some(0.0), "{}", row.figure);
         assert!(!matches!(row.judgement, Some(Judgement::Better | Judgement::Worse)));
@@ -53,7 +53,7 @@ fn short_runs_and_thin_tails_have_no_interval() {
     {
         let exchanges = exchanges(USUAL, requests, 10.0);
         let sides = [side(&exchanges), side(&exchanges)];
-        let found = compare(&sides, &asked(named(&[figure]), requests)).unwrap();
+        let found = compare(&sides, &options(named(&[figure]), requests)).unwrap();
         let row = found.row("B", figure).unwrap();
         assert_eq!((row.no_interval, row.interval), (Some(why), None));
         assert_eq!(row.judgement, Some(Judgement::NotJudged));
@@ -70,11 +70,11 @@ fn repeats(factors: &[f64]) -> Side {
 }
 
 #[test]
-fn of_repeats_it_counts_how_far_they_are_apart() {
+fn repeats_are_judged_by_their_spread() {
     let figures = named(&["ttft.mean"]);
     let judged = |a: &[f64], b: &[f64]| {
         let sides = [repeats(a), repeats(b)];
-        let found = compare(&sides, &asked(figures.clone(), 20)).unwrap();
+        let found = compare(&sides, &options(figures.clone(), 20)).unwrap();
         (judgement(&found, "ttft.mean").unwrap(), found.pairs[0].method.clone())
     };
     // A tenth is more than repeats differ by, or it is not.
@@ -89,22 +89,22 @@ fn of_repeats_it_counts_how_far_they_are_apart() {
 }
 
 #[test]
-fn what_is_not_comparable_is_refused_unless_allowed() {
+fn refuses_incomparable_sides_unless_allowed() {
     let [a, b] = pair();
     let sides =
         [side(&a), Side::Runs(vec![measured("other", plan(&[("load.seed", json!(2))]), &b)])];
-    let mut asked = asked(named(&FIGURES), 600);
-    let refused = compare(&sides, &asked).unwrap_err();
+    let mut options = options(named(&FIGURES), 600);
+    let refused = compare(&sides, &options).unwrap_err();
     assert_eq!((refused.len(), refused[0].kind), (1, Kind::Prompts));
-    asked.allowed = vec![Kind::Prompts];
-    let found = compare(&sides, &asked).unwrap();
+    options.allowed = vec![Kind::Prompts];
+    let found = compare(&sides, &options).unwrap();
     assert_eq!(found.allowed, refused);
 }
 
 #[test]
-fn conditions_fail_on_what_is_shown() {
+fn conditions_fail_on_shown_differences() {
     let sides = pair().map(|exchanges| side(&exchanges));
-    let mut asked = asked(named(&["ttft.mean"]), 600);
+    let mut options = options(named(&["ttft.mean"]), 600);
     let conditions = [
         ("ttft.mean +5%", true, "beyond chance"),
         ("ttft.mean +10ms", true, "beyond chance"),
@@ -114,8 +114,8 @@ fn conditions_fail_on_what_is_shown() {
         ("throughput.requests-per-s -90%", false, ""),
         ("queue.mean +1%", false, "neither side has it"),
     ];
-    asked.conditions = conditions.map(|(text, ..)| text.parse().unwrap()).into();
-    let found = compare(&sides, &asked).unwrap();
+    options.conditions = conditions.map(|(text, ..)| text.parse().unwrap()).into();
+    let found = compare(&sides, &options).unwrap();
     for (outcome, (text, fails, seen)) in found.conditions.iter().zip(conditions) {
         assert_eq!((outcome.condition.as_str(), outcome.fails), (text, fails), "{}", outcome.seen);
         assert!(outcome.seen.contains(seen), "{text}: {}", outcome.seen);
@@ -125,17 +125,17 @@ fn conditions_fail_on_what_is_shown() {
     // Chance fails nothing, however tight the limit.
     let other = Engine { seed: 3, ..USUAL };
     let sides = [USUAL, other].map(|engine| side(&exchanges(engine, 600, 10.0)));
-    asked.conditions = vec!["ttft.mean +0%".parse().unwrap(), "e2e.mean +0ms".parse().unwrap()];
-    assert!(!compare(&sides, &asked).unwrap().is_failed());
+    options.conditions = vec!["ttft.mean +0%".parse().unwrap(), "e2e.mean +0ms".parse().unwrap()];
+    assert!(!compare(&sides, &options).unwrap().is_failed());
 }
 
 #[test]
 fn claims_have_no_interval_unless_they_have_samples() {
     let [a, _] = pair();
-    let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
+    let doubts = vec!["suspect: TPOT has another definition".to_owned()];
     let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, blocks(600))));
     let sides = [side(&a), stated];
-    let found = compare(&sides, &asked(named(&["ttft.mean", "tpot.mean"]), 600)).unwrap();
+    let found = compare(&sides, &options(named(&["ttft.mean", "tpot.mean"]), 600)).unwrap();
     let row = found.row("B", "ttft.mean").unwrap();
     assert_eq!((row.value, row.no_interval), (Some(80.0), Some(NoInterval::Published)));
     assert_eq!(row.judgement, Some(Judgement::NotJudged));
@@ -149,7 +149,7 @@ fn claims_have_no_interval_unless_they_have_samples() {
         })
         .collect();
     let sides = [side(&a), Side::Claim(Box::new(Stated::new(sampled, Vec::new(), blocks(600))))];
-    let found = compare(&sides, &asked(named(&["ttft.mean"]), 600)).unwrap();
+    let found = compare(&sides, &options(named(&["ttft.mean"]), 600)).unwrap();
     assert!(found.row("B", "ttft.mean").unwrap().interval.is_some());
 }
 
@@ -174,7 +174,7 @@ fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
             .map(|measured| &measured.reported.summary)
             .collect();
         let figures = figures(&Choice::Headline, &summaries, &[]);
-        compare(&sides, &asked(figures, 300)).unwrap()
+        compare(&sides, &options(figures, 300)).unwrap()
     };
     let found = compared(Some(25));
     let row = |figure: &str| found.row("B", figure).unwrap();
@@ -187,8 +187,8 @@ fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
 }
 
 #[test]
-fn the_metric_is_the_one_that_the_tool_means() {
-    let vllm = Claim::of(Tool::Vllm, Source::default());
+fn compares_the_metric_of_the_tools_definition() {
+    let vllm = Claim::new(Tool::Vllm, Source::default());
     let names = |figures: Vec<Figure>| figures.iter().map(Figure::to_string).collect::<Vec<_>>();
     let figures = names(figures(&Choice::Headline, &[], &[&vllm]));
     assert!(figures.contains(&"ttft-any.mean".to_owned()), "{figures:?}");

@@ -10,7 +10,7 @@ use model::units::Nanos;
 const TRIALS: u64 = 100;
 
 fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
-    held(&[a, b].map(|engine| side(&exchanges(engine, requests, rate))), requests)
+    compare_headline(&[a, b].map(|engine| side(&exchanges(engine, requests, rate))), requests)
 }
 
 /// These engines do not vary from run to run, and that is known.
@@ -19,13 +19,13 @@ fn steady() -> Variation {
 }
 
 /// Runs with this many requests each, compared with each other.
-fn held(sides: &[Side; 2], requests: u64) -> Compared {
+fn compare_headline(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Options {
+    let options = Options {
         variation: steady(),
-        ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
+        ..Options::new(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
     };
-    compare(sides, &asked).unwrap()
+    compare(sides, &options).unwrap()
 }
 
 /// Counts the trials in which any figure, and any of TTFT, was called worse or better.
@@ -45,17 +45,17 @@ fn calls(trials: u64, a: Engine, b: Engine, requests: u64, rate: f64) -> (u64, u
     (any, ttft)
 }
 
-/// Of an engine that has time for all, waiting now and then.
+/// An engine with enough time for all requests, which wait now and then.
 #[test]
-fn equal_engines_are_not_told_apart() {
+fn equal_engines_do_not_differ() {
     let (any, ttft) = calls(TRIALS, USUAL, USUAL, 300, 20.0);
     assert!(any <= 5 && ttft <= 5, "any figure {any}, TTFT {ttft}");
 }
 
-/// For an engine that hardly varies: the same number of answers fall in each part of both runs, and
-/// a rate's remaining difference is the time of the last answer.
+/// An engine that hardly varies: the same number of answers fall in each part of both runs. A
+/// rate's remaining difference is the time of the last answer.
 #[test]
-fn equal_engines_that_hardly_vary_are_not_told_apart() {
+fn equal_steady_engines_do_not_differ() {
     let quiet = Engine { spread: 0.01, places: 1000, ..USUAL };
     for (requests, rate) in [(60, 30.0), (300, 20.0)] {
         let (any, ttft) = calls(TRIALS, quiet, quiet, requests, rate);
@@ -63,10 +63,9 @@ fn equal_engines_that_hardly_vary_are_not_told_apart() {
     }
 }
 
-/// Of one that paused once while all requests were in flight: the gap of each of them is one and
-/// the same.
+/// An engine that paused once while all requests were in flight: they share one gap.
 #[test]
-fn a_pause_that_all_share_is_one() {
+fn a_shared_pause_is_one_event() {
     let wide = Engine { places: 1000, ..USUAL };
     let (at, by) = (Nanos(1_150_000_000), 50_000_000);
     let later = |instant: &mut Nanos| instant.0 += if *instant >= at { by } else { 0 };
@@ -76,7 +75,7 @@ fn a_pause_that_all_share_is_one() {
         exchange.ended.as_mut().into_iter().for_each(later);
     }
     let sides = [side(&exchanges(wide, 200, 1e9)), side(&paused)];
-    let found = held(&sides, 200);
+    let found = compare_headline(&sides, 200);
     let row = found.row("B", "itl.p99").unwrap();
     assert!(row.percent.unwrap() > 50.0, "{row:?}");
     // All its gaps lie in one block, so it is the story of one instant.
@@ -84,10 +83,10 @@ fn a_pause_that_all_share_is_one() {
     assert_eq!(row.no_interval, Some(NoInterval::FewBlocks), "{row:?}");
 }
 
-/// Of one whose queue grows from the first request to the last: there the intervals of independent
-/// samples call seven of ten pairs different.
+/// An engine whose queue grows from the first request to the last: there the intervals of
+/// independent samples call seven of ten pairs different.
 #[test]
-fn equal_engines_that_are_overloaded_are_not_told_apart() {
+fn equal_overloaded_engines_do_not_differ() {
     for rate in [37.0, 1e9] {
         let (any, ttft) = calls(TRIALS / 2, USUAL, USUAL, 300, rate);
         assert!(any <= 3 && ttft <= 3, "at {rate}/s any {any}, TTFT {ttft}");

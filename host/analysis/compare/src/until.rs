@@ -1,9 +1,9 @@
 //! Repeats that stop themselves: runs are made until the mean of a figure over them is known to
 //! within a bound.
 //!
-//! Owns the notation (`ttft.p99 ±5%`), the estimate of the number of runs, and the words. The
-//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes the
-//! runs, and `repeats` computes their spread.
+//! This module owns the notation (`ttft.p99 ±5%`), the estimate of the number of runs, and the
+//! text. `statistics::anytime` gives the interval, which holds at any time of looking. The command
+//! line makes the runs, and `repeats` computes their spread.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -54,7 +54,7 @@ impl FromStr for Until {
         let figure = written.figure();
         if let Some(figure) = figure.as_ref().filter(|figure| figure.unit().is_empty()) {
             written.wrong(format!(
-                "`{figure}` is a share or a number, of which a few runs do not show how it varies; name a latency, a throughput or another figure with a unit"
+                "`{figure}` is a share or a count, and a few runs cannot show its variation; name a latency, a throughput or another figure with a unit"
             ));
         }
         let within = written.difference(figure.as_ref().map(Figure::unit));
@@ -84,7 +84,7 @@ pub struct Known {
     pub figure: String,
     /// Its unit.
     pub unit: String,
-    /// The repeats that have it. Those that are not valid do not count.
+    /// The valid repeats that have it.
     pub runs: usize,
     /// Its mean over them; absent if none has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ model::words! {
     pub enum Ended {
         /// All figures are as sure as they were to be.
         Reached = "reached",
-        /// As many repeats were made as may be.
+        /// The largest number of repeats was made.
         Most = "most",
         /// The user interrupted them.
         Interrupted = "interrupted",
@@ -147,7 +147,7 @@ impl Until {
         });
         let counted: Vec<String> = counted.collect();
         let counted = if counted.is_empty() {
-            "how many runs that takes shows after the second".to_owned()
+            "the second run shows the number of runs".to_owned()
         } else {
             counted.join(", ")
         };
@@ -201,9 +201,7 @@ impl Known {
                 number::percent(half / mean.abs())
             ),
             None if *runs >= anytime::FEWEST => {
-                format!(
-                    "{figure} is {value} {unit} in all of {after}, which does not show how it varies"
-                )
+                format!("{figure} is {value} {unit} in all of {after}, so its variation is unknown")
             }
             None => format!("{figure} is {value} {unit} after {after}"),
         }
@@ -213,7 +211,7 @@ impl Known {
     pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
         let mut words = self.state();
         let _ = match (self.is_reached, self.more) {
-            (true, _) => write!(words, ", which is sure enough ({})", self.asked),
+            (true, _) => write!(words, ", within the bound ({})", self.asked),
             (false, Some(more)) => {
                 let runs = number::plural(more as u64, "more run");
                 write!(words, "; about {runs} ({}) for {}", time(more), self.asked)
@@ -226,27 +224,27 @@ impl Known {
 
 impl Stopped {
     /// Describes the end of the repeats, in a line for each figure.
-    pub fn words(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let Stopped { most, known, .. } = self;
         let why = match self.because {
             Ended::Reached => "Stopped".to_owned(),
-            Ended::Most => format!("Stopped at {most} runs, the most that there may be (--repeat)"),
+            Ended::Most => format!("Stopped at {most} runs, the limit of --repeat"),
             Ended::Interrupted => "Interrupted".to_owned(),
         };
         let lines = known.iter().map(|known| {
             let end = match (known.is_reached, known.more) {
-                (true, _) => format!("as sure as asked for ({})", known.asked),
+                (true, _) => format!("within the bound ({})", known.asked),
                 (false, Some(more)) => format!(
-                    "not as sure as asked for ({}), which takes about {}",
+                    "not within the bound ({}), which takes about {}",
                     known.asked,
                     number::plural(more as u64, "more run")
                 ),
-                (false, None) => format!("not as sure as asked for ({})", known.asked),
+                (false, None) => format!("not within the bound ({})", known.asked),
             };
             format!("{why}: {}, {end}.", known.state())
         });
         let mut lines: Vec<String> = lines.collect();
-        lines.push("Intervals hold whenever one looks (a confidence sequence), so that stopping at a narrow one is no error; they are wider than those of a fixed number of runs.".to_owned());
+        lines.push("Intervals hold at any time (a confidence sequence), so stopping at a narrow one is sound; they are wider than intervals of a fixed number of runs.".to_owned());
         lines
     }
 }
@@ -282,7 +280,7 @@ mod tests {
         assert_eq!(until("ttft.p99 +-5%").to_string(), "ttft.p99 \u{b1}5 %");
     }
 
-    /// Of 99, 100 and 101 ms the standard error is 1 / √3, and the quantile 13.2219.
+    /// For 99, 100 and 101 ms the standard error is 1 / √3, and the quantile 13.2219.
     #[test]
     fn three_runs_are_as_sure_as_the_confidence_sequence_says() {
         let known = until("ttft.mean +-5%").known(&[99, 100, 101].map(summary));
@@ -299,11 +297,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_show_how_it_varies_is_not_sure() {
+    fn equal_values_do_not_reach_a_bound() {
         let until = until("ttft.mean +-5%");
         let equal = until.known(&[100, 100, 100].map(summary));
         assert_eq!((equal.half_width, equal.is_reached), (None, false));
-        assert!(equal.progress(|_| String::new()).contains("does not show how it varies"));
+        assert!(equal.progress(|_| String::new()).contains("so its variation is unknown"));
         let two = until.known(&[100, 101].map(summary));
         assert_eq!((two.half_width, two.is_reached), (None, false));
         // A run that is not valid says nothing.
@@ -314,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_runs_it_takes_is_said_beforehand() {
+    fn forecasts_the_number_of_runs() {
         assert_eq!(
             until("ttft.p99 +-5%").forecast(20),
             "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 16 runs if the figure varies by 5 % from run to run; at least 3, at most 20"
@@ -323,19 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn the_result_says_how_they_ended() {
+    fn the_result_states_the_end_of_the_repeats() {
         let until = until("ttft.mean +-5%");
         let runs = [99, 100, 101].map(summary);
         let stopped = Stopped { because: Ended::Most, most: 3, known: vec![until.known(&runs)] };
         let figures = [until.figure];
         let found = crate::repeats::repeats("chat", &runs, Some((stopped, &figures)));
-        // The table's intervals hold whenever one looks, too.
+        // The table's intervals hold at any time, too.
         let ends = found.figures[0].interval.unwrap();
         assert!((ends.high - 107.633_67).abs() < 1e-4, "{ends:?}");
-        let words = found.stopped.unwrap().words();
+        let words = found.stopped.unwrap().lines();
         assert_eq!(
             words[0],
-            "Stopped at 3 runs, the most that there may be (--repeat): ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not as sure as asked for (ttft.mean \u{b1}5 %), which takes about 1 more run."
+            "Stopped at 3 runs, the limit of --repeat: ttft.mean is 100 ms \u{b1} 7.6 % after 3 runs, not within the bound (ttft.mean \u{b1}5 %), which takes about 1 more run."
         );
     }
 }

@@ -25,13 +25,13 @@ pub const USUAL: f64 = 0.02;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "from", deny_unknown_fields)]
 pub enum Variation {
-    /// It is assumed.
+    /// An assumed variation.
     Assumed {
         /// The standard deviation of the engine's pace, as a share of it. A figure that follows the
         /// load varies by more.
         share: f64,
     },
-    /// It was measured on repeats.
+    /// A variation that was measured on repeats.
     Repeats {
         /// The folder of the repeats, as it was given.
         folder: String,
@@ -86,7 +86,7 @@ impl Variation {
     ///
     /// # Errors
     /// If the repeats do not show it.
-    pub fn of(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
+    pub fn figure(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
         if figure.unit().is_empty() || figure.better() == Better::Neither {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Variation {
     }
 
     /// A description for a note below a comparison.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         match self {
             Variation::Assumed { share } => format!(
                 "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
@@ -141,19 +141,19 @@ mod tests {
     fn repeats_show_how_much_figures_vary() {
         let figures = named(&["ttft.mean", "requests.success-share", "queue.mean"]);
         let shown = Variation::of_repeats("runs", "chat", &summaries(3), &figures).unwrap();
-        let varies = shown.of(&figures[0]).unwrap().unwrap();
+        let varies = shown.figure(&figures[0]).unwrap().unwrap();
         assert_eq!((varies.freedom, varies.is_whole), (2.0, true));
         assert!(varies.share > 0.0 && varies.share < 0.5, "{varies:?}");
         // Shares do not follow the engine's speed, and a figure that no repeat has is not shown.
-        assert_eq!(shown.of(&figures[1]), Ok(None));
-        assert_eq!(shown.of(&figures[2]), Err(NoInterval::Variation));
+        assert_eq!(shown.figure(&figures[1]), Ok(None));
+        assert_eq!(shown.figure(&figures[2]), Err(NoInterval::Variation));
         assert!(
-            shown.words().starts_with("taken from 3 repeats of chat in runs"),
+            shown.label().starts_with("taken from 3 repeats of chat in runs"),
             "{}",
-            shown.words()
+            shown.label()
         );
         assert_eq!(Variation::of_repeats("runs", "chat", &summaries(1), &figures), None);
-        let usual = Variation::default().words();
+        let usual = Variation::default().label();
         assert!(usual.starts_with("assumed to be 2 % of the engine's pace"), "{usual}");
     }
 }

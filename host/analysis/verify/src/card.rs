@@ -25,9 +25,9 @@ pub struct Card {
     pub tokenizer: String,
     /// Every case.
     pub cases: Vec<CaseCard>,
-    /// The numbers of cases by verdict.
+    /// The number of cases of each verdict.
     pub totals: Totals,
-    /// The load up to which its times are true, where that was looked for.
+    /// The load up to which its times are true, if the ceiling was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
 }
@@ -61,15 +61,15 @@ pub struct CaseCard {
     pub outcome: Outcome,
     /// The number of times that the client was run until the verdict.
     pub tries: u32,
-    /// The tolerance of times, in words.
+    /// The tolerance of times, as text.
     pub tolerance: String,
-    /// Everything that was judged.
+    /// Each judged figure and property.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
     /// The last lines that the client wrote, where it failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_lines: Vec<String>,
-    /// The command that ran, without what differs from run to run.
+    /// The command that ran, without the parts that differ from run to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
 }
@@ -96,9 +96,9 @@ pub enum Verdict {
     Exact,
     /// Further off, but within the error that the client states.
     WithinStatedError,
-    /// By another definition than the client claims.
+    /// Exact by another definition than the client claims.
     AnotherDefinition,
-    /// By no definition.
+    /// Exact by no definition.
     Wrong,
 }
 
@@ -131,7 +131,7 @@ impl Verdict {
 pub struct Check {
     /// The figure, or the property: `ttft.mean`, `load.rate`.
     pub figure: String,
-    /// The definition that the client claims; of a property, what was asked.
+    /// The definition that the client claims; of a property, the task.
     pub claimed: String,
     /// Its true value by that definition; absent if there was nothing to measure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,13 +141,13 @@ pub struct Check {
     pub said: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// The definition that fits what the client said, where that is not the one that it claims.
+    /// The definition that fits the client's value, where the client claims another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fits: Option<String>,
     /// The true values by each definition of the quantity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_definition: Vec<ByDefinition>,
-    /// The verdict in words.
+    /// The verdict as text.
     pub words: String,
 }
 
@@ -180,8 +180,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The totals of these cases.
-    pub fn of(cases: &[CaseCard]) -> Self {
+    pub fn new(cases: &[CaseCard]) -> Self {
         let mut totals = Totals::default();
         for case in cases {
             *match &case.outcome {
@@ -203,16 +202,15 @@ impl Totals {
 }
 
 impl Card {
-    /// The card of these cases.
     pub fn new(runner: String, client: Client, tokenizer: String, cases: Vec<CaseCard>) -> Self {
-        let totals = Totals::of(&cases);
+        let totals = Totals::new(&cases);
         Card { runner, date: None, machine: None, client, tokenizer, cases, totals, ceiling: None }
     }
 }
 
 impl CaseCard {
-    /// True if another try may come to a better verdict: only times are off, which a busy machine
-    /// moves too.
+    /// True if another try may come to a better verdict: only times are off, and a busy machine may
+    /// have caused that.
     pub fn may_be_noise(&self) -> bool {
         let mut off = self.off().peekable();
         let is_judged = matches!(self.outcome, Outcome::Judged(_));

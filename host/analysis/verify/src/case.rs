@@ -36,7 +36,6 @@ pub struct Case {
     /// The tolerance of figures; counts are always exact.
     #[serde(default)]
     pub tolerance: Tolerance,
-    /// The script of the engine.
     #[serde(default)]
     pub engine: toml::Table,
     /// Values by each definition if the server is on time: milliseconds, or a count.
@@ -80,7 +79,7 @@ pub struct Asks {
     /// Tokens that all prompts begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_len: Option<u64>,
-    /// Requests before those that are measured.
+    /// Requests before the measured ones.
     #[serde(default)]
     pub warm_up: u64,
     /// The seeds of its runs, one run for each.
@@ -123,13 +122,13 @@ pub struct Judges {
     pub load: Vec<Property>,
 }
 
-/// The difference that a time may have and still be exact.
+/// The largest difference of an exact time.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Tolerance {
-    /// This much of any time.
+    /// The absolute part.
     pub time: Span,
-    /// And this share of it.
+    /// The share of the time, which is added.
     pub share: f64,
 }
 

@@ -1,9 +1,9 @@
 //! The ceiling of a client: the load up to which its times match the server's log.
 //!
-//! The load grows from level to level. At each, a fixed number of streams are under way at the same
-//! time, and the client's TTFT and gaps are compared with the log by the definitions that it
-//! claims. Its processor time for a token is the difference of a level and the first level, over
-//! the tokens that it read more: the cost of a start is in both.
+//! The load grows from level to level. At each level, a fixed number of streams run at the same
+//! time. The client's TTFT and gaps are compared with the log by the definitions that the client
+//! claims. The processor time for a token is the difference of the times of a level and the first
+//! level, over the difference of their tokens: both levels contain the cost of a start.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Level {
     /// Tokens a second that the server sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
-    /// The share by which the client's TTFT is off: the worst of its statistics. Absent if it states
+    /// The share by which the client's TTFT is off: the worst of its statistics. Absent if there is
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_off: Option<f64>,
@@ -83,7 +83,7 @@ pub fn case(streams: u64) -> Result<Case, FileError> {
 impl Level {
     /// A level, from the verdict on its case, the tokens sent and their seconds, and the client's
     /// processor time.
-    pub fn of(
+    pub fn new(
         streams: u64,
         (outcome, checks): (&Outcome, &[Check]),
         tokens: u64,
@@ -128,7 +128,7 @@ fn off(checks: &[Check], quantity: &str) -> Option<f64> {
         name == quantity
     });
     let shares = own.map(|check| match (check.said, check.expected) {
-        (Some(said), Some(expected)) if expected > 0.0 => (said - expected).abs() / expected,
+        (Some(own), Some(expected)) if expected > 0.0 => (own - expected).abs() / expected,
         _ => f64::INFINITY,
     });
     shares.reduce(f64::max)
@@ -136,7 +136,7 @@ fn off(checks: &[Check], quantity: &str) -> Option<f64> {
 
 impl Ceiling {
     /// The ceiling that these levels show.
-    pub fn of(levels: Vec<Level>) -> Self {
+    pub fn new(levels: Vec<Level>) -> Self {
         let highest = levels.iter().take_while(|level| level.holds()).last();
         let first = levels.first();
         let processor_us_per_token = highest.zip(first).and_then(|(highest, first)| {
@@ -153,11 +153,11 @@ impl Ceiling {
     }
 
     /// The ceiling as text.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let share = self.most_off * 100.0;
         let last = self.levels.last();
-        let mut words = match (self.highest(), last) {
-            (None, _) => format!("off by more than {share} % at the lowest load already"),
+        let mut label = match (self.highest(), last) {
+            (None, _) => format!("off by more than {share} % even at the lowest load"),
             (Some(highest), last) => {
                 let rate = highest.tokens_per_s.unwrap_or_default();
                 let streams = highest.streams;
@@ -172,9 +172,9 @@ impl Ceiling {
             }
         };
         if let Some(time) = self.processor_us_per_token {
-            words += &format!("; {time:.1} µs of a processor for a token");
+            label += &format!("; {time:.1} µs of a processor for a token");
         }
-        words
+        label
     }
 }
 
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
     use crate::card::Verdict;
 
-    fn check(figure: &str, said: f64, expected: f64) -> Check {
+    fn check(figure: &str, own: f64, expected: f64) -> Check {
         Check {
             figure: figure.to_owned(),
             claimed: String::new(),
             expected: Some(expected),
-            said: Some(said),
+            said: Some(own),
             verdict: Verdict::Exact,
             fits: None,
             by_definition: Vec::new(),
@@ -205,35 +205,35 @@ mod tests {
         ];
         let outcome = Outcome::Judged(Verdict::Exact);
         let tokens = 2 * streams * TOKENS;
-        Level::of(streams, (&outcome, &checks), tokens, Some(2.0), Some(processor_s))
+        Level::new(streams, (&outcome, &checks), tokens, Some(2.0), Some(processor_s))
     }
 
     #[test]
     fn the_ceiling_is_the_last_level_that_holds() {
         let levels = vec![level(8, 201.0, 2.0), level(32, 209.0, 2.3), level(128, 230.0, 9.0)];
-        let ceiling = Ceiling::of(levels.clone());
+        let ceiling = Ceiling::new(levels.clone());
         assert_eq!(ceiling.highest().unwrap().streams, 32);
         // 0.3 s more for 48 requests of 64 tokens more.
         let time = ceiling.processor_us_per_token.unwrap();
         assert!((time - 0.3e6 / (48.0 * 64.0)).abs() < 1e-6, "{time}");
         assert_eq!(
-            ceiling.words(),
+            ceiling.label(),
             "within 5 % up to 32 streams, 2048 tokens a second; 97.7 µs of a processor for a token"
         );
-        let all = Ceiling::of(levels[..2].to_vec()).words();
+        let all = Ceiling::new(levels[..2].to_vec()).label();
         assert!(all.contains("the highest load that was tried"), "{all}");
-        let none = Ceiling::of(levels[2..].to_vec()).words();
-        assert_eq!(none, "off by more than 5 % at the lowest load already");
+        let none = Ceiling::new(levels[2..].to_vec()).label();
+        assert_eq!(none, "off by more than 5 % even at the lowest load");
     }
 
     #[test]
-    fn what_a_client_does_not_state_holds_nothing() {
+    fn a_level_without_figures_does_not_hold() {
         let outcome = Outcome::Judged(Verdict::Exact);
-        let none = Level::of(8, (&outcome, &[]), 10, None, None);
+        let none = Level::new(8, (&outcome, &[]), 10, None, None);
         assert!(!none.holds() && none.worst().is_none());
         let failed = Outcome::Failed("no result".to_owned());
         let checks = [check("ttft.mean", 200.0, 200.0)];
-        assert!(!Level::of(8, (&failed, &checks), 10, None, None).holds());
+        assert!(!Level::new(8, (&failed, &checks), 10, None, None).holds());
     }
 
     #[test]

@@ -44,13 +44,13 @@ pub struct Expected {
 impl Expected {
     /// The expectations of a case, with the log so far, whose first `warm_up` requests do not
     /// count. The tokenizer puts no special tokens around a text.
-    pub fn of(case: &Case, log: &Log, warm_up: usize, count: &Count<'_>) -> Self {
+    pub fn new(case: &Case, log: &Log, warm_up: usize, count: &Count<'_>) -> Self {
         let world = World { log, warm_up, asks: &case.asks, count, added: 0 };
         let mut by_log = ByFigure::new();
         for wanted in &case.judges.figures {
             for figure in wanted.each() {
                 let values = by_log.entry(figure.to_string()).or_default();
-                for word in Meaning::words(wanted.quantity) {
+                for word in Meaning::definitions(wanted.quantity) {
                     let meaning = wanted.quantity.meaning(word).ok();
                     let value = meaning.and_then(|meaning| meaning.value(figure, &world));
                     values.extend(value.map(|value| (word.to_owned(), value)));

@@ -1,5 +1,5 @@
-//! The verdicts on a run: each figure that the client said, against its value by the definition
-//! that the client claims, then against every other definition.
+//! The verdicts on a run. Each of the client's figures is compared with its value by the definition
+//! that the client claims, then with its value by every other definition.
 
 use crate::Count;
 use crate::card::{ByDefinition, Check, Outcome, Verdict};
@@ -8,7 +8,7 @@ use crate::load;
 use crate::log::Log;
 use crate::meaning::{Figure, Meaning, Quantity, World};
 use crate::profile::Profile;
-use crate::said::{Said, Sources};
+use crate::sources::{Reading, Sources};
 use model::duration;
 use result::figure::Statistic;
 
@@ -50,13 +50,13 @@ pub fn judge(
             }
             for statistic in statistics(profile, name, *wanted) {
                 match run.sources.figure(profile, name, statistic) {
-                    Ok(said) => {
-                        let asked = Asked {
+                    Ok(reading) => {
+                        let own = ClientFigure {
                             name,
                             figure: Figure { quantity: wanted.quantity, statistic },
-                            said,
+                            reading,
                         };
-                        checks.extend(asked.check(case, profile, &world));
+                        checks.extend(own.check(case, profile, &world));
                     }
                     Err(why) => unread = Some(why),
                 }
@@ -76,7 +76,7 @@ pub fn judge(
         (Some(why), _) => Outcome::Failed(why),
         (None, Some(worst)) => Outcome::Judged(worst),
         (None, None) => {
-            let why = "it states no figure that the case judges";
+            let why = "the client states no figure that the case judges";
             Outcome::NotApplicable(why.into())
         }
     };
@@ -92,38 +92,37 @@ fn statistics(profile: &Profile, name: &str, wanted: Figure) -> Vec<Option<Stati
     judged.filter(|one| one.is_none_or(|one| claimed.contains(&one))).collect()
 }
 
-/// A figure that is judged.
-struct Asked<'a> {
+/// A figure of the client that is judged.
+struct ClientFigure<'a> {
     name: &'a str,
     figure: Figure,
-    said: Option<Said>,
+    reading: Option<Reading>,
 }
 
-impl Asked<'_> {
+impl ClientFigure<'_> {
     fn check(&self, case: &Case, profile: &Profile, world: &World<'_>) -> Option<Check> {
         let quantity = self.figure.quantity;
         let claimed = profile.meaning(self.name).ok()?;
         let expected = claimed.value(self.figure, world);
-        let said = self.said.map(|said| said.value);
+        let own = self.reading.map(|reading| reading.value);
         let cannot_tell = expected.is_none() && claimed.from_due && !case.asks.is_closed();
-        if cannot_tell || (expected.is_none() && said.is_none()) {
-            // Nothing was there to measure and nothing was said, or the log cannot know.
+        if cannot_tell || (expected.is_none() && own.is_none()) {
+            // There was nothing to measure and the client states nothing, or the log cannot tell.
             return None;
         }
-        let rounding = self.said.map_or(0.0, |said| said.rounding);
+        let rounding = self.reading.map_or(0.0, |reading| reading.rounding);
         let fits = |meaning: &Meaning| {
             let value = meaning.value(self.figure, world);
-            value.zip(said).is_some_and(|(value, said)| {
-                (value - said).abs() <= tolerance(case, quantity, value, world) + rounding
+            value.zip(own).is_some_and(|(value, own)| {
+                (value - own).abs() <= tolerance(case, quantity, value, world) + rounding
             })
         };
         let is_exact = fits(&claimed);
         let stated = profile.figures.get(self.name).and_then(|claim| claim.error.as_deref());
-        let is_within = expected.zip(said).is_some_and(|(expected, said)| {
-            stated
-                .is_some_and(|error| (expected - said).abs() <= allowed(error, quantity, expected))
+        let is_within = expected.zip(own).is_some_and(|(expected, own)| {
+            stated.is_some_and(|error| (expected - own).abs() <= allowed(error, quantity, expected))
         });
-        let other = (!is_exact && !is_within && said.is_some())
+        let other = (!is_exact && !is_within && own.is_some())
             .then(|| claimed.others(quantity).into_iter().find(|other| fits(other)))
             .flatten();
         let verdict = match (&other, is_exact, is_within) {
@@ -138,9 +137,9 @@ impl Asked<'_> {
             Verdict::Exact => Vec::new(),
             _ => by_definition(&claimed, self.figure, world),
         };
-        let mut words = words(self.figure, verdict, &word, expected, said, fits.as_deref());
-        if let (Verdict::Wrong, Some(said), Some(_)) = (verdict, said, expected) {
-            words += &nearest(quantity, said, &by_definition);
+        let mut words = explanation(self.figure, verdict, &word, expected, own, fits.as_deref());
+        if let (Verdict::Wrong, Some(own), Some(_)) = (verdict, own, expected) {
+            words += &nearest(quantity, own, &by_definition);
         }
         Some(Check {
             figure: match self.figure.statistic {
@@ -149,7 +148,7 @@ impl Asked<'_> {
             },
             claimed: word,
             expected,
-            said,
+            said: own,
             verdict,
             fits,
             by_definition,
@@ -158,7 +157,7 @@ impl Asked<'_> {
     }
 }
 
-/// The difference from a true value that is none.
+/// The largest difference from a true value that counts as none.
 fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> f64 {
     let tolerance = &case.tolerance;
     match quantity {
@@ -185,7 +184,7 @@ fn allowed(error: &str, quantity: Quantity, value: f64) -> f64 {
 }
 
 fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<ByDefinition> {
-    let words = Meaning::words(figure.quantity).into_iter();
+    let words = Meaning::definitions(figure.quantity).into_iter();
     words
         .filter_map(|word| {
             let mut meaning = claimed.clone();
@@ -197,8 +196,8 @@ fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<By
 
 /// The definition whose value is nearest to the client's, as text: a figure that fits none may be
 /// far from all, or a little late.
-fn nearest(quantity: Quantity, said: f64, values: &[ByDefinition]) -> String {
-    let apart = |value: &ByDefinition| (value.value - said).abs();
+fn nearest(quantity: Quantity, own: f64, values: &[ByDefinition]) -> String {
+    let apart = |value: &ByDefinition| (value.value - own).abs();
     let nearest = values.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)));
     nearest.map_or(String::new(), |value| {
         let by = shown(quantity, apart(value));
@@ -206,12 +205,12 @@ fn nearest(quantity: Quantity, said: f64, values: &[ByDefinition]) -> String {
     })
 }
 
-fn words(
+fn explanation(
     figure: Figure,
     verdict: Verdict,
     word: &str,
     expected: Option<f64>,
-    said: Option<f64>,
+    own: Option<f64>,
     fits: Option<&str>,
 ) -> String {
     let quantity = figure.quantity;
@@ -220,26 +219,26 @@ fn words(
         Some(statistic) => format!("{statistic} {}", quantity.label()),
         None => quantity.label().to_owned(),
     };
-    match (verdict, expected, said) {
+    match (verdict, expected, own) {
         (_, Some(expected), None) => {
             format!("the client states no {label}; by `{word}` it is {}", value(expected))
         }
-        (Verdict::Exact, _, Some(said)) => format!("{label} is {}, as by `{word}`", value(said)),
-        (_, None, Some(said)) => match fits {
+        (Verdict::Exact, _, Some(own)) => format!("{label} is {}, as by `{word}`", value(own)),
+        (_, None, Some(own)) => match fits {
             None => format!(
                 "the client states {label} {}, where there was nothing to measure",
-                value(said)
+                value(own)
             ),
             Some(fits) => format!(
-                "the client states {label} {}, which is that by {fits}; by `{word}` there was \
+                "the client states {label} {}, its value by {fits}; by `{word}` there was \
                  nothing to measure",
-                value(said)
+                value(own)
             ),
         },
-        (verdict, Some(expected), Some(said)) => {
+        (verdict, Some(expected), Some(own)) => {
             let so = format!(
-                "the client states {label} {}; by `{word}`, which it claims, it is {}",
-                value(said),
+                "the client states {label} {}; by its own definition `{word}` it is {}",
+                value(own),
                 value(expected)
             );
             match (verdict, fits) {

@@ -26,8 +26,8 @@ pub mod load;
 pub mod log;
 pub mod meaning;
 pub mod profile;
-pub mod said;
 pub mod schema;
+pub mod sources;
 mod stream;
 pub mod text;
 

@@ -1,5 +1,5 @@
 //! The load that a client offered, as the server saw it, against the client's task: the times of
-//! requests, the number under way, their contents, and whether any came twice.
+//! requests, the number in flight, their contents, and repeated requests.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use crate::profile::Profile;
 model::words! {
     /// A property of the load.
     pub enum Property {
-        /// As many requests as were asked for, beside those that the client says it adds.
+        /// The requested number of requests, beside the requests that the client says it adds.
         Requests = "requests",
-        /// Requests come at the rate and with the distribution that were asked for.
+        /// Requests come at the requested rate and with the requested distribution.
         Arrivals = "arrivals",
-        /// As many requests are under way as were asked for.
+        /// The requested number of requests is in flight.
         InFlight = "in-flight",
-        /// Prompts have the length that was asked for, by the tokenizer.
+        /// Prompts have the requested length, by the tokenizer.
         PromptTokens = "prompt-tokens",
-        /// Every prompt is another one, from its beginning.
+        /// Every prompt differs from the others, from its beginning.
         Prompts = "prompts",
-        /// All prompts share a prefix of the length that was asked for, and nothing more.
+        /// All prompts share a prefix of the requested length, and nothing more.
         Prefix = "prefix",
         /// No request is sent again after a failure.
         Retries = "retries",
@@ -72,7 +72,7 @@ pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
 struct Found {
     claimed: String,
     expected: f64,
-    said: f64,
+    value: f64,
     verdict: Verdict,
     fits: Option<String>,
     words: String,
@@ -84,7 +84,7 @@ impl Found {
             figure: format!("load.{property}"),
             claimed: self.claimed,
             expected: Some(self.expected),
-            said: Some(self.said),
+            said: Some(self.value),
             verdict: self.verdict,
             fits: self.fits,
             by_definition: Vec::new(),
@@ -101,27 +101,27 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
     let before = before(case, profile) as u64;
     let expected = case.asks.requests + before;
     let all: Vec<&Request> = log.requests.iter().collect();
-    // A client that says that it sends failed requests again sends more.
+    // A client that repeats failed requests, by its own statement, sends more.
     let again = if profile.load.retries { sent_again(&all) } else { 0 };
-    let said = all.len() as u64 - again;
+    let value = all.len() as u64 - again;
     let added = match before {
         0 => String::new(),
         added => format!(" and {added} before them"),
     };
-    let fits = (said != expected).then(|| {
-        if said > expected {
-            format!("{} more than asked", said - expected)
+    let fits = (value != expected).then(|| {
+        if value > expected {
+            format!("{} more than requested", value - expected)
         } else {
-            format!("{} fewer than asked", expected - said)
+            format!("{} fewer than requested", expected - value)
         }
     });
     Found {
         claimed: format!("{} requests{added}", case.asks.requests),
         expected: expected as f64,
-        said: said as f64,
-        verdict: exact_if(said == expected),
+        value: value as f64,
+        verdict: exact_if(value == expected),
         fits,
-        words: format!("the server got {said} requests, of {expected} that were to come"),
+        words: format!("the server got {value} requests, expected {expected}"),
     }
 }
 
@@ -166,15 +166,15 @@ fn constant(rate: f64, measured: &[&Request]) -> Found {
     Found {
         claimed: format!("a request every {gap:.1} ms"),
         expected: rate,
-        said: rate_of(&gaps),
+        value: rate_of(&gaps),
         verdict: match fits {
             None => Verdict::Exact,
             Some(_) => Verdict::AnotherDefinition,
         },
         fits,
         words: format!(
-            "{on_time} of {} requests came within half a gap of when they were due, and the others \
-             at most {worst:.1} ms from it",
+            "{on_time} of {} requests came within half a gap of their due times, the others at most \
+             {worst:.1} ms off",
             measured.len()
         ),
     }
@@ -183,29 +183,29 @@ fn constant(rate: f64, measured: &[&Request]) -> Found {
 fn poisson(rate: f64, measured: &[&Request]) -> Found {
     let gaps = gaps(measured);
     let count = (gaps.len() as f64).max(1.0);
-    let said = rate_of(&gaps);
+    let value = rate_of(&gaps);
     let variation = variation(&gaps).unwrap_or(0.0);
     let apart = apart_from_exponential(&gaps);
     // Kolmogorov's bound at 1 %, and four standard errors of a mean of exponential gaps.
     let bound = 1.63 / count.sqrt();
-    let near = (said / rate).ln().abs() < 4.0 / count.sqrt();
+    let near = (value / rate).ln().abs() < 4.0 / count.sqrt();
     let fits = match (apart <= bound, near) {
         (true, true) => None,
-        (true, false) => Some(format!("another rate: {said:.2} a second")),
+        (true, false) => Some(format!("another rate: {value:.2} a second")),
         (false, _) if variation < 0.3 => Some("equal gaps".to_owned()),
         (false, _) => Some("another distribution of gaps".to_owned()),
     };
     Found {
         claimed: format!("exponential gaps, {rate} a second"),
         expected: rate,
-        said,
+        value,
         verdict: match fits {
             None => Verdict::Exact,
             Some(_) => Verdict::AnotherDefinition,
         },
         fits,
         words: format!(
-            "{said:.2} requests a second came, their gaps vary by {variation:.2} of their mean \
+            "{value:.2} requests a second came, their gaps vary by {variation:.2} of their mean \
              (exponential: 1), and lie {apart:.2} from an exponential distribution (bound {bound:.2})"
         ),
     }
@@ -225,20 +225,20 @@ fn apart_from_exponential(gaps: &[f64]) -> f64 {
     apart.fold(0.0, f64::max)
 }
 
-fn in_flight(asked: u64, measured: &[&Request]) -> Found {
+fn in_flight(requested: u64, measured: &[&Request]) -> Found {
     let log = Log { requests: measured.iter().map(|request| (*request).clone()).collect() };
     let peak = log.peak() as u64;
     Found {
-        claimed: format!("{asked} in flight"),
-        expected: asked as f64,
-        said: peak as f64,
-        verdict: exact_if(peak == asked),
-        fits: (peak != asked).then(|| format!("{peak} in flight")),
-        words: format!("at most {peak} requests were under way at a time, of {asked} asked for"),
+        claimed: format!("{requested} in flight"),
+        expected: requested as f64,
+        value: peak as f64,
+        verdict: exact_if(peak == requested),
+        fits: (peak != requested).then(|| format!("{peak} in flight")),
+        words: format!("at most {peak} requests were in flight, requested {requested}"),
     }
 }
 
-fn lengths(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
+fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     let lengths: Vec<u64> = (measured.iter())
         .filter_map(|request| match request.prompt_ids() {
             Some(ids) => Some(ids as u64),
@@ -248,11 +248,11 @@ fn lengths(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     let least = lengths.iter().copied().min().unwrap_or(0);
     let most = lengths.iter().copied().max().unwrap_or(0);
     let mean = lengths.iter().sum::<u64>() as f64 / (lengths.len() as f64).max(1.0);
-    let holds = (least, most) == (asked, asked);
+    let holds = (least, most) == (requested, requested);
     Found {
-        claimed: format!("{asked} tokens a prompt"),
-        expected: asked as f64,
-        said: mean,
+        claimed: format!("{requested} tokens a prompt"),
+        expected: requested as f64,
+        value: mean,
         verdict: exact_if(holds),
         fits: (!holds).then(|| format!("{least} to {most} tokens")),
         words: format!(
@@ -266,19 +266,19 @@ fn distinct(measured: &[&Request]) -> Found {
     let halves: BTreeSet<&str> = (prompts.iter())
         .map(|prompt| &prompt[..prompt.floor_char_boundary(prompt.len() / 2)])
         .collect();
-    let said = halves.len();
-    let holds = said == prompts.len();
+    let value = halves.len();
+    let holds = value == prompts.len();
     Found {
-        claimed: "every prompt another one".to_owned(),
+        claimed: "different prompts".to_owned(),
         expected: prompts.len() as f64,
-        said: said as f64,
+        value: value as f64,
         verdict: exact_if(holds),
-        fits: (!holds).then(|| "prompts that a cache answers".to_owned()),
-        words: format!("{} prompts have {said} different first halves", prompts.len()),
+        fits: (!holds).then(|| "prompts with the same first half".to_owned()),
+        words: format!("{} prompts have {value} different first halves", prompts.len()),
     }
 }
 
-fn prefix(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
+fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
     let mut shared = prompts.first().map(String::as_str).unwrap_or_default();
     for prompt in &prompts {
@@ -290,29 +290,29 @@ fn prefix(asked: u64, measured: &[&Request], count: &Count<'_>) -> Found {
             .unwrap_or(0);
         shared = &shared[..length];
     }
-    let said = count(shared).unwrap_or(0);
-    let holds = (asked..=asked + BY_CHANCE).contains(&said);
+    let value = count(shared).unwrap_or(0);
+    let holds = (requested..=requested + BY_CHANCE).contains(&value);
     Found {
-        claimed: format!("{asked} tokens shared"),
-        expected: asked as f64,
-        said: said as f64,
+        claimed: format!("{requested} tokens shared"),
+        expected: requested as f64,
+        value: value as f64,
         verdict: exact_if(holds),
-        fits: (!holds).then(|| format!("{said} tokens shared")),
-        words: format!("all prompts begin with the same {said} tokens, of {asked} asked for"),
+        fits: (!holds).then(|| format!("{value} tokens shared")),
+        words: format!("all prompts begin with the same {value} tokens, requested {requested}"),
     }
 }
 
-/// The number of requests that had failed before.
+/// Counts the requests that repeat a failed one.
 fn sent_again(requests: &[&Request]) -> u64 {
     let mut failed: BTreeSet<String> = BTreeSet::new();
     let mut again = 0;
     for request in requests {
-        let asked = request.asked.to_string();
-        if failed.contains(&asked) {
+        let body = request.body.to_string();
+        if failed.contains(&body) {
             again += 1;
         }
         if request.status != Some(200) {
-            failed.insert(asked);
+            failed.insert(body);
         }
     }
     again
@@ -328,10 +328,10 @@ fn retries(profile: &Profile, measured: &[&Request]) -> Found {
             "no request is sent again".to_owned()
         },
         expected: 0.0,
-        said: again as f64,
+        value: again as f64,
         verdict: if holds { Verdict::Exact } else { Verdict::AnotherDefinition },
         fits: (!holds).then(|| "failed requests are sent again".to_owned()),
-        words: format!("{again} of {} requests had failed before", measured.len()),
+        words: format!("{again} of {} requests repeat a failed one", measured.len()),
     }
 }
 
@@ -358,11 +358,11 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Found {
     Found {
         claimed: "prompts that depend on the seed alone".to_owned(),
         expected: 0.0,
-        said: wrong.len() as f64,
+        value: wrong.len() as f64,
         verdict: exact_if(wrong.is_empty() && runs == seeds.len()),
         fits: (!wrong.is_empty()).then(|| wrong.join("; ")),
         words: if wrong.is_empty() {
-            format!("{runs} runs have the prompts that their seeds say")
+            format!("the prompts of {runs} runs follow their seeds")
         } else {
             wrong.join("; ")
         },

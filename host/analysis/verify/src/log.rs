@@ -1,7 +1,7 @@
 //! The server's log of a run: the requests, the bytes written, and their times.
 //!
-//! It is read from the JSON lines that `runner mock --conformance` gives at `/CASE/truth`, so that
-//! a log can be judged by itself and on another machine.
+//! It is read from the JSON lines that `runner mock --conformance` gives at `/CASE/truth`, so a log
+//! can also be judged later, on another machine.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,11 +21,10 @@ pub struct Request {
     pub received: f64,
     /// The HTTP status of the reply; absent if there was none.
     pub status: Option<u16>,
-    /// The body's JSON; null if it is none.
-    pub asked: Value,
+    /// The body as JSON; null if it is not JSON.
+    pub body: Value,
     /// The time of the first byte of the reply's body.
     pub first_byte: Option<f64>,
-    /// The events of the reply.
     pub events: Vec<Event>,
     /// Tokens that were sent, as the engine counts them.
     pub tokens: u64,
@@ -92,7 +91,7 @@ impl Log {
             }
             let wrong = |why: String| format!("line {} of the log: {why}", index + 1);
             let line: Line = serde_json::from_str(line).map_err(|why| wrong(why.to_string()))?;
-            requests.push(Request::of(line).map_err(wrong)?);
+            requests.push(Request::new(line).map_err(wrong)?);
         }
         requests.sort_by(|a: &Request, b| a.received.total_cmp(&b.received));
         Ok(Log { requests })
@@ -118,7 +117,7 @@ impl Log {
 }
 
 impl Request {
-    fn of(line: Line) -> Result<Self, String> {
+    fn new(line: Line) -> Result<Self, String> {
         let written: Vec<Vec<u8>> =
             (line.written.into_iter()).map(Written::bytes).collect::<Result<_, _>>()?;
         if written.len() != line.chunks.len() {
@@ -128,11 +127,11 @@ impl Request {
         let times = line.chunks.iter().map(|sent| millis(sent.at));
         let writes: Vec<(f64, Vec<u8>)> = times.zip(written).collect();
         let last = writes.last().map(|(at, _)| *at);
-        let asked = line.asked.as_deref().map(serde_json::from_str);
+        let body = line.asked.as_deref().map(serde_json::from_str);
         Ok(Request {
             received,
             status: line.status,
-            asked: asked.and_then(Result::ok).unwrap_or_default(),
+            body: body.and_then(Result::ok).unwrap_or_default(),
             first_byte: writes.first().map(|(at, _)| *at),
             events: events(&writes),
             tokens: line.chunks.iter().map(|sent| sent.tokens).sum(),
@@ -177,10 +176,10 @@ impl Request {
                 .collect(),
             _ => String::new(),
         };
-        if let Some(prompt) = self.asked.get("prompt") {
+        if let Some(prompt) = self.body.get("prompt") {
             return text(prompt);
         }
-        let messages = self.asked.get("messages").and_then(Value::as_array);
+        let messages = self.body.get("messages").and_then(Value::as_array);
         let messages = messages.into_iter().flatten();
         let contents = messages.filter_map(|message| message.get("content"));
         contents.map(text).collect::<Vec<_>>().join("\n")
@@ -188,7 +187,7 @@ impl Request {
 
     /// The ids of the prompt's tokens, if it was sent as tokens.
     pub fn prompt_ids(&self) -> Option<usize> {
-        let ids = self.asked.get("prompt")?.as_array()?;
+        let ids = self.body.get("prompt")?.as_array()?;
         ids.iter().all(Value::is_number).then_some(ids.len())
     }
 }

@@ -97,7 +97,7 @@ model::words! {
         AllChunks = "all-chunks",
         /// Between chunks with text, each divided over the tokens of the later one.
         Tokens = "tokens",
-        /// Between tokens, of which those of one chunk come at once: their gaps are zero.
+        /// Between tokens. Tokens of one chunk come at once, so their gaps are zero.
         AtOnce = "tokens-at-once",
         /// One for each request: (last text - first text) / (n - 1).
         PerRequest = "per-request",
@@ -109,18 +109,18 @@ model::words! {
     pub enum Tokens {
         /// As many as the server's usage states.
         Usage = "usage",
-        /// As many as the tokenizer counts in all text.
+        /// The tokenizer's count in all text.
         Text = "text",
-        /// As many as the tokenizer counts in the answer, without reasoning.
+        /// The tokenizer's count in the answer, without reasoning.
         Answer = "answer",
         /// One for each chunk with text.
         Chunks = "chunks",
         /// One for each chunk.
         AllChunks = "all-chunks",
-        /// As many as were asked for.
-        Asked = "asked",
-        /// As many as the tokenizer counts in the text of each chunk by itself, each with the
-        /// special tokens that it puts around a text.
+        /// The requested number.
+        Requested = "asked",
+        /// The sum of the tokenizer's counts in the text of each chunk, each with the special
+        /// tokens that it puts around a text.
         ChunkTexts = "chunk-texts",
     }
 }
@@ -130,10 +130,10 @@ model::words! {
     pub enum Input {
         /// As many as the server's usage states.
         Usage = "usage",
-        /// As many as the tokenizer counts in the prompt's text, without a chat's template.
+        /// The tokenizer's count in the prompt's text, without a chat's template.
         Text = "text",
-        /// As many as were asked for.
-        Asked = "asked",
+        /// The requested number.
+        Requested = "asked",
     }
 }
 
@@ -156,11 +156,11 @@ model::words! {
 model::words! {
     /// The time that a throughput is divided by.
     pub enum Span {
-        /// From the first request to the end of the last reply.
+        /// The time from the first request to the end of the last reply.
         ToLastEnd = "to-last-end",
-        /// From the first request to the last text.
+        /// The time from the first request to the last text.
         ToLastText = "to-last-text",
-        /// From the first request of the warm-up to the end of the last reply.
+        /// The time from the first request of the warm-up to the end of the last reply.
         WithWarmUp = "with-warm-up",
     }
 }
@@ -169,7 +169,7 @@ model::words! {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     pub quantity: Quantity,
-    /// The statistic; absent of counts, and where all that there are is meant.
+    /// The statistic; absent of counts, and where all statistics are meant.
     pub statistic: Option<Statistic>,
 }
 
@@ -291,9 +291,9 @@ pub struct Meaning {
     pub per_token: PerToken,
     /// The gaps of an inter-token latency.
     pub gaps: Gaps,
-    /// The output tokens of a reply: the first that there is.
+    /// The output tokens of a reply: the first known count.
     pub tokens: Vec<Tokens>,
-    /// The tokens of a prompt: the first that there is.
+    /// The tokens of a prompt: the first known count.
     pub input: Vec<Input>,
     /// The replies that are successes.
     pub success: Success,
@@ -328,9 +328,8 @@ pub struct World<'a> {
     pub log: &'a Log,
     /// The number of its first requests that are no part of the measurement.
     pub warm_up: usize,
-    /// The work that was asked for.
+    /// The requested work.
     pub asks: &'a Asks,
-    /// The tokenizer.
     pub count: &'a Count<'a>,
     /// The special tokens that the tokenizer puts around a text, which `count` leaves out.
     pub added: u64,
@@ -441,7 +440,7 @@ impl Meaning {
             }
             Tokens::Chunks => Some(request.texts().count() as u64),
             Tokens::AllChunks => Some(request.chunks().count() as u64),
-            Tokens::Asked => Some(world.asks.output_len),
+            Tokens::Requested => Some(world.asks.output_len),
             Tokens::ChunkTexts => {
                 let texts = request.texts();
                 texts.map(|(_, chunk)| Some((world.count)(&whole(chunk))? + world.added)).sum()
@@ -457,7 +456,7 @@ impl Meaning {
                 Some(ids) => Some(ids as u64),
                 None => (world.count)(&request.prompt()),
             },
-            Input::Asked => Some(world.asks.input_len),
+            Input::Requested => Some(world.asks.input_len),
         })
     }
 
@@ -646,7 +645,7 @@ impl Meaning {
             vary!(trimmed, booleans);
         }
         all.remove(0);
-        // Of two that differ as little, the one in which the quantity's own definition is another.
+        // Of two with as few differences, the first has another definition of the quantity itself.
         let own = self.word(quantity);
         all.sort_by_key(|meaning| (self.changes(meaning).len(), meaning.word(quantity) == own));
         all
@@ -706,7 +705,7 @@ impl Meaning {
     }
 
     /// The words that a quantity can be defined by.
-    pub fn words(quantity: Quantity) -> Vec<&'static str> {
+    pub fn definitions(quantity: Quantity) -> Vec<&'static str> {
         match quantity {
             Quantity::Ttft => First::ALL.map(First::name).to_vec(),
             Quantity::E2e => Last::ALL.map(Last::name).to_vec(),

@@ -131,7 +131,6 @@ pub struct Claim {
     /// The client's own names of statistics.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
-    /// The unit of a time.
     #[serde(default)]
     pub unit: Option<Unit>,
     /// The way to make one number of many.
@@ -166,7 +165,7 @@ impl Default for OneOrMore {
 }
 
 impl OneOrMore {
-    pub fn words(&self) -> Vec<String> {
+    pub fn to_vec(&self) -> Vec<String> {
         match self {
             OneOrMore::One(word) => vec![word.clone()],
             OneOrMore::More(words) => words.clone(),
@@ -259,7 +258,7 @@ pub struct Values(BTreeMap<&'static str, String>);
 
 impl Values {
     /// The values that a case's work gives.
-    pub fn of(asks: &Asks, seed: u64) -> Self {
+    pub fn new(asks: &Asks, seed: u64) -> Self {
         let mut values = Values::default();
         values.set("requests", asks.requests);
         values.set("input-len", asks.input_len);
@@ -279,7 +278,6 @@ impl Values {
         values
     }
 
-    /// Sets a placeholder.
     pub fn set(&mut self, name: &'static str, value: impl ToString) {
         self.0.insert(name, value.to_string());
     }
@@ -299,13 +297,13 @@ impl Values {
                 rest = after;
                 continue;
             }
-            let (name, after) =
-                from.strip_prefix('{').and_then(|inside| inside.split_once('}')).ok_or_else(
-                    || format!("`{text}`: a brace without its other; write {{{{ or }}}}"),
-                )?;
+            let (name, after) = from
+                .strip_prefix('{')
+                .and_then(|inside| inside.split_once('}'))
+                .ok_or_else(|| format!("`{text}`: an unmatched brace; write {{{{ or }}}}"))?;
             let value = self.0.get(name).ok_or_else(|| {
                 let known: Vec<&str> = self.0.keys().copied().collect();
-                format!("`{{{name}}}` has no value here; there are {}", known.join(", "))
+                format!("`{{{name}}}` has no value here; known are {}", known.join(", "))
             })?;
             filled += value;
             rest = after;
@@ -347,7 +345,7 @@ impl Profile {
         // Each figure's own definition, before the others that its meaning rests on.
         for (name, claim) in &self.figures {
             let own = self.quantity(name).and_then(|quantity| {
-                Meaning::default().define(quantity, &claim.definition.words())
+                Meaning::default().define(quantity, &claim.definition.to_vec())
             });
             own.map_err(|error| format!("`figures.{name}`: {error}"))?;
         }
@@ -422,7 +420,7 @@ impl Profile {
         ];
         for quantity in usual {
             if let Some(other) = self.figures.get(quantity.name()) {
-                meaning.define(quantity, &other.definition.words())?;
+                meaning.define(quantity, &other.definition.to_vec())?;
             }
         }
         meaning.from_due = false;
@@ -432,9 +430,9 @@ impl Profile {
                 "successes" => Quantity::Successful,
                 other => other.parse()?,
             };
-            meaning.define(used, &words.words())?;
+            meaning.define(used, &words.to_vec())?;
         }
-        meaning.define(self.quantity(name)?, &claim.definition.words())?;
+        meaning.define(self.quantity(name)?, &claim.definition.to_vec())?;
         Ok(meaning)
     }
 

@@ -1,9 +1,9 @@
 //! The meaning of a stream of bytes: the events of a reply, each with the time of the bytes that
 //! completed it.
 //!
-//! Written for this purpose and shares nothing with how the runner reads replies, because it is
-//! part of the truth that the runner is held against. It follows the standard of server-sent
-//! events: lines end in LF, CR or CR LF and nowhere else, and an empty line ends an event.
+//! It shares no code with the runner's reader of replies, because it is part of the truth that the
+//! runner is compared with. It follows the standard of server-sent events: lines end in LF, CR or
+//! CR LF and nowhere else, and an empty line ends an event.
 
 use serde_json::Value;
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_chunk() {
+    fn reads_the_parts_of_a_chunk() {
         let text = r#"data: {"choices":[{"delta":{"role":"assistant","content":""}}]}
 
 data: {"choices":[{"delta":{"reasoning_content":"hm"}},

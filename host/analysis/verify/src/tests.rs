@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::card::{Card, CaseCard, Client};
 use crate::meaning::Meaning;
-use crate::said::Sources;
+use crate::sources::Sources;
 use crate::{Case, Check, Log, Outcome, Profile, Run, Verdict, judge, schema, text};
 
 /// A token is a byte. The tokenizer also puts one special token before a text.
@@ -106,11 +106,11 @@ fn log() -> Log {
         let chunks: Vec<Value> = (at.iter())
             .map(|at| json!({ "at": start + at * 1_000_000, "tokens": 1, "bytes": 1 }))
             .collect();
-        let asked = json!({ "messages": [{ "content": format!("{number}{number}{number}xx") }] });
+        let body = json!({ "messages": [{ "content": format!("{number}{number}{number}xx") }] });
         let line = json!({
             "received": start, "status": 200, "chunks": chunks, "written": written,
             "ended": start + 600_000_000, "end": if number == 2 { "broken" } else { "whole" },
-            "asked": asked.to_string(),
+            "asked": body.to_string(),
         });
         let _ = writeln!(lines, "{line}");
     }
@@ -125,24 +125,24 @@ fn right() -> Value {
     })
 }
 
-fn judged(case: &str, profile: &str, said: &Value) -> (Outcome, Vec<Check>) {
+fn judged(case: &str, profile: &str, figures: &Value) -> (Outcome, Vec<Check>) {
     let case = Case::read("cases/stream-test.toml", case).unwrap();
     let profile = Profile::read("client.toml", profile).unwrap();
-    let contents = BTreeMap::from([("result".to_owned(), Ok(said.to_string().into_bytes()))]);
+    let contents = BTreeMap::from([("result".to_owned(), Ok(figures.to_string().into_bytes()))]);
     let sources = Sources::read(&profile, &contents);
     let run = Run { log: log(), sources };
     judge(&case, &profile, &[run], &count, 1)
 }
 
 fn with(key: &str, value: Value) -> Value {
-    let mut said = right();
-    said[key] = value;
-    said
+    let mut figures = right();
+    figures[key] = value;
+    figures
 }
 
 /// The check that is not exact, if there is one.
-fn off(said: &Value) -> Option<Check> {
-    let (_, checks) = judged(CASE, PROFILE, said);
+fn off(figures: &Value) -> Option<Check> {
+    let (_, checks) = judged(CASE, PROFILE, figures);
     let mut off = checks.into_iter().filter(|check| check.verdict != Verdict::Exact);
     let found = off.next();
     assert_eq!(off.next(), None, "{found:?}");
@@ -193,8 +193,8 @@ fn another_definition_is_named() {
 }
 
 #[test]
-fn what_fits_no_definition_is_wrong() {
-    for (key, value, said) in [
+fn a_figure_without_a_fitting_definition_is_wrong() {
+    for (key, value, message) in [
         (
             "ttft",
             json!({ "mean": 77.0 }),
@@ -206,12 +206,12 @@ fn what_fits_no_definition_is_wrong() {
     ] {
         let check = off(&with(key, value)).unwrap();
         assert_eq!(check.verdict, Verdict::Wrong);
-        assert!(check.words.contains(said), "{}", check.words);
+        assert!(check.words.contains(message), "{}", check.words);
     }
 }
 
 #[test]
-fn a_zero_that_is_left_out_is_one() {
+fn an_omitted_zero_is_zero() {
     let profile = PROFILE.replace(
         "[figures.\"requests.successful\"]",
         "[figures.\"requests.successful\"]\nzero-is-left-out = true",
@@ -223,7 +223,7 @@ fn a_zero_that_is_left_out_is_one() {
 }
 
 #[test]
-fn an_error_that_is_stated_is_allowed() {
+fn allows_a_stated_error() {
     let check = off(&with("itl", json!(115.0))).unwrap();
     assert_eq!(check.verdict, Verdict::WithinStatedError);
     let (outcome, _) = judged(CASE, PROFILE, &with("itl", json!(115.0)));
@@ -233,27 +233,27 @@ fn an_error_that_is_stated_is_allowed() {
 }
 
 #[test]
-fn the_warm_up_and_the_slowest_are_told_apart() {
+fn names_the_warm_up_and_the_slowest() {
     let warm = CASE.replace("[judges]", "warm-up = 1\n[judges]");
     let warm = warm.replace("requests = 4", "requests = 3");
-    let mut said = right();
-    said["good"] = json!(3);
-    let (_, checks) = judged(&warm, PROFILE, &said);
+    let mut figures = right();
+    figures["good"] = json!(3);
+    let (_, checks) = judged(&warm, PROFILE, &figures);
     let good = checks.iter().find(|check| check.figure == "requests.successful").unwrap();
     assert_eq!((good.expected, good.verdict), (Some(2.0), Verdict::AnotherDefinition));
     assert_eq!(good.fits.as_deref(), Some("successes by finish"));
-    said["good"] = json!(4);
-    let (_, checks) = judged(&warm, PROFILE, &said);
+    figures["good"] = json!(4);
+    let (_, checks) = judged(&warm, PROFILE, &figures);
     let good = checks.iter().find(|check| check.figure == "requests.successful").unwrap();
     assert_eq!(good.fits.as_deref(), Some("successes by finish, with the warm-up"));
 }
 
 #[test]
-fn the_load_is_what_the_server_saw() {
+fn judges_the_load_by_the_server() {
     let more = CASE.replace("requests = 4", "requests = 5");
     let (_, checks) = judged(&more, PROFILE, &right());
     let requests = checks.iter().find(|check| check.figure == "load.requests").unwrap();
-    assert_eq!(requests.fits.as_deref(), Some("1 fewer than asked"));
+    assert_eq!(requests.fits.as_deref(), Some("1 fewer than requested"));
     let wide = CASE.replace("concurrency = 1", "concurrency = 2");
     let (_, checks) = judged(&wide, PROFILE, &right());
     let in_flight = checks.iter().find(|check| check.figure == "load.in-flight").unwrap();
@@ -274,17 +274,17 @@ fn the_load_is_what_the_server_saw() {
 }
 
 #[test]
-fn a_source_that_is_missing_fails_the_case() {
+fn a_missing_source_fails_the_case() {
     let case = Case::read("stream-test.toml", CASE).unwrap();
     let profile = Profile::read("client.toml", PROFILE).unwrap();
-    for (content, said) in [
+    for (content, message) in [
         (Err("the client left no file".to_owned()), "left no file"),
         (Ok(b"{".to_vec()), "no JSON"),
     ] {
         let contents = BTreeMap::from([("result".to_owned(), content)]);
         let run = Run { log: log(), sources: Sources::read(&profile, &contents) };
         let (outcome, _) = judge(&case, &profile, &[run], &count, 1);
-        assert!(matches!(&outcome, Outcome::Failed(why) if why.contains(said)), "{outcome:?}");
+        assert!(matches!(&outcome, Outcome::Failed(why) if why.contains(message)), "{outcome:?}");
     }
 }
 
@@ -304,8 +304,8 @@ fn figures_come_from_lines_text_and_audits() {
         let contents = BTreeMap::from([("stdout".to_owned(), Ok(content.as_bytes().to_vec()))]);
         let sources = Sources::read(profile, &contents);
         let statistic = statistic.map(|name| name.parse().unwrap());
-        let said = sources.figure(profile, name, statistic).unwrap();
-        said.map(|said| (said.value, said.rounding))
+        let reading = sources.figure(profile, name, statistic).unwrap();
+        reading.map(|reading| (reading.value, reading.rounding))
     };
     let plain = profile(
         "text",
@@ -336,8 +336,8 @@ fn figures_come_from_lines_text_and_audits() {
 }
 
 #[test]
-fn mistakes_of_files_are_told() {
-    for (from, to, said) in [
+fn reports_mistakes_of_files() {
+    for (from, to, message) in [
         ("requests = 4", "requests = 0", "at least one request"),
         ("concurrency = 1", "concurrency = 1\nrate = 2.0", "either `concurrency` or `rate`"),
         ("concurrency = 1", "rate = 2.0", "`arrivals` belongs to `rate`"),
@@ -356,11 +356,11 @@ fn mistakes_of_files_are_told() {
     ] {
         let error = Case::read("c/stream-x.toml", &CASE.replacen(from, to, 1)).unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("c/stream-x.toml") && error.contains(said), "{error}");
+        assert!(error.contains("c/stream-x.toml") && error.contains(message), "{error}");
     }
     let error = Case::read("x.toml", CASE).unwrap_err().to_string();
     assert!(error.contains("begins with load-"), "{error}");
-    for (from, to, said) in [
+    for (from, to, message) in [
         ("first-text", "first-token", "first-token"),
         ("name = \"client\"", "nam = \"client\"", "nam"),
         ("[figures.ttft]", "[figures.ttft]\nfrom = \"x\"", "no source `x`"),
@@ -373,7 +373,7 @@ fn mistakes_of_files_are_told() {
     ] {
         let error = Profile::read("p.toml", &PROFILE.replacen(from, to, 1)).unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("p.toml") && error.contains(said), "{error}");
+        assert!(error.contains("p.toml") && error.contains(message), "{error}");
     }
 }
 
@@ -381,7 +381,7 @@ fn mistakes_of_files_are_told() {
 fn commands_are_filled() {
     let case = Case::read("stream-test.toml", CASE).unwrap();
     let profile = Profile::read("client.toml", PROFILE).unwrap();
-    let mut values = crate::profile::Values::of(&case.asks, 7);
+    let mut values = crate::profile::Values::new(&case.asks, 7);
     let error = profile.command_for(&case.asks, &values).unwrap_err();
     assert!(error.contains("`{base-url}` has no value"), "{error}");
     values.set("base-url", "http://x/y");
@@ -420,7 +420,7 @@ fn the_card_is_text_and_json() {
     let text = text::text(&card);
     for line in [
         "Client 1.2, judged by runner 0.1.0",
-        "ttft.mean: the client states mean TTFT 50.00 ms; by `first-text`, which it claims, it is \
+        "ttft.mean: the client states mean TTFT 50.00 ms; by its own definition `first-text` it is \
          150.00 ms; it fits: first-chunk",
         "| gone",
         "it has no chat",
@@ -449,10 +449,10 @@ fn schemas_are_committed() {
     }
 }
 
-/// Every case and every profile that ships is read, and a case's expectations are apart by more
-/// than its tolerance, so that no definition passes for another.
+/// Every shipped case and profile can be read. A case's expectations are apart by more than its
+/// tolerance, so no definition passes for another.
 #[test]
-fn what_ships_is_right() {
+fn shipped_cases_and_profiles_are_sound() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios/conformance");
     let read = |folder: &str| -> Vec<(String, String)> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

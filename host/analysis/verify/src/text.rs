@@ -26,7 +26,7 @@ pub fn text(card: &Card) -> String {
         line(&mut text, case);
     }
     if let Some(ceiling) = &card.ceiling {
-        let _ = writeln!(text, "\nCeiling\n  {}", ceiling.words());
+        let _ = writeln!(text, "\nCeiling\n  {}", ceiling.label());
     }
     let _ = writeln!(text, "\n{}", totals(&card.totals));
     text
@@ -45,7 +45,7 @@ fn line(text: &mut String, case: &CaseCard) {
             for check in off {
                 let _ = writeln!(text, "{indent}{}: {}", check.figure, check.words);
                 if let (true, Some(fits)) = (check.figure.starts_with("load."), &check.fits) {
-                    let _ = writeln!(text, "{indent}  asked: {}; found: {fits}", check.claimed);
+                    let _ = writeln!(text, "{indent}  requested: {}; found: {fits}", check.claimed);
                 }
             }
         }

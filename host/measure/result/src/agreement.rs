@@ -2,11 +2,11 @@
 //! more than repeats of one configuration do.
 //!
 //! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy
-//! answers as they are, but for rounding that other batches bring about. Repeats of the baseline
-//! show the size of that effect: the noise floor. The share of samples whose answer differs from
-//! the baseline's is compared with the floor's on the same samples. So the test is on the samples
-//! that differ for one and not for the other (McNemar's test; of several repeats, or of
-//! conversations, Student's of the differences).
+//! answers as they are, except for rounding in other batches. Repeats of the baseline show the size
+//! of that effect: the noise floor. The share of samples whose answer differs from the baseline's
+//! is compared with the floor's on the same samples. So the test is on the samples that differ for
+//! one and not for the other (McNemar's test; of several repeats, or of conversations, Student's of
+//! the differences).
 //!
 //! Owns the comparison of texts and the test. The caller reads the runs, first the baseline, then
 //! its repeats, then the run.
@@ -60,7 +60,7 @@ pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// The agreement of a run's answers with those of a baseline.
+/// The agreement of a run's answers with a baseline's answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Agreement {
@@ -85,7 +85,7 @@ pub struct Agreement {
     /// baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
-    /// A few of the answers that differ, those of the lowest numbers.
+    /// The first few answers that differ, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Parting>,
 }
@@ -102,12 +102,11 @@ pub struct Apart {
     pub first_token: Option<f64>,
     /// The mean share of the longer answer that both begin with, in characters.
     pub shared_prefix: f64,
-    /// The mean length of the run's answers divided by that of the baseline's, in characters;
-    /// absent if those are empty.
+    /// The mean length of the run's answers divided by the mean length of the baseline's, in
+    /// characters; absent if the baseline's answers are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_ratio: Option<f64>,
-    /// Answers of which only is known that they differ, because the baseline's answers were too
-    /// many to be held.
+    /// Differing answers without details, because the baseline has too many answers to be held.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub not_held: u64,
 }
@@ -138,9 +137,9 @@ pub struct Floor {
 model::words! {
     /// The judgement on a run's answers: do they differ more than repeats do?
     pub enum Judgement {
-        /// They differ more than those of repeats, beyond chance.
+        /// They differ more than the answers of repeats, beyond chance.
         Changed = "changed",
-        /// The difference is not shown to be more than that of repeats.
+        /// The difference is not shown to be larger than between repeats.
         Cleared = "cleared",
         /// There are too few samples to say.
         Unknown = "unknown",

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn names_survive_parsing() {
         let metrics = metric::CATALOGUE.iter().flat_map(|metric| {
             ["mean", "median", "p99.9", "max"].map(|s| format!("{}.{s}", metric.name))
         });
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_told_with_what_was_meant() {
+    fn suggests_a_similar_figure() {
         for (text, part) in [
             ("ttft", "needs a statistic"),
             ("tttf.p99", "did you mean `ttft.p99`?"),

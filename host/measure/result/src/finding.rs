@@ -31,9 +31,9 @@ model::words! {
     pub enum Severity {
         /// Worth knowing when reading the figures; the figures are correct.
         Note = "note",
-        /// Some figures may not be what they seem.
+        /// Some figures may mislead.
         Suspect = "suspect",
-        /// The run did not measure what it was meant to measure.
+        /// The figures are wrong, or of another load than planned.
         Invalid = "invalid",
     }
 }
@@ -53,9 +53,9 @@ model::words! {
         AgentFailed = "agent-failed",
         /// The clock of a load machine moved against the others during the run.
         AgentClock = "agent-clock",
-        /// The file of records is not what the run wrote.
+        /// The file of records is damaged.
         RecordsDamaged = "records-damaged",
-        /// The file of the server's series is not what the run wrote.
+        /// The file of the server's series is damaged.
         SeriesDamaged = "series-damaged",
         /// The run was stopped before it completed its plan.
         Interrupted = "interrupted",
@@ -108,7 +108,7 @@ model::words! {
         DecodeBehind = "decode-behind",
         /// Requests that a backend wanted sent after exchanges failed.
         CleanUpsFailed = "clean-ups-failed",
-        /// Requests that renew a token, or what a backend prepares, failed.
+        /// Requests that renew a token or a backend's preparation failed.
         RenewalsFailed = "renewals-failed",
         /// Replies were not read for a time, because decoding or recording was behind.
         HeldBack = "held-back",
@@ -116,7 +116,7 @@ model::words! {
         SessionsWaited = "sessions-waited",
         /// Other processes kept this machine's cores busy.
         SharedMachine = "shared-machine",
-        /// The cap on requests in flight held back requests of a run that offers a rate.
+        /// In a run that offers a rate, the cap on requests in flight held back requests.
         CapReached = "cap-reached",
         /// Answers are shorter than requested, although the server was told to ignore the end of
         /// the text.
@@ -129,7 +129,7 @@ model::words! {
         ApproximateTokens = "approximate-tokens",
         /// The server and the dataset count different numbers of prompt tokens.
         InputTokensDisagree = "input-tokens-disagree",
-        /// The counted output tokens differ from those of the retokenized text.
+        /// The counted output tokens differ from the tokens of the retokenized text.
         OutputTokensDisagree = "output-tokens-disagree",
         /// The server's total of an answer's tokens differs from the sum it states for the events.
         EventTokensDisagree = "event-tokens-disagree",
@@ -142,10 +142,10 @@ model::words! {
         /// The server found prompt tokens in its prefix cache that the run itself did not put
         /// there.
         WarmByAccident = "warm-by-accident",
-        /// The server's share of cached prompt tokens is not that of a cache without limits.
+        /// The server's share of cached prompt tokens differs from the share of a cache without
+        /// limits.
         CacheDiffers = "cache-differs",
-        /// The server did not report what it found in its prefix cache, although the scenario
-        /// requested it.
+        /// The server did not report its prefix cache's hits, although the scenario requested it.
         CacheNotReported = "cache-not-reported",
         /// The server put requests back that it had begun.
         Preempted = "preempted",
@@ -173,11 +173,11 @@ model::words! {
         NotSteady = "not-steady",
         /// Requests were sent for little longer than one takes.
         ShortRun = "short-run",
-        /// Throughput over the run is lower than that of its steady window, because the run drains.
+        /// Throughput over the run is lower than in its steady window, because the run drains.
         LongDrain = "long-drain",
-        /// Chunks of replies that were generated one after the other arrived together.
+        /// Chunks of replies arrived together, though they were generated one after the other.
         BufferedReplies = "buffered-replies",
-        /// It is unknown whether some requests met an objective.
+        /// Some requests cannot be judged by an objective.
         ObjectiveUnknown = "objective-unknown",
         /// A percentile rests on too few samples.
         FewSamples = "few-samples",
@@ -209,9 +209,9 @@ model::words! {
     pub enum Verdict {
         /// No check found a reason to doubt it.
         Valid = "valid",
-        /// Some figures may not be what they seem.
+        /// Some figures may mislead.
         Suspect = "suspect",
-        /// It did not measure what it was meant to measure.
+        /// The figures are wrong, or of another load than planned.
         Invalid = "invalid",
     }
 }

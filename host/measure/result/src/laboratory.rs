@@ -1,6 +1,6 @@
-//! The share of a run's intervals that hold the truth, and of its findings that are false, on runs
-//! of a simulated engine whose truth is known. These tests draw few runs, and fail where something
-//! is grossly wrong; `host/benches/statistics` draws many and writes the table.
+//! The share of a run's intervals that hold the truth, and of its findings that are false. The runs
+//! are of a simulated engine whose truth is known. These tests draw few runs, and fail where
+//! something is grossly wrong; `host/benches/statistics` draws many and writes the table.
 
 use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
@@ -84,7 +84,7 @@ fn an_engine_that_never_queues_is_not_overloaded() {
 
 /// The slowest first tokens of a closed loop belong to its first requests, which all come at once.
 #[test]
-fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
+fn the_starting_tail_of_a_closed_loop_has_no_interval() {
     let engine = "slots=64".parse().unwrap();
     let case = Case::of("case", engine, SHAREGPT, Load::Closed(64), 1000);
     let summary = &summaries(&case, 1)[0];
@@ -118,10 +118,10 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     assert_eq!(Summary::of(&facts, &exchanges), Summary::of(&facts, &turned));
 }
 
-/// If a run has parts, as several load machines keep it, each part has the intervals of its own
-/// requests, and the parts together have the whole's.
+/// Parts of a run, as several load machines keep them, have the intervals of their own requests.
+/// Together they have the intervals of the whole.
 #[test]
-fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
+fn parts_of_a_run_have_the_intervals_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
     let exchanges = case.exchanges(2, 2);
     let facts = facts_of(&case);
@@ -149,8 +149,8 @@ fn a_burst_is_one_load() {
     assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }
 
-/// A burst shows no noise. Where all answers of a burst have one length and come at once, nothing
-/// shows the engine's noise, and an interval of no width would be a lie.
+/// A burst shows no noise. If all answers of a burst have one length and come at once, nothing
+/// shows the engine's noise. An interval of no width is then wrong.
 #[test]
 fn a_burst_that_shows_no_noise_has_no_interval() {
     use crate::summary::fixture::reply;
@@ -166,8 +166,8 @@ fn a_burst_that_shows_no_noise_has_no_interval() {
     assert_eq!(summary.throughput.confidence, None);
 }
 
-/// Of runs of one seed and another one for the engine, as repeats are, with other requests for
-/// every tenth.
+/// Repeats: runs with one seed for requests and another for the engine. Every tenth has other
+/// requests.
 fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     let facts = facts_of(case);
     let draw = |work: u64| {

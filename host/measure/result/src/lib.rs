@@ -1,8 +1,8 @@
 //! The results of a run's records: metrics, the summary, findings and thresholds.
 //!
-//! This crate owns the definitions, and which samples they are of. It is pure: records go in one by
-//! one, and a summary comes out. It knows no clock, no file, no plugin and no runtime. It leaves
-//! the arithmetic of samples to `statistics`, and how results look to `report`.
+//! This crate owns the definitions and their samples. It is pure: records go in one by one, and a
+//! summary comes out. It knows no clock, no file, no plugin and no runtime. It leaves the
+//! arithmetic of samples to `statistics`, and the look of results to `report`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 

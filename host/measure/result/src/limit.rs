@@ -70,9 +70,9 @@ pub const EITHER_SIDE: &[(&str, ())] = &[("\u{b1}", ()), ("+-", ()), ("+/-", ())
 /// A difference between values of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
-    /// In percent of the value that it is from.
+    /// A percentage of the other value.
     Percent(f64),
-    /// In the figure's unit.
+    /// An amount in the figure's unit.
     Absolute(f64),
 }
 
@@ -220,7 +220,7 @@ impl<R: Copy> Grammar<R> {
     }
 
     /// The sign that parts the name from the number: the first, and of two at one place the longer.
-    /// Of signs that are in names too it is the last that follows a space.
+    /// A sign that is also in names counts only after a space, and the last one counts.
     fn sign(&self, text: &str) -> Option<(usize, &'static str, R)> {
         let is_in_names = self.signs.iter().any(|(sign, _)| *sign == "-");
         let found = self.signs.iter().flat_map(|(sign, relation)| {
@@ -247,7 +247,6 @@ impl<R: Copy> Grammar<R> {
 }
 
 impl<R> Written<'_, R> {
-    /// Notes a mistake.
     pub fn wrong(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
     }
@@ -387,13 +386,12 @@ impl Expected<'_> {
     }
 }
 
-/// A number as written.
 enum Number {
-    /// Without a unit.
+    /// A number without a unit.
     Bare(f64),
-    /// With the figure's unit or, of a time, any unit of time; in the figure's unit.
+    /// A number with the figure's unit or, for a time, any unit of time; in the figure's unit.
     Own(f64),
-    /// With a percent sign.
+    /// A number with a percent sign.
     Percent { percent: f64, share: f64 },
 }
 
@@ -438,7 +436,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn reports_all_mistakes_at_once() {
         let thresholds =
             all::<Threshold>(["tfft.p99 < fast", "ttft.p99 < 1s", "ttft < ", "e2e.p99 =< 1s"]);
         let errors: Vec<String> = thresholds.unwrap_err().into_iter().map(String::from).collect();

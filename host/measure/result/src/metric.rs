@@ -52,17 +52,16 @@ pub enum Measure {
     Session(Whole),
 }
 
-/// Takes the one sample of a session.
+/// Takes the sample of a session.
 pub type Whole = fn(&Session) -> Option<f64>;
 
-/// Takes the one sample of an exchange.
+/// Takes the sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
 /// Passes on the pooled samples of an exchange: the time of each, its value, and its number of
 /// occurrences.
 pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
-/// One metric of the catalogue.
 pub struct Metric {
     /// Its stable name, in results and thresholds.
     pub name: &'static str,
@@ -76,7 +75,6 @@ pub struct Metric {
     pub measure: Measure,
 }
 
-/// The metric of that name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {
     CATALOGUE.iter().find(|metric| metric.name == name)
 }

@@ -31,7 +31,7 @@ impl Summary {
         E: Borrow<Exchange>,
         I: Iterator<Item = Result<E, X>>,
     {
-        let mut survey = Survey::of(&facts.run);
+        let mut survey = Survey::new(&facts.run);
         for exchange in open()? {
             survey.add(exchange?.borrow());
         }

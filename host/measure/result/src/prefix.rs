@@ -1,11 +1,11 @@
 //! The part of prompts that a prefix cache without limits would find, in the order in which they
 //! are sent.
 //!
-//! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the
-//! cache if it and all before it were computed earlier. This is that rule over token ids, as in
-//! vLLM. A page counts when it is whole, and the last token of a prompt is always computed, so a
-//! prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a prompt has is left
-//! to the caller. Pure.
+//! Engines keep the keys and values of prompts in pages of a few tokens. They take a page from the
+//! cache if this page and all pages before it were computed earlier. This is that rule over token
+//! ids, as in vLLM. A page counts when it is whole, and the last token of a prompt is always
+//! computed. So a prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a
+//! prompt has is left to the caller. Pure.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,9 +31,8 @@ pub struct Pages {
 /// The part of a prompt that was in the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reuse {
-    /// The prompt's tokens.
     pub tokens: u32,
-    /// Of these, tokens of pages that were computed before.
+    /// Tokens of pages that were computed before.
     pub cached: u32,
 }
 
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_no_page_is_added_and_it_says_so() {
+    fn reports_pages_beyond_the_bound() {
         let mut all = Pages::bounded(NonZeroU32::MIN, 3);
         assert_eq!(cached(&mut all, &[&[1, 2, 3, 4]]), [0]);
         assert!(all.is_full());

@@ -3,12 +3,12 @@
 //!
 //! It reads the exchanges twice and keeps none: `survey` finds the start of the measurement and the
 //! requests in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the
-//! first pass, by 24 in runs that offer a rate. During the second it does not, except where
-//! requests depend on each other: there it is 48 bytes per request.
+//! first pass, by 24 in runs that offer a rate. The second pass needs memory per request only where
+//! requests depend on each other: 48 bytes.
 //!
-//! The result does not depend on the order of the exchanges, so the records of several load
-//! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome`
-//! adds findings, verdict and thresholds, `report` lays the figures out.
+//! The result does not depend on the order of the exchanges. So the records of several load
+//! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome` adds
+//! findings, verdict and thresholds, `report` lays the figures out.
 //!
 //! Besides a counter for each second, this data grows with a run:
 //!
@@ -133,8 +133,8 @@ pub struct Summary {
     pub requests: Requests,
     /// Token counts and their sources.
     pub tokens: Tokens,
-    /// Further numbers that the server counts for each request, by name, over the answers that state
-    /// them; absent if none does.
+    /// Further counts of the server for each request, by name, over the answers that state them;
+    /// absent if none does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, ServerCount>,
     /// Throughput.
@@ -144,8 +144,8 @@ pub struct Summary {
     pub arrivals: Option<Arrivals>,
     /// The number of requests in flight.
     pub concurrency: Concurrency,
-    /// Where the time to first token went, by this client's clock and the server's own timings;
-    /// absent if no reply states such.
+    /// The parts of the time to first token, by this client's clock and the server's own timings;
+    /// absent if no reply states timings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<FirstToken>,
     /// The same as means, by the server's series; absent if its pages do not tell, or if one server
@@ -162,8 +162,8 @@ pub struct Summary {
     /// Figures by turn, class and adapter, of requests that state them.
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
-    /// The treatment that the dataset gave to its input; absent if it did nothing to it, or did not
-    /// say so.
+    /// The treatment that the dataset gave to its input; absent if it changed nothing, or did not
+    /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
     /// Figures by time slice; absent if they were not requested, or nothing ended.
@@ -175,7 +175,7 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
-    /// The warm-up that was to go on until the engine was stable; absent if it was not.
+    /// The warm-up that lasts until the engine is stable; absent for other warm-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Warmup>,
     /// The cold start of the run, if there was one.
@@ -206,8 +206,7 @@ pub struct Summary {
     pub cache: Option<cache::Cache>,
     /// The distribution of each metric that was measured, by name.
     pub metrics: BTreeMap<String, Distribution>,
-    /// Scores of the answers by name: means over the answers that a scorer judged, with how sure
-    /// they are.
+    /// Scores of the answers by name: means over the judged answers, with their certainty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Score>,
     /// Scores of the run as a whole, by name.

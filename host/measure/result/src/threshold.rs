@@ -49,14 +49,14 @@ pub struct Checked {
     pub without_failures: Option<f64>,
     /// True if the threshold holds.
     pub held: bool,
-    /// A remark on what the figure alone does not say: that it was not measured, that requests
-    /// failed, that the run is invalid.
+    /// A remark on facts that the figure does not show: it was not measured, requests failed, or
+    /// the run is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
 impl Checked {
-    /// Writes the measured value: `250.00`, or why there is none.
+    /// Writes the measured value: `250.00`, or the reason why there is none.
     pub fn outcome(&self) -> String {
         if self.infinite {
             let because = self.because.as_deref().unwrap_or("requests failed");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_read_in_any_unit_and_written_in_one() {
+    fn thresholds_are_read_in_any_unit_and_written_in_one() {
         for (text, written) in [
             ("ttft.p99 <= 200ms", "ttft.p99 <= 200 ms"),
             ("ttft.p99<=0.2s", "ttft.p99 <= 200 ms"),

@@ -405,7 +405,7 @@ impl SavedRun {
                 let given_up = || abandoned.load(Ordering::Relaxed);
                 // All records are read here anyway.
                 let facts = folder::facts(&plan, Assessment::default(), false);
-                let mut survey = Survey::of(&facts.run);
+                let mut survey = Survey::new(&facts.run);
                 let records = folder.read()?.inspect(|read| {
                     if let Ok(exchange) = read {
                         survey.add(exchange);

@@ -103,7 +103,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         runs: folders.iter().map(run).collect::<Result<_, _>>()?,
         allows_invalid: args.allow_invalid,
         baseline: match &args.baseline {
-            None => Baseline::NotAsked,
+            None => Baseline::NotRequested,
             Some(path) => args.against(path, folders, conditions),
         },
     };
@@ -142,7 +142,7 @@ impl Args {
             conditions,
             allowed,
             must_agree: self.differences.must_agree.clone(),
-            ..Options::of(read.figures, read.blocks)
+            ..Options::new(read.figures, read.blocks)
         };
         match compare(&read.sides, &asked) {
             Ok(compared) => Baseline::Compared(Box::new(compared)),

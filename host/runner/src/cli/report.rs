@@ -254,7 +254,7 @@ impl Args {
     /// Writes the page of all runs.
     fn page(&self, runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
         let shown = runs.iter().map(|run| {
-            Ok(published::Shown {
+            Ok(published::PublishedRun {
                 reported: run.reported_with(&self.facts(run)?)?,
                 block: self.block(run, style, true)?,
             })

@@ -203,7 +203,7 @@ pub(super) fn workload<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,
 ) -> Option<Workload> {
-    Some(Workload::of(&first(folder, runs)?))
+    Some(Workload::new(&first(folder, runs)?))
 }
 
 /// The text block of the first of these runs in a folder that can be read, on one screen.

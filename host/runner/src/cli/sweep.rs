@@ -154,7 +154,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         measured.ended?;
         let folder = measured.folder.path().file_name().unwrap_or_default();
         let figures = [&args.throughput, &args.latency];
-        let swept = SweptRun::of(run, &folder.to_string_lossy(), &measured.summary, figures);
+        let swept = SweptRun::new(run, &folder.to_string_lossy(), &measured.summary, figures);
         tell(report::sweep::ended(load, &swept));
         sweep.runs.push(swept);
         saved.write(&sweep)?;

@@ -1,8 +1,8 @@
 //! Rows under way, a column at a time.
 //!
-//! A batch is handed on at 8,192 rows or 4 MiB of values, whichever comes first, so a run of any
-//! length takes the same memory. A row is never divided: one request with more than that in its
-//! lists makes a batch by itself, as large as its record.
+//! A batch is handed on at 8,192 rows or at 4 MiB of values, so a run of any length takes the same
+//! memory. A row is never divided: one request with more than that in its lists makes a batch by
+//! itself, as large as its record.
 
 use std::sync::Arc;
 

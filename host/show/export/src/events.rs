@@ -17,22 +17,17 @@ pub(crate) fn heads() -> Vec<Head> {
     vec![
         Head::run(),
         Head::new("index", Holds::Whole, "", "the request, by its position in its phase"),
-        Head::new(
-            "phase",
-            Holds::Text,
-            "",
-            "warmup, or measure: the part that figures are made from",
-        ),
+        Head::new("phase", Holds::Text, "", "warmup, or measure: the part that figures cover"),
         Head::new(
             "event",
             Holds::Whole,
             "",
             "position among the output events of its reply, from 0",
         ),
-        Head::new("at_ns", Holds::Whole, "ns", "when the bytes that complete it were read"),
+        Head::new("at_ns", Holds::Whole, "ns", "the time at which its last bytes were read"),
         Head::new("kind", Holds::Text, "", "text, reasoning, tool, vector or order"),
         Head::new("tokens", Holds::Whole, "tokens", "tokens in it, where the server states them"),
-        Head::new("bytes", Holds::Whole, "bytes", "size of the text that it adds"),
+        Head::new("bytes", Holds::Whole, "bytes", "size of the added text"),
         Head::new(
             "itl_ms",
             Holds::Number,
@@ -50,7 +45,7 @@ pub(crate) fn write<W: Write + Send>(
     let itl = metric::by_name(metric::ITL);
     for exchange in run.folder.read()? {
         let exchange = exchange?;
-        let row = Row::of(&run.facts, &exchange);
+        let row = Row::new(&run.facts, &exchange);
         let gaps = match itl {
             Some(itl) if exchange.is_ok() => gaps(itl, &row),
             _ => Vec::new(),

@@ -1,5 +1,5 @@
-//! Columns of runs as Arrow, Parquet and CSV, for people who analyse runs in data frames, databases
-//! and spreadsheets, and spans of runs for viewers of traces ([`otlp`]).
+//! Columns of runs as Arrow, Parquet and CSV, for analysis in data frames, databases and
+//! spreadsheets; and spans of runs for viewers of traces ([`otlp`]).
 //!
 //! This crate owns the tables, their columns and these forms. It leaves every figure to `result`,
 //! the columns of a request to `report::row`, and the place of a table to the command line.

@@ -2,9 +2,9 @@
 //! measured requests, as OTLP/JSON.
 //!
 //! Names are from OpenTelemetry's semantic conventions for generative AI where these have one, and
-//! begin with `runner.` where not. Each line is a whole document, so a line is a request to a
-//! collector, and a file is one that collectors read (OpenTelemetry Protocol File Exporter). The
-//! documents are few and small, so they are built here and need none of OpenTelemetry's crates.
+//! begin with `runner.` where not. Each line is a whole document and can be sent to a collector.
+//! Collectors also read the whole file (OpenTelemetry Protocol File Exporter). The documents are
+//! few and small, so they are built here and need none of OpenTelemetry's crates.
 
 mod metrics;
 mod sessions;
@@ -51,7 +51,7 @@ pub fn write(
     folders: &[RunFolder],
 ) -> Result<(), ExportError> {
     for (folder, label) in folders.iter().zip(labels(folders)) {
-        let about = About::of(folder, label)?;
+        let about = About::new(folder, label)?;
         match signal {
             Signal::Spans => spans(&mut out, about, folder),
             Signal::Metrics => metrics(&mut out, &about, folder),
@@ -115,7 +115,7 @@ struct About {
 }
 
 impl About {
-    fn of(folder: &RunFolder, run: String) -> Result<Self, ExportError> {
+    fn new(folder: &RunFolder, run: String) -> Result<Self, ExportError> {
         /// Backends whose servers have a name in the semantic conventions.
         const PROVIDERS: [(&str, &str); 2] = [("bedrock", "aws.bedrock"), ("gemini", "gcp.gemini")];
         /// Backends that speak of chats alone.
@@ -194,8 +194,8 @@ impl Tracer {
     }
 
     fn add(&mut self, exchange: &Exchange) {
-        let (trace, span) = self.ids.of(exchange);
-        self.spans.push(span::of(&self.about, exchange, trace, span));
+        let (trace, span) = self.ids.ids(exchange);
+        self.spans.push(span::span(&self.about, exchange, trace, span));
         self.spans.extend(self.sessions.add(&self.about, exchange, trace));
     }
 
@@ -230,7 +230,7 @@ impl Ids {
         Ids { run: RunId::new(run.to_be_bytes()), roots: HashMap::new() }
     }
 
-    fn of(&mut self, exchange: &Exchange) -> (TraceId, SpanId) {
+    fn ids(&mut self, exchange: &Exchange) -> (TraceId, SpanId) {
         let known = exchange.ids.as_deref();
         if let Some(known) = known.and_then(|ids| ids.trace.zip(ids.span)) {
             return known;

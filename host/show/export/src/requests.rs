@@ -22,7 +22,7 @@ pub(crate) fn heads(form: Form) -> Vec<Head> {
                 "first_token_ns",
                 Holds::Whole,
                 "ns",
-                "when the first output of a streamed reply came: the instant that ttft ends at",
+                "the time of the first output of a streamed reply: the end of ttft",
             ));
         }
     }
@@ -31,13 +31,13 @@ pub(crate) fn heads(form: Form) -> Vec<Head> {
             "event_ns",
             Holds::Wholes,
             "ns",
-            "when each output event of the reply was complete",
+            "the time at which each output event of the reply was complete",
         ));
         heads.push(Head::new(
             "event_tokens",
             Holds::Wholes,
             "tokens",
-            "the tokens of each output event, where the server states them",
+            "the tokens of each output event, if the server states them",
         ));
     }
     heads
@@ -88,7 +88,7 @@ pub(crate) fn write<W: Write + Send>(
 ) -> Result<(), ExportError> {
     for exchange in run.folder.read()? {
         let exchange = exchange?;
-        let row = Row::of(&run.facts, &exchange);
+        let row = Row::new(&run.facts, &exchange);
         batch.text(Some(&run.label));
         for column in columns() {
             cell(batch, column, &row);

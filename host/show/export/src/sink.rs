@@ -54,7 +54,6 @@ impl<W: Write + Send> Sink<W> {
         })
     }
 
-    /// Writes a batch.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), ExportError> {
         match self {
             Sink::Parquet(writer) => writer.write(batch)?,

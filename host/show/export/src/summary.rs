@@ -14,18 +14,18 @@ pub(crate) fn heads() -> Vec<Head> {
         Head::run(),
         Head::new("name", Holds::Text, "", "the figure, as thresholds name it"),
         Head::new("value", Holds::Number, "", "its value, in the row's unit"),
-        Head::new("unit", Holds::Text, "", "its unit; absent of a share or a number"),
+        Head::new("unit", Holds::Text, "", "its unit; absent for a share or a number"),
         Head::new(
             "lower",
             Holds::Number,
             "",
-            "lower end of its 95 % interval for other requests of this kind; absent where one run does not show it",
+            "lower end of its 95 % interval for other requests of this kind; absent if one run does not show it",
         ),
         Head::new(
             "upper",
             Holds::Number,
             "",
-            "upper end of its 95 % interval for other requests of this kind; absent where one run does not show it",
+            "upper end of its 95 % interval for other requests of this kind; absent if one run does not show it",
         ),
         Head::new(
             "definition",

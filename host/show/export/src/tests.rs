@@ -64,7 +64,7 @@ fn piecemeal(index: u64) -> Exchange {
 }
 
 #[test]
-fn columns_have_names_of_their_own_and_say_what_they_are() {
+fn columns_have_unique_names_and_descriptions() {
     for table in [Table::Requests, Table::Events, Table::Summary, Table::Series] {
         let heads = table.heads(Form::Parquet);
         let mut names: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
@@ -97,7 +97,7 @@ fn events_have_the_gaps_of_the_metric() {
 }
 
 #[test]
-fn what_was_not_measured_is_null() {
+fn unmeasured_values_are_null() {
     let folder = tempfile::tempdir().unwrap();
     let refused = failed(reply(1, 1_000, &[]), Class::Refused, "refused");
     let cut = failed(piecemeal(2), Class::Truncated, "cut off");

@@ -33,7 +33,7 @@ pub fn text(agreed: &Agreed) -> String {
     for (name, flipped) in scores {
         let of = format!("{:.4} -> {:.4}", flipped.baseline, flipped.value);
         block.line(&format!("{name}:"), Some(of));
-        block.line("  flips:", Some(flipped.words()));
+        block.line("  flips:", Some(flipped.label()));
     }
     if let Some(floor) = &answers.floor {
         block.section("Noise Floor");
@@ -71,10 +71,10 @@ fn repeats(block: &mut Block, agreed: &Agreed, floor: &Floor) {
     );
     let verdict = match floor.judgement {
         Judgement::Changed => {
-            "! changed: the run's answers differ more than those of repeats, beyond chance"
+            "! changed: the run's answers differ more than repeats do, beyond chance"
         }
         Judgement::Cleared => {
-            "= cleared: that the run's answers differ more than those of repeats is not shown"
+            "= cleared: the run's answers are not shown to differ more than repeats do"
         }
         Judgement::Unknown => "? unknown: too few samples to say",
     };
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_option_changes_is_told_in_words() {
+    fn the_text_shows_changed_answers() {
         let plan = crate::charts::fixture::plan("a");
         let mut agreeing = Agreeing::default();
         let read = |run: Vec<Exchange>| run.into_iter().map(Ok::<_, Infallible>);

@@ -1,6 +1,6 @@
 //! A build's runs, judged: their thresholds, their findings and the comparison with a baseline as
-//! one list of checks. The list decides whether the build passes, and is drawn as Markdown for
-//! summaries and comments, as JUnit XML, and as annotations of a GitHub log.
+//! one list of checks. The list decides if the build passes. Its forms are Markdown for summaries
+//! and comments, JUnit XML, and annotations of a GitHub log.
 //!
 //! This module owns the list and its forms. It leaves comparisons to `compare`, the runs' own
 //! figures to `result`, and exit codes to the command line. Passing has one rule: a check fails, or
@@ -35,7 +35,6 @@ pub struct Build {
     pub allows_invalid: bool,
 }
 
-/// A run of a build.
 pub struct Run {
     /// The name of its folder.
     pub folder: String,
@@ -44,9 +43,8 @@ pub struct Run {
 
 /// The comparison of a build with its baseline.
 pub enum Baseline {
-    /// None was asked for.
-    NotAsked,
-    /// There is none yet; the words say where it was looked for.
+    NotRequested,
+    /// There is no baseline yet. The text names the place where it was sought.
     None(String),
     /// Nothing was compared.
     NotComparable {
@@ -65,7 +63,7 @@ pub enum Subject {
     Run,
     Threshold,
     Finding,
-    /// The baseline: if there is one that can be compared, in all that was asked for.
+    /// The baseline: its existence, its comparability and the figures that it lacks.
     Baseline,
     /// A condition on the difference from the baseline.
     Condition,
@@ -88,11 +86,10 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     Passes,
-    /// It passes, with something to know.
+    /// It passes, with a note.
     Notes,
     /// It passes, with a doubt.
     Warns,
-    /// It fails the build.
     Fails,
 }
 
@@ -122,7 +119,7 @@ impl Build {
     /// True if all runs are valid.
     fn valid(&self) -> Check {
         let invalid: Vec<String> = (self.runs.iter())
-            .filter_map(|run| Some(self.of(run, &invalid(&run.summary)?)))
+            .filter_map(|run| Some(self.label(run, &invalid(&run.summary)?)))
             .collect();
         let many = self.runs.len();
         let (outcome, seen) = if invalid.is_empty() {
@@ -148,7 +145,7 @@ impl Build {
     }
 
     /// The words with the name of the run, if there are several.
-    fn of(&self, run: &Run, words: &str) -> String {
+    fn label(&self, run: &Run, words: &str) -> String {
         match self.runs.len() {
             1 => words.to_owned(),
             _ => format!("{words} ({})", run.folder),
@@ -161,7 +158,7 @@ impl Build {
         for run in &self.runs {
             for checked in &run.summary.thresholds {
                 let outcome = if checked.held { Outcome::Passes } else { Outcome::Fails };
-                let seen = self.of(run, &checked.outcome());
+                let seen = self.label(run, &checked.outcome());
                 let known = (checks.iter_mut()).find(|known| known.name == checked.threshold);
                 match known {
                     Some(known) if known.outcome == outcome => {
@@ -197,7 +194,7 @@ impl Build {
                     Severity::Suspect => Outcome::Warns,
                     Severity::Invalid => self.invalid(),
                 };
-                let seen = self.of(run, seen);
+                let seen = self.label(run, seen);
                 match checks.iter_mut().find(|known| known.name == id.name()) {
                     Some(known) => {
                         known.outcome = known.outcome.max(outcome);
@@ -227,7 +224,7 @@ impl Build {
         };
         let comparable = "the baseline is comparable";
         match &self.baseline {
-            Baseline::NotAsked => Vec::new(),
+            Baseline::NotRequested => Vec::new(),
             Baseline::None(place) => vec![baseline(
                 Outcome::Notes,
                 "there is a baseline",
@@ -243,7 +240,7 @@ impl Build {
                 let (outcome, seen) = if compared.is_assumed() && !compared.conditions.is_empty() {
                     (
                         Outcome::Warns,
-                        "one run per side: how much runs vary is assumed; repeat the runs",
+                        "one run per side: the run-to-run variation is assumed; repeat the runs",
                     )
                 } else {
                     (Outcome::Passes, "compared")
@@ -320,7 +317,7 @@ fn worse(compared: &Compared) -> Option<Check> {
             outcome: Outcome::Warns,
             seen: worse.join(", "),
             more: vec![
-                "no condition fails, so the build passes; add a condition on what matters to you"
+                "no condition fails, so the build passes; add a condition to make it fail"
                     .to_owned(),
             ],
         }

@@ -66,7 +66,7 @@ pub struct Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
     Numbers,
-    /// As numbers; only whole ones are meaningful.
+    /// Numbers; only whole ones have a meaning.
     Counts,
     /// A share as percent.
     Percent,
@@ -89,9 +89,9 @@ pub struct Log {
 /// An axis of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// From left to right.
+    /// The horizontal axis.
     X,
-    /// From bottom to top, in every panel.
+    /// The vertical axis of each panel.
     Y,
 }
 
@@ -218,11 +218,11 @@ pub struct Rows {
 model::names! {
     /// The row that a place in a chart means.
     pub enum Snap {
-        /// The one that is nearest from left to right.
+        /// The row that is nearest from left to right.
         X = "x",
-        /// The one that is nearest from bottom to top.
+        /// The row that is nearest from bottom to top.
         Y = "y",
-        /// The one with the nearest point.
+        /// The row with the nearest point.
         Near = "near",
     }
 }
@@ -235,7 +235,7 @@ pub struct Column {
     pub cells: Vec<Option<Cell>>,
 }
 
-/// A value, and where it lies.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The position from the left.

@@ -17,7 +17,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use shown::Shown;
+pub use shown::RunView;
 
 use super::chart::Chart;
 use super::label::engine;
@@ -38,8 +38,7 @@ pub struct Charts {
 }
 
 impl Charts {
-    /// The charts of these runs.
-    pub fn of(runs: &[Shown]) -> Charts {
+    pub fn new(runs: &[RunView]) -> Charts {
         let drawn = |charts: Vec<Chart>| -> Vec<Chart> {
             let mut charts = charts;
             charts.retain(|chart| !chart.is_empty());

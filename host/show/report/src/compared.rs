@@ -30,9 +30,9 @@ pub fn page(compared: &Compared) -> Document {
     let differences = compared.differences.iter();
     let differences =
         differences.map(|difference| format!("{}: {}", difference.what, difference.values("A")));
-    list(&mut page, "What differs", differences);
+    list(&mut page, "Differences", differences);
     let unknown = compared.unknown.iter().cloned();
-    list(&mut page, "What cannot be checked", unknown);
+    list(&mut page, "Unchecked settings", unknown);
     let judged = compared.pairs.iter().flat_map(|pair| &pair.figures);
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
@@ -43,7 +43,7 @@ pub fn page(compared: &Compared) -> Document {
             note: "Further right is better. A bar is the 95 % interval, and goes on where it reaches the edge.".to_owned(),
             x: "better by".to_owned(),
             zero: "A".to_owned(),
-            rows: pair.figures.iter().filter_map(drawn).collect(),
+            rows: pair.figures.iter().filter_map(forest_row).collect(),
         }));
         let mut table = Table::new([
             "Figure",
@@ -75,7 +75,7 @@ pub fn page(compared: &Compared) -> Document {
 }
 
 /// A figure's difference as a share of the baseline, if more or less of the figure is better.
-fn drawn(row: &Row) -> Option<Difference> {
+fn forest_row(row: &Row) -> Option<Difference> {
     let direction = match row.figure.parse::<Figure>().ok()?.better() {
         Better::Lower => -1.0,
         Better::Higher => 1.0,
@@ -144,21 +144,21 @@ fn side(side: &SideFacts) -> Vec<String> {
         many => format!("{} runs: {}", many.len(), many.join(", ")),
     };
     let what = if what.is_empty() { sources } else { format!("{what}: {sources}") };
-    let said = |text: &Option<String>| text.clone().unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let verdict = match (&side.tool, side.verdict) {
         (Some(tool), _) => format!("stated by {tool}"),
         (None, Some(verdict)) => verdict.name().to_owned(),
         (None, None) => String::new(),
     };
-    vec![side.name.clone(), what, said(&side.model), said(&side.scenario), verdict]
+    vec![side.name.clone(), what, text(&side.model), text(&side.scenario), verdict]
 }
 
 fn cells(row: &Row) -> [String; 7] {
     let values = [row.baseline, row.value].map(Option::unwrap_or_default);
-    let shown = Shown::of(&row.figure, values);
+    let shown = Form::new(&row.figure, values);
     let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| shown.value(value));
     let percent = match (row.percent, shown) {
-        (Some(percent), Shown::Plain(_)) => format!(" ({})", number::change(percent)),
+        (Some(percent), Form::Plain(_)) => format!(" ({})", number::change(percent)),
         _ => String::new(),
     };
     let difference = row
@@ -169,13 +169,13 @@ fn cells(row: &Row) -> [String; 7] {
             let walks = if row.walks { " ~" } else { "" };
             format!("{} to {}{walks}", shown.signed(ends.low), shown.signed(ends.high))
         }
-        (None, Some(why)) => why.words().to_owned(),
+        (None, Some(why)) => why.label().to_owned(),
         (None, None) => String::new(),
     };
     let detectable = row.detectable.map_or(String::new(), |least| shown.value(least));
     let verdict = row
         .judgement
-        .map_or(String::new(), |judgement| format!("{} {}", judgement.sign(), judgement.words()));
+        .map_or(String::new(), |judgement| format!("{} {}", judgement.sign(), judgement.label()));
     let unit = shown.unit(&row.unit);
     [
         format!("{}{unit}", row.figure),
@@ -190,20 +190,20 @@ fn cells(row: &Row) -> [String; 7] {
 
 /// The form in which a figure's numbers are written.
 #[derive(Clone, Copy)]
-pub(super) enum Shown {
+pub(super) enum Form {
     /// A share, in percent; differences in points.
     Share,
     /// A number with a number of decimals.
     Plain(usize),
 }
 
-impl Shown {
+impl Form {
     /// Chooses the form for a figure's values of that size.
-    pub(super) fn of(figure: &str, values: [f64; 2]) -> Self {
+    pub(super) fn new(figure: &str, values: [f64; 2]) -> Self {
         if figure.ends_with("-share") || figure.ends_with("-attainment") {
-            return Shown::Share;
+            return Form::Share;
         }
-        Shown::Plain(match values[0].abs().max(values[1].abs()) {
+        Form::Plain(match values[0].abs().max(values[1].abs()) {
             value if value >= 10_000.0 => 0,
             value if value >= 1_000.0 => 1,
             value if value >= 1.0 => 2,
@@ -214,16 +214,16 @@ impl Shown {
     /// The unit in brackets, if there is one.
     pub(super) fn unit(self, unit: &str) -> String {
         match (unit, self) {
-            ("", Shown::Share) => " (%)".to_owned(),
-            ("", Shown::Plain(_)) => String::new(),
+            ("", Form::Share) => " (%)".to_owned(),
+            ("", Form::Plain(_)) => String::new(),
             (unit, _) => format!(" ({unit})"),
         }
     }
 
     pub(super) fn value(self, value: f64) -> String {
         match self {
-            Shown::Share => format!("{:.2}", value * 100.0),
-            Shown::Plain(decimals) => format!("{value:.decimals$}"),
+            Form::Share => format!("{:.2}", value * 100.0),
+            Form::Plain(decimals) => format!("{value:.decimals$}"),
         }
     }
 
@@ -235,14 +235,14 @@ impl Shown {
             value
         };
         match self {
-            Shown::Share => format!("{:+.2}", value * 100.0),
-            Shown::Plain(decimals) => format!("{value:+.decimals$}"),
+            Form::Share => format!("{:+.2}", value * 100.0),
+            Form::Plain(decimals) => format!("{value:+.decimals$}"),
         }
     }
 }
 
-/// Writes the note that figures which follow the load are taken to vary by more than the pace that
-/// is assumed, from the least to the most.
+/// Writes the note that figures which follow the load vary by more than the assumed pace, from the
+/// least to the most.
 fn follows(pair: &Pair, variation: &Variation) -> String {
     let Variation::Assumed { share } = variation else {
         return String::new();
@@ -264,8 +264,8 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     let mut notes = vec![match &pair.method {
         Method::Blocks { blocks, requests, variation } => {
             format!(
-                "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same ones in both runs where both sent them. One run per side does not show how runs vary from one to the next: that is {}.",
-                variation.words()
+                "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same requests in both runs where both sent them. One run per side cannot show the variation from run to run, which is {}.",
+                variation.label()
             ) + &follows(pair, variation)
         }
         Method::Runs { baseline, side } => format!(
@@ -290,7 +290,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     notes.extend(pair.figures.iter().filter_map(|row| {
         let unpaired = "no sample was judged in both runs, so nothing is paired and nothing is judged: runs with other samples differ by these alone";
         match (&row.paired, row.no_interval) {
-            (Some(paired), _) => Some(format!("{}: {}.", row.figure, paired.words(&pair.side))),
+            (Some(paired), _) => Some(format!("{}: {}.", row.figure, paired.label(&pair.side))),
             (None, Some(NoInterval::Unpaired)) => Some(format!("{}: {unpaired}.", row.figure)),
             _ => None,
         }

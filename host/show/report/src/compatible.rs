@@ -1,6 +1,6 @@
-//! A run's figures as another tool would have reported them for the same replies, with its
-//! definition of a chunk, of a request's end, of a second's peak. They fill that tool's text block
-//! (`text`) and its result file ([`vllm`], [`sglang`]).
+//! A run's figures as another tool reports them for the same replies, by its definitions of a
+//! chunk, a request's end and a peak. They fill that tool's text block (`text`) and its result file
+//! ([`vllm`], [`sglang`]).
 //!
 //! Three things stay ours. A request that failed counts as failed, even if the tool would have
 //! counted it as a success. Output tokens are counted by the server's usage, as the tools do if it
@@ -79,7 +79,7 @@ impl<'a> Compatible<'a> {
     /// Reads a run's exchanges, twice.
     ///
     /// # Errors
-    /// The first that reading gives.
+    /// The first error of reading.
     pub fn read<I, X>(
         tool: Tool,
         reported: &'a Reported,
@@ -90,7 +90,7 @@ impl<'a> Compatible<'a> {
     where
         I: Iterator<Item = Result<Exchange, X>>,
     {
-        let rules = Rules::of(tool, &reported.plan, facts);
+        let rules = Rules::new(tool, &reported.plan, facts);
         let mut first_sent = None;
         for exchange in open()? {
             let exchange = exchange?;
@@ -109,7 +109,7 @@ impl<'a> Compatible<'a> {
             };
             gathering.add(&seen);
             if keep != Keep::Nothing {
-                requests.push(Request::of(tool, &seen, keep));
+                requests.push(Request::new(tool, &seen, keep));
             }
         }
         requests.sort_by_key(|request| request.index);

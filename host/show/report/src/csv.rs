@@ -56,7 +56,7 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
 /// # Errors
 /// The errors of `out`.
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
-    let row = Row::of(facts, exchange);
+    let row = Row::new(facts, exchange);
     let mut line = Line::default();
     for column in columns() {
         let value = column.value(&row);
@@ -69,16 +69,16 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
             (Value::Flag(flag), _) => flag.to_string(),
             (Value::Count(count), _) => count.to_string(),
             (Value::Instant(at), _) => instant(at),
-            (Value::Requests(numbers), _) => words(numbers),
+            (Value::Requests(numbers), _) => spaced(numbers),
         }));
     }
     line.end(out)
 }
 
 /// Numbers with spaces between them.
-fn words(numbers: &[u64]) -> String {
-    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    words.join(" ")
+fn spaced(numbers: &[u64]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    texts.join(" ")
 }
 
 /// Milliseconds with all their nanoseconds.

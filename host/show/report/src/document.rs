@@ -76,7 +76,7 @@ pub enum Block {
 
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// From 2 to 4.
+    /// The level, from 2 to 4.
     pub level: u8,
     pub text: Text,
     /// Its name for links, also from outside of the page; made from the text if absent.
@@ -103,11 +103,10 @@ pub enum Fit {
     #[default]
     Stacked,
     Narrow,
-    /// It is moved sideways.
+    /// The table scrolls sideways.
     Scrolled,
 }
 
-/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     pub text: Text,
@@ -149,17 +148,17 @@ pub struct Text(pub Vec<Span>);
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
-    /// As the rest.
+    /// Text without emphasis.
     Plain(String),
     /// Emphasized.
     Strong(String),
-    /// As a word that is explained.
+    /// A word with an explanation.
     Word(&'static str),
-    /// As something to be typed.
+    /// Text to be typed.
     Code(String),
-    /// With a link to the heading of that name.
+    /// A link to the heading of that name.
     Link(String, String),
-    /// As the name of a metric, whose definition is shown on request.
+    /// The name of a metric, with its definition on request.
     Term(String, &'static str),
     /// The unit of the value before it.
     Unit(&'static str),
@@ -174,7 +173,7 @@ pub enum Span {
 }
 
 impl Span {
-    fn words(&self) -> String {
+    fn to_plain(&self) -> String {
         match self {
             Span::Plain(text)
             | Span::Strong(text)
@@ -232,7 +231,6 @@ impl Text {
         Text(vec![Span::Plain(text.into())])
     }
 
-    /// Emphasized text.
     pub fn strong(text: impl Into<String>) -> Self {
         Text(vec![Span::Strong(text.into())])
     }
@@ -258,26 +256,25 @@ impl Text {
         Text(parts.map(span).collect())
     }
 
-    /// This text with plain text after it.
+    /// Appends plain text.
     #[must_use]
     pub fn then(self, text: impl Into<String>) -> Self {
         self.with(Span::Plain(text.into()))
     }
 
-    /// This text with that after it.
+    /// Appends a text.
     #[must_use]
     pub(crate) fn with(mut self, span: Span) -> Self {
         self.0.push(span);
         self
     }
 
-    fn words(&self) -> String {
-        self.0.iter().map(Span::words).collect()
+    fn to_plain(&self) -> String {
+        self.0.iter().map(Span::to_plain).collect()
     }
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new<H: Into<String>>(head: impl IntoIterator<Item = H>) -> Self {
         Table {
             head: head.into_iter().map(Into::into).collect(),
@@ -287,7 +284,6 @@ impl Table {
         }
     }
 
-    /// Adds a row.
     pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
@@ -305,7 +301,7 @@ impl Table {
     pub fn without_empty_columns(mut self) -> Self {
         let says = |at: usize| {
             let mut cells = self.rows.iter().filter_map(|row| row.get(at));
-            at == 0 || cells.any(|cell| !cell.text.words().is_empty())
+            at == 0 || cells.any(|cell| !cell.text.to_plain().is_empty())
         };
         let kept: Vec<bool> = (0..self.head.len()).map(says).collect();
         let mut at = kept.iter();
@@ -330,7 +326,7 @@ impl Table {
         // numbers.
         let of = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
-            let cells: Vec<String> = cells.map(|cell| cell.text.words()).collect();
+            let cells: Vec<String> = cells.map(|cell| cell.text.to_plain()).collect();
             at > 0
                 && cells.iter().all(|cell| is_number(cell))
                 && cells.iter().any(|cell| !is_absent(cell))
@@ -368,7 +364,6 @@ impl Document {
         }));
     }
 
-    /// Adds a block.
     pub fn push(&mut self, block: Block) {
         self.blocks.push(block);
     }
@@ -378,7 +373,6 @@ impl Document {
         self.blocks.push(Block::Paragraph(Text::marked(text)));
     }
 
-    /// Adds a paragraph.
     pub fn paragraph(&mut self, text: Text) {
         self.blocks.push(Block::Paragraph(text));
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::chart::{Look, Theme, Width, svg};
 use crate::charts::fixture::{run_of, sides_of};
-use crate::charts::{Charts, Shown};
+use crate::charts::{Charts, RunView};
 use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::{csv, json, page, published, text};
@@ -82,14 +82,14 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                     bytes: bytes.unwrap_or_default(),
                 });
             }
-            let [input, cached, output, reasoning, asked, turn] = counts;
+            let [input, cached, output, reasoning, requested, turn] = counts;
             exchange.usage = Some(Usage {
                 input_tokens: input,
                 cached_input_tokens: cached,
                 output_tokens: output,
                 reasoning_tokens: reasoning,
                 draft_tokens: turn,
-                accepted_draft_tokens: asked,
+                accepted_draft_tokens: requested,
                 input_image_tokens: input,
                 input_video_tokens: cached,
                 input_audio_tokens: reasoning,
@@ -106,7 +106,7 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                 steps_by_accepted: counts.iter().map_while(|count| *count).collect(),
             });
             exchange.sample.input_tokens = cached;
-            exchange.sample.output_tokens = asked;
+            exchange.sample.output_tokens = requested;
             exchange.sample.request_bytes = index;
             exchange.sample.class = Some(TEXTS[words].to_owned());
             exchange.sample.turn =
@@ -126,8 +126,8 @@ fn any_record() -> impl Strategy<Value = Exchange> {
     )
 }
 
-fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
-    let charts = Charts::of(runs);
+fn draw(runs: &[RunView], exchanges: &[Vec<Exchange>]) {
+    let charts = Charts::new(runs);
     for chart in charts.iter() {
         for (width, log) in [(Width::Wide, false), (Width::Narrow, true)] {
             let alone = Some(Theme::Light);
@@ -146,7 +146,7 @@ fn draw(runs: &[Shown], exchanges: &[Vec<Exchange>]) {
 }
 
 /// Shows one run by itself, in every form.
-fn show(run: &Shown, exchanges: &[Exchange]) {
+fn show(run: &RunView, exchanges: &[Exchange]) {
     let facts = folder::facts(&run.reported.plan, Default::default(), false);
     let summary = &run.reported.summary;
     let block = text::text(summary);
@@ -158,7 +158,7 @@ fn show(run: &Shown, exchanges: &[Exchange]) {
         let formula = cell.trim_matches('"').starts_with(['=', '@']);
         assert!(!formula, "{cell:?}");
     }
-    let shown = published::Shown { reported: run.reported.clone(), block };
+    let shown = published::PublishedRun { reported: run.reported.clone(), block };
     assert!(!published::page(&[shown]).markdown().is_empty());
     for tool in [Tool::Vllm, Tool::Sglang, Tool::Lmdeploy] {
         let open = || Ok::<_, Infallible>(exchanges.iter().cloned().map(Ok));

@@ -15,7 +15,7 @@ mod run;
 mod tests;
 
 pub use self::beside::Comparison;
-use super::charts::{Charts, Shown};
+use super::charts::{Charts, RunView};
 use crate::document::{Block, Document, Span, Text};
 use crate::time_slices;
 use result::metric::{self, Metric};
@@ -28,10 +28,10 @@ const TILES: usize = 4;
 
 /// The page of these runs; there is at least one. The first one is the baseline; `compared` states
 /// the differences that are more than chance, and is present if there are several runs.
-pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
+pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
     let mut page = Document::new("Benchmark result", run::title(runs));
     page.folders = runs.iter().map(|run| run.reported.folder.clone()).collect();
-    let mut drawn = Charts::of(runs);
+    let mut drawn = Charts::new(runs);
     let parts = std::mem::take(&mut drawn.first_token);
     let rest = drawn.distributions.split_off(drawn.distributions.len().min(PICTURES));
     let pictures = std::mem::replace(&mut drawn.distributions, rest);
@@ -54,7 +54,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
             if !further.is_empty() {
                 page.push(Block::Figures(further));
             }
-            page.remark("Intervals are 95 % confidence intervals of the average of many runs with other requests of this kind. They come from this run alone, and leave out what makes a whole run faster or slower, such as a restart; repeats show that. All figures has the intervals of repeats of these requests too.");
+            page.remark("Intervals are 95 % confidence intervals of the average of many runs with other requests of this kind. They come from this run alone, and leave out effects on a whole run, such as a restart; repeats show these. All figures has the intervals of repeats of these requests too.");
         }
     }
     run::findings(&mut page, runs);
@@ -74,11 +74,11 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
     each(&mut page, runs, run::figures);
     page.section("failures", None, "Failures");
     each(&mut page, runs, run::failures);
-    let is_bad = |run: &&Shown| {
+    let is_bad = |run: &&RunView| {
         let mut scores = run.reported.summary.scores.values();
         scores.any(|score| !score.examples.is_empty())
     };
-    let bad: Vec<&Shown> = runs.iter().filter(is_bad).collect();
+    let bad: Vec<&RunView> = runs.iter().filter(is_bad).collect();
     if !bad.is_empty() {
         page.section("worst", None, "Worst answers");
         page.remark(
@@ -94,7 +94,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
     page.section("how", None, "How it was run");
     let differences = plan::differences(runs);
     if !differences.rows.is_empty() {
-        page.heading(3, "What differs between the runs");
+        page.heading(3, "Differences between the runs");
         page.table(differences);
     }
     each(&mut page, runs, run::how);
@@ -109,7 +109,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
 }
 
 /// Adds a part of every run, below its name if there are several.
-fn each(page: &mut Document, runs: &[Shown], part: fn(&mut Document, &Shown, u8)) {
+fn each(page: &mut Document, runs: &[RunView], part: fn(&mut Document, &RunView, u8)) {
     for run in runs {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
@@ -119,7 +119,7 @@ fn each(page: &mut Document, runs: &[Shown], part: fn(&mut Document, &Shown, u8)
 }
 
 /// Adds the time slices of each run that has them.
-fn slices(page: &mut Document, runs: &[Shown]) {
+fn slices(page: &mut Document, runs: &[RunView]) {
     let sliced: Vec<_> = (runs.iter())
         .filter_map(|run| Some((run, run.reported.summary.time_slices.as_ref()?)))
         .collect();
@@ -127,7 +127,7 @@ fn slices(page: &mut Document, runs: &[Shown]) {
         return;
     }
     page.section("time-slices", None, "By time slice");
-    page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the one in which they came, and everything else to the one in which a request ended.");
+    page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the slice in which they came, and all else to the slice in which a request ended.");
     for (run, slices) in sliced {
         let length = time_slices::length(slices);
         page.heading(3, figures::titled(&format!("Slices {length}"), run, runs.len()));
@@ -135,7 +135,7 @@ fn slices(page: &mut Document, runs: &[Shown]) {
     }
 }
 
-fn beside(page: &mut Document, runs: &[Shown], compared: &Comparison) {
+fn beside(page: &mut Document, runs: &[RunView], compared: &Comparison) {
     let words = Text::plain("Each run against ").with(Span::Strong(runs[0].label.clone()));
     let obstacles = beside::obstacles(runs, compared);
     page.remark(if obstacles.is_empty() { words
@@ -161,7 +161,7 @@ fn charts(page: &mut Document, charts: Charts) {
             charts.course,
         ),
         (
-            ("prompts", Some("First token"), "What the time to first token depends on"),
+            ("prompts", Some("First token"), "Time to first token by cause"),
             "Time to first token against prompt length, and over the run.",
             charts.dependence,
         ),
@@ -181,7 +181,7 @@ fn charts(page: &mut Document, charts: Charts) {
 }
 
 /// The metrics that any of the runs has measured, or might have been expected to.
-fn definitions(runs: &[Shown]) -> Vec<(&'static str, &'static Metric)> {
+fn definitions(runs: &[RunView]) -> Vec<(&'static str, &'static Metric)> {
     let named = |metric: &&Metric| {
         let headline = figures::HEADLINE.contains(&metric.name);
         let measured =

@@ -26,8 +26,8 @@ const MOST_FILES: usize = 20;
 /// Shown for a figure that was not measured.
 const ABSENT: &str = "–";
 
-/// A run for a page.
-pub struct Shown {
+/// A run of a page.
+pub struct PublishedRun {
     /// The facts that the page has about it.
     pub reported: Reported,
     /// Its block of text, in whatever style.
@@ -35,7 +35,7 @@ pub struct Shown {
 }
 
 /// The page of these runs, in their order.
-pub fn page(runs: &[Shown]) -> Document {
+pub fn page(runs: &[PublishedRun]) -> Document {
     let reported: Vec<&Reported> = runs.iter().map(|run| &run.reported).collect();
     let engines = groups(reported.iter().map(|run| engine(run)));
     let title = match &engines[..] {
@@ -56,7 +56,7 @@ pub fn page(runs: &[Shown]) -> Document {
             section(&mut page, runs, own.into_iter().map(|at| places[at]).collect());
         }
     }
-    made(&mut page, &reported);
+    provenance(&mut page, &reported);
     page.section("definitions", None, "Definitions");
     page.paragraph(Text::explained(
         "*n* is the number of output tokens of a request. Times start when the request is sent.",
@@ -177,14 +177,14 @@ fn comparison(page: &mut Document, runs: &[&Reported]) {
 }
 
 /// Adds the runs of a model. The launch of the server stands once if all runs agree.
-fn section(page: &mut Document, runs: &[Shown], places: Vec<usize>) {
+fn section(page: &mut Document, runs: &[PublishedRun], places: Vec<usize>) {
     let launch = |place: usize| runs[place].reported.plan.about.launch_command.as_deref();
     let is_shared = places.iter().all(|place| launch(*place) == launch(places[0]));
     if let Some(command) = launch(places[0]).filter(|_| is_shared) {
         page.code("shell", command);
     }
     for place in places {
-        let Shown { reported, block } = &runs[place];
+        let PublishedRun { reported, block } = &runs[place];
         let Reported { folder, plan, environment, status, summary } = reported;
         page.push(Block::Heading(Heading {
             level: 4,
@@ -220,7 +220,7 @@ fn section(page: &mut Document, runs: &[Shown], places: Vec<usize>) {
 }
 
 /// Adds the origin of the runs: versions, plugins, data and machines, shared ones once.
-fn made(page: &mut Document, runs: &[&Reported]) {
+fn provenance(page: &mut Document, runs: &[&Reported]) {
     page.heading(2, "How it was made");
     let mut table = Table::new(["Run", "Runner", "Dataset", "Requests", "Seed", "Tokenizer"]);
     table.numeric = Some(3..5);
@@ -289,13 +289,13 @@ fn digest(digest: &str) -> Cell {
 
 /// The differences between two plans that affect the figures.
 fn unlike(first: &Plan, plan: &Plan) -> Vec<&'static str> {
-    let asked = |plan: &Plan| {
+    let dataset = |plan: &Plan| {
         let dataset = &plan.dataset;
         let files: Vec<String> = dataset.files.values().map(|f| f.digest.clone()).collect();
         (dataset.plugin.digest.clone(), dataset.plugin.config.clone(), files)
     };
     let differences = [
-        ("dataset", asked(first) != asked(plan)),
+        ("dataset", dataset(first) != dataset(plan)),
         ("load", first.load != plan.load),
         ("request options", first.request != plan.request),
     ];

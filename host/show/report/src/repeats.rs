@@ -1,6 +1,6 @@
 //! The spread between repeats, as a page.
 
-use super::compared::Shown;
+use super::compared::Form;
 use crate::document::{Document, Table, Text};
 use compare::repeats::{Repeated, Repeats};
 use compare::until::Stopped;
@@ -20,14 +20,14 @@ pub fn page(repeats: &Repeats) -> Document {
         table.row(cells(figure, repeats.runs));
     }
     page.table(table);
-    for line in repeats.stopped.iter().flat_map(Stopped::words) {
+    for line in repeats.stopped.iter().flat_map(Stopped::lines) {
         page.paragraph(Text::plain(line));
     }
     page
 }
 
 fn cells(figure: &Repeated, runs: usize) -> Vec<String> {
-    let shown = Shown::of(&figure.figure, [figure.max, figure.min]);
+    let shown = Form::new(&figure.figure, [figure.max, figure.min]);
     let unit = shown.unit(&figure.unit);
     // A figure that not every run has is no mean over all of them.
     let of = if figure.runs < runs {

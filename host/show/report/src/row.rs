@@ -2,8 +2,8 @@
 //! value. Every table of requests is made of them, whatever its form, so a column means the same in
 //! each.
 //!
-//! This module owns which columns there are. It leaves figures to `result::metric`, and how a value
-//! is written to the forms: `csv`, and the columns of the crate `export`.
+//! This module owns the list of columns. It leaves figures to `result::metric`, and the writing of
+//! values to the forms: `csv`, and the columns of the crate `export`.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -42,7 +42,6 @@ pub enum Kind {
     Requests,
 }
 
-/// A value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Words.
@@ -75,7 +74,7 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// Reads a request of a run.
-    pub fn of(facts: &'a RunFacts, exchange: &'a Exchange) -> Self {
+    pub fn new(facts: &'a RunFacts, exchange: &'a Exchange) -> Self {
         let measured = exchange.phase == Phase::Measure;
         let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
         let run = &facts.run;
@@ -155,24 +154,19 @@ fn before() -> [Column; 12] {
             "position in its phase's sequence of samples, from 0",
             |row| Some(Value::Count(row.exchange.index)),
         ),
-        column(
-            "phase",
-            Kind::Text,
-            "warmup, or measure: the part that figures are made from",
-            |row| {
-                Some(text(match row.exchange.phase {
-                    Phase::Warmup => "warmup",
-                    Phase::Measure => "measure",
-                }))
-            },
-        ),
+        column("phase", Kind::Text, "warmup, or measure: the part that figures cover", |row| {
+            Some(text(match row.exchange.phase {
+                Phase::Warmup => "warmup",
+                Phase::Measure => "measure",
+            }))
+        }),
         column("id", Kind::Text, "the sample, unique within the run", |row| {
             Some(text(&row.exchange.sample.id))
         }),
         column(
             "outcome",
             Kind::Text,
-            "the class of the outcome: complete, or what went wrong",
+            "the class of the outcome: complete, or the kind of failure",
             |row| Some(text(row.exchange.outcome.class().name())),
         ),
         column("status", Kind::Count(""), "the HTTP status of the reply", |row| {
@@ -181,22 +175,28 @@ fn before() -> [Column; 12] {
         column("finish", Kind::Text, "the finish reason in the server's own words", |row| {
             row.exchange.finish.as_deref().map(text)
         }),
-        column("due", Kind::Instant, "when it should have been sent", |row| {
+        column("due", Kind::Instant, "the time at which it was due", |row| {
             Some(Value::Instant(row.exchange.due))
         }),
         column(
             "granted",
             Kind::Instant,
-            "when the cap on requests in flight released it; absent without a cap",
+            "the time at which the cap on requests in flight released it; absent without a cap",
             |row| row.exchange.granted.map(Value::Instant),
         ),
-        column("sent", Kind::Instant, "when its first byte was handed to the socket", |row| {
-            row.exchange.sent.map(Value::Instant)
-        }),
-        column("headers", Kind::Instant, "when the headers of its reply were complete", |row| {
-            row.exchange.headers.map(Value::Instant)
-        }),
-        column("ended", Kind::Instant, "when its reply ended, well or badly", |row| {
+        column(
+            "sent",
+            Kind::Instant,
+            "the time at which its first byte was handed to the socket",
+            |row| row.exchange.sent.map(Value::Instant),
+        ),
+        column(
+            "headers",
+            Kind::Instant,
+            "the time at which the headers of its reply were complete",
+            |row| row.exchange.headers.map(Value::Instant),
+        ),
+        column("ended", Kind::Instant, "the time at which its reply ended, well or badly", |row| {
             row.exchange.ended.map(Value::Instant)
         }),
         column("events", Kind::Count(""), "events of its reply, of every kind", |row| {
@@ -211,25 +211,25 @@ fn after() -> [Column; 23] {
         column(
             "good",
             Kind::Flag,
-            "whether it met all objectives of the run; absent if the run has none",
+            "true if it met all objectives of the run; absent if the run has none",
             |row| row.is_good().map(Value::Flag),
         ),
         column(
             "input-tokens-source",
             Kind::Text,
-            "where the number of its prompt's tokens comes from",
+            "the source of the number of its prompt's tokens",
             |row| Some(text(row.reading.input_tokens?.source.name())),
         ),
         column(
             "output-tokens-source",
             Kind::Text,
-            "where the number of its answer's tokens comes from",
+            "the source of the number of its answer's tokens",
             |row| Some(text(row.reading.output_tokens?.source.name())),
         ),
         column(
             "output-tokens-requested",
             Kind::Count("tokens"),
-            "output tokens that were requested",
+            "requested output tokens",
             |row| {
                 let requested = row.exchange.sample.output_tokens;
                 requested.map(u64::from).map(Value::Count)
@@ -238,22 +238,22 @@ fn after() -> [Column; 23] {
         column(
             "output-tokens-retokenized",
             Kind::Count("tokens"),
-            "tokens that this client's tokenizer finds in its answer",
+            "tokens of its answer by this client's tokenizer",
             |row| row.retokenized.map(u64::from).map(Value::Count),
         ),
         column(
             "speculation-steps",
             Kind::Count("steps"),
-            "steps of speculative decoding that its answer was made in, as the server reports them",
+            "steps of speculative decoding of its answer, as the server reports them",
             |row| {
-                let told = row.exchange.speculation.as_ref()?;
-                Some(Value::Count(told.steps.into()))
+                let speculation = row.exchange.speculation.as_ref()?;
+                Some(Value::Count(speculation.steps.into()))
             },
         ),
         column(
             "counts",
             Kind::Text,
-            "further numbers that the server counts for it, each as `name=number`",
+            "further counts of the server for it, each as `name=number`",
             |row| {
                 let counts = row.exchange.counts.iter();
                 let counts: Vec<String> =
@@ -264,7 +264,7 @@ fn after() -> [Column; 23] {
         column(
             "steps",
             Kind::Count("requests"),
-            "requests that led to its answer, where each reply may name a next one",
+            "requests that led to its answer, if a reply can name a next request",
             |row| {
                 let steps = row.exchange.steps.len() as u64;
                 (steps > 0).then_some(Value::Count(steps))
@@ -282,7 +282,7 @@ fn after() -> [Column; 23] {
             "first 16 hexadecimal digits of the SHA-256 of method, path and body",
             |row| Some(text(&row.exchange.sample.request_digest)),
         ),
-        column("session", Kind::Text, "the conversation that it is a turn of", |row| {
+        column("session", Kind::Text, "its conversation", |row| {
             Some(text(&row.exchange.sample.turn.as_ref()?.session))
         }),
         column("turn", Kind::Count(""), "its place in its conversation, from 0", |row| {
@@ -304,22 +304,22 @@ fn after() -> [Column; 23] {
         column(
             "request-id",
             Kind::Text,
-            "its id, as it carried it: a server's log may have it",
+            "the id that it carried: a server's log may have it",
             |row| row.exchange.ids.as_ref()?.request.as_deref().map(text),
         ),
-        column("session-id", Kind::Text, "the id of its session, as it carried it", |row| {
+        column("session-id", Kind::Text, "the id of its session that it carried", |row| {
             row.exchange.ids.as_ref()?.session.as_deref().map(text)
         }),
         column(
             "parent-session-id",
             Kind::Text,
-            "the id of the session that began its session, as it carried it",
+            "the id that it carried of the session that began its session",
             |row| row.exchange.ids.as_ref()?.parent.as_deref().map(text),
         ),
-        column("routing-key", Kind::Text, "the key for routers that it carried", |row| {
+        column("routing-key", Kind::Text, "the key that it carried for routers", |row| {
             row.exchange.ids.as_ref()?.routing_key.as_deref().map(text)
         }),
-        column("trace-id", Kind::Text, "the trace that it belongs to, if it carried one", |row| {
+        column("trace-id", Kind::Text, "its trace, if it carried one", |row| {
             let id = row.exchange.ids.as_ref()?.trace?;
             Some(Value::Text(Cow::Owned(id.to_string())))
         }),
@@ -330,10 +330,10 @@ fn after() -> [Column; 23] {
         column(
             "reason",
             Kind::Text,
-            "why the server did not answer, in terms that all engines share",
+            "the reason why the server did not answer, in terms that all engines share",
             |row| row.failure()?.0.map(|reason| text(reason.name())),
         ),
-        column("message", Kind::Text, "what went wrong, in words", |row| {
+        column("message", Kind::Text, "the error message", |row| {
             row.failure().map(|(_, message)| text(message))
         }),
     ]

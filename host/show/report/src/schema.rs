@@ -1,5 +1,5 @@
-//! JSON Schemas of the result files, generated from the types that write them. Tests keep the copies
-//! in `schemas/` equal to them; `runner schema` prints these copies.
+//! JSON Schemas of the result files, generated from their types. Tests keep the copies in
+//! `schemas/` equal to them; `runner schema` prints these copies.
 
 use schemars::schema_for;
 

@@ -74,7 +74,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         lines.push(match again {
             Again::Shown => format!("a run of its own at {at} shows it again"),
             Again::Agrees => format!(
-                "a run of its own at {at} agrees; it was not decided again, because that takes more requests than it had"
+                "a run of its own at {at} agrees; it had too few requests to decide it again"
             ),
             Again::Doubtful => format!(
                 "a run of its own at {at} missed the objective more often than allowed, but not by more than chance explains: measure it again before you rely on it"
@@ -86,7 +86,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     }
     lines.push(
         match found.ended {
-            Ended::Narrow => "the interval is as narrow as asked for",
+            Ended::Narrow => "the interval has the requested width",
             Ended::Undecided => "loads in between could not be run, or used up the requests that a load may have (--requests-each)",
             Ended::Highest if found.passed.is_none() => {
                 "no load up to the highest (--most) seems to miss the objectives, and none had requests enough to show it"
@@ -101,8 +101,8 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     );
     if let Some(more) = found.more {
         lines.push(format!(
-            "to narrow the interval as asked for takes about {}{}",
-            counted(more),
+            "to narrow the interval to the requested width takes about {}{}",
+            rounded(more),
             lasting(answer, found, more)
         ));
     } else if found.passed.is_none() || found.failed.is_none() {
@@ -134,7 +134,7 @@ fn missing(answer: &Answer, found: &Found) -> Option<String> {
     Some(format!(
         "to decide {} takes about {}{}",
         amount(answer.load, at),
-        counted(more),
+        rounded(more),
         time(answer, at, more)
     ))
 }
@@ -171,8 +171,8 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
     }
 }
 
-/// This many more requests, in two digits.
-fn counted(requests: u64) -> String {
+/// The number of further requests, in two digits.
+fn rounded(requests: u64) -> String {
     let unit = 10_u64.pow(requests.max(1).ilog10().saturating_sub(1));
     format!("{} more requests", requests.div_ceil(unit) * unit)
 }

@@ -40,9 +40,9 @@ const ASKED_FOR: usize = 2;
 pub struct Sweep {
     /// The load that is varied.
     pub load: Load,
-    /// The figure that more of is better.
+    /// The figure that is better the higher it is.
     pub throughput: String,
-    /// The figure that less of is better.
+    /// The figure that is better the lower it is.
     pub latency: String,
     /// The loads of all runs, in order.
     pub planned: Vec<At>,
@@ -67,16 +67,15 @@ pub struct SweptRun {
     pub doubts: Vec<String>,
     /// The two figures of the curve, by which it is judged. An absent one was not measured.
     pub curve: [Option<f64>; 2],
-    /// The figures of the table, by name; those that were not measured are left out.
+    /// The measured figures of the table, by name.
     pub figures: std::collections::BTreeMap<String, f64>,
 }
 
-/// A sweep with what its runs show together.
+/// A sweep with its curve.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
 pub struct Result<'s> {
-    /// The sweep.
     #[serde(flatten)]
     pub sweep: &'s Sweep,
     /// The curve.
@@ -85,7 +84,7 @@ pub struct Result<'s> {
 
 impl SweptRun {
     /// Takes the figures that a run of a sweep measured.
-    pub fn of(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
+    pub fn new(run: &Run, folder: &str, summary: &Summary, curve: [&Figure; 2]) -> Self {
         let read = |name: &str| {
             let figure: Figure = name.parse().ok()?;
             Some((name.to_owned(), figure.read(summary)?))
@@ -113,7 +112,7 @@ fn doubts(summary: &Summary) -> Vec<String> {
 }
 
 impl SweptRun {
-    /// Its verdict, with why where that is not valid: `suspect (send-lag)`.
+    /// Its verdict, with the findings of a run that is not valid: `suspect (send-lag)`.
     fn verdict_words(&self) -> String {
         let name = self.verdict.name();
         if self.doubts.is_empty() {
@@ -215,7 +214,7 @@ pub fn text(sweep: &Sweep) -> String {
     text
 }
 
-/// States the place of the knee, or why none is shown.
+/// States the place of the knee, or the reason why none is shown.
 fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     if let Some(knee) = &curve.knee {
         let rises = if knee.slope_above > 0.0 {
@@ -233,7 +232,7 @@ fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     }
     let why = match curve.no_knee? {
         NoKnee::TooFewLoads => "fewer than five loads have valid runs",
-        NoKnee::NoCorner => "throughput follows the load, or does not bend enough to say where",
+        NoKnee::NoCorner => "throughput follows the load, or bends too little to place the knee",
     };
     Some(format!("none shown, because {why}"))
 }

@@ -138,7 +138,7 @@ fn the_block_has_gpustacks_figures() {
 }
 
 #[test]
-fn what_was_not_measured_has_no_line_and_no_section() {
+fn unmeasured_figures_have_no_line() {
     let (mut facts, exchanges) = mixed();
     facts.run.streamed = false;
     let block = super::text::text(&Summary::of(&facts, &exchanges));
@@ -327,7 +327,7 @@ fn watched() -> Client {
 }
 
 #[test]
-fn how_the_client_fared_is_shown() {
+fn shows_the_clients_performance() {
     let (mut facts, exchanges) = mixed();
     facts.client = Some(watched());
     let block = super::text::text(&Summary::of(&facts, &exchanges));

@@ -28,8 +28,8 @@ enum Value {
 }
 
 impl Value {
-    /// As people read it.
-    fn words(self) -> String {
+    /// The value for people.
+    fn label(self) -> String {
         match self {
             Value::Count(number) => count(number),
             Value::At(seconds) => seconds_of(seconds),
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// As programs read it.
+    /// The value for programs.
     fn exact(self) -> String {
         match self {
             Value::Count(number) => number.to_string(),
@@ -172,7 +172,7 @@ pub(crate) fn table(slices: &TimeSlices) -> Table {
     for slice in &slices.slices {
         table.row(COLUMNS.iter().map(|column| {
             let value = (column.value)(slice);
-            value.map_or_else(String::new, Value::words)
+            value.map_or_else(String::new, Value::label)
         }));
     }
     let mut table = table.without_empty_columns();
@@ -200,7 +200,7 @@ pub(crate) fn lines(slices: &TimeSlices) -> Vec<String> {
     let rows = slices.slices.iter().map(|slice| {
         let cells = columns.iter().map(|((_, width), value)| {
             let value = value(slice);
-            cell(&value.map_or_else(|| "-".to_owned(), Value::words), *width)
+            cell(&value.map_or_else(|| "-".to_owned(), Value::label), *width)
         });
         cells.collect::<String>()
     });
@@ -239,7 +239,7 @@ mod tests {
     use model::exchange::Kind::{End, Text};
     use result::summary::Summary;
 
-    /// One request is sent in each of the first two seconds, and the last of them ends in the third.
+    /// One request is sent in each of the first two seconds. The last one ends in the third.
     fn sliced(streamed: bool) -> TimeSlices {
         let events = |first| {
             [
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_has_each_slice_and_what_was_not_measured_is_not_zero() {
+    fn every_form_has_each_slice_and_no_false_zero() {
         let mut out = Vec::new();
         csv(&mut out, &sliced(true)).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_was_not_kept_is_said() {
+    fn states_a_changed_slice_length() {
         let mut slices = sliced(true);
         assert_eq!(length(&slices), "of 1 s");
         slices.requested_s = Some(0.0001);

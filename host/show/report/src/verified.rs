@@ -1,5 +1,5 @@
 //! The cards of benchmark clients (`runner verify`): as a page that compares them case by case, and
-//! each as a badge. Text is the terminal's form of the page's words, and `verify` has every verdict.
+//! each as a badge. Text is the terminal's form of the page, and `verify` has every verdict.
 
 mod badge;
 #[cfg(test)]
@@ -23,7 +23,7 @@ pub fn page(cards: &[Card]) -> Document {
         _ => "Benchmark clients against known truth".to_owned(),
     };
     let mut page = Document::new("Clients", title);
-    page.remark("Each client ran against an engine that logs what it sends, and when. A figure is exact if it equals its true value by the definition that the client itself gives for it. A case with a dash was not run.");
+    page.remark("Each client ran against an engine that logs the sent bytes and their times. A figure is exact if it equals its true value by the client's own definition. A case with a dash was not run.");
     page.heading(2, "Summary");
     page.table(summary(cards));
     for part in [Part::Load, Part::Streams, Part::Faults] {
@@ -34,7 +34,7 @@ pub fn page(cards: &[Card]) -> Document {
         }
     }
     ceilings(&mut page, cards);
-    page.heading(2, "Figures that are not what they claim");
+    page.heading(2, "Figures that differ from the claim");
     for card in cards {
         page.heading(3, name(card));
         doubts(&mut page, card);
@@ -47,7 +47,7 @@ pub fn page(cards: &[Card]) -> Document {
         if cards.len() > 1 {
             page.heading(3, name(card));
         }
-        made(&mut page, card);
+        provenance(&mut page, card);
     }
     page
 }
@@ -158,7 +158,7 @@ fn quantity(figure: &str) -> &str {
     }
 }
 
-/// Adds the load up to which each client's times are true, where that was looked for.
+/// Adds the ceiling of each client, if it was measured.
 fn ceilings(page: &mut Document, cards: &[Card]) {
     let known = |card: &&Card| card.ceiling.is_some();
     let cards: Vec<&Card> = cards.iter().filter(known).collect();
@@ -188,7 +188,7 @@ fn ceilings(page: &mut Document, cards: &[Card]) {
     page.table(table);
     let words = cards.iter().filter_map(|card| {
         let ceiling = card.ceiling.as_ref()?;
-        Some(Text::strong(name(card)).then(format!(": {}", ceiling.words())))
+        Some(Text::strong(name(card)).then(format!(": {}", ceiling.label())))
     });
     page.list(words.collect());
 }
@@ -248,7 +248,7 @@ fn cases(cards: &[Card]) -> Table {
     table
 }
 
-fn made(page: &mut Document, card: &Card) {
+fn provenance(page: &mut Document, card: &Card) {
     page.pairs(pairs([
         ("Judged by", Some(format!("runner {}", card.runner))),
         ("Date", card.date.clone()),

@@ -120,7 +120,7 @@ impl<'a> Gather<'a> {
             facts,
             origin,
             spreads: drawn.map(|metric| (metric, spread(metric))).collect(),
-            course: course::Gather::of(summary, grain),
+            course: course::Gather::from_summary(summary, grain),
             part: reported.plan.slice.map_or(1, |slice| u64::from(slice.of.max(1))),
             middle: first..first + CONSECUTIVE,
             consecutive: Vec::new(),
@@ -134,9 +134,9 @@ impl<'a> Gather<'a> {
         if exchange.phase == Phase::Warmup {
             return;
         }
-        let reading = Row::of(self.facts, exchange).reading;
+        let reading = Row::new(self.facts, exchange).reading;
         self.course.add(&reading, self.facts);
-        let request = || Request::of(&reading, self.origin);
+        let request = || Request::new(&reading, self.origin);
         if self.middle.contains(&(exchange.index / self.part)) {
             self.consecutive.push(request());
         }
@@ -182,7 +182,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// The one sample that an exchange has of a metric.
+/// The sample of an exchange, for a metric with one sample per exchange.
 fn one(name: &str, reading: &Reading<'_>) -> Option<f64> {
     match metric::by_name(name)?.measure {
         Measure::One(measure) => measure(reading),

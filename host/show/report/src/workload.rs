@@ -1,5 +1,5 @@
 //! The workload of a run: its requests, as they were really sent, and the server they were sent to.
-//! A page says it besides a scenario's name, which flags and keys may have made untrue.
+//! A page states it beside the scenario's name, because flags may have changed the load.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,11 +18,11 @@ use serde_json::Value;
 const INPUT: &str = "input-tokens";
 const OUTPUT: &str = "output-tokens";
 
-/// The requests and the server, each in words; a fact that is not known is left out.
+/// The requests and the server, as text. Unknown facts are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Workload {
-    /// The name of what was run.
+    /// The scenario's name.
     pub name: String,
     /// The requests: where their contents come from, their lengths, their number, when they were
     /// sent.
@@ -37,7 +37,7 @@ pub struct Workload {
 pub struct Fact {
     /// Its name: `Prompts`.
     pub name: String,
-    /// The fact in words.
+    /// The fact as text.
     pub is: String,
 }
 
@@ -48,7 +48,7 @@ fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
 }
 
 impl Workload {
-    pub fn of(run: &Reported) -> Self {
+    pub fn new(run: &Reported) -> Self {
         let (plan, summary) = (&run.plan, &run.summary);
         let about = &plan.about;
         let client = run.environment.as_ref().map(|environment| {
@@ -84,7 +84,7 @@ impl Workload {
         self
     }
 
-    /// It in a cell: `128 tokens in, 32 out; 200 requests; poisson, 4/s`.
+    /// The workload in a table cell: `128 tokens in, 32 out; 200 requests; poisson, 4/s`.
     pub fn in_short(run: &Reported) -> String {
         let mean = |name: &str| {
             let of = run.summary.metric(name)?;
@@ -192,12 +192,12 @@ fn amount(plan: &Plan) -> String {
 fn replies(plan: &Plan) -> String {
     let request = &plan.request;
     let stream = if request.stream { "streamed" } else { "whole" };
-    let asked =
-        request.output_tokens.map(|tokens| format!("{} tokens asked for", count(tokens.into())));
+    let requested =
+        request.output_tokens.map(|tokens| format!("{} tokens requested", count(tokens.into())));
     let eos = request.asks_to_go_on().then(|| "the end of the text ignored".to_owned());
     let warm = u64::from(plan.load.warmup);
     let warm = (warm > 0).then(|| format!("after a warm-up of {}", plural(warm, "request")));
-    let all = [Some(stream.to_owned()), asked, eos, warm];
+    let all = [Some(stream.to_owned()), requested, eos, warm];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_for_all_is_said_once() {
+    fn shared_facts_are_stated_once() {
         let mut page = Document::new("Lab", "chat");
         let (slow, fast) = (workload("poisson, 1/s"), workload("poisson, 8/s"));
         say(&mut page, "Workload", &[("slow", &slow), ("fast", &fast)]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_its_lengths_as_they_were() {
+    fn shows_the_actual_lengths() {
         let exchanges: Vec<_> = [100, 140]
             .into_iter()
             .zip(0..)
@@ -243,7 +243,7 @@ mod tests {
             })
             .collect();
         let run = crate::fixture::reported(&facts_of_run(), &exchanges);
-        let workload = Workload::of(&run);
+        let workload = Workload::new(&run);
         let named = |name: &str| {
             let all = workload.requests.iter().chain(&workload.machines);
             all.filter(|fact| fact.name == name).count()

@@ -6,7 +6,7 @@ use mock::Script;
 use verify::case::Asks;
 use verify::expected::Expected;
 use verify::profile::Values;
-use verify::said::Sources;
+use verify::sources::Sources;
 use verify::{Case, Log, Profile, Run, judge};
 
 use crate::scenarios::told;
@@ -73,7 +73,7 @@ pub fn verify_case(data: &[u8]) {
             Ok(script) => script.check().expect("what was read can be played"),
             Err(error) => told(&error, &script),
         }
-        let expected = Expected::of(&case, &log(), 0, &count);
+        let expected = Expected::new(&case, &log(), 0, &count);
         serde_json::to_vec(&expected).expect("expectations are JSON");
         let profile = Profile::read("profile.toml", PROFILE).expect("it is a profile");
         judged(&case, &profile, b"7");
@@ -102,7 +102,7 @@ pub fn verify_profile(data: &[u8]) {
         version.find(text);
     }
     let asks: &Asks = &case.asks;
-    if let Err(error) = profile.command_for(asks, &Values::of(asks, 1)) {
+    if let Err(error) = profile.command_for(asks, &Values::new(asks, 1)) {
         assert!(!error.is_empty());
     }
     judged(&case, &profile, data);

@@ -13,7 +13,7 @@ const LATENCIES: [(&str, &str); 4] = [
     ("inter_chunk_latency", "itl"),
 ];
 
-/// Whose average is a figure of the run as a whole. Counts are exact.
+/// Metrics whose average is a figure of the run as a whole. Counts are exact.
 const WHOLE: [(&str, &str, bool); 10] = [
     ("request_count", "requests.successful", true),
     ("error_request_count", "requests.failed", true),
@@ -54,7 +54,7 @@ fn metrics(object: &Object) -> &Object {
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(tool, source);
+    let mut claim = Claim::new(tool, source);
     let metrics = metrics(object);
     for (key, name, count) in WHOLE {
         let Some(metric) = lookup.object(metrics, key) else {
@@ -76,7 +76,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         }
     }
     lengths(&mut claim, metrics, &mut lookup);
-    asked(&mut claim, object);
+    settings(&mut claim, object);
     if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
@@ -162,7 +162,7 @@ fn is_set(value: &Value) -> bool {
     }
 }
 
-fn asked(claim: &mut Claim, object: &Object) {
+fn settings(claim: &mut Claim, object: &Object) {
     let Some(config) = object.get("input_config") else {
         return;
     };
@@ -182,18 +182,18 @@ fn asked(claim: &mut Claim, object: &Object) {
         let phase = measured.and_then(|phase| phase.get(key));
         phase.or_else(|| find(paths)).and_then(Value::as_f64)
     };
-    let asked = &mut claim.asked;
-    asked.max_concurrency =
+    let settings = &mut claim.asked;
+    settings.max_concurrency =
         number("concurrency", &["/loadgen/concurrency", "/perf_analyzer/stimulus/concurrency"])
             .map(|cap| cap as u64);
-    asked.request_rate =
+    settings.request_rate =
         number("rate", &["/loadgen/request_rate", "/perf_analyzer/stimulus/request_rate"]);
-    asked.requests =
+    settings.requests =
         number("requests", &["/loadgen/request_count"]).map(|requests| requests as u64);
     if config.pointer("/perf_analyzer/measurement/mode").and_then(Value::as_str)
         == Some("request_count")
     {
-        asked.requests =
+        settings.requests =
             number("", &["/perf_analyzer/measurement/num"]).map(|requests| requests as u64);
     }
 }

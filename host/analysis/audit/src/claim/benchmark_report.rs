@@ -54,7 +54,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         known.map(|(_, tool)| *tool)
     });
     let tool = tool.unwrap_or(Tool::Unknown);
-    let mut claim = Claim::of(tool, source);
+    let mut claim = Claim::new(tool, source);
     claim.definitions = definitions(tool);
     claim.about.notes.insert("report".into(), "llm-d".into());
     if let (Tool::Unknown, Some(harness)) = (tool, harness) {
@@ -79,7 +79,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         }
         _ => lookup.missing(
             "results.request_performance.aggregate",
-            "that is where a report has the figures of requests",
+            "a report has the figures of requests there",
         ),
     }
     if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }

@@ -86,7 +86,7 @@ const LATENCIES: [(&str, &str, f64); 9] = [
 
 /// Every block in a text, in order.
 pub(super) fn spans(text: &str) -> Vec<Span> {
-    // Two titles may share the rule between them: it is the first one's.
+    // A rule between two titles belongs to the first.
     let mut least = 0;
     let titles: Vec<(usize, usize)> = text
         .match_indices(TITLE)
@@ -122,7 +122,7 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
 /// Reads a block; `source` is its place.
 pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<ReadError>> {
     let mut block =
-        Block { claim: Claim::of(Tool::Unknown, source), labels: Vec::new(), errors: Vec::new() };
+        Block { claim: Claim::new(Tool::Unknown, source), labels: Vec::new(), errors: Vec::new() };
     for pair in pairs(&text[span.body..span.end]) {
         block.take(&pair);
     }
@@ -304,7 +304,7 @@ impl Block {
         self.claim.tool = self.tool();
         self.claim.definitions = super::definitions(self.claim.tool);
         if self.claim.asked.request_rate.is_none() && self.claim.tool == Tool::Vllm {
-            // It names a rate only where there is one.
+            // The block names a rate only if the run had one.
             self.claim.asked.request_rate = Some(f64::INFINITY);
         }
         Ok(self.claim)
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told_by_its_line() {
+    fn reports_the_line_of_a_value_without_a_number() {
         let text = "\n=== Serving Benchmark Result ===\nSuccessful requests: many\nMean TTFT (ms): soon\n===";
         let errors = claims(text).remove(0).unwrap_err();
         assert_eq!(errors.len(), 2);
@@ -404,7 +404,7 @@ mod tests {
         let text = include_str!("../../../../show/report/src/cases/mixed/text.txt");
         let claim = claims(text).remove(0).unwrap();
         assert_eq!(claim.tool, Tool::Runner);
-        let told = |label: &str| {
+        let line_value = |label: &str| {
             let line = text.lines().find(|line| line.starts_with(label)).unwrap();
             line.rsplit(' ').next()?.parse::<f64>().ok()
         };
@@ -416,12 +416,12 @@ mod tests {
             ("tpot.p99", "P99 TPOT (ms):"),
             ("e2e.mean", "Mean E2E Latency (ms):"),
         ] {
-            assert_eq!(claim.value(name), told(label), "{name}");
+            assert_eq!(claim.value(name), line_value(label), "{name}");
         }
     }
 
     #[test]
-    fn a_line_that_nobody_knows_is_not_taken_for_one_that_ends_like_it() {
+    fn ignores_unknown_lines_with_a_known_ending() {
         let text = "=== Serving Benchmark Result ===\nSuccessful requests: 3\nMeasured Concurrency: 9\n===";
         assert_eq!(claims(text).remove(0).unwrap().value("concurrency.mean"), None);
     }

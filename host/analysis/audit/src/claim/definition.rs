@@ -88,7 +88,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             ("e2e", Some("e2e-last-token"), "last response with content - sent"),
         ],
         Tool::InferencePerf => {
-            let mut definitions = of([
+            let mut definitions = table([
                 (
                     "ttft",
                     Some("ttft-answer"),
@@ -97,7 +97,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 (
                     "tpot",
                     Some("tpot-last-token"),
-                    "(last chunk with content - first) / (n - 1), n > 1; n is the tokens of the text, counted again, unless the server's count is asked for",
+                    "(last chunk with content - first) / (n - 1), n > 1; n is the tokens of the text, counted again, unless the server's count is requested",
                 ),
                 (
                     "itl",
@@ -110,7 +110,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                     "end of the reply's bytes, after its tokens are counted again, - start",
                 ),
             ]);
-            definitions.extend(of([(
+            definitions.extend(table([(
                 "ntpot",
                 Some("normalized-latency"),
                 "e2e / n, n > 0, with the n of tpot",
@@ -158,14 +158,14 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             ("e2e", None, "not stated"),
         ],
     };
-    of(rows)
+    table(rows)
 }
 
 /// Lists guidellm's definitions before its files named its version: a mean over requests, without
 /// the time to the first token, over all tokens.
 pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
     let mut definitions = definitions(Tool::Guidellm);
-    definitions.extend(of([
+    definitions.extend(table([
         ("tpot", None, "(last token - first) / n"),
         ("itl", Some("tpot-last-token"), "(last token - first) / (n - 1)"),
     ]));
@@ -178,7 +178,7 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
 pub(super) fn vllm_chat(object: &Object) -> BTreeMap<String, Definition> {
     let has = |key: &str| object.contains_key(key);
     if has("server_queue_times") || has("server_ttfts") {
-        return of([
+        return table([
             ("ttft", Some("ttft"), "first chunk with output - sent"),
             ("e2e", Some("e2e-last-token"), "last chunk with output - sent"),
         ]);
@@ -186,14 +186,14 @@ pub(super) fn vllm_chat(object: &Object) -> BTreeMap<String, Definition> {
     if !has("queue_times") {
         return BTreeMap::new();
     }
-    of([(
+    table([(
         "ttft",
         Some("ttft-any"),
         "first chunk of any kind, including a role-only chunk, - sent; from vLLM 0.33 on first chunk with output - sent, and the file does not name the version",
     )])
 }
 
-fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {
+fn table<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {
     rows.into_iter()
         .map(|(theirs, metric, formula)| {
             let definition =

@@ -41,7 +41,8 @@ fn is_yaml_report(text: &str) -> bool {
 pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     if content.len() > MOST_BYTES {
         let what = format!("the file is larger than {} MiB", MOST_BYTES >> 20);
-        let expected = "expected a result; leave out what the tool writes about each request, or split the file";
+        let expected =
+            "expected a result; leave out the entries of single requests, or split the file";
         return Err(vec![error(name, None, what, expected)]);
     }
     let text = String::from_utf8_lossy(content);

@@ -7,7 +7,7 @@ use super::{Claim, Lengths, ReadError, Source, Tool};
 
 const LATENCIES: [(&str, &str); 3] = [("latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
 
-/// From its unit of time to milliseconds.
+/// Nanoseconds, its unit of time, in milliseconds.
 const MS: f64 = 1e-6;
 
 /// True if an object is such a summary.
@@ -21,7 +21,7 @@ pub(super) fn is(object: &Object) -> bool {
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::Endpoints, source);
+    let mut claim = Claim::new(Tool::Endpoints, source);
     for (key, name) in [
         ("n_samples_completed", "requests.successful"),
         ("n_samples_failed", "requests.failed"),
@@ -70,7 +70,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         });
     }
     if let Some(config) = lookup.object(object, "run_config") {
-        asked(&mut claim, config);
+        settings(&mut claim, config);
     }
     if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
@@ -96,18 +96,18 @@ fn latency(claim: &mut Claim, series: &Object, name: &str, lookup: &mut Lookup<'
     });
 }
 
-fn asked(claim: &mut Claim, config: &Object) {
+fn settings(claim: &mut Claim, config: &Object) {
     let pattern = config.get("load_pattern");
     let find = |key: &str| pattern.and_then(|pattern| pattern.get(key));
     let kind = find("type").and_then(Value::as_str);
     claim.scenario = kind.map(str::to_owned);
-    let asked = &mut claim.asked;
+    let settings = &mut claim.asked;
     match kind {
         Some("concurrency") => {
-            asked.max_concurrency = find("target_concurrency").and_then(Value::as_u64)
+            settings.max_concurrency = find("target_concurrency").and_then(Value::as_u64)
         }
-        Some("max_throughput") => asked.request_rate = Some(f64::INFINITY),
-        _ => asked.request_rate = find("target_qps").and_then(Value::as_f64),
+        Some("max_throughput") => settings.request_rate = Some(f64::INFINITY),
+        _ => settings.request_rate = find("target_qps").and_then(Value::as_f64),
     }
-    asked.seed = config.get("scheduler_random_seed").and_then(Value::as_u64);
+    settings.seed = config.get("scheduler_random_seed").and_then(Value::as_u64);
 }

@@ -27,7 +27,7 @@ const COLUMNS: [(&str, &str, f64); 4] = [
     ("ITL (ms)", "itl", 1.0),
 ];
 
-/// It rounds every figure to four decimals.
+/// Half of the last digit: evalscope rounds every figure to four decimals.
 const ROUNDING: f64 = 0.5e-4;
 
 /// True if an object is such a summary.
@@ -48,7 +48,7 @@ pub(super) fn is_percentiles(list: &[Value]) -> bool {
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::Evalscope, source);
+    let mut claim = Claim::new(Tool::Evalscope, source);
     for (key, name) in [
         ("Total Requests", "requests.total"),
         ("Success Requests", "requests.successful"),
@@ -75,14 +75,14 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             claim.state(name, (mean.value * answered).round(), 0.0);
         }
     }
-    let asked = &mut claim.asked;
-    asked.max_concurrency = lookup.count(object, "Concurrency").filter(|cap| *cap > 0);
-    asked.request_rate = lookup
+    let settings = &mut claim.asked;
+    settings.max_concurrency = lookup.count(object, "Concurrency").filter(|cap| *cap > 0);
+    settings.request_rate = lookup
         .rate(object, "Request Rate (req/s)")
         .map(|rate| if rate < 0.0 { f64::INFINITY } else { rate });
     let streamed = lookup.count(object, "Stream Requests");
     let whole = lookup.count(object, "Non-Stream Requests");
-    asked.stream = match (streamed, whole) {
+    settings.stream = match (streamed, whole) {
         (Some(1..), Some(0)) => Some(true),
         (Some(0), Some(1..)) => Some(false),
         _ => None,
@@ -97,7 +97,7 @@ fn figure(object: &Object, key: &str, lookup: &mut Lookup<'_>) -> Option<Stated>
 /// Reads a table of percentiles, which states nothing else.
 pub(super) fn read_percentiles(rows: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
-    let mut claim = Claim::of(Tool::Evalscope, source);
+    let mut claim = Claim::new(Tool::Evalscope, source);
     let mut errors = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let mut lookup = Lookup::new(&file, format!("[{index}]"));

@@ -63,14 +63,14 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         (None, None) => String::new(),
     };
     let mut lookup = Lookup::new(&file, place);
-    let mut claim = Claim::of(tool, source);
+    let mut claim = Claim::new(tool, source);
     for (key, name, count) in WHOLE {
         if let Some(stated) = lookup.number(object, key) {
             claim.state(name, stated.value, if count { 0.0 } else { stated.rounding });
         }
     }
     latencies(&mut claim, object, &mut lookup);
-    asked(&mut claim, object, &mut lookup);
+    settings(&mut claim, object, &mut lookup);
     samples(&mut claim, object, &mut lookup);
     if tool == Tool::Sglang && claim.value("requests.failed").is_none() && !claim.samples.is_empty()
     {
@@ -101,21 +101,21 @@ fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     }
 }
 
-fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+fn settings(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     claim.model = lookup.text(object, "model_id").map(str::to_owned);
     let backend = lookup.text(object, "backend").map(str::to_owned);
     claim.about.notes.extend(backend.map(|backend| ("backend".to_owned(), backend)));
-    let asked = &mut claim.asked;
-    asked.requests = lookup.count(object, "num_prompts");
-    asked.request_rate = lookup.rate(object, "request_rate");
+    let settings = &mut claim.asked;
+    settings.requests = lookup.count(object, "num_prompts");
+    settings.request_rate = lookup.rate(object, "request_rate");
     if lookup.text(object, "ramp_up_strategy").is_some() {
         // vLLM then writes an infinite rate, and ramps it up.
-        asked.request_rate = None;
+        settings.request_rate = None;
     }
-    asked.max_concurrency = lookup.count(object, "max_concurrency");
-    asked.burstiness = lookup.rate(object, "burstiness").filter(|shape| shape.is_finite());
-    asked.dataset = lookup.text(object, "dataset_name").map(str::to_owned);
-    if asked.dataset.as_deref() == Some("random") {
+    settings.max_concurrency = lookup.count(object, "max_concurrency");
+    settings.burstiness = lookup.rate(object, "burstiness").filter(|shape| shape.is_finite());
+    settings.dataset = lookup.text(object, "dataset_name").map(str::to_owned);
+    if settings.dataset.as_deref() == Some("random") {
         let input = lookup.count(object, "random_input_len");
         let output = lookup.count(object, "random_output_len");
         if let (Some(input), Some(output)) = (input, output) {
@@ -130,8 +130,8 @@ fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
             claim.asked.most_output_tokens = output;
         }
     } else {
-        claim.scenario.clone_from(&asked.dataset);
-        asked.output_tokens = lookup.count(object, "sharegpt_output_len");
+        claim.scenario.clone_from(&settings.dataset);
+        settings.output_tokens = lookup.count(object, "sharegpt_output_len");
     }
     if let Some(Value::Object(server)) = object.get("server_info") {
         claim.about.engine = Some("sglang".into());
@@ -184,7 +184,7 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_first_token_of_vllm_is_that_of_its_route_and_version() {
+    fn vllm_ttft_depends_on_route_and_version() {
         for (backend, further, metric) in [
             ("vllm", r#", "queue_times": [0.0]"#, "ttft-any"),
             ("openai", r#", "server_ttfts": [0.1]"#, "ttft-any"),

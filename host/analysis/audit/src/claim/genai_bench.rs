@@ -41,7 +41,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         None => key.to_owned(),
     };
     let mut whole = Lookup::new(&file, part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::GenaiBench, source);
+    let mut claim = Claim::new(Tool::GenaiBench, source);
     let unit = whole.text(object, "_time_unit");
     let factor = match unit {
         None | Some("s") => 1e3,
@@ -98,7 +98,7 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
     claim.scenario = scenario.map(str::to_owned);
     claim.asked.max_concurrency = lookup.count(metrics, "num_concurrency");
     let Some(stats) = lookup.object(metrics, "stats") else {
-        lookup.missing("stats", "that is where genai-bench writes its latencies");
+        lookup.missing("stats", "genai-bench writes its latencies there");
         return;
     };
     let tokens = [("num_input_tokens", "tokens.input"), ("num_output_tokens", "tokens.output")];

@@ -13,7 +13,7 @@ const LATENCIES: [(&str, &str, f64); 4] = [
     ("inter_token_latency_ms", "itl", 1.0),
 ];
 
-/// Whose mean is a figure of the run as a whole.
+/// Distributions whose mean is a figure of the run as a whole.
 const RATES: [(&str, &str); 5] = [
     ("requests_per_second", "throughput.requests-per-s"),
     ("prompt_tokens_per_second", "throughput.input-tokens-per-s"),
@@ -41,7 +41,7 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
         let source =
             Source { file: file.to_owned(), part: Some(part.clone()), ..Source::default() };
         let mut lookup = Lookup::new(file, part);
-        let mut claim = Claim::of(Tool::Guidellm, source);
+        let mut claim = Claim::new(Tool::Guidellm, source);
         if version.is_none() {
             claim.definitions = super::definition::guidellm_before_metadata();
         }
@@ -61,7 +61,7 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
         claim.state("throughput.duration-s", duration.value, duration.rounding);
     }
     let Some(metrics) = lookup.object(benchmark, "metrics") else {
-        lookup.missing("metrics", "that is where guidellm writes its figures");
+        lookup.missing("metrics", "guidellm writes its figures there");
         return;
     };
     let totals = match lookup.object(metrics, "request_totals") {

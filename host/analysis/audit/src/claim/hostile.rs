@@ -71,7 +71,7 @@ fn refused(first: &str, again: &str, times: usize, last: &str) -> Vec<ReadError>
 }
 
 #[test]
-fn what_a_file_may_hold_has_a_bound() {
+fn a_file_has_bounded_contents() {
     let object = r#"{"completed":1,"duration":1}"#;
     for errors in [
         refused("", BLOCK, MOST_RESULTS + 1, ""),
@@ -96,7 +96,7 @@ fn what_a_file_may_hold_has_a_bound() {
 }
 
 #[test]
-fn json_is_nested_only_so_deep() {
+fn json_nesting_has_a_bound() {
     for deep in ["[", r#"{"a":"#] {
         let errors = refused("", deep, 100_000, "");
         assert!(errors[0].what.contains("recursion limit"), "{errors:?}");
@@ -104,7 +104,7 @@ fn json_is_nested_only_so_deep() {
 }
 
 #[test]
-fn what_results_repeat_of_their_page_is_short() {
+fn results_repeat_little_of_their_page() {
     let command = format!("# Model\n{0}\n```sh\nvllm serve {0}\n```\n", "m".repeat(100_000));
     let document = read("page.md", format!("{command}{BLOCK}{BLOCK}").as_bytes()).unwrap();
     for claim in &document.claims {

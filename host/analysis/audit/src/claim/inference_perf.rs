@@ -52,7 +52,7 @@ pub(super) fn is_requests(list: &[Value]) -> bool {
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
     let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
-    let mut claim = Claim::of(Tool::InferencePerf, source);
+    let mut claim = Claim::new(Tool::InferencePerf, source);
     if let Some(duration) = lookup.number(object, "benchmark_time_seconds") {
         claim.state("throughput.duration-s", duration.value, duration.rounding);
     }
@@ -164,7 +164,7 @@ fn of_text(claim: &Claim, text: f64, served: f64) -> bool {
 /// Reads the list of a run's requests.
 pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec<ReadError>> {
     let file = source.file.clone();
-    let mut claim = Claim::of(Tool::InferencePerf, source);
+    let mut claim = Claim::new(Tool::InferencePerf, source);
     let mut errors = Vec::new();
     let mut served = Some(0.0);
     for (index, request) in list.iter().enumerate() {
@@ -238,7 +238,7 @@ fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
         }
         let times = lookup.list(response, "output_token_times");
         let times: Vec<f64> = times.into_iter().flatten().flatten().collect();
-        // As it does, of replies in more than one piece.
+        // Like inference-perf, only for replies in more than one piece.
         if let [first, .., last] = times.as_slice() {
             sample.ttft_ms = start.map(|start| (first - start) * 1e3);
             sample.gaps_ms = times.windows(2).map(|pair| (pair[1] - pair[0]) * 1e3).collect();

@@ -61,7 +61,7 @@ pub(super) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// For the value at `place` of a file; the place is empty for the whole file.
+    /// A look-up in the value at `place` of a file; the place is empty for the whole file.
     pub fn new(file: &'a str, place: impl Into<String>) -> Self {
         Lookup { file, place: place.into(), errors: Vec::new() }
     }

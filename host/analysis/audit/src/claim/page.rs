@@ -64,8 +64,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
     if page.spans.len() > super::MOST_RESULTS {
         return Err(vec![too_many(file)]);
     }
-    let facts = context::Facts::of(&page);
-    let mut lines = Lines::of(text);
+    let facts = context::Facts::new(&page);
+    let mut lines = Lines::new(text);
     let read_one = |(index, span): (usize, &Span)| {
         let (line, column) = lines.place(span.start);
         let mut source = Source {

@@ -63,8 +63,8 @@ const NEAR: usize = 40;
 /// Every such place of a page, in order.
 pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError> {
     let (named, hits) = hits(file, page)?;
-    let mut table = Table::of(page.text, &named);
-    let mut lines = Lines::of(page.text);
+    let mut table = Table::new(page.text, &named);
+    let mut lines = Lines::new(page.text);
     let mut quotes: Vec<Quote> = Vec::new();
     let mut index = 0;
     while let Some(first) = hits.get(index) {
@@ -77,7 +77,7 @@ pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError>
             .max(1);
         let group = &hits[index..index + together];
         let words = match &cell {
-            Some(cell) => words(cell, page.text),
+            Some(cell) => statement(cell, page.text),
             None => sentence(page.text, first),
         };
         let (line, _) = lines.place(first.at);
@@ -159,7 +159,7 @@ fn change(after: &str) -> Option<f64> {
 }
 
 /// Writes the statement of a cell, with its row and its column.
-fn words(cell: &Cell, text: &str) -> String {
+fn statement(cell: &Cell, text: &str) -> String {
     let column = cell.column.as_ref();
     let column = column.map_or_else(String::new, |column| format!(", {column}"));
     let stated = plain(&text[cell.start..cell.end]);

@@ -1,6 +1,6 @@
-//! Searches in texts that others wrote. A page decides its own repetitions and the length of its
-//! lines, so a search that begins again for each part would take the square of its length. The
-//! searches here look at each byte of a text a fixed number of times, and tests count it ([`did`]).
+//! Searches in texts that others wrote. A page may have any repetitions and lines of any length, so
+//! a search from the start for each part takes the square of its length. The searches here look at
+//! each byte of a text a fixed number of times, and tests count it ([`did`]).
 
 /// Counts a piece of work, in bytes or steps, for tests. Otherwise it does nothing.
 #[cfg(not(test))]
@@ -71,7 +71,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub fn of(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         Lines { text, at: 0, line: 1, begun: 0 }
     }
 

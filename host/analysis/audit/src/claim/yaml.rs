@@ -1,7 +1,8 @@
 //! YAML as Python tools write it, as the JSON that it stands for.
 //!
 //! `serde-saphyr` reads it, and refuses texts that are built to exhaust a reader: aliases that
-//! repeat aliases, and lists within lists without end. This module owns the bounds and the words.
+//! repeat aliases, and lists within lists without end. This module owns the bounds and the
+//! messages.
 
 use serde_json::Value;
 use serde_saphyr::options::{NonFiniteFloatPolicy, Options};
@@ -30,7 +31,7 @@ fn bounds() -> Options {
             max_recorded_anchor_bytes: 1 << 20,
         },
         alias_limits: alias_limits! { max_total_replayed_events: 10_000 },
-        // As in the JSON of Python tools, what is no number of JSON is null.
+        // As in the JSON of Python tools, a number that JSON lacks is null.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
@@ -59,10 +60,10 @@ fn wrong(error: &Error) -> Wrong {
         | Error::AliasReplayStackDepthExceeded { .. } => BOUNDS.to_owned(),
         Error::DuplicateMappingKey { .. } => "a key stands twice in an object".to_owned(),
         cause => {
-            let said = cause.to_string();
+            let message = cause.to_string();
             let at = place.as_ref().map(|place| format!(" at {place}"));
-            let without = at.and_then(|at| said.strip_suffix(&at).map(str::to_owned));
-            without.unwrap_or(said)
+            let without = at.and_then(|at| message.strip_suffix(&at).map(str::to_owned));
+            without.unwrap_or(message)
         }
     };
     Wrong { place, what }
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_those_that_the_text_stands_for() {
+    fn reads_values_of_each_kind() {
         let text = "\
             a: [1, -2, +3, 0x1f, 0o17, 1.5, 1.0e-05, .5, 18446744073709551615, 0.2.1]\n\
             b: [~, null, true, False, .inf, -.inf, .NaN, 2025-11-05]\n\
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_is_what_it_repeats() {
+    fn expands_aliases() {
         let text = "a: &x {b: [1, 2]}\nc: *x\nd: [&y 5, *y, *x]\n";
         let b = json!({ "b": [1, 2] });
         let value = json!({ "a": b, "c": b, "d": [5, 5, b] });
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_read_is_named() {
+    fn errors_name_their_place() {
         for (text, place, what) in [
             ("a: [1, 2\n", "line 1, column 4", "unclosed bracket '['"),
             ("a: 1\na: 2\n", "line 2, column 1", "a key stands twice in an object"),
@@ -119,7 +120,7 @@ mod tests {
     fn depth_and_copies_have_a_bound() {
         let nested = |deep: usize| format!("{}1{}", "[".repeat(deep), "]".repeat(deep));
         assert!(parse(&nested(60)).is_ok());
-        // Lists, each with nine times the one before: a billion laughs.
+        // Each list repeats the list before it nine times: a billion laughs.
         let mut bomb = String::from("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n");
         for level in 1..9 {
             let before = format!("*a{}, ", level - 1).repeat(9);

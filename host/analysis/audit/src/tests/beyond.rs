@@ -30,7 +30,7 @@ fn of_length(tokens: u64) -> impl Fn(u32) -> One {
 }
 
 /// The findings, with their severities, of a claim with changed figures.
-fn told(claim: &Claim, changes: &[(&str, f64)]) -> Option<(Severity, String)> {
+fn finding(claim: &Claim, changes: &[(&str, f64)]) -> Option<(Severity, String)> {
     let mut claim = claim.clone();
     for (name, by) in changes {
         let stated = claim.stated(name).unwrap();
@@ -51,7 +51,7 @@ fn without(claim: &Claim, figures: &[&str]) -> Claim {
 }
 
 #[track_caller]
-fn assert_told(found: Option<(Severity, String)>, severity: Severity, words: &str) {
+fn assert_found(found: Option<(Severity, String)>, severity: Severity, words: &str) {
     let (how, seen) = found.expect(words);
     assert_eq!(how, severity, "{seen}");
     assert!(seen.contains(words), "{seen}");
@@ -60,24 +60,24 @@ fn assert_told(found: Option<(Severity, String)>, severity: Severity, words: &st
 #[test]
 fn percentiles_of_one_length_are_bounded_from_both_sides() {
     let honest = at_the_bounds();
-    assert_eq!(told(&honest, &[]), None);
+    assert_eq!(finding(&honest, &[]), None);
     // A fifth of a per cent is left for percentiles out of histograms.
     for by in [-2.0, 2.0] {
-        assert_eq!(told(&honest, &[("e2e.p90", by)]), None);
+        assert_eq!(finding(&honest, &[("e2e.p90", by)]), None);
     }
-    assert_told(
-        told(&honest, &[("e2e.p90", -4.0)]),
+    assert_found(
+        finding(&honest, &[("e2e.p90", -4.0)]),
         Severity::Suspect,
         "P90 E2E is 1440.62 ms, but min TTFT and P90 TPOT * (n - 1) allow no less than 100 + 13.58 * 99 = 1444.42 ms, and \
          all answers have 100 tokens",
     );
-    assert_told(
-        told(&honest, &[("e2e.p90", 4.0)]),
+    assert_found(
+        finding(&honest, &[("e2e.p90", 4.0)]),
         Severity::Suspect,
         "P90 E2E is 1448.62 ms, but max TTFT and P90 TPOT * (n - 1) allow no more than 100 + 13.58 * 99 = 1444.42 ms",
     );
-    assert_told(
-        told(&honest, &[("e2e.max", 100.0)]),
+    assert_found(
+        finding(&honest, &[("e2e.max", 100.0)]),
         Severity::Invalid,
         "max E2E is 1584.02 ms, but max TTFT and max TPOT",
     );
@@ -86,7 +86,7 @@ fn percentiles_of_one_length_are_bounded_from_both_sides() {
 /// Without extremes, percentiles that leave few enough requests above them bound a lower one
 /// together.
 #[test]
-fn percentiles_far_enough_out_bound_those_between() {
+fn outer_percentiles_bound_inner_ones() {
     let ends = [
         "ttft.min",
         "ttft.max",
@@ -99,25 +99,25 @@ fn percentiles_far_enough_out_bound_those_between() {
     ];
     let honest = without(&at_the_bounds(), &ends);
     // No more than 2 of 200 are above each P99, and no more than 10 above the P95.
-    assert_eq!(told(&honest, &[("e2e.p90", 20.0)]), None);
-    assert_told(
-        told(&honest, &[("e2e.p90", 25.0)]),
+    assert_eq!(finding(&honest, &[("e2e.p90", 20.0)]), None);
+    assert_found(
+        finding(&honest, &[("e2e.p90", 25.0)]),
         Severity::Suspect,
         "but P99 TTFT and P95 TPOT * (n - 1) allow no more than 100 + 13.78 * 99",
     );
     // Of the other half, a P50 and a P25 leave too few for the P75: nothing is known then.
     let below = ["e2e.p1", "e2e.p5", "e2e.p10", "e2e.p25", "e2e.median"];
     let honest = without(&honest, &below);
-    assert_eq!(told(&honest, &[("e2e.p75", -10.0)]), None);
+    assert_eq!(finding(&honest, &[("e2e.p75", -10.0)]), None);
     // Without a TTFT, the TTFT of each request is 0 or more.
     let first =
         ["mean", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9", "std"]
             .map(|statistic| format!("ttft.{statistic}"));
     let first: Vec<&str> = first.iter().map(String::as_str).collect();
     let honest = without(&honest, &first);
-    assert_eq!(told(&honest, &[("e2e.p75", -100.0)]), None);
-    assert_told(
-        told(&honest, &[("e2e.p75", -105.0)]),
+    assert_eq!(finding(&honest, &[("e2e.p75", -100.0)]), None);
+    assert_found(
+        finding(&honest, &[("e2e.p75", -105.0)]),
         Severity::Suspect,
         "but P75 TPOT * (n - 1) allows no less than 12.99 * 99 = 1286.01 ms",
     );
@@ -127,20 +127,20 @@ fn percentiles_far_enough_out_bound_those_between() {
 fn deviations_of_one_length_bound_each_other() {
     let honest = at_the_bounds();
     for by in [-0.1, 0.1] {
-        assert_eq!(told(&honest, &[("e2e.std", by)]), None);
+        assert_eq!(finding(&honest, &[("e2e.std", by)]), None);
     }
-    assert_told(
-        told(&honest, &[("e2e.std", -2.0)]),
+    assert_found(
+        finding(&honest, &[("e2e.std", -2.0)]),
         Severity::Suspect,
-        "those of TTFT and of TPOT * (n - 1), 0 ms and 1.15 * 99 = 113.85 ms, allow no less than 113.35, and all",
+        "the deviations of TTFT and of TPOT * (n - 1), 0 ms and 1.15 * 99 = 113.85 ms, allow no less than 113.35, and all",
     );
-    assert_told(
-        told(&honest, &[("e2e.std", 10.0)]),
+    assert_found(
+        finding(&honest, &[("e2e.std", 10.0)]),
         Severity::Invalid,
         "E2E has a deviation of 124.31 ms",
     );
     // Slow first tokens before fast ones: anything between the difference and the sum is honest.
-    assert_eq!(told(&honest, &[("e2e.std", -40.0), ("ttft.std", 60.0)]), None);
+    assert_eq!(finding(&honest, &[("e2e.std", -40.0), ("ttft.std", 60.0)]), None);
 }
 
 /// Nobody states that all answers have 100 tokens, but the totals do, and means in full confirm it;
@@ -150,26 +150,26 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     let mut honest = written(of_length(100), false, 9);
     honest.asked.most_output_tokens = None;
     let wrong = ("e2e.max", 100.0);
-    let inferred = "* 99 = 1484.02 ms, and the totals are those of 100 tokens for each request";
+    let inferred = "* 99 = 1484.02 ms, and the totals fit 100 tokens for each request";
     let mix = "tokens for each request; a mix of lengths with these totals would explain it";
-    assert_eq!(told(&honest, &[]), None);
-    let (_, words) = told(&honest, &[wrong]).unwrap();
+    assert_eq!(finding(&honest, &[]), None);
+    let (_, words) = finding(&honest, &[wrong]).unwrap();
     assert!(!words.contains(mix), "{words}");
-    assert_told(told(&honest, &[wrong]), Severity::Suspect, inferred);
+    assert_found(finding(&honest, &[wrong]), Severity::Suspect, inferred);
     let rounded = |name: &str, half: f64| {
         let mut claim = honest.clone();
         claim.state(name, claim.value(name).unwrap(), half);
-        told(&claim, &[wrong])
+        finding(&claim, &[wrong])
     };
     for mean in ["tpot.mean", "ttft.mean", "e2e.mean"] {
-        assert_told(rounded(mean, 0.005), Severity::Note, mix);
+        assert_found(rounded(mean, 0.005), Severity::Note, mix);
         assert_eq!(rounded(mean, 5.0), None, "{mean}");
     }
     let mut honest = at_the_bounds();
     honest.asked.output_tokens = None;
-    assert_eq!(told(&honest, &[]), None);
-    assert_told(told(&honest, &[wrong]), Severity::Note, inferred);
-    assert_told(told(&honest, &[wrong]), Severity::Note, mix);
+    assert_eq!(finding(&honest, &[]), None);
+    assert_found(finding(&honest, &[wrong]), Severity::Note, inferred);
+    assert_found(finding(&honest, &[wrong]), Severity::Note, mix);
     for other in [
         ("tokens.output", 1.0),
         // The mean TPOT, which is still a likely one, then shows that lengths differ.
@@ -182,47 +182,47 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
             changes.push(("tokens.output", -10_100.0));
             honest.asked.requests = Some(99);
         }
-        assert_eq!(told(&honest, &changes), None, "{other:?}");
+        assert_eq!(finding(&honest, &changes), None, "{other:?}");
     }
     // A length that is not round takes an input total that divides as well.
     let make = of_length(107);
     let mut honest = written(&make, false, 9);
     honest.asked.most_output_tokens = None;
     honest.state("tokens.input", 64_001.0, 0.0);
-    assert_eq!(told(&honest, &[wrong]), None);
+    assert_eq!(finding(&honest, &[wrong]), None);
     honest.state("tokens.input", 64_000.0, 0.0);
-    assert_told(told(&honest, &[wrong]), Severity::Suspect, "of 107 tokens");
+    assert_found(finding(&honest, &[wrong]), Severity::Suspect, "of 107 tokens");
     // Where the source states different lengths, nothing is inferred.
     honest.output_lengths = Some(Lengths { least: 100, most: 114 });
-    assert_eq!(told(&honest, &[wrong]), None);
+    assert_eq!(finding(&honest, &[wrong]), None);
     // Where TPOT hardly varies, the means of different lengths agree too.
     let make = |index: u32| One { tpot: 10.0, tokens: u64::from(51 + index % 100), ..make(index) };
     let mut constant = of_200(make, false);
     constant.state("tokens.output", 20_000.0, 0.0);
     constant.state("e2e.mean", 1090.0, 0.005);
-    assert_eq!(told(&constant, &[]), None);
+    assert_eq!(finding(&constant, &[]), None);
 }
 
 /// 50 to 249 tokens, each answer at the same speed: the weighted mean is at both extremes.
 #[test]
-fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
+fn mean_decode_time_lies_between_the_extremes_of_tpot() {
     let make =
         |index: u32| One { ttft: 100.0, tpot: 10.0, tokens: u64::from(50 + index), after: 0.0 };
     let honest = of_200(make, false);
-    assert_eq!(told(&honest, &[]), None);
-    assert_eq!(told(&honest, &[("e2e.mean", -0.5)]), None);
-    assert_told(
-        told(&honest, &[("e2e.mean", -4.0)]),
+    assert_eq!(finding(&honest, &[]), None);
+    assert_eq!(finding(&honest, &[("e2e.mean", -0.5)]), None);
+    assert_found(
+        finding(&honest, &[("e2e.mean", -4.0)]),
         Severity::Suspect,
         "/ 148.5 = 9.97 ms, but mean TPOT is 10 ms, and no request has less than 10 ms",
     );
     // A stated maximum says nothing while one-token answers may have taken the rest.
-    assert_eq!(told(&honest, &[("e2e.mean", 4.0)]), None);
+    assert_eq!(finding(&honest, &[("e2e.mean", 4.0)]), None);
     let mut known = honest;
     known.output_lengths = Some(Lengths { least: 50, most: 249 });
-    assert_eq!(told(&known, &[("e2e.mean", 0.5)]), None);
-    assert_told(
-        told(&known, &[("e2e.mean", 4.0)]),
+    assert_eq!(finding(&known, &[("e2e.mean", 0.5)]), None);
+    assert_found(
+        finding(&known, &[("e2e.mean", 4.0)]),
         Severity::Suspect,
         "and no request has more than 10 ms",
     );
@@ -231,7 +231,7 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
 /// Half of the answers have 2 tokens and half 100, at 10 and 20 ms a token: such halves reach the
 /// bound of the covariance, in either direction.
 #[test]
-fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
+fn the_deviation_of_tpot_bounds_the_effect_of_lengths() {
     let extremes =
         ["min", "max", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9"]
             .map(|statistic| format!("tpot.{statistic}"));
@@ -246,17 +246,17 @@ fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
         claim
     };
     let slow_short = halves(20.0, 10.0);
-    assert_eq!(told(&slow_short, &[]), None);
-    assert_eq!(told(&slow_short, &[("e2e.mean", -0.4)]), None);
-    assert_told(
-        told(&slow_short, &[("e2e.mean", -2.0)]),
+    assert_eq!(finding(&slow_short, &[]), None);
+    assert_eq!(finding(&slow_short, &[("e2e.mean", -0.4)]), None);
+    assert_found(
+        finding(&slow_short, &[("e2e.mean", -2.0)]),
         Severity::Suspect,
         "and its deviation of 5 ms allows no less than 10.09 ms with at most 100 tokens an answer",
     );
     let slow_long = halves(10.0, 20.0);
-    assert_eq!(told(&slow_long, &[]), None);
-    assert_told(
-        told(&slow_long, &[("e2e.mean", 2.0)]),
+    assert_eq!(finding(&slow_long, &[]), None);
+    assert_found(
+        finding(&slow_long, &[("e2e.mean", 2.0)]),
         Severity::Suspect,
         "allows no more than 19.91 ms",
     );
@@ -265,13 +265,13 @@ fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
     let mut capped = slow_long;
     capped.output_lengths = None;
     capped.asked.most_output_tokens = Some(100);
-    assert_eq!(told(&capped, &[("e2e.mean", 4.0)]), None);
+    assert_eq!(finding(&capped, &[("e2e.mean", 4.0)]), None);
     let mut capped = slow_short;
     capped.output_lengths = None;
     capped.asked.most_output_tokens = Some(100);
-    assert_eq!(told(&capped, &[("e2e.mean", -2.0)]), None);
-    assert_told(
-        told(&capped, &[("e2e.mean", -60.0)]),
+    assert_eq!(finding(&capped, &[("e2e.mean", -2.0)]), None);
+    assert_found(
+        finding(&capped, &[("e2e.mean", -60.0)]),
         Severity::Invalid,
         " ms with at most 100 tokens requested for an answer, and 1 % more if counted again",
     );
@@ -280,13 +280,13 @@ fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
 #[test]
 fn no_gap_is_longer_than_the_longest_request() {
     let honest = at_the_bounds();
-    assert_eq!(told(&honest, &[("itl.max", 1470.0)]), None);
-    assert_told(
-        told(&honest, &[("itl.max", 1475.0)]),
+    assert_eq!(finding(&honest, &[("itl.max", 1470.0)]), None);
+    assert_found(
+        finding(&honest, &[("itl.max", 1475.0)]),
         Severity::Suspect,
         "gap-over-e2e: the longest gap is 1488.98 ms, but the longest request took 1484.02 ms",
     );
-    assert_told(told(&honest, &[("itl.max", 2000.0)]), Severity::Invalid, "gap-over-e2e");
+    assert_found(finding(&honest, &[("itl.max", 2000.0)]), Severity::Invalid, "gap-over-e2e");
 }
 
 #[test]
@@ -294,37 +294,37 @@ fn a_cap_with_empty_slots_is_noted_where_requests_wait() {
     let mut honest = at_the_bounds();
     honest.asked.request_rate = Some(f64::INFINITY);
     let empty = ("throughput.duration-s", 6.0);
-    assert_eq!(told(&honest, &[]), None);
-    assert_eq!(told(&honest, &[("throughput.duration-s", 2.0)]), None);
-    assert_told(
-        told(&honest, &[empty]),
+    assert_eq!(finding(&honest, &[]), None);
+    assert_eq!(finding(&honest, &[("throughput.duration-s", 2.0)]), None);
+    assert_found(
+        finding(&honest, &[empty]),
         Severity::Note,
         "cap-not-full: at most 8.46 of 10 slots were in use on average until the last request was sent",
     );
     // The finding shows the upper end, however coarse the duration is.
     let mut coarse = honest.clone();
     coarse.state("throughput.duration-s", 38.0, 0.5);
-    let (_, words) = told(&coarse, &[]).unwrap();
+    let (_, words) = finding(&coarse, &[]).unwrap();
     assert!(words.contains("at most 7.15 of 10"), "{words}");
     let mut paced = honest.clone();
     paced.asked.request_rate = None;
-    assert_eq!(told(&paced, &[empty]), None);
+    assert_eq!(finding(&paced, &[empty]), None);
     let mut paced = honest.clone();
     paced.paced = true;
-    assert_eq!(told(&paced, &[empty]), None);
+    assert_eq!(finding(&paced, &[empty]), None);
     // The time that failed requests took is in no mean.
     let mut failed = honest.clone();
     failed.asked.requests = Some(201);
-    let (_, words) = told(&failed, &[empty]).unwrap();
+    let (_, words) = finding(&failed, &[empty]).unwrap();
     assert!(words.starts_with("failures"), "{words}");
-    assert_eq!(told(&without(&honest, &["e2e.max"]), &[empty]), None);
+    assert_eq!(finding(&without(&honest, &["e2e.max"]), &[empty]), None);
 }
 
 /// 200 requests at 10 a second should take 20 s; half of that is chance only where arrivals come in
 /// bursts.
 #[test]
 fn bursts_explain_more_than_poisson_arrivals_do() {
-    let mut claim = Claim::of(Tool::Vllm, Source::default());
+    let mut claim = Claim::new(Tool::Vllm, Source::default());
     claim.asked.request_rate = Some(10.0);
     claim.asked.requests = Some(200);
     claim.state("requests.successful", 200.0, 0.0);
@@ -333,7 +333,7 @@ fn bursts_explain_more_than_poisson_arrivals_do() {
     let told_of = |shape: Option<f64>| {
         let mut claim = claim.clone();
         claim.asked.burstiness = shape;
-        told(&claim, &[]).map(|(_, words)| words)
+        finding(&claim, &[]).map(|(_, words)| words)
     };
     let exceeded =
         "rate-exceeded: the requested rate is 10 requests per second, but 16.67 went through";
@@ -350,7 +350,7 @@ fn bursts_explain_more_than_poisson_arrivals_do() {
     let told_of = |shape: f64| {
         let mut claim = claim.clone();
         claim.asked.burstiness = Some(shape);
-        told(&claim, &[]).map(|(_, words)| words)
+        finding(&claim, &[]).map(|(_, words)| words)
     };
     assert_eq!(told_of(1.0), None);
     assert!(told_of(100.0).unwrap().starts_with("rate-exceeded"));

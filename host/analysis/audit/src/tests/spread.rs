@@ -49,7 +49,7 @@ fn deviation(values: &[f64]) -> f64 {
 
 /// Makes the tool's claim about these requests.
 pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
-    let mut claim = Claim::of(style.tool, Source::default());
+    let mut claim = Claim::new(style.tool, Source::default());
     let half = 0.5 * 10f64.powi(-style.decimals);
     let mut state = |name: String, value: f64, rounding: f64| {
         let unit = 2.0 * rounding;
@@ -236,7 +236,7 @@ fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed
             after: 0.0,
         })
         .collect();
-    let mut claim = Claim::of(Tool::Vllm, Source::default());
+    let mut claim = Claim::new(Tool::Vllm, Source::default());
     let count = ones.len() as f64;
     let tokens: u64 = ones.iter().map(|one| one.tokens).sum();
     claim.state("requests.successful", count, 0.0);

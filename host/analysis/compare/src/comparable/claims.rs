@@ -25,9 +25,9 @@ struct Located {
 pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: &mut Found<'_>) {
     let (ours, theirs) = (of_run(run), of_claim(claim));
     if claim_first {
-        said(&theirs, &ours, found)
+        stated_settings(&theirs, &ours, found)
     } else {
-        said(&ours, &theirs, found)
+        stated_settings(&ours, &theirs, found)
     }
     let (mut ours, theirs) = (run.reported.plan.about.clone(), &claim.about);
     if theirs.notes.contains_key("backend") {
@@ -44,7 +44,7 @@ pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: 
 
 /// Two claims.
 pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
-    said(&of_claim(a), &of_claim(b), found);
+    stated_settings(&of_claim(a), &of_claim(b), found);
     for theirs in LATENCIES {
         let [ours, other] = [a, b].map(|claim| metric_of(claim, theirs));
         let stated = [a, b].iter().all(|claim| !claim.statistics(theirs).is_empty());
@@ -92,7 +92,7 @@ fn of_claim(claim: &Claim) -> Located {
     }
 }
 
-fn said(a: &Located, b: &Located, found: &mut Found<'_>) {
+fn stated_settings(a: &Located, b: &Located, found: &mut Found<'_>) {
     found.unknown(
         "sampling: a claim does not state temperature and top-p, which may change every figure",
     );

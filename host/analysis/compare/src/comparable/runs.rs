@@ -93,13 +93,13 @@ fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
                 .iter()
                 .any(|part| key.starts_with(part))
         });
-    let told = if explained { a.prompts.same_samples(&b.prompts) } else { on_the_wire };
-    if !told.is_all() {
+    let compared = if explained { a.prompts.same_samples(&b.prompts) } else { on_the_wire };
+    if !compared.is_all() {
         let what = format!(
             "requests ({} of {} differ, the first is number {})",
-            told.different,
-            told.common,
-            told.first.unwrap_or_default()
+            compared.different,
+            compared.common,
+            compared.first.unwrap_or_default()
         );
         let count = |run: &Measured| Some(format!("{} requests", run.prompts.count()));
         found.obstacle(Kind::Prompts, &what, count(a), count(b));
@@ -109,7 +109,7 @@ fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
 /// A key, and its value in each of two plans.
 type Unlike = (String, Option<String>, Option<String>);
 
-/// The keys that two plans have different values of.
+/// The keys whose values differ between two plans.
 fn unlike(a: &Plan, b: &Plan) -> Vec<Unlike> {
     let [a, b] = [a, b].map(leaves);
     let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
@@ -130,7 +130,7 @@ fn leaves(plan: &Plan) -> BTreeMap<String, String> {
 }
 
 fn walk(key: String, value: Value, leaves: &mut BTreeMap<String, String>) {
-    let told = match value {
+    let text = match value {
         Value::Null => return,
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -144,7 +144,7 @@ fn walk(key: String, value: Value, leaves: &mut BTreeMap<String, String>) {
             .map_or(number.to_string(), |ns| duration::format(Duration::from_nanos(ns))),
         other => other.to_string(),
     };
-    leaves.insert(key, told);
+    leaves.insert(key, text);
 }
 
 /// True if a key's number is nanoseconds.

@@ -27,7 +27,7 @@ fn kinds(found: &Compatibility) -> Vec<Kind> {
 }
 
 #[test]
-fn what_must_agree_is_told_with_both_values() {
+fn obstacles_show_both_values() {
     let other = || {
         usual().into_iter().map(|mut exchange| {
             exchange.sample.request_digest = format!("{:016x}", exchange.index + 1);
@@ -126,7 +126,7 @@ fn what_must_agree_is_told_with_both_values() {
     ];
     for (over, exchanges, wanted) in cases {
         let found = compatibility(&run(&[], &usual()), &run(over, &exchanges), ["A", "B"]);
-        let told: Vec<(Kind, String)> = (found.obstacles.iter())
+        let texts: Vec<(Kind, String)> = (found.obstacles.iter())
             .map(|obstacle| {
                 let difference = &obstacle.difference;
                 let words = format!("{}: {}", difference.what, difference.values("A"));
@@ -135,7 +135,7 @@ fn what_must_agree_is_told_with_both_values() {
             .collect();
         let wanted: Vec<(Kind, String)> =
             wanted.iter().map(|(kind, words)| (*kind, (*words).to_owned())).collect();
-        assert_eq!(told, wanted, "{over:?}");
+        assert_eq!(texts, wanted, "{over:?}");
     }
 }
 
@@ -153,7 +153,7 @@ fn other_samples_behind_another_dialect_are_seen() {
 }
 
 #[test]
-fn what_people_compare_is_named_and_never_refused() {
+fn lists_intended_differences_without_refusal() {
     let over = [
         ("about", json!({"engine": "sglang", "notes": {"commit": "abc"}})),
         ("backend.digest", json!("b1")),
@@ -166,11 +166,11 @@ fn what_people_compare_is_named_and_never_refused() {
     ];
     let found = compatibility(&run(&[], &usual()), &run(&over, &usual()), ["A", "C"]);
     assert_eq!(kinds(&found), []);
-    let told: Vec<String> = (found.differences.iter())
+    let texts: Vec<String> = (found.differences.iter())
         .map(|difference| format!("{}: {}", difference.what, difference.values("A")))
         .collect();
     assert_eq!(
-        told,
+        texts,
         [
             "engine: not given in A, sglang in C",
             "commit: not given in A, abc in C",
@@ -188,12 +188,12 @@ fn invalid_runs_are_not_compared() {
         usual().into_iter().map(|exchange| failed(exchange, Class::Refused, "refused")).collect();
     let found = compatibility(&run(&[], &usual()), &run(&[], &none), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Verdict]);
-    let told = found.obstacles[0].difference.values("A");
-    assert!(told.contains("invalid (") && told.contains("nothing-answered"), "{told}");
+    let text = found.obstacles[0].difference.values("A");
+    assert!(text.contains("invalid (") && text.contains("nothing-answered"), "{text}");
 }
 
 #[test]
-fn a_repeat_that_is_another_is_seen() {
+fn finds_a_different_repeat() {
     let runs = [plan(&[]), plan(&[("load.seed", json!(3))])];
     let a = Side::Runs(runs.map(|plan| measured("run", plan, &usual())).into());
     let found = compatibility(&a, &run(&[], &usual()), ["A", "B"]);
@@ -201,7 +201,7 @@ fn a_repeat_that_is_another_is_seen() {
 }
 
 fn claim(tool: Tool) -> Claim {
-    let mut claim = Claim::of(tool, Source::default());
+    let mut claim = Claim::new(tool, Source::default());
     claim.model = Some("org/Qwen".into());
     claim.asked.request_rate = Some(10.0);
     claim.state("requests.successful", 20.0, 0.0);
@@ -214,7 +214,7 @@ fn stated(claim: Claim) -> Side {
 }
 
 #[test]
-fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
+fn stated_settings_of_a_claim_must_agree() {
     let ours = run(&[], &usual());
     let found = compatibility(&ours, &stated(claim(Tool::Lmdeploy)), ["A", "B"]);
     assert_eq!(kinds(&found), []);
@@ -222,7 +222,7 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
     let differs = |found: &Compatibility, what: &str| {
         found.differences.iter().any(|difference| difference.what == what)
     };
-    // Of our own run, the plan says it.
+    // For our own run, the plan states it.
     let mut from = claim(Tool::Lmdeploy);
     for (backend, is_other) in [("vllm", false), ("sglang", true)] {
         from.about.notes.insert("backend".into(), backend.into());
@@ -238,7 +238,7 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
     other.asked.request_rate = Some(f64::INFINITY);
     other.state("requests.successful", 500.0, 0.0);
     other.state("tokens.output", 1e6, 0.0);
-    // In whichever order.
+    // The order does not matter.
     for (sides, values) in [
         ([&ours, &stated(other.clone())], "10/s in A, all at once in B"),
         ([&stated(other.clone()), &ours], "all at once in A, 10/s in B"),
@@ -250,7 +250,7 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
 }
 
 #[test]
-fn claims_that_mean_something_else_by_a_name_are_not_compared() {
+fn refuses_claims_with_another_definition() {
     let found =
         compatibility(&stated(claim(Tool::Lmdeploy)), &stated(claim(Tool::Vllm)), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Definition]);
@@ -261,7 +261,7 @@ fn claims_that_mean_something_else_by_a_name_are_not_compared() {
 }
 
 #[test]
-fn what_people_compare_on_purpose_must_agree_where_that_is_demanded() {
+fn intended_differences_must_agree_on_demand() {
     let about = |version: &str, hardware: &str| {
         let about = json!({"engine": "vllm", "engine-version": version, "hardware": hardware});
         [("about", about)]
@@ -274,17 +274,17 @@ fn what_people_compare_on_purpose_must_agree_where_that_is_demanded() {
     };
     let a = on(&about("0.10", "8x H800"), "one");
     let b = on(&about("0.11", "8x H200"), "other");
-    let told = |must_agree: &[Kind]| {
+    let compare = |must_agree: &[Kind]| {
         let found = super::compatibility(&a, &b, ["A", "B"], must_agree);
         let differ = found.differences.iter().map(|differs| differs.what.clone());
         (kinds(&found), differ.collect::<Vec<_>>())
     };
     let all = ["engine version", "hardware", "client's processor"].map(str::to_owned);
-    assert_eq!(told(&[]), (vec![], all.to_vec()));
+    assert_eq!(compare(&[]), (vec![], all.to_vec()));
     for (kind, at) in [(Kind::Engine, 0), (Kind::Hardware, 1), (Kind::Machine, 2)] {
         let mut left = all.to_vec();
         left.remove(at);
-        assert_eq!(told(&[kind]), (vec![kind], left));
+        assert_eq!(compare(&[kind]), (vec![kind], left));
         let same = super::compatibility(&a, &a, ["A", "B"], &[kind]);
         assert_eq!(same.obstacles, []);
     }

@@ -42,7 +42,7 @@ pub struct Account {
     pub(super) engine: Option<String>,
     pub(super) definitions: BTreeMap<String, Definition>,
     figures: BTreeMap<String, Stated>,
-    pub(super) asked: Asked,
+    pub(super) settings: Settings,
     pub(super) came: Came,
     pub(super) requests: Requests,
     /// The parts of the mean time to first token, if the server of a run of ours tells them.
@@ -51,7 +51,7 @@ pub struct Account {
 
 /// The settings of a result that it states.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Settings {
     pub requests: Option<u64>,
     /// Infinite if all were to be sent at once.
     pub rate: Option<f64>,
@@ -68,7 +68,7 @@ pub(super) struct Asked {
     pub kernel_times: Option<bool>,
 }
 
-/// The counts and times that came of it.
+/// The counts and times that were reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Came {
     pub answered: Option<f64>,
@@ -97,7 +97,7 @@ pub(super) enum Requests {
 pub(super) struct Record {
     pub warmup: bool,
     sent_s: f64,
-    /// In milliseconds, in the order of [`METRICS`]; not a number where there is none.
+    /// Milliseconds, in the order of [`METRICS`]; not a number where there is none.
     values: [f64; METRICS.len()],
     /// Tokens of the answer, if they are known.
     tokens: Option<u32>,
@@ -114,8 +114,8 @@ pub(super) struct Record {
 pub(super) enum Recipe {
     /// A metric of the catalogue, with one value per request.
     Of(&'static str),
-    /// From a first instant to a last one, over the tokens after the first: of a tool whose first
-    /// chunk may have no output.
+    /// The time from a first instant to a last one, over the tokens after the first: for a tool
+    /// whose first chunk may have no output.
     After { first: &'static str, last: &'static str },
     /// Gaps of all requests together.
     Gaps,
@@ -196,7 +196,7 @@ impl Account {
             engine: engine(about.engine.as_deref(), about.engine_version.as_deref()),
             definitions: definitions(Tool::Runner),
             figures,
-            asked: Asked {
+            settings: Settings {
                 requests: Some(summary.requests.total),
                 rate: plan
                     .load
@@ -260,7 +260,7 @@ impl Account {
         let lengths = claim.output_lengths.map(|lengths| (lengths.least, lengths.most));
         // Of trimmed results, the tokens are of fewer requests than the counts.
         let whole = |tokens: Option<f64>| tokens.filter(|_| !claim.trimmed);
-        let asked = &claim.asked;
+        let own = &claim.asked;
         Account {
             source: claim.source.place(),
             described: audit::text::described(&claim),
@@ -270,16 +270,16 @@ impl Account {
             model: claim.model.clone(),
             engine: engine(claim.about.engine.as_deref(), claim.about.engine_version.as_deref()),
             definitions: claim.definitions.clone(),
-            asked: Asked {
-                requests: asked.requests.or_else(|| claim.requests()),
-                rate: asked.request_rate,
-                cap: asked.max_concurrency,
+            settings: Settings {
+                requests: own.requests.or_else(|| claim.requests()),
+                rate: own.request_rate,
+                cap: own.max_concurrency,
                 arrival: None,
                 warmup: None,
-                seed: asked.seed,
-                dataset: asked.dataset.clone(),
-                output_tokens: asked.output_tokens,
-                stream: asked.stream,
+                seed: own.seed,
+                dataset: own.dataset.clone(),
+                output_tokens: own.output_tokens,
+                stream: own.stream,
                 sampling: None,
                 kernel_times: None,
             },
@@ -472,7 +472,7 @@ impl Account {
 
     /// The number of requests that were sent to warm up, and are on record.
     pub(super) fn warmed_up(&self) -> Option<u64> {
-        self.asked.warmup
+        self.settings.warmup
     }
 }
 

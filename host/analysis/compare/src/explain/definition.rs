@@ -2,8 +2,8 @@
 //!
 //! If one side has records of ours, the other's definition is computed from them. Else only the
 //! identity E2E = TTFT + TPOT * (n - 1) is known. It gives the mean time per token by the other
-//! definition where all answers have one length, and bounds where the shortest and the longest are
-//! stated.
+//! definition if all answers have one length. If the shortest and the longest are stated, it gives
+//! bounds.
 
 use super::account::{Account, Of, Recipe, Requests};
 use super::{How, Kind, Part, Range};
@@ -26,7 +26,7 @@ fn by_name([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         return None;
     }
     let unknown = || {
-        let words = "the results do not have what would separate the two definitions";
+        let words = "the results lack the data to separate the two definitions";
         Some(Part::unknown(Kind::Definition, words))
     };
     let [Some(recipe_a), Some(recipe_b)] = [a, b].map(|side| side.recipe(theirs)) else {
@@ -47,7 +47,7 @@ fn by_name([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         if let Some((own, foreign)) = own_value.zip(foreign_value) {
             let words = format!("{name}'s records by {other}'s definition");
             let value = Range::exact(sign * (foreign - own));
-            return Some(Part::of(Kind::Definition, How::Recomputed, value, words));
+            return Some(Part::known(Kind::Definition, How::Recomputed, value, words));
         }
     }
     if theirs == "tpot"
@@ -84,7 +84,7 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
                 "the requests that {name} lists by {other}'s definition, each with the end that {name} gives it"
             );
             let value = Range::exact(sign * (foreign - own));
-            return Some(Part::of(Kind::Definition, How::Recomputed, value, words));
+            return Some(Part::known(Kind::Definition, How::Recomputed, value, words));
         }
     }
     // The side whose lengths are known better is brought to the other's definition.
@@ -117,15 +117,15 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
         (How::Bounded, format!("{least:.0} to {most:.0} tokens in each answer"))
     };
     let words = format!(
-        "{name}'s mean TTFT and E2E by {other}'s definition, with {lengths}; E2E is {name}'s own, so that a different end is not in it"
+        "{name}'s mean TTFT and E2E by {other}'s definition, with {lengths}; E2E is {name}'s own, so a different end is left out"
     );
-    Some(Part::of(Kind::Definition, how, value, words))
+    Some(Part::known(Kind::Definition, how, value, words))
 }
 
-/// The part that comes of counting the tokens of the text again, where the server counted others
-/// and all answers have one length by its count. Each request's time per token is off by a factor
-/// between the factors of the shortest and the longest text, and so is every percentile and the
-/// mean. `sign` is the sign of `side` in the difference.
+/// The part that comes of counting the tokens of the text again, where all answers have one length
+/// by the server's count. Each request's time per token is off by a factor between the factors of
+/// the shortest and the longest text. So is every percentile, and the mean. `sign` is the sign of
+/// `side` in the difference.
 fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f64) -> Option<Part> {
     let served = side.came.served?;
     let counted = side.came.output?;
@@ -138,8 +138,8 @@ fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f6
     );
     let answered = side.came.answered.filter(|answered| *answered > 0.0)?;
     let each = served / answered;
-    let told = [side.asked.output_tokens, other.asked.output_tokens];
-    let one_length = told.contains(&Some(each as u64)) && each.fract() == 0.0 && each > 1.0;
+    let requested = [side.settings.output_tokens, other.settings.output_tokens];
+    let one_length = requested.contains(&Some(each as u64)) && each.fract() == 0.0 && each > 1.0;
     let (least, most) = side.came.lengths.unwrap_or((0, 0));
     let own = side.value(&format!("tpot.{statistic}"))?;
     if !one_length || least < 2 {
@@ -149,5 +149,5 @@ fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f6
     let value = Range::between(sign * by(least), sign * by(most))?;
     let words = format!("{words}, {each:.0} in each answer; texts have {least} to {most}");
     let how = if least == most { How::Recomputed } else { How::Bounded };
-    Some(Part::of(Kind::Definition, how, value, words))
+    Some(Part::known(Kind::Definition, how, value, words))
 }

@@ -48,7 +48,7 @@ fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
         let more = each_b - each_a;
         let value = Range::between(own * more, other * more)?;
         let words = format!("{lengths}, at A's {} ms or B's {} ms each", shown(own), shown(other));
-        return Some(Part::of(Kind::Workload, How::Bounded, value, words));
+        return Some(Part::known(Kind::Workload, How::Bounded, value, words));
     }
     let why = match theirs {
         "ttft" => "they decide how full the engine is",
@@ -82,7 +82,7 @@ fn samples([a, b]: [&Account; 2], statistic: Statistic) -> Option<Part> {
     let fewest = of_a?.min(of_b?);
     (fewest < FEW).then(|| {
         let words = format!(
-            "a percentile of {} requests in A and {} in B is that of a few slow ones",
+            "a percentile of {} requests in A and {} in B rests on a few slow ones",
             shown(of_a.unwrap_or_default()),
             shown(of_b.unwrap_or_default())
         );
@@ -106,7 +106,7 @@ fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<P
             match without(side, theirs, statistic, first) {
                 Some(by) => {
                     let value = Range::exact(sign * by);
-                    Some(Part::of(Kind::Schedule, How::Recomputed, value, words))
+                    Some(Part::known(Kind::Schedule, How::Recomputed, value, words))
                 }
                 None => Some(Part::unknown(Kind::Schedule, words)),
             }
@@ -149,15 +149,15 @@ fn may_be_cold(
     sign: f64,
 ) -> Option<Part> {
     let words = format!(
-        "{other} left out its first {} to warm up, and {name} does not say whether it did",
+        "{other} left out its first {} to warm up, and {name} does not state its warm-up",
         requests(first)
     );
     let Some(by) = without(side, theirs, statistic, first) else {
         return Some(Part::unknown(Kind::Schedule, words));
     };
     let value = Range::between(0.0, sign * by)?;
-    let words = format!("{words}: nothing, or what comes of {name}'s first {}", requests(first));
-    Some(Part::of(Kind::Schedule, How::Bounded, value, words))
+    let words = format!("{words}: nothing, or the effect of {name}'s first {}", requests(first));
+    Some(Part::known(Kind::Schedule, How::Bounded, value, words))
 }
 
 /// The load, on which every latency depends.
@@ -170,21 +170,21 @@ fn load([a, b]: [&Account; 2]) -> Vec<Part> {
             "all at once".to_owned()
         }
     };
-    if let (Some(of_a), Some(of_b)) = (a.asked.rate, b.asked.rate)
+    if let (Some(of_a), Some(of_b)) = (a.settings.rate, b.settings.rate)
         && of_a != of_b
     {
         let words = format!(
-            "A sent {}, B {}; how latency depends on it, neither result shows",
+            "A sent {}, B {}; neither result shows the effect on latency",
             rate(of_a),
             rate(of_b)
         );
         parts.push(Part::unknown(Kind::Schedule, words));
     }
-    if let (Some(of_a), Some(of_b)) = (a.asked.cap, b.asked.cap)
+    if let (Some(of_a), Some(of_b)) = (a.settings.cap, b.settings.cap)
         && of_a != of_b
     {
         let words = format!(
-            "at most {of_a} requests were in flight in A and {of_b} in B; how latency depends on it, neither result shows"
+            "at most {of_a} requests were in flight in A and {of_b} in B; neither result shows the effect on latency"
         );
         parts.push(Part::unknown(Kind::Schedule, words));
     }
@@ -201,7 +201,7 @@ fn failures([a, b]: [&Account; 2]) -> Option<Part> {
     let (of_a, of_b) = (of_a?, of_b?);
     (of_a != of_b).then(|| {
         let words = format!(
-            "{} of the requests failed in A and {} in B; latencies are of the others, and no result has what the failed ones would have taken",
+            "{} of the requests failed in A and {} in B; latencies leave them out",
             percent(of_a),
             percent(of_b)
         );
@@ -220,12 +220,12 @@ fn client([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Vec<Part
             parts.push(part);
         }
     }
-    let kernel = [a, b].map(|side| side.asked.kernel_times == Some(true));
+    let kernel = [a, b].map(|side| side.settings.kernel_times == Some(true));
     if kernel[0] != kernel[1] && theirs != "itl" {
         let (ours, other) = if kernel[0] { (a, b) } else { (b, a) };
         let (ours, other) = (&ours.tool_label, &other.tool_label);
         let words = format!(
-            "{ours} takes the times of a reply from the kernel, and {other} when its own code comes to them; what that adds is not in its result"
+            "{ours} takes the times of a reply from the kernel, and {other} in its own code; the delay is not in its result"
         );
         parts.push(Part::unknown(Kind::Client, words));
     }
@@ -250,8 +250,8 @@ fn tail(side: &Account, sign: f64) -> Option<Part> {
     let mean = tails.and_then(|tails| statistics::mean_if_any(&tails));
     Some(match mean.and_then(|mean| Range::between(0.0, sign * mean.max(0.0))) {
         Some(value) => {
-            let words = format!("{words}: at most what follows its last chunk");
-            Part::of(Kind::Client, How::Bounded, value, words)
+            let words = format!("{words}: at most the time after its last chunk");
+            Part::known(Kind::Client, How::Bounded, value, words)
         }
         None => Part::unknown(Kind::Client, words),
     })
@@ -284,7 +284,7 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
                 shown(rate_a),
                 shown(rate_b)
             );
-            parts.push(Part::of(Kind::Workload, How::Bounded, value, words));
+            parts.push(Part::known(Kind::Workload, How::Bounded, value, words));
         }
         // The remainder is of the requests alone, at the tokens of A or B.
         let each = Range::between(each_a, each_b).unwrap_or(Range::exact(1.0));
@@ -297,10 +297,10 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
 /// The part of the lengths of answers where both sides keep the same number of requests in flight:
 /// longer answers take longer, and so fewer are answered in a second. By Little's law L requests in
 /// flight that take R give L / R. R changes by the time of the further tokens, at A's time per
-/// token or at B's, and the part is taken from A's rate or up to B's.
+/// token or at B's. The part is taken from A's rate or up to B's.
 fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
-    let cap = a.asked.cap.filter(|cap| Some(*cap) == b.asked.cap)?;
-    let is_open = |side: &Account| side.asked.rate.is_some_and(f64::is_finite);
+    let cap = a.settings.cap.filter(|cap| Some(*cap) == b.settings.cap)?;
+    let is_open = |side: &Account| side.settings.rate.is_some_and(f64::is_finite);
     if is_open(a) || is_open(b) {
         return None;
     }
@@ -324,11 +324,11 @@ fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let words = format!(
-        "answers have {} tokens in A and {} in B, with at most {cap} requests in flight: longer ones take longer, and fewer are answered",
+        "answers have {} tokens in A and {} in B, with at most {cap} requests in flight: longer answers take longer, so fewer requests are answered",
         shown(tokens_a),
         shown(tokens_b)
     );
-    Some(Part::of(Kind::Workload, How::Bounded, Range::between(low, high)?, words))
+    Some(Part::known(Kind::Workload, How::Bounded, Range::between(low, high)?, words))
 }
 
 /// Counts over the duration.
@@ -364,34 +364,34 @@ fn counting(side: &Account, name: &str, figure: &str, sign: f64) -> Option<Part>
         ),
     };
     let value = Range::exact(sign * by);
-    Some(Part::of(Kind::Definition, How::Recomputed, value, words))
+    Some(Part::known(Kind::Definition, How::Recomputed, value, words))
 }
 
 /// The part of the schedule: the requested rates where both were reached, else the effect of the
 /// requests in flight by Little's law.
 fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
-    let asked = [a, b].map(|side| side.asked.rate.filter(|rate| rate.is_finite()));
+    let requested = [a, b].map(|side| side.settings.rate.filter(|rate| rate.is_finite()));
     let came = [a, b].map(|side| rate(side, Some(1.0)));
-    if let ([Some(asked_a), Some(asked_b)], [Some(came_a), Some(came_b)]) = (asked, came)
-        && asked_a != asked_b
+    if let ([Some(requested_a), Some(requested_b)], [Some(came_a), Some(came_b)]) =
+        (requested, came)
+        && requested_a != requested_b
     {
-        let near = |asked: f64, came: f64| !apart(asked, came, 0.1);
+        let near = |requested: f64, came: f64| !apart(requested, came, 0.1);
         let words = format!(
-            "{} requests a second were asked for in A and {} in B",
-            shown(asked_a),
-            shown(asked_b)
+            "the requested rate is {} a second in A and {} in B",
+            shown(requested_a),
+            shown(requested_b)
         );
-        if !(near(asked_a, came_a) && near(asked_b, came_b)) {
-            let words =
-                format!("{words}, of which {} and {} were answered", shown(came_a), shown(came_b));
+        if !(near(requested_a, came_a) && near(requested_b, came_b)) {
+            let words = format!("{words}; {} and {} were answered", shown(came_a), shown(came_b));
             return Some(Part::unknown(Kind::Schedule, words));
         }
-        let more = asked_b - asked_a;
+        let more = requested_b - requested_a;
         let value = Range::between(more * each.low, more * each.high)?;
-        return Some(Part::of(Kind::Schedule, How::Settings, value, words));
+        return Some(Part::known(Kind::Schedule, How::Settings, value, words));
     }
-    let (cap_a, cap_b) = (a.asked.cap?, b.asked.cap?);
-    if cap_a == cap_b || asked != [None, None] {
+    let (cap_a, cap_b) = (a.settings.cap?, b.settings.cap?);
+    if cap_a == cap_b || requested != [None, None] {
         return None;
     }
     let words = format!("at most {cap_a} requests were in flight in A and {cap_b} in B");
@@ -414,7 +414,7 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
                 shown(in_a),
                 shown(in_b)
             );
-            Part::of(Kind::Schedule, How::Bounded, value, words)
+            Part::known(Kind::Schedule, How::Bounded, value, words)
         }
         None => Part::unknown(Kind::Schedule, words),
     })
@@ -437,5 +437,5 @@ fn lost([a, b]: [&Account; 2], each: Range) -> Option<Part> {
         percent(of_b?)
     );
     let value = Range { low: -lost_b, high: lost_a };
-    Some(Part::of(Kind::Failures, How::Bounded, value, words))
+    Some(Part::known(Kind::Failures, How::Bounded, value, words))
 }

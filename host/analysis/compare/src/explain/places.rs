@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::account::Account;
 use result::summary::first_token::{Part, Parts, UNEXPLAINED};
 
-/// A place where time passes until the first token. Those of a figure add up to it on each side, and
-/// their differences to its difference.
+/// A place where time passes until the first token. On each side, the places of a figure add up to
+/// it. Their differences add up to its difference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Place {
@@ -34,8 +34,8 @@ const NOTHING_MS: f64 = 0.000_5;
 /// The places of a difference of the mean TTFT, which begins with sending; none if the server of a
 /// side reports no timings.
 pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
-    let told = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
-    let [Some((parts_a, a)), Some((parts_b, b))] = told else {
+    let split = sides.map(|side| Some((side.first_token.as_ref()?, side.value("ttft.mean")?)));
+    let [Some((parts_a, a)), Some((parts_b, b))] = split else {
         return Vec::new();
     };
     let is_apart = |parts: &Parts| parts.part(Part::NetworkAndFrontEnd).is_none();

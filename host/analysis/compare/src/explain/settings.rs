@@ -52,17 +52,17 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
     let text = |text: &String| text.clone();
     let number = |number: &f64| shown(*number);
     // A server's work for a token depends on it, and few tools state it.
-    found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.asked.sampling), text);
+    found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.settings.sampling), text);
     found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
     found.check(Kind::Engine, "model", [&a.model, &b.model], |name| last(name));
-    let of = [a, b].map(|side| &side.asked);
-    found.check(Kind::Workload, "requests", of.map(|asked| &asked.requests), count);
+    let stated = [a, b].map(|side| &side.settings);
+    found.check(Kind::Workload, "requests", stated.map(|settings| &settings.requests), count);
     found.about(Kind::Workload, "tokens of a prompt", [a, b].map(Account::input_each));
     found.about(Kind::Workload, "tokens of an answer", [a, b].map(Account::output_each));
-    found.check(Kind::Workload, "dataset", of.map(|asked| &asked.dataset), text);
-    found.check(Kind::Workload, "seed", of.map(|asked| &asked.seed), count);
+    found.check(Kind::Workload, "dataset", stated.map(|settings| &settings.dataset), text);
+    found.check(Kind::Workload, "seed", stated.map(|settings| &settings.seed), count);
     let stream = |stream: &bool| if *stream { "yes" } else { "no" }.to_owned();
-    found.check(Kind::Workload, "streamed", of.map(|asked| &asked.stream), stream);
+    found.check(Kind::Workload, "streamed", stated.map(|settings| &settings.stream), stream);
     let rate = |rate: &f64| {
         if rate.is_finite() {
             format!("{} a second", shown(*rate))
@@ -70,10 +70,15 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
             "all at once".to_owned()
         }
     };
-    found.check(Kind::Schedule, "request rate", of.map(|asked| &asked.rate), rate);
-    found.check(Kind::Schedule, "most in flight", of.map(|asked| &asked.cap), count);
-    found.check(Kind::Schedule, "arrivals", of.map(|asked| &asked.arrival), text);
-    found.check(Kind::Schedule, "requests to warm up", of.map(|asked| &asked.warmup), count);
+    found.check(Kind::Schedule, "request rate", stated.map(|settings| &settings.rate), rate);
+    found.check(Kind::Schedule, "most in flight", stated.map(|settings| &settings.cap), count);
+    found.check(Kind::Schedule, "arrivals", stated.map(|settings| &settings.arrival), text);
+    found.check(
+        Kind::Schedule,
+        "requests to warm up",
+        stated.map(|settings| &settings.warmup),
+        count,
+    );
     let failed = [a, b].map(|side| &side.came.failed);
     found.check(Kind::Failures, "failed requests", failed, number);
     (found.differences, found.unknown)
@@ -110,8 +115,12 @@ impl Found {
                     self.differ(kind, what, a, b);
                 }
             }
-            (Some(a), None) => self.unknown.push(format!("{what}: B does not say; A: {}", show(a))),
-            (None, Some(b)) => self.unknown.push(format!("{what}: A does not say; B: {}", show(b))),
+            (Some(a), None) => {
+                self.unknown.push(format!("{what}: not stated by B; A: {}", show(a)))
+            }
+            (None, Some(b)) => {
+                self.unknown.push(format!("{what}: not stated by A; B: {}", show(b)))
+            }
             (None, None) => {}
         }
     }

@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 }
 
 /// The result `a` or `b` of a case.
-fn kept(case: &Path, name: &str) -> Account {
+fn account_of(case: &Path, name: &str) -> Account {
     let run = case.join(name);
     if !run.is_dir() {
         let file = format!("{name}.json");
@@ -44,25 +44,27 @@ fn kept(case: &Path, name: &str) -> Account {
 
 fn explained(case: &str) -> Explained {
     let case = root().join(case);
-    explain(&kept(&case, "a"), &kept(&case, "b"))
+    explain(&account_of(&case, "a"), &account_of(&case, "b"))
 }
 
 #[test]
-fn every_case_is_explained_as_it_is_kept() {
+fn each_explanation_equals_its_expected_text() {
     let mut wrong = String::new();
     let mut cases: Vec<PathBuf> =
         std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     assert!(cases.len() >= 7, "{} cases", cases.len());
     for case in cases {
-        let told = text(&explain(&kept(&case, "a"), &kept(&case, "b")));
+        let explanation = text(&explain(&account_of(&case, "a"), &account_of(&case, "b")));
         let expected = case.join("expected.txt");
         if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&expected, &told).unwrap();
+            std::fs::write(&expected, &explanation).unwrap();
         }
-        if std::fs::read_to_string(&expected).unwrap_or_default() != told {
-            wrong +=
-                &format!("{} differs; BLESS=1 writes it anew. Now:\n{told}\n", expected.display());
+        if std::fs::read_to_string(&expected).unwrap_or_default() != explanation {
+            wrong += &format!(
+                "{} differs; BLESS=1 writes it anew. Now:\n{explanation}\n",
+                expected.display()
+            );
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -99,7 +101,7 @@ fn parts_add_up() {
 /// With a role chunk at once, vLLM's time to the first token is the time to the chunk. The whole
 /// difference is the definition, and the rest is the clients' own few milliseconds.
 #[test]
-fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
+fn definition_explains_the_difference_of_its_pair() {
     let explained = explained("definition");
     let ttft = figure(&explained, "ttft.mean");
     assert!(ttft.difference < -290.0, "{ttft:?}");
@@ -117,7 +119,7 @@ fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
 /// Answers of 48 tokens instead of 16 at 10 ms each: the difference of E2E is the difference of
 /// lengths.
 #[test]
-fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
+fn lengths_explain_the_difference_of_their_pair() {
     let explained = explained("lengths");
     let e2e = figure(&explained, "e2e.mean");
     assert!(e2e.difference > 310.0, "{e2e:?}");
@@ -128,9 +130,9 @@ fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
     assert!(part(rate, Kind::Workload).value.unwrap().low > 0.0, "{rate:?}");
 }
 
-/// The one cold request of twenty makes the slowest: without it, nothing of the percentile remains.
+/// The only cold request of twenty is the slowest: without it, nothing of the percentile remains.
 #[test]
-fn a_pair_that_differs_by_warm_up_leaves_what_is_left_without_it() {
+fn warm_up_explains_the_difference_of_its_pair() {
     let explained = explained("warm-up");
     let p99 = figure(&explained, "ttft.p99");
     let cold = part(p99, Kind::Schedule);
@@ -140,8 +142,8 @@ fn a_pair_that_differs_by_warm_up_leaves_what_is_left_without_it() {
     assert!(p99.remainder.high.abs() < 20.0, "{p99:?}");
 }
 
-/// A figure that inference-perf divides by tokens of the text is bounded by the lengths of the texts, and
-/// its rate is brought to the server's count.
+/// The lengths of the texts bound a figure that inference-perf divides by tokens of the text. Its
+/// rate is brought to the server's count.
 #[test]
 fn tokens_of_the_text_are_a_definition() {
     let explained = explained("inference-perf");
@@ -173,7 +175,7 @@ fn the_json_is_as_its_schema_says() {
 
 /// A claim of a tool about requests of `tokens` tokens, each with that TTFT and E2E.
 fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
-    let mut claim = Claim::of(tool, Source::default());
+    let mut claim = Claim::new(tool, Source::default());
     let count = requests.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64, u64)) -> f64| requests.iter().map(of).sum::<f64>() / count;
     claim.state("requests.successful", count, 0.0);
@@ -187,17 +189,17 @@ fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
 
 /// Answered and failed requests together are the number of requests.
 #[test]
-fn counts_say_how_many_requests_there_were() {
-    let [a, mut told] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));
-    told.asked.requests = Some(1);
+fn answered_and_failed_requests_sum_to_all() {
+    let [a, mut b] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));
+    b.asked.requests = Some(1);
     let of = |claim| Account::of_claim(claim, Vec::new());
-    let explained = explain(&of(a), &of(told));
+    let explained = explain(&of(a), &of(b));
     let unknown = explained.unknown.iter().find(|unknown| unknown.starts_with("requests"));
     assert_eq!(unknown, None, "{:?}", explained.unknown);
 }
 
-/// Of two claims, the identity gives the time per token by the other definition: exactly for one
-/// length, and within the ends for several.
+/// For two claims, the identity gives the time per token by the other definition: exactly for one
+/// length, and within bounds for several.
 #[test]
 fn stated_means_give_the_other_time_per_token() {
     let one = [(100.0, 1000.0, 10), (120.0, 1100.0, 10)];
@@ -314,17 +316,17 @@ fn chunks_without_text_are_of_the_definition_of_vllm() {
         // No more than the rounding of the figure that the file states.
         assert!((row.remainder.low + row.remainder.high).abs() < 1e-6, "{row:?}");
     }
-    assert!(explained.unknown[0].starts_with("sampling: B does not say; A: "), "{explained:?}");
-    let told = super::text(&explained);
-    let (before, _) = told.split_once("\nWhat differs:\n").unwrap();
-    assert!(before.contains("In short:\n") && before.contains("ttft.mean (definition)"), "{told}");
-    assert!(before.contains("requests answered: 1, tokens of answers: 5"), "{told}");
+    assert!(explained.unknown[0].starts_with("sampling: not stated by B; A: "), "{explained:?}");
+    let text = super::text(&explained);
+    let (before, _) = text.split_once("\nDifferences:\n").unwrap();
+    assert!(before.contains("In short:\n") && before.contains("ttft.mean (definition)"), "{text}");
+    assert!(before.contains("requests answered: 1, tokens of answers: 5"), "{text}");
 }
 
 /// The engine of B keeps requests in its queue for longer: that is the place of the difference. A
 /// part that one server does not report by itself is compared with the sum of the other's parts.
 #[test]
-fn the_place_of_a_difference_of_ttft_is_told() {
+fn finds_the_place_of_a_ttft_difference() {
     let account = |ttfts: &[u64], [first_token, queue, prefill]: [Option<u64>; 3]| {
         let (mut reported, facts, mut exchanges) = run(ttfts, 4);
         for exchange in &mut exchanges {
@@ -367,10 +369,10 @@ fn the_place_of_a_difference_of_ttft_is_told() {
         of("prefill", 60.0, 60.0),
     ];
     assert_eq!(places(&a, &b), expected);
-    let told = text(&explain(&a, &b));
+    let explanation = text(&explain(&a, &b));
     assert!(
-        told.contains("    queue                   +200        20 ms in A, 220 ms in B\n"),
-        "{told}"
+        explanation.contains("    queue                   +200        20 ms in A, 220 ms in B\n"),
+        "{explanation}"
     );
     let b = account(&[300, 300], [None; 3]);
     assert_eq!(places(&a, &b), []);
@@ -380,12 +382,12 @@ fn the_place_of_a_difference_of_ttft_is_told() {
 /// A claim about the same requests, whose first was cold, beside a run that warmed up: the part is
 /// between nothing and the cold request.
 #[test]
-fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
+fn an_unstated_warm_up_has_bounds() {
     let (mut reported, facts, exchanges) = run(&[100, 100, 100, 100], 4);
     reported.plan.load.warmup = 1;
     let exchanges = exchanges.into_iter().map(Ok::<_, Infallible>);
     let Ok(a) = Account::of_run("run".to_owned(), &reported, &facts, exchanges);
-    let mut claim = Claim::of(Tool::Sglang, Source::default());
+    let mut claim = Claim::new(Tool::Sglang, Source::default());
     let ttfts = [500.0, 100.0, 100.0, 100.0];
     claim.state("ttft.mean", 200.0, 0.0);
     claim.samples = (0..)
@@ -410,7 +412,7 @@ fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
 #[test]
 fn rates_that_were_reached_are_the_schedules_part() {
     let claim = |rate: f64| {
-        let mut claim = Claim::of(Tool::Vllm, Source::default());
+        let mut claim = Claim::new(Tool::Vllm, Source::default());
         claim.asked.request_rate = Some(rate);
         for (name, value) in [
             ("requests.successful", 100.0),

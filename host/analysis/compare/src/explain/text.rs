@@ -17,7 +17,7 @@ pub fn text(explained: &Explained) -> String {
     }
     summary(&mut out, explained);
     if !explained.differences.is_empty() {
-        out.push_str("\nWhat differs:\n");
+        out.push_str("\nDifferences:\n");
         for setting in &explained.differences {
             let first = format!("  {:<10}  ", setting.kind.name());
             let words = match setting.kind {
@@ -30,7 +30,7 @@ pub fn text(explained: &Explained) -> String {
         }
     }
     if !explained.unknown.is_empty() {
-        out.push_str("\nWhat may differ:\n");
+        out.push_str("\nPossible differences:\n");
         for unknown in &explained.unknown {
             wrapped(&mut out, "  ", "    ", unknown);
         }

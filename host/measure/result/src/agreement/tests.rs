@@ -47,7 +47,7 @@ fn the_same_answers_agree() {
 }
 
 #[test]
-fn where_answers_part_is_told() {
+fn shows_where_answers_part() {
     let baseline =
         [answer(0, "héllo world"), answer(1, "same"), answer(2, "short"), answer(9, "alone")];
     let mut lost = answer(3, "never came");
@@ -75,7 +75,7 @@ fn where_answers_part_is_told() {
 }
 
 #[test]
-fn what_differs_no_more_than_repeats_is_cleared() {
+fn clears_differences_no_larger_than_between_repeats() {
     let baseline = run(|_| false);
     // Repeats differ in ten of a hundred, the run in ten others.
     let repeat = run(|index| index % 10 == 0);
@@ -124,7 +124,7 @@ fn turns_of_a_conversation_part_together() {
 }
 
 #[test]
-fn the_first_token_that_differs_is_told() {
+fn finds_the_first_differing_token() {
     let words: FirstToken = Box::new(|one, other| {
         let (one, other): (Vec<&str>, Vec<&str>) =
             (one.split(' ').collect(), other.split(' ').collect());

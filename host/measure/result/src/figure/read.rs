@@ -73,9 +73,9 @@ impl Figure {
         all.filter(|figure| figure.read(summary).is_some()).collect()
     }
 
-    /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a
-    /// latency of theirs is infinite, a speed is zero, an answer wrong. The same value if there are
-    /// none, and for token counts.
+    /// Reads the figure with requests that failed or were not sent counted as the worst. Their
+    /// latency is infinite, their speed zero, their answer wrong. The value of [`Figure::read`] if
+    /// there are none, and for token counts.
     pub fn read_with_failures(&self, summary: &Summary) -> Option<f64> {
         let own = self.read(summary)?;
         let (metric, statistic) = match self {

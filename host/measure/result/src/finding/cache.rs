@@ -19,10 +19,10 @@ pub(super) fn explained(cache: &Cache) -> Option<f64> {
 }
 
 /// Returns the server's report of a run, with both shares.
-fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
+fn shares(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     let cache = summary.cache.as_ref()?;
     // With a substitute for the model's tokenizer, the shares say nothing of each other.
-    let reported = cache.reported.as_ref().filter(|told| told.is_comparable())?;
+    let reported = cache.reported.as_ref().filter(|report| report.is_comparable())?;
     let (reusable, found) = reported.shares()?;
     Some((cache, reported, reusable, found))
 }
@@ -38,7 +38,7 @@ fn is_warm(cache: &Cache, reported: &Reported) -> bool {
 }
 
 pub(super) fn warm_by_accident(summary: &Summary) -> Option<Finding> {
-    let (cache, reported, reusable, found) = told(summary)?;
+    let (cache, reported, reusable, found) = shares(summary)?;
     is_warm(cache, reported).then(|| Finding {
         id: Id::WarmByAccident,
         severity: Severity::Suspect,
@@ -93,7 +93,7 @@ fn colder(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn differs(summary: &Summary) -> Option<Finding> {
-    let Some((cache, reported, reusable, found)) = told(summary) else {
+    let Some((cache, reported, reusable, found)) = shares(summary) else {
         return colder(summary);
     };
     let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);

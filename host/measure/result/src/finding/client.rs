@@ -41,8 +41,8 @@ const LIMITS: [(&str, &str, &str); 3] = [
 
 pub(super) fn limits(summary: &Summary) -> Option<Finding> {
     let failures = summary.requests.failures.get(&Class::Refused)?;
-    let said = |words: &str| failures.messages.iter().any(|message| message.text.contains(words));
-    let (_, what, advice) = LIMITS.iter().find(|(words, ..)| said(words))?;
+    let has = |words: &str| failures.messages.iter().any(|message| message.text.contains(words));
+    let (_, what, advice) = LIMITS.iter().find(|(words, ..)| has(words))?;
     let share = failures.count as f64 / summary.requests.total.max(1) as f64;
     Some(Finding {
         id: Id::ClientLimits,

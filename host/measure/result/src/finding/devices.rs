@@ -3,9 +3,9 @@
 use super::{Finding, Id, Severity};
 use crate::summary::{Devices, Summary};
 
-/// Shares of the time in which heat or the power supply kept a clock down, beyond which it is
-/// reported, and beyond which it affects figures. A machine that is cooled and supplied as it
-/// should be has none of it.
+/// Shares of the time in which heat or the power supply kept a clock down: the first is reported,
+/// the second affects figures. A machine that is cooled and supplied as it should be has none of
+/// it.
 const FAULT: [f64; 2] = [0.001, 0.01];
 
 /// The share of the time above which a finding reports that a device drew its maximum power. A
@@ -32,8 +32,8 @@ fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, Strin
 }
 
 pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
-    let [told, shows] = FAULT;
-    let (most, words) = throttling(summary.devices.as_ref()?, told, true)?;
+    let [reported, shows] = FAULT;
+    let (most, words) = throttling(summary.devices.as_ref()?, reported, true)?;
     Some(Finding {
         id: Id::DeviceThrottled,
         severity: if most > shows {

@@ -45,7 +45,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Of a run; `None` where that is not known.
+    /// The times of a run; `None` if they are not known.
     pub fn of(summary: &Summary) -> Option<Self> {
         let p99 = summary.metric(metric::E2E)?.percentile(99.0)? / 1000.0;
         let gaps = summary.requests.sent.saturating_sub(1) as f64;

@@ -128,19 +128,19 @@ pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
 pub(super) fn errors_accepted(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     let statuses = requests.accepted_errors.iter();
-    let told: Vec<String> =
+    let parts: Vec<String> =
         statuses.map(|(status, count)| format!("{count} with the status {status}")).collect();
     let not_yet = match requests.accepted_not_yet {
         0 => String::new(),
         count => format!(", and beside these {count} with 404 before a further request"),
     };
-    (!told.is_empty()).then(|| Finding {
+    (!parts.is_empty()).then(|| Finding {
         id: Id::ErrorsAccepted,
         severity: Severity::Suspect,
         seen: format!(
             "the backend `{}` accepted replies in which the server reports an error: {}{not_yet}",
             summary.run.backend,
-            told.join(", ")
+            parts.join(", ")
         ),
         why: "such requests count as successful, and the time until the server took them counts as its latency: a server that refuses looks healthy".into(),
         advice: "read `steps` in the records, and use a backend that does not accept these statuses unless they are answers".into(),
@@ -186,8 +186,8 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
 }
 
 /// Requests arrive faster than the server answers them, so delays grow with the length of the run.
-/// At one rate, the backlog shows that: it grows. At several, it may grow by plan, and only a lower
-/// rate of answers shows it.
+/// At one rate, a growing backlog shows that. At several rates, the backlog may grow by plan, and
+/// only a lower rate of answers shows it.
 pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
     let due = offered(summary)?;
     let Some(backlog) = summary.concurrency.backlog else {
@@ -261,7 +261,7 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
 pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     let scores = summary.scores.iter();
     let of_cut = scores.filter(|(name, score)| score.cut > 0 && score_needs_the_end(name));
-    // Of several with the same count, the first: the others are parts of it, such as
+    // The first of several with the same count: the others are parts of it, such as
     // `NAME-unparsed`.
     let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
     let (cut, count) = (score.cut, score.count);

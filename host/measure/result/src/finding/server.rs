@@ -20,10 +20,10 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let share = |cached: f64, all: f64| (all > 0.0).then_some(cached / all);
-    let told = found(summary);
+    let found_share = found(summary);
     let counted = summary.tokens.input_cached.zip(summary.tokens.input.total);
     let counted = counted.and_then(|(cached, all)| share(cached as f64, all as f64));
-    let (share, whose) = match (counted, told) {
+    let (share, whose) = match (counted, found_share) {
         (Some(share), _) => (share, "according to its answers"),
         (None, Some(share)) => (share, "according to its metrics"),
         (None, None) => return None,
@@ -33,8 +33,8 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
     if own.is_some_and(|own| share <= own) {
         return None;
     }
-    let [told, shows] = WARM;
-    (share > told).then(|| Finding {
+    let [reported, shows] = WARM;
+    (share > reported).then(|| Finding {
         id: Id::WarmCache,
         severity: if share > shows {
             Severity::Suspect

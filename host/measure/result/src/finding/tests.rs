@@ -26,16 +26,16 @@ fn sound() -> (RunFacts, Vec<Exchange>) {
     (facts(), run.collect())
 }
 
-/// The findings after something was done to the sound run. Left out is that a hundred answers are
-/// few for a P99, which is so for all of these runs.
+/// The findings after something was done to the sound run. All these runs have too few answers for
+/// a P99; that finding is left out.
 fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
     let (mut facts, mut run) = sound();
     spoil(&mut facts, &mut run);
     let summary = Summary::of(&facts, &run);
     assert_eq!(summary.verdict, Verdict::of(&summary.findings));
     for finding in &summary.findings {
-        let said = [&finding.seen, &finding.why, &finding.advice];
-        assert!(said.iter().all(|text| !text.is_empty()), "{finding:?}");
+        let texts = [&finding.seen, &finding.why, &finding.advice];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}");
     }
     let findings = summary.findings.iter();
     let others = findings.filter(|finding| finding.id != Id::FewSamples);
@@ -108,13 +108,13 @@ fn scores_of_answers_that_the_limit_ended() {
 }
 
 #[test]
-fn certificates_that_nobody_checked_are_told() {
+fn reports_unchecked_certificates() {
     let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.insecure = true;
     assert_eq!(after(spoil), [(Id::Insecure, Severity::Note)]);
 }
 
 #[test]
-fn send_lag_that_is_large_or_shows_in_the_time_to_first_token() {
+fn send_lag_that_is_large_or_shows_in_ttft() {
     let late = |by: u64| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             for exchange in run {
@@ -175,7 +175,7 @@ fn the_cap_matters_only_to_a_run_held_to_a_rate() {
 }
 
 #[test]
-fn short_answers_matter_where_the_server_was_told_to_go_on() {
+fn short_answers_matter_if_the_end_is_ignored() {
     let short = |ignore_eos, n: usize| {
         move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
             facts.run.ignore_eos = ignore_eos;
@@ -419,7 +419,7 @@ fn the_worst_comes_first_and_decides() {
 }
 
 #[test]
-fn names_are_those_of_the_results() {
+fn names_equal_the_serialized_names() {
     for rule in [
         Id::NothingAnswered,
         Id::TokensPerEvent,

@@ -128,8 +128,8 @@ pub(super) fn paused(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
     let machine = summary.client.as_ref()?.machine?;
-    let [told, shows] = STOLEN;
-    (machine.stolen > told).then(|| Finding {
+    let [reported, shows] = STOLEN;
+    (machine.stolen > reported).then(|| Finding {
         id: Id::StolenTime,
         severity: if machine.stolen > shows {
             Severity::Suspect
@@ -153,8 +153,8 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
     let client = summary.client.as_ref()?;
     let seconds = client.throttled_s?;
     let share = seconds / client.watched_s.max(f64::MIN_POSITIVE);
-    let [told, shows] = THROTTLED;
-    (share > told).then(|| Finding {
+    let [reported, shows] = THROTTLED;
+    (share > reported).then(|| Finding {
         id: Id::Throttled,
         severity: if share > shows {
             Severity::Suspect

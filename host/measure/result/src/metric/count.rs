@@ -8,7 +8,7 @@ model::words! {
     pub enum Source {
         /// The server's usage.
         Usage = "usage",
-        /// The sum of what the server stated for each chunk.
+        /// The sum of the counts that the server stated for each chunk.
         Pieces = "pieces",
         /// The requested number, and the server stated that it stopped for length.
         Length = "length",

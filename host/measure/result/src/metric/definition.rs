@@ -40,7 +40,7 @@ impl Reading<'_> {
 
     /// A part of the time from due to first token, in milliseconds.
     pub(super) fn first_token(&self, part: Part) -> Option<f64> {
-        Split::of(self)?.part(part).map(Nanos::as_millis_f64)
+        Split::new(self)?.part(part).map(Nanos::as_millis_f64)
     }
 
     pub(super) fn ttft_from_input(&self) -> Option<f64> {
@@ -143,9 +143,9 @@ impl Reading<'_> {
         Some(longest.as_millis_f64())
     }
 
-    /// Share of the tokens after the first that come too late for a reader who begins with the
-    /// first token and takes the objective's time for each. The deadlines follow Etalon's fluidity
-    /// index (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al.,
+    /// Share of the tokens after the first that come too late for a reader. The reader begins with
+    /// the first token and takes the objective's time for each. The deadlines follow Etalon's
+    /// fluidity index (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al.,
     /// arXiv:2404.16283). A gap costs nothing while the reader still has tokens that came early, so
     /// it differs from the share of long gaps. Deadlines do not move: a reply that falls behind is
     /// late until it has caught up.

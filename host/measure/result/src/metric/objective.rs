@@ -33,7 +33,7 @@ const GRAMMAR: Grammar<()> =
 /// The metric that an objective can use, by its name here or in `vllm bench serve`.
 ///
 /// # Errors
-/// Why there is no such metric, and which one to use.
+/// The reason why there is no such metric, and the metric to use.
 pub fn timed(name: &str) -> Result<&'static str, String> {
     let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
     let name = alias.map_or(name, |(_, ours)| ours);
@@ -64,12 +64,12 @@ impl FromStr for Objective {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        of(GRAMMAR.read(text)?)
+        objective(GRAMMAR.read(text)?)
     }
 }
 
 /// The objective that parts make.
-fn of(mut written: Written<'_, ()>) -> Result<Objective, LimitError> {
+fn objective(mut written: Written<'_, ()>) -> Result<Objective, LimitError> {
     let metric = written.metric();
     let level = written.level(Some(Unit::Milliseconds.symbol()));
     written.finish(
@@ -86,7 +86,7 @@ impl Objective {
     /// # Errors
     /// The mistakes in it.
     pub fn new(name: &str, at_most_ms: f64) -> Result<Self, LimitError> {
-        of(GRAMMAR.given(name, (), &at_most_ms.to_string()))
+        objective(GRAMMAR.given(name, (), &at_most_ms.to_string()))
     }
 
     /// Looks up the measure of the objective's metric.

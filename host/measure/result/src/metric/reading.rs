@@ -51,7 +51,7 @@ impl<'a> Reading<'a> {
             input_tokens: count::input(exchange),
             pieces: 0,
             stated: Some(0),
-            // Vectors and orders come whole, whatever was asked for.
+            // Vectors and orders come whole, even if a stream was requested.
             streamed: streamed && count::is_text(exchange),
             pace: None,
             first: at.first().copied(),
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// For a reader who takes that long for each token; see [`pace`](super::objective::pace).
+    /// Sets the reader's time for each token; see [`pace`](super::objective::pace).
     pub fn at_pace(mut self, pace: Option<Nanos>) -> Self {
         self.pace = pace;
         self
@@ -147,8 +147,7 @@ impl<'a> Reading<'a> {
             return;
         }
         let n = u64::from(count.tokens);
-        // As most servers stream. The code below gives the same result with a division for each
-        // event.
+        // The usual case. The code below gives the same result with a division for each event.
         if self.pieces > 0 && n == self.pieces {
             for event in outputs {
                 show(event.at, u64::from(event.bytes > 0));

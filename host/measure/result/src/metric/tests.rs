@@ -172,7 +172,7 @@ fn every_definition_by_hand() {
 
 /// Sound has no bytes of text, and is a part of the answer all the same.
 #[test]
-fn an_answer_that_is_heard() {
+fn an_answer_in_sound() {
     let mut spoken = reply(
         0,
         1000,
@@ -213,7 +213,7 @@ fn an_answer_that_is_heard() {
 /// A server that states queue and prefill states their sum too, but not the time before the queue;
 /// the list of steps gives their accepted tokens more exactly than a count.
 #[test]
-fn what_a_server_states_of_itself_in_parts() {
+fn reads_a_servers_own_timings() {
     let mut exchange = chat();
     let names = ["server-queue", "server-prefill", "server-ttft", "server-decode"];
     for name in names {
@@ -320,7 +320,7 @@ fn one_token_has_no_time_per_further_token() {
 }
 
 #[test]
-fn what_was_never_sent_has_no_latency() {
+fn an_unsent_request_has_no_latency() {
     let mut exchange = failed(reply(0, 0, &[]), model::exchange::Class::NotSent, "");
     exchange.sent = None;
     for metric in CATALOGUE {
@@ -343,7 +343,7 @@ fn gaps_by_the_token_need_the_servers_word() {
 }
 
 #[test]
-fn a_connection_that_was_there_has_no_time_of_its_own() {
+fn an_open_connection_takes_no_time() {
     let mut exchange = chat();
     let connection = exchange.connection.as_mut().unwrap();
     (connection.reused, connection.waited) = (true, false);
@@ -435,7 +435,7 @@ fn a_tool_call_is_output() {
 }
 
 #[test]
-fn a_length_asked_for_counts_only_where_the_server_stopped_for_it() {
+fn a_requested_length_counts_if_the_server_stopped_for_it() {
     for word in ["length", "LENGTH", "max_tokens", "max_output_tokens", "limit"] {
         assert!(count::stopped_for_length(word), "{word}");
     }
@@ -445,7 +445,7 @@ fn a_length_asked_for_counts_only_where_the_server_stopped_for_it() {
 }
 
 #[test]
-fn tokens_are_dealt_by_bytes_where_the_server_does_not_state_them() {
+fn deals_unstated_tokens_by_bytes() {
     let mut exchange = reply(
         0,
         0,
@@ -483,7 +483,7 @@ fn tokens_are_dealt_by_bytes_where_the_server_does_not_state_them() {
 }
 
 #[test]
-fn names_are_unique_and_everything_is_said() {
+fn names_are_unique_and_entries_complete() {
     for (i, metric) in CATALOGUE.iter().enumerate() {
         let name = metric.name;
         let mut before = CATALOGUE[..i].iter();

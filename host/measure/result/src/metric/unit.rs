@@ -3,12 +3,9 @@
 /// The unit of a metric's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Milliseconds.
     Milliseconds,
-    /// Tokens.
     Tokens,
     Requests,
-    /// Tokens per second.
     TokensPerSecond,
     /// Tokens to an event of the reply.
     TokensPerEvent,

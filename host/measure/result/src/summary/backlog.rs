@@ -6,11 +6,11 @@
 //! because they contain the queue.
 //!
 //! **An engine that fills is not overloaded.** Until the first long answers have ended, more and
-//! more answers are under way, whether the engine keeps up or not. A request that gets its tokens
-//! waits for nobody, so it leaves the backlog with its first token. Where replies are not streamed,
-//! no first token tells a wait from an answer. Then the unanswered count, and so does the part that
-//! filling explains. With requests due at a rate λ from the beginning of the run on, and latencies
-//! S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
+//! more answers are under way, also if the engine keeps up. A request that gets its tokens waits
+//! for nobody, so it leaves the backlog with its first token. Where replies are not streamed, no
+//! first token tells a wait from an answer. Then the unanswered count, and so does the part that
+//! filling explains. Let requests be due at a rate λ from the beginning of the run, with latencies
+//! S. On an engine that has room for all of them, λ·E[min(S, u)] are unanswered after a time u (the
 //! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
 use schemars::JsonSchema;
@@ -38,10 +38,10 @@ pub struct Backlog {
     pub second_quarter: f64,
     /// The number in the fourth quarter.
     pub fourth_quarter: f64,
-    /// The growth from one to the other that chance explains. With d requests due in the half of
-    /// the time between the two, it is the larger of 3 c √d and 2 % of d, where c is the
-    /// coefficient of variation of the gaps between due times, and at least 1. Where replies are
-    /// not streamed, it includes the growth while the engine fills, which is all of it if the usual
+    /// The growth from one to the other that chance explains. It is the larger of 3 c √d and 2 % of
+    /// d. Here d requests were due in the half of the time between the two, and c is the
+    /// coefficient of variation of the gaps between due times, at least 1. Where replies are not
+    /// streamed, it includes the growth while the engine fills. That is all growth if the usual
     /// answer to the first eighth of the requests took until the second quarter.
     pub chance: f64,
 }
@@ -72,16 +72,16 @@ pub(super) struct Waiting {
     requests: u64,
     /// Nanoseconds of waiting in the second and in the fourth quarter, summed.
     waited: [u128; 2],
-    /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in
-    /// nanoseconds over each of the two quarters, summed.
+    /// The mean of min(S, u) in nanoseconds over each of the two quarters, summed over the requests
+    /// whose wait cannot be told from their answer.
     filling: [u128; 2],
     /// The durations of these requests that were due in the first eighth of the time.
     first: Vec<u64>,
 }
 
 impl Waiting {
-    /// Of a run at one rate; `None` if requests were not due over a time.
-    pub(super) fn of(surveyed: &Surveyed) -> Option<Self> {
+    /// The backlog of a run at one rate; `None` if requests were not due over a time.
+    pub(super) fn new(surveyed: &Surveyed) -> Option<Self> {
         let (from, to) = surveyed.due?;
         let length = to.since(from).0;
         (length > 3).then_some(Waiting {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_backlog_is_what_was_due_and_not_answered() {
+    fn the_backlog_counts_due_unanswered_requests() {
         // 20 ms each at 100 a second: two are unanswered at any time.
         let even = summary(&run(401, |_| 20));
         let backlog = even.concurrency.backlog.unwrap();
@@ -199,7 +199,8 @@ mod tests {
         // 3 √200.5, because gaps that are even have no spread of their own.
         assert!((backlog.chance - 42.48).abs() < 0.01, "{backlog:?}");
         assert!(!is_overloaded(&even));
-        // Each waits 5 ms longer than the one before: half of the sent requests are unanswered.
+        // Each waits 5 ms longer than the request before it: half of the sent requests are
+        // unanswered.
         let grows = summary(&run(401, |index| 5 * index));
         let backlog = grows.concurrency.backlog.unwrap();
         assert!(backlog.grew(), "{backlog:?}");
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_filling_explains_is_the_mean_of_the_lesser() {
+    fn filling_explains_the_mean_of_the_lesser() {
         // Over the times from 10 to 20: of 4, of 15 (an eighth less than 15 on average), and of 40.
         let means = [4, 15, 40].map(|took| super::mean_of_least(took, 10, 20));
         assert_eq!(means, [4, 13, 15]);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_waits_to_the_end_of_the_run_unless_it_never_left() {
+    fn endless_requests_wait_to_the_end_of_the_run() {
         let mut stopped = run(401, |_| 20);
         for exchange in &mut stopped[200..] {
             *exchange = failed(exchange.clone(), Class::Interrupted, "stopped");

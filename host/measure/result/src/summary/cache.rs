@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use model::session::Cache as Policy;
 
-/// Prompt tokens that were sent before within the run, next to those that the server found in its
-/// prefix cache. Both are over the same requests: those whose prompts could be tokenized here, in
-/// the order in which they were sent.
+/// Prompt tokens that the run had sent before, and prompt tokens that the server found in its
+/// prefix cache. Both are over the same requests, in the order of sending: requests whose prompts
+/// could be tokenized here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cache {
@@ -20,8 +20,8 @@ pub struct Cache {
     pub requests: u64,
     /// Tokens of their prompts by the tokenizer of this side.
     pub tokens: u64,
-    /// Of these, tokens that a cache without limits would have found: whole pages that a request
-    /// sent earlier in the run begins with too. The last token of a prompt is never among them.
+    /// Prompt tokens that a cache without limits would have found: whole pages that a request sent
+    /// earlier in the run begins with too. The last token of a prompt is never among them.
     pub reusable: u64,
     /// The server's report; absent if it reports nothing about its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,8 +31,8 @@ pub struct Cache {
     pub is_bounded: bool,
 }
 
-/// A server's report of the prompts that it found in its cache, over the requests of which it
-/// reports both the tokens of the prompt and how many of these it found.
+/// A server's report on its cache, over the requests for which it reports both the prompt tokens
+/// and the cached ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reported {
@@ -51,13 +51,13 @@ pub struct Reported {
 }
 
 impl Cache {
-    /// Adds a request that was sent. `told` is the server's report: the prompt's tokens, and the
-    /// number found in its cache.
-    pub fn add(&mut self, tokens: u32, reusable: u32, told: Option<(u32, u32)>) {
+    /// Adds a sent request. `reported` is the server's report: the prompt's tokens, and the tokens
+    /// found in its cache.
+    pub fn add(&mut self, tokens: u32, reusable: u32, reported: Option<(u32, u32)>) {
         self.requests += 1;
         self.tokens += u64::from(tokens);
         self.reusable += u64::from(reusable);
-        if let Some((input_tokens, cached)) = told {
+        if let Some((input_tokens, cached)) = reported {
             let reported = self.reported.get_or_insert_default();
             *reported.input_tokens.get_or_insert_default() += u64::from(input_tokens);
             reported.requests += 1;

@@ -9,11 +9,12 @@
 //! first ones wait less than later ones, and only the steps show it.
 //!
 //! An empty prefix cache is no cold start: prompts that later ones have in common with it must be
-//! read once. So each prompt of the wave, up to the k-th, is allowed the time of a full reading, at
-//! the pace of the prompt whose first token came first. That pace is at most a slow engine's.
+//! read once. So each prompt of the wave, up to the k-th, is allowed the time of a full reading.
+//! The pace is the pace of the prompt whose first token came first. That pace is at most a slow
+//! engine's.
 //!
-//! **The first steps** took longer than the same work took later (`statistics::start`), and make the
-//! mean E2E latency of the run more than 1 % longer.
+//! **The first steps** took longer than the same work took later (`statistics::start`), and make
+//! the mean E2E latency of the run more than 1 % longer.
 //!
 //! Later is after the first quarter of the time in which requests were sent, and after the first
 //! answer. Loads whose rate changes by plan have no first wave, because later waits are of another
@@ -55,11 +56,11 @@ model::words! {
     }
 }
 
-/// A cold start, and what the run's figures are without its requests.
+/// A cold start, and the run's figures without its requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ColdStart {
-    /// What shows it.
+    /// The evidence.
     pub shown: Shown,
     /// Number of answered requests that met it.
     pub requests: u64,
@@ -70,8 +71,8 @@ pub struct ColdStart {
     /// Seconds from the start of the measurement until it was over: until the last first token of
     /// these requests, or until steps took their later time.
     pub until_s: f64,
-    /// Of a first wave, the longest wait among them divided by the longest later wait; of first
-    /// steps, the time of a step divided by what the same work took later.
+    /// For a first wave, the longest wait among them divided by the longest later wait. For first
+    /// steps, the time of a step divided by the later time of the same work.
     pub times: f64,
     /// The longest wait of these requests from sending to first token, in milliseconds; to the end
     /// of the answer where replies are not streamed.
@@ -146,12 +147,12 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// Nothing yet; `None` where nothing was answered.
+    /// An empty gatherer; `None` if nothing was answered.
     pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
         let (first, last) = surveyed.first_sent.zip(surveyed.last_sent)?;
         let answer = surveyed.first_answer?;
         let quarter = Nanos(first.0.saturating_add(last.since(first).0 / 4));
-        let is_even = Coming::of(run, surveyed) == Coming::Closed || run.even_rate;
+        let is_even = Coming::from_run(run, surveyed) == Coming::Closed || run.even_rate;
         Some(Gather {
             origin: surveyed.origin,
             wave: is_even.then_some(answer),
@@ -164,7 +165,6 @@ impl Gather {
         })
     }
 
-    /// Adds an answer.
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let Some([sent, first, end]) = reading.life() else {
             return;
@@ -201,7 +201,7 @@ impl Gather {
             let (until_s, factor) = steps?;
             let until = Nanos(self.origin.0 + Nanos::from_secs_f64(until_s).0);
             let met = self.early.iter().filter(|own| own.sent < until);
-            let found = self.of(Shown::FirstSteps, met, until_s, Some(factor));
+            let found = self.cold_start(Shown::FirstSteps, met, until_s, Some(factor));
             found.filter(|cold| cold.e2e_ms > MATTERS * cold.e2e_without_ms)
         })
     }
@@ -225,10 +225,10 @@ impl Gather {
         });
         let last = wave.last().filter(|_| cold)?;
         let until = (last.sent + last.wait).since(self.origin).as_secs_f64();
-        self.of(Shown::FirstWave, wave.into_iter(), until, None)
+        self.cold_start(Shown::FirstWave, wave.into_iter(), until, None)
     }
 
-    fn of<'a>(
+    fn cold_start<'a>(
         &self,
         shown: Shown,
         met: impl Iterator<Item = &'a Early>,

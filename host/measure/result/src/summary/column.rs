@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_found_by_index_and_told_in_order() {
+    fn values_are_found_by_index_and_listed_in_order() {
         let far = u64::MAX;
         let column: Column<u32> = [(300, 3), (0, 0), (far, 9), (255, 2), (0, 1)].into();
         assert_eq!(column.iter().collect::<Vec<_>>(), [(0, 1), (255, 2), (300, 3), (far, 9)]);

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::metric;
 use statistics::Interval;
 
-/// 95 % confidence intervals of a metric's figures, as far as one run can show them. Those of the
-/// first level are for other requests of this kind: the figures that many runs of the scenario,
-/// each with requests of its own, have on average. `same-requests` is for repeats of these
-/// requests. An interval is absent if one run cannot show it. None contains what makes a whole run
+/// 95 % confidence intervals of a metric's figures, as far as one run can show them. The intervals
+/// of the first level are for other requests of this kind: the average figures of many runs of the
+/// scenario, each with requests of its own. `same-requests` is for repeats of these requests. An
+/// interval is absent if one run cannot show it. None contains the effects that make a whole run
 /// faster or slower, such as a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -28,7 +28,7 @@ pub struct Confidence {
     pub p99: Option<Bounds>,
     /// True if most samples at or beyond the 99th percentile are of requests that were sent before
     /// the first answer had ended. They met an engine that filled, so the percentile describes the
-    /// beginning of the run and has no interval; that of the steady window describes the rest.
+    /// beginning of the run and has no interval; the steady window's percentile describes the rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub p99_of_fill: bool,
     /// The intervals for repeats of the same requests, with the same lengths at the same times; for

@@ -64,7 +64,7 @@ mod tests {
     use model::exchange::Kind;
 
     #[test]
-    fn an_answer_that_does_not_state_a_count_is_not_part_of_its_mean() {
+    fn answers_without_a_count_are_not_in_its_mean() {
         let mut run: Vec<_> =
             (0..3).map(|index| reply(index, 1000, &[(1050, Kind::Text, None, 4)])).collect();
         assert!(Summary::of(&facts(), &run).counts.is_empty());

@@ -40,8 +40,8 @@ pub struct Drift {
     /// slope over 32 slices of the window.
     pub change: f64,
     /// The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
-    /// autocorrelation of the slices, and as certain as so many independent slices make it. Beyond
-    /// 3.3 either way, chance alone does so once in a thousand courses.
+    /// autocorrelation and the number of the slices. By chance alone, it lies beyond 3.3 either way
+    /// in one of a thousand courses.
     pub z: f64,
 }
 
@@ -53,7 +53,7 @@ pub struct Swing {
     pub period_s: f64,
     /// Standard deviation of the throughput of slices, as a share of its mean.
     pub share: f64,
-    /// The similarity of a slice to the one a period later: the autocorrelation at that lag.
+    /// The similarity of a slice to the slice a period later: the autocorrelation at that lag.
     pub correlation: f64,
 }
 
@@ -75,9 +75,9 @@ impl Course {
     }
 
     /// Adds an answered exchange. Its time to first token belongs to the slice in which it was
-    /// sent, its time per output token to that in which it ended. `is_of_fill` says that it was
-    /// sent before the run's first answer had ended: its time to first token is of an engine that
-    /// fills, and no part of the course.
+    /// sent, its TPOT to the slice in which it ended. `is_of_fill` is true if it was sent before
+    /// the run's first answer had ended: its time to first token is of an engine that fills, and no
+    /// part of the course.
     pub(super) fn add(&mut self, reading: &Reading<'_>, is_of_fill: bool) {
         let exchange = reading.exchange;
         let ttft = reading.ttft().filter(|_| !is_of_fill);

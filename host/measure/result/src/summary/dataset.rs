@@ -26,7 +26,7 @@ pub struct Dataset {
     pub remarks: Vec<Remark>,
 }
 
-/// One kind of thing that a dataset did to its input.
+/// One kind of change by a dataset to its input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Remark {

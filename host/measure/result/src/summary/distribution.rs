@@ -51,8 +51,8 @@ pub struct Distribution {
     pub percentiles: BTreeMap<String, f64>,
     /// The basis of median and percentiles; all other figures are exact either way.
     pub from: Basis,
-    /// The most by which median and percentiles may differ from those of the samples, as a share of
-    /// them; absent if they are exact.
+    /// The largest error of the median and the percentiles, as a share of them; absent if they are
+    /// exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_error: Option<f64>,
     /// Confidence intervals; for the headline metrics of a request.
@@ -83,7 +83,7 @@ fn is_infinite(figure: &f64) -> bool {
 }
 
 impl Distribution {
-    pub(super) fn of(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
+    pub(super) fn new(metric: &Metric, figures: &Figures, percentiles: &[f64]) -> Self {
         Distribution {
             unit: metric.unit.symbol().to_owned(),
             count: figures.count(),
@@ -107,8 +107,8 @@ impl Distribution {
         }
     }
 
-    /// With requests that failed or were not sent included in every figure, as the worst. The other
-    /// figures' confidence intervals do not hold for these, so there are none.
+    /// Includes requests that failed or were not sent in every figure, as the worst. Confidence
+    /// intervals do not hold for such figures, so there are none.
     pub(super) fn with_failures_included(self) -> Self {
         let Some(with) = &self.with_failures else {
             return self;
@@ -144,9 +144,9 @@ impl Distribution {
         }
     }
 
-    /// With intervals from the blocks that the samples are in, and `both` from the answers'
-    /// information on other runs and on the same requests, if there is any. `loads` is the run's
-    /// information on its loads, where the number in flight varies.
+    /// Adds intervals from the blocks of the samples. `both` are from the answers' information on
+    /// other runs and on the same requests, if there is any. `loads` is the run's information on
+    /// its loads, where the number in flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,

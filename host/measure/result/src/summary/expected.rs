@@ -44,9 +44,8 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
-/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. It is the number of samples within one
-/// deviation of a limit that are on the other side of it after noise of that deviation, as a
-/// variance.
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. Noise of one deviation moves this number
+/// of samples across a limit, among the samples within one deviation of it, as a variance.
 const CROSSING: f64 = 0.564;
 /// Share of the latencies from which on the time to first token is a large part.
 const CALM: f64 = 0.1;
@@ -94,17 +93,17 @@ impl Around {
         Around { below: half, above: half }
     }
 
-    fn of(figure: f64, interval: Interval) -> Self {
+    fn from_interval(figure: f64, interval: Interval) -> Self {
         Around { below: figure - interval.low, above: interval.high - figure }
     }
 
-    /// At least as wide as another one.
+    /// Widens it to at least another one.
     fn with(self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         Around { below: self.below.max(other.below), above: self.above.max(other.above) }
     }
 
-    /// With an independent uncertainty of `half` to either side.
+    /// Adds an independent uncertainty of `half` to either side.
     fn wider(self, half: f64) -> Self {
         Around { below: self.below.hypot(half), above: self.above.hypot(half) }
     }
@@ -119,10 +118,10 @@ impl Around {
 }
 
 impl Expected {
-    /// From the answers of a run. `ttft` are the times to first token, `gap_cv` the coefficient of
-    /// variation of the gaps between requests, `rate` the requests sent per second, and `duration`
-    /// the seconds of the run.
-    pub(super) fn of(
+    /// Intervals from the answers of a run. `ttft` are the times to first token. `gap_cv` is the
+    /// coefficient of variation of the gaps between requests. `rate` is the requests sent per
+    /// second, `duration` the seconds of the run.
+    pub(super) fn new(
         lived: Lived,
         ttft: Option<&Figures>,
         gap_cv: Option<f64>,
@@ -140,7 +139,7 @@ impl Expected {
             duration,
             loads,
             full: ttft
-                .map_or_else(Full::default, |ttft| Full::of(&lived, ttft.percentile(50.0) / 1e3)),
+                .map_or_else(Full::default, |ttft| Full::new(&lived, ttft.percentile(50.0) / 1e3)),
             lived,
         })
     }
@@ -181,7 +180,7 @@ impl Expected {
         steps.noise * squares * self.lived.seconds
     }
 
-    /// By slice, the requests that come later and find the queue that a delay has made longer.
+    /// The requests, by slice, that come later and find the queue that a delay has made longer.
     fn later(&self) -> Vec<f64> {
         let lived = &self.lived;
         let most = Full::most(lived);
@@ -338,7 +337,7 @@ impl Expected {
         let steps = self.lived.steps.as_ref()?;
         let (mean, median) = (figures.mean() / 1e3, figures.percentile(50.0) / 1e3);
         let quantile = certain(FREEDOM);
-        // Of a variance that mean and median have in common, and of one that only the median has.
+        // One variance is common to mean and median, the other is the median's own.
         let both = |shared: f64, own: f64| {
             let of_mean = (quantile * shared.sqrt()).hypot(same_mean);
             let share = shared.sqrt() * median / mean.max(1e-12);
@@ -365,7 +364,8 @@ impl Expected {
                         Some(percent) => interval::percentile(blocks, figures, percent, None)
                             .filter(|of| of.low.is_finite() && of.high.is_finite()),
                     };
-                    let blocks = blocks.map(|own| Around::of(figure * 1e3, own).times(1e-3));
+                    let blocks =
+                        blocks.map(|own| Around::from_interval(figure * 1e3, own).times(1e-3));
                     let around = around?.with(blocks);
                     let unseen = self.unseen(mean).unwrap_or(0.0);
                     Some(Around { above: around.above.hypot(unseen), ..around })
@@ -475,12 +475,12 @@ impl Expected {
         };
         let load = self.load_share();
         let of_mean = of_mean.map(|own| {
-            let around = Around::of(mean, own).times(1e-3);
+            let around = Around::from_interval(mean, own).times(1e-3);
             if self.is_calm() { around.wider(certain(FREEDOM) * load * mean / 1e3) } else { around }
         });
         let of_median = interval::percentile(blocks, figures, 50.0, None)
             .filter(|own| own.low.is_finite() && own.high.is_finite())
-            .map(|own| Around::of(median, own).times(1e-3))
+            .map(|own| Around::from_interval(median, own).times(1e-3))
             .or_else(|| of_mean.map(|own| own.times(median / mean.max(1e-12))));
         let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
         let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
@@ -495,9 +495,9 @@ impl Expected {
         self.loads.map_or(f64::INFINITY, |loads| loads.independent)
     }
 
-    /// Seconds by which the mean wait of an open loop may be longer than this run's, because other
-    /// runs hold more or longer times in which all slots are taken. `None` if no request waited for
-    /// one, infinite where the run is one such time. `mean` is the figure.
+    /// Seconds by which the mean wait of an open loop may exceed this run's mean wait: other runs
+    /// may have all slots taken more often or for longer. `None` if no request waited for a slot,
+    /// infinite if all slots are taken throughout. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
         if !self.full.seen {
@@ -525,7 +525,7 @@ impl Expected {
         let (drain, drains) = self.drain();
         let main = match self.is_timed() {
             true => (lived.until_drain / length).clamp(0.0, 1.0),
-            // Of replies that come whole in a burst, nothing tells when the last one was let in.
+            // For replies that come whole in a burst, nothing tells when the last one was let in.
             false if same.is_none() && lived.coming == Coming::AtOnce => 1.0,
             false => 1.0 - (drain / length).min(1.0),
         };
@@ -637,7 +637,7 @@ impl Expected {
 
 impl Full {
     /// `usual` is the median time to first token, in seconds.
-    fn of(lived: &Lived, usual: f64) -> Self {
+    fn new(lived: &Lived, usual: f64) -> Self {
         let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == Coming::Timed) else {
             return Full::default();
         };
@@ -710,7 +710,7 @@ mod tests {
     }
 
     #[test]
-    fn the_throughput_of_replies_that_come_whole_has_an_interval_that_is_right() {
+    fn whole_replies_have_a_right_throughput_interval() {
         let mut facts = facts();
         (facts.run.r#loop, facts.run.streamed) = (Loop::Closed, false);
         facts.run.max_in_flight = Some(4);

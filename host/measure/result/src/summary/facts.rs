@@ -35,7 +35,7 @@ model::words! {
 pub struct Run {
     /// The backend plugin's name.
     pub backend: String,
-    /// The way in which requests become due, in words: `all at once`, `poisson`, `trace`.
+    /// The way in which requests become due: `all at once`, `poisson`, `trace`.
     pub arrival: String,
     /// The loop: closed if users wait for answers before they ask again. In a closed loop,
     /// percentiles of latency have fewer samples of slow periods than of fast ones.
@@ -71,7 +71,7 @@ pub struct Run {
     /// them.
     pub percentiles: Vec<f64>,
     /// True if means and percentiles include requests that failed or were not sent, as infinitely
-    /// late. Those of groups and of the steady state never do.
+    /// late. The figures of groups and of the steady state never do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failures_as_infinite: bool,
     /// The beginning of the measurement, on the clock of the exchanges; a summary uses the first
@@ -107,16 +107,16 @@ pub struct Run {
     pub sandbox: Option<Limits>,
     /// True if the run was stopped before it completed its plan.
     pub interrupted: bool,
-    /// True if histories are to hold the answers on record, and not those of the server.
+    /// True if histories are to hold the answers on record, and not the server's answers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded_histories: bool,
     /// Options of requests that the scenario states and the backend ignores, by their keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_options: Vec<String>,
-    /// The damage of its records, if they are not what it wrote.
+    /// The damage of its records, if the file is not as the run wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
-    /// The damage of its record of the server's series, in words.
+    /// The damage of its record of the server's series, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_damage: Option<String>,
     /// The price of the machines, if the scenario names one.

@@ -119,9 +119,9 @@ pub(super) mod amounts {
     }
 }
 
-/// Counts the requests, or sessions, that have no sample of a metric because they failed or were
-/// not sent, and the requests that may have one. Requests cancelled on purpose are neither. `None`
-/// for a metric of sessions where there are none.
+/// Counts the requests, or sessions, without a sample of a metric because they failed or were not
+/// sent, and the requests that may have one. Requests cancelled on purpose are neither. `None` for
+/// a metric of sessions where there are none.
 pub(super) fn missing(
     metric: &Metric,
     requests: &Requests,
@@ -158,7 +158,7 @@ impl WithFailures {
 
     /// The figures of a metric; absent if every request counts already, or if no value of the
     /// metric is worse than another.
-    pub(super) fn of(
+    pub(super) fn new(
         metric: &Metric,
         figures: &Figures,
         (requests, sessions): (&Requests, Option<&Sessions>),
@@ -268,11 +268,11 @@ mod tests {
         let metric = metric::by_name(name).unwrap();
         let mut all: Spread = spread(metric);
         samples.iter().for_each(|sample| all.add(*sample));
-        WithFailures::of(metric, &all.figures()?, (requests, None), &[10.0, 90.0, 99.0])
+        WithFailures::new(metric, &all.figures()?, (requests, None), &[10.0, 90.0, 99.0])
     }
 
     #[test]
-    fn a_latency_is_infinite_as_soon_as_a_failure_has_a_part_in_it() {
+    fn a_failure_makes_a_latency_infinite() {
         let samples: Vec<f64> = (1..=10).map(f64::from).collect();
         // Of 11, P90 is the tenth; of 12, it lies between the tenth and the eleventh.
         let one = of("ttft", &samples, &requests(10, 1, 0)).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pooled_fails_in_proportion_and_what_was_sent_is_this_clients() {
+    fn pooled_samples_fail_in_proportion() {
         // Two answers of three gaps; each of the three that failed counts as three.
         let gaps = of("itl", &[5.0; 6], &requests(2, 3, 1)).unwrap();
         assert_eq!((gaps.requests, gaps.samples), (3, 9));
@@ -326,7 +326,7 @@ mod tests {
     proptest! {
         /// A percentile at another rank is the percentile over all samples.
         #[test]
-        fn ranks_are_those_of_all_samples(
+        fn ranks_count_all_samples(
             samples in prop::collection::vec(0.0f64..1e4, 1..200),
             failed in 1u64..200,
             percent in 0.1f64..99.9,
@@ -339,7 +339,7 @@ mod tests {
                 all.figures().unwrap()
             };
             let answered = samples.len() as u64;
-            let ours = WithFailures::of(
+            let ours = WithFailures::new(
                 metric, &figures(&samples), (&requests(answered, failed, 0), None), &[percent],
             ).unwrap();
             let mut all = samples.clone();

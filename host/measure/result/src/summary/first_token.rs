@@ -48,8 +48,8 @@ pub struct FirstToken {
     pub without_first_token: u64,
     /// Requests that were not answered in full. They are left out, as they are of `ttft`.
     pub unanswered: u64,
-    /// Requests whose server states more time than this client saw pass; the excess is negative
-    /// among what is unexplained.
+    /// Requests whose server states more time than this client saw pass; the excess makes the
+    /// unexplained time negative.
     pub contradicted: u64,
     /// The means over the requests.
     pub mean: Parts,
@@ -67,22 +67,22 @@ pub struct Around {
     pub from: f64,
     /// The percentile at which they end.
     pub to: f64,
-    /// The number of these requests: those whose rank is within the two, and those whose whole time
-    /// cannot be told from theirs.
+    /// The number of these requests: their rank is within the two, or their whole time cannot be
+    /// told from the time of such a request.
     pub requests: u64,
     /// Their means.
     pub mean: Parts,
 }
 
-/// Means of the parts, in milliseconds. They and what is unexplained add up to the whole. A part is
-/// absent if no request tells it; a request that does not counts as zero, with its time among what
-/// is unexplained.
+/// Means of the parts, in milliseconds. The parts and the unexplained time add up to the whole. A
+/// part is absent if no request tells it. A request that does not tell a part counts as zero there,
+/// and its time is unexplained.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parts {
-    /// From due to first token.
+    /// The time from due to first token.
     pub whole_ms: f64,
-    /// From due to sent, without the wait for a connection.
+    /// The time from due to sent, without the wait for a connection.
     pub client_ms: f64,
     /// The wait for a connection to open, after the request could have been sent.
     pub connection_ms: f64,
@@ -101,15 +101,15 @@ pub struct Parts {
     /// The server's own prefill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill_ms: Option<f64>,
-    /// What no part explains: time that the server's timings leave open. Negative if they are longer
-    /// than what they are parts of.
+    /// The unexplained time, which the server's timings leave open. Negative if they are longer
+    /// than the whole.
     pub unexplained_ms: f64,
 }
 
 /// The parts of the requests seen so far.
 #[derive(Default)]
 pub(super) struct Gather {
-    /// By the leading bits of the whole time.
+    /// The sums, by the leading bits of the whole time.
     sums: BTreeMap<u64, Sums>,
     /// This client's parts of all that have a first token.
     client: Sums,
@@ -138,7 +138,7 @@ impl Gather {
         if let Some(split) = Split::of_client(reading) {
             self.client.add(&split);
         }
-        if let Some(split) = Split::of(reading) {
+        if let Some(split) = Split::new(reading) {
             let (cell, _) = leading(split.whole.0, BITS);
             self.sums.entry(cell).or_default().add(&split);
         } else if reading.began().is_some() {
@@ -175,7 +175,7 @@ impl Gather {
         let stages = series?.stages.as_ref()?;
         let is_told = !self.sums.is_empty() && stages.prefill_servers.is_empty();
         let client = self.client.mean().filter(|_| !is_told)?;
-        Some(BySeries::of(self.client.requests, &client, stages))
+        Some(BySeries::new(self.client.requests, &client, stages))
     }
 
     /// The sums that hold ranks between two percentiles, of this number of requests.
@@ -199,9 +199,9 @@ impl Sums {
         self.contradicted += u64::from(split.is_contradicted);
         self.whole += u128::from(split.whole.0);
         self.unexplained += i128::from(split.unexplained);
-        for ((told, sum), part) in self.parts.iter_mut().zip(Part::ALL) {
+        for ((count, sum), part) in self.parts.iter_mut().zip(Part::ALL) {
             if let Some(time) = split.part(part) {
-                *told += 1;
+                *count += 1;
                 *sum += u128::from(time.0);
             }
         }
@@ -212,8 +212,8 @@ impl Sums {
         self.contradicted += other.contradicted;
         self.whole += other.whole;
         self.unexplained += other.unexplained;
-        for ((told, sum), (more, time)) in self.parts.iter_mut().zip(other.parts) {
-            *told += more;
+        for ((count, sum), (more, time)) in self.parts.iter_mut().zip(other.parts) {
+            *count += more;
             *sum += time;
         }
     }
@@ -222,8 +222,8 @@ impl Sums {
         let requests = self.requests as f64;
         let mean = |nanos: f64| nanos / requests / 1e6;
         let part = |part: Part| {
-            let (told, sum) = self.parts[part as usize];
-            (told > 0).then(|| mean(sum as f64))
+            let (count, sum) = self.parts[part as usize];
+            (count > 0).then(|| mean(sum as f64))
         };
         (self.requests > 0).then(|| Parts {
             whole_ms: mean(self.whole as f64),
@@ -262,10 +262,10 @@ impl Parts {
     /// The names and times of the known parts, in order, and of the unexplained time, if there is
     /// any.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
-        let told = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
+        let parts = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
         let rest = self.unexplained_ms;
         let rest = (rest.abs() >= NOTHING_MS).then_some((UNEXPLAINED, rest));
-        told.chain(rest).collect()
+        parts.chain(rest).collect()
     }
 
     /// The time of that name, as [`Parts::named`] has it.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn around_a_percentile_are_those_of_that_rank() {
+    fn requests_around_a_percentile_have_its_rank() {
         // 4, 8, … 400 ms, in no order.
         let run: Vec<Exchange> = (0..100).map(|i| timed(i, 4 * (i * 37 % 100 + 1))).collect();
         let split = Summary::of(&facts(), &run).first_token.unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_split_is_counted_and_left_out() {
+    fn counts_requests_without_a_split() {
         let mut run: Vec<Exchange> = (0..6).map(|i| timed(i, 100)).collect();
         run[0].phase = Phase::Warmup;
         run[1] = failed(run[1].clone(), Class::Truncated, "");

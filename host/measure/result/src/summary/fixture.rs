@@ -136,7 +136,12 @@ pub(crate) fn any_exchange(index: u64) -> impl Strategy<Value = Exchange> {
     let times = (1u64..5_000_000_000, 0u64..50_000_000, any::<bool>());
     let ends = (any::<bool>(), proptest::option::weighted(0.2, (0..CLASSES.len(), 0u8..5)));
     (prop::collection::vec(event, 1..12), counts, times, ends).prop_map(
-        move |(events, [input, output, dataset, asked], (due, wait, capped), (length, failure))| {
+        move |(
+            events,
+            [input, output, dataset, requested],
+            (due, wait, capped),
+            (length, failure),
+        )| {
             let mut exchange = reply(index, 0, &[]);
             exchange.due = Nanos(1_000_000_000 + due);
             exchange.granted = capped.then_some(exchange.due + Nanos(wait / 2));
@@ -156,7 +161,7 @@ pub(crate) fn any_exchange(index: u64) -> impl Strategy<Value = Exchange> {
                 ..Usage::default()
             });
             exchange.sample.input_tokens = dataset.map(u32::from);
-            exchange.sample.output_tokens = asked.map(u32::from);
+            exchange.sample.output_tokens = requested.map(u32::from);
             exchange.finish = length.then(|| "length".into());
             match failure {
                 Some((class, text)) => failed(exchange, CLASSES[class], &format!("message {text}")),

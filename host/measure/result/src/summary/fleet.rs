@@ -1,5 +1,5 @@
-//! The load machines that made a run together, where several did: how well their clocks are known,
-//! and who was lost.
+//! The load machines that made a run together, where several did: the errors of their clocks, and
+//! the lost ones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use model::client::Client;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fleet {
-    /// Each of them, by rank. Requests are dealt out in turn, those of a closed loop or below a cap
-    /// with the users or slots that send them.
+    /// Each process, by rank. Requests are dealt out in turn. In a closed loop or below a cap, they
+    /// go with the users or slots that send them.
     pub agents: Vec<Agent>,
 }
 
@@ -21,9 +21,9 @@ pub struct Fleet {
 pub struct Agent {
     /// Its rank, from 0.
     pub rank: u32,
-    /// The machine it ran on, as that calls itself.
+    /// The host name of its machine.
     pub host: String,
-    /// Measured requests of which it sent records.
+    /// Measured requests whose records it sent.
     pub records: u64,
     /// The most by which its beginning may differ from the coordinator's start instant, in
     /// microseconds: the bound on the error of its clock. Absent if its clock was never measured.
@@ -51,7 +51,7 @@ pub struct Agent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Moved {
-    /// Up to when it agreed with what was known, in seconds since the measurement began.
+    /// The last time at which it still agreed, in seconds since the measurement began.
     pub from_s: f64,
     /// The least by which it moved, in milliseconds.
     pub by_ms: f64,

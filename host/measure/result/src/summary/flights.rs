@@ -20,7 +20,7 @@ impl Span {
         self.from < at && at <= self.to
     }
 
-    /// In which of a number of equal parts of the time an instant lies.
+    /// The number of the equal part of the time that an instant lies in.
     pub(super) fn part(self, at: Nanos, parts: usize) -> Option<usize> {
         let length = u128::from(self.to.since(self.from).0);
         let into = u128::from(at.since(self.from).0);

@@ -7,8 +7,8 @@
 
 use model::units::Nanos;
 
-/// The percentage of tokens that followed the one before them at least as soon. Up to three of four
-/// steps may read prompts and leave it as it is.
+/// The share of the shortest gaps: the lower quartile. Up to three of four steps may read prompts
+/// without moving it.
 const QUICK: f64 = 0.25;
 /// Buckets of a doubling, as bits: 16, so a gap is known to one in sixteen.
 const FINE: u32 = 4;
@@ -35,7 +35,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// No gap yet, in `slices` slices.
+    /// An empty collection of `slices` slices.
     pub(super) fn new(slices: usize) -> Self {
         Gaps { counts: vec![0; slices * BUCKETS], latest: None }
     }
@@ -146,7 +146,7 @@ mod tests {
         assert!((quick[1] / 0.010 - 1.0).abs() < 1.0 / 16.0, "{quick:?}");
     }
 
-    /// Of two events that a packet brings, the second has no gap of its own.
+    /// The second of two events in a packet has no gap of its own.
     #[test]
     fn tokens_that_come_together_share_their_gap() {
         let mut gaps = Gaps::new(1);

@@ -87,7 +87,7 @@ impl<'a> Gather<'a> {
             input_sound: Sound::default(),
             load: Load::new(surveyed.origin),
             lives: Lives::new(&facts.run, &surveyed),
-            waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
+            waiting: Waiting::new(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
             waves: warmup::Waves::default(),
@@ -350,7 +350,7 @@ impl<'a> Gather<'a> {
             let ttft = figures.iter().find(|(own, ..)| own.name == metric::TTFT);
             let ttft = ttft.map(|(_, figures, _)| figures);
             let rate = self.load.sent.per_second();
-            Expected::of(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
+            Expected::new(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
         });
         let rates = expected.as_ref().map(|expected| {
             expected.rates([
@@ -365,13 +365,13 @@ impl<'a> Gather<'a> {
         let metrics = figures.into_iter().map(|(metric, figures, blocks)| {
             let percentiles = &percentiles_of(metric, &run.percentiles);
             let mut distribution = Distribution {
-                with_failures: WithFailures::of(
+                with_failures: WithFailures::new(
                     metric,
                     &figures,
                     (&requests, sessions.as_ref()),
                     percentiles,
                 ),
-                ..Distribution::of(metric, &figures, percentiles)
+                ..Distribution::new(metric, &figures, percentiles)
             };
             let missing = missing(metric, &requests, sessions.as_ref());
             distribution.failure_share = missing
@@ -392,7 +392,7 @@ impl<'a> Gather<'a> {
             Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
             Err(absent) => absent,
         });
-        let answered = Answered::of(&tokens);
+        let answered = Answered::new(&tokens);
         let devices = self.facts.devices.as_ref().zip(last_end);
         let devices = devices.map(|(recording, end)| {
             let measured = (self.surveyed.origin, end);
@@ -403,7 +403,7 @@ impl<'a> Gather<'a> {
             series.and_then(|(series, end)| series.figures((self.surveyed.origin, end)));
         let cost = run.cost.as_ref();
         Summary {
-            cost: cost.map(|price| Cost::of(price, duration, answered)),
+            cost: cost.map(|price| Cost::new(price, duration, answered)),
             devices,
             verdict: Verdict::Valid,
             findings: Vec::new(),

@@ -15,8 +15,8 @@ use crate::metric::{Reading, Single};
 pub struct Goodput {
     /// Answered requests that met every objective.
     pub good: u64,
-    /// `good` divided by all requests that were due, including failed ones and those never sent,
-    /// but not those that were cancelled on purpose.
+    /// `good` divided by all requests that were due. Failed and unsent requests are included,
+    /// requests that were cancelled on purpose are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_attainment: Option<f64>,
     /// Good requests per second.
@@ -54,7 +54,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// By these objectives; `None` if there are none.
+    /// An empty judge by these objectives; `None` if there are none.
     pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
         let known = objectives.iter().filter_map(|objective| {
             let attainment =

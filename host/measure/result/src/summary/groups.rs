@@ -81,13 +81,13 @@ impl Gather {
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         let sample = &reading.exchange.sample;
         if let Some(turn) = &sample.turn {
-            self.turns.of(turn.index).add(reading);
+            self.turns.group(turn.index).add(reading);
         }
         if let Some(class) = &sample.class {
-            self.classes.of(class.clone()).add(reading);
+            self.classes.group(class.clone()).add(reading);
         }
         if let Some(adapter) = &sample.adapter {
-            self.adapters.of(adapter.clone()).add(reading);
+            self.adapters.group(adapter.clone()).add(reading);
         }
     }
 
@@ -122,7 +122,7 @@ impl<K, S> Default for Divided<K, S> {
 
 impl<K: Ord, S: Merge> Divided<K, S> {
     /// Returns the data kept of the group of that key, which may be the merged one.
-    pub(super) fn of(&mut self, key: K) -> &mut S {
+    pub(super) fn group(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
         let beyond = self.apart.last_key_value().is_some_and(|(last, _)| key > *last);
         // Once there are others, every key beyond the last is one of them.
@@ -223,7 +223,7 @@ impl Sums {
         let ratio = |(sum, of): (u64, u64)| (of > 0).then(|| sum as f64 / of as f64);
         let metrics = self.spreads.into_iter().filter_map(|(metric, spread)| {
             let figures = spread.figures()?;
-            let distribution = Distribution::of(metric, &figures, percentiles);
+            let distribution = Distribution::new(metric, &figures, percentiles);
             Some((metric.name.to_owned(), distribution))
         });
         Group {

@@ -29,7 +29,7 @@ pub struct Drafts {
     /// Tokens that it proposed; absent if no answer reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposed: Option<u64>,
-    /// Of these, tokens that the model accepted, with their share of the output tokens.
+    /// Proposed tokens that the model accepted, with their share of the output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Reported>,
     /// Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_answer_reports_is_absent() {
+    fn unreported_kinds_are_absent() {
         let tokens =
             tokens(&[Usage { input_tokens: Some(10), output_tokens: Some(4), ..Usage::default() }]);
         assert_eq!(tokens.drafts, None);

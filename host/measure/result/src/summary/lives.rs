@@ -25,15 +25,15 @@ const POINT: u32 = 16;
 /// The way in which a run's requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coming {
-    /// At times of their own, whatever the engine does.
+    /// At their own times, independent of the engine.
     Timed,
     AtOnce,
-    /// Whenever another one has ended.
+    /// Each when another one has ended.
     Closed,
 }
 
 impl Coming {
-    pub(super) fn of(run: &Run, surveyed: &Surveyed) -> Self {
+    pub(super) fn from_run(run: &Run, surveyed: &Surveyed) -> Self {
         let at_once = surveyed.due.is_none_or(|(first, last)| first == last);
         match run.r#loop {
             Loop::Closed => Coming::Closed,
@@ -228,12 +228,12 @@ pub(super) struct Lived {
 }
 
 impl Lives {
-    /// Nothing yet; `None` where nothing ended.
+    /// An empty gatherer; `None` if nothing ended.
     pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
         (length > 0).then(|| Lives {
-            coming: Coming::of(run, surveyed),
+            coming: Coming::from_run(run, surveyed),
             grid: Grid { origin, length },
             last_sent: surveyed.last_sent.unwrap_or(origin),
             last_first: surveyed.last_first.unwrap_or(origin),
@@ -398,7 +398,7 @@ impl Lives {
     }
 
     /// The slices that the line of the steps' time goes through. Each is taken from the last token
-    /// of the one before to its own last token, because a step belongs to one of them as a whole.
+    /// of the slice before it to its own last token, because a whole step belongs to one slice.
     fn slices(&self, answering: &[f64], waiting: &[f64], quick: &[f64]) -> Vec<Slice> {
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let seconds = |slice: usize| slice as f64 * length;

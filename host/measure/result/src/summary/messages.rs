@@ -1,8 +1,8 @@
 //! The messages of failures of one class: the number of failures by status, by reason and by kind
 //! of message, and the first message of each kind, in bounded memory.
 //!
-//! Messages are of one kind if they come with the same status and differ only in parts with digits,
-//! such as the number of a request or a time.
+//! Messages are of one kind if they have the same status and differ only in parts with digits, such
+//! as a number or a time.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ impl Messages {
         let kind =
             kind.or_insert_with(|| Kind { first: index, text: message.to_owned(), count: 0 });
         kind.count += count;
-        // Of two at one index, as in the records of two slices, the choice does not depend on their
+        // With two at one index, as in the records of two slices, the choice does not depend on the
         // order.
         if (index, message) < (kind.first, kind.text.as_str()) {
             (kind.first, kind.text) = (index, message.to_owned());
@@ -150,10 +150,10 @@ mod tests {
             messages.add(index, (Some(status), None), text);
         }
         let failures = messages.finish();
-        let said: Vec<_> = (failures.messages.iter())
+        let kinds: Vec<_> = (failures.messages.iter())
             .map(|message| (message.text.as_str(), message.count))
             .collect();
-        assert_eq!(said, [("busy: 7 waiting", 2), ("busy: 8 waiting", 1), ("no such model", 1),]);
+        assert_eq!(kinds, [("busy: 7 waiting", 2), ("busy: 8 waiting", 1), ("no such model", 1),]);
         assert_eq!(failures.statuses, BTreeMap::from([(429, 1), (503, 3)]));
         assert_eq!((failures.count, failures.first), (4, 2));
         assert_eq!(failures.other_messages, 0);

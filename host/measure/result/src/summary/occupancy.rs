@@ -15,7 +15,8 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Nothing yet, in this number of spans of that length from zero on. `grain` is above zero.
+    /// An empty count, with this number of spans of that length from zero on. `grain` is above
+    /// zero.
     #[must_use]
     pub fn new(grain: Nanos, spans: usize) -> Self {
         Occupancy { grain, part: vec![0; spans], whole: vec![0; spans + 1] }

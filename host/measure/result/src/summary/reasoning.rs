@@ -22,7 +22,7 @@ pub struct Reasoning {
     pub shown: u64,
     /// Answers whose reasoning text has fewer: a summary of it.
     pub summarised: u64,
-    /// Answers whose reasoning the server counts, and of which no text came.
+    /// Answers whose reasoning the server counts, but does not send.
     pub hidden: u64,
     /// Answers with reasoning whose tokens are known on one side only: the server does not count
     /// them, or this side has no tokenizer of the model.
@@ -69,9 +69,9 @@ impl Reasoning {
             ("hidden", self.hidden),
             ("unknown", self.unknown),
         ];
-        let said = kinds.iter().filter(|(_, count)| *count > 0);
-        let said: Vec<String> = said.map(|(kind, count)| format!("{kind} {count}")).collect();
-        said.join(", ")
+        let known = kinds.iter().filter(|(_, count)| *count > 0);
+        let known: Vec<String> = known.map(|(kind, count)| format!("{kind} {count}")).collect();
+        known.join(", ")
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_held_against_what_the_server_counts() {
+    fn compares_the_text_with_the_servers_count() {
         for (counted, text, retokenized, expected) in [
             (Some(20), "all of it", Some(20), "shown 1"),
             (Some(20), "nearly all", Some(18), "shown 1"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_the_server_states_go_before_those_that_are_counted_again() {
+    fn stated_tokens_go_before_recounted_ones() {
         let exchange = reasoned(Some(20), "pieces", Some(20));
         assert_eq!(words(&exchange, Some(7)), "shown 1");
         assert_eq!(words(&exchange, None), "shown 1");

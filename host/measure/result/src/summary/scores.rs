@@ -51,7 +51,7 @@ pub struct Score {
     /// The method of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
-    /// Answers that have no such score, by why; absent if all have.
+    /// Answers without such a score, by reason; absent if all have one.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
     /// Judged answers that the limit of tokens ended, by the server's finish reason; absent if
@@ -64,8 +64,8 @@ pub struct Score {
     /// Scores by the turn's place in its conversation, from 0; empty if there are fewer than two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_turn: Vec<ScoredGroup>,
-    /// A few of the worst answers; empty if none is worse than another, and for what is neither
-    /// better nor worse.
+    /// A few of the worst answers; empty if none is worse than another, and for scores that are
+    /// neither better nor worse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
 }
@@ -85,7 +85,7 @@ pub struct ScoredGroup {
     /// The 95 % interval of the mean; absent where nothing shows how scores vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Bounds>,
-    /// Answers that have no such score, by why; absent if all have.
+    /// Answers without such a score, by reason; absent if all have one.
     #[serde(default, skip_serializing_if = "Unjudged::is_none")]
     pub unjudged: Unjudged,
 }
@@ -104,7 +104,7 @@ pub struct Example {
     /// The sample's reference, cut to its beginning and end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// The end of what was asked, where the record has it.
+    /// The end of the prompt, if it is on record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
     /// The answer, cut to its beginning and end. Where the model only called tools, their calls.
@@ -114,7 +114,7 @@ pub struct Example {
 }
 
 impl Example {
-    fn of(exchange: &Exchange, score: f64) -> Self {
+    fn new(exchange: &Exchange, score: f64) -> Self {
         let sample = &exchange.sample;
         let reference = sample.reference.as_ref().map(|reference| match reference {
             text if text.is_string() => text.as_str().unwrap_or_default().to_owned(),
@@ -187,7 +187,6 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Adds a measured exchange.
     pub(super) fn add(&mut self, exchange: &Exchange) {
         if self.facts.scores.is_empty() || !exchange.is_ok() {
             return;
@@ -195,10 +194,10 @@ impl<'a> Gather<'a> {
         let sample = &exchange.sample;
         let place = self.answers.len();
         if let Some(turn) = &sample.turn {
-            self.turns.of(turn.index).0.push(place);
+            self.turns.group(turn.index).0.push(place);
         }
         if let Some(class) = &sample.class {
-            self.classes.of(class.clone()).0.push(place);
+            self.classes.group(class.clone()).0.push(place);
         }
         self.answers.push(Answer {
             index: exchange.index,
@@ -233,7 +232,7 @@ impl<'a> Gather<'a> {
             let is_share = column.iter().all(|(_, value)| value == 0.0 || value == 1.0);
             let judge = |places: &[usize]| {
                 let answers = places.iter().map(|place| &answers[*place]);
-                Judged::of(answers, column, missing, is_share)
+                Judgements::new(answers, column, missing, is_share)
             };
             let groups = |groups: &[(Option<String>, Vec<usize>)]| match groups {
                 [] | [_] => Vec::new(),
@@ -284,7 +283,7 @@ fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange
     };
     let place = worst.partition_point(is_before);
     if place < EXAMPLES {
-        worst.insert(place, Example::of(exchange, value));
+        worst.insert(place, Example::new(exchange, value));
         worst.truncate(EXAMPLES);
     }
 }
@@ -297,7 +296,7 @@ struct Missing<'f> {
 }
 
 /// The statistics of the scores of some answers.
-struct Judged {
+struct Judgements {
     mean: Option<Mean>,
     count: u64,
     confidence: Option<Bounds>,
@@ -306,10 +305,10 @@ struct Judged {
     cut: u64,
 }
 
-impl Judged {
-    /// Of answers in the order of their numbers, so that sums do not depend on the order of the
+impl Judgements {
+    /// Judges answers in the order of their numbers, so that sums do not depend on the order of the
     /// records.
-    fn of<'a>(
+    fn new<'a>(
         answers: impl Iterator<Item = &'a Answer>,
         column: &Column<f64>,
         missing: Missing<'_>,
@@ -354,7 +353,7 @@ impl Judged {
             }
             (None, _) => None,
         };
-        Judged {
+        Judgements {
             mean,
             count,
             confidence: interval.map(|(interval, _)| interval.into()),

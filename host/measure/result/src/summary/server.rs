@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Figures that servers count of themselves, in words that all of them share.
+/// Figures that servers count of themselves, under names that all servers share.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -24,7 +24,7 @@ pub enum Figure {
     OutputTokens,
     /// Tokens looked up in the prefix cache, since the server began.
     PrefixCacheQueries,
-    /// Of these, tokens found, since the server began.
+    /// Tokens found in the prefix cache, since the server began.
     PrefixCacheHits,
     /// Share of the cache for keys and values in use, from 0 to 1.
     KvCacheUsage,
@@ -68,12 +68,12 @@ pub struct TargetMetrics {
 }
 
 impl TargetMetrics {
-    /// At the beginning.
+    /// The values at the beginning.
     pub fn since(url: String, before: BTreeMap<Figure, f64>) -> Self {
         TargetMetrics { url, before, ..TargetMetrics::default() }
     }
 
-    /// At the end.
+    /// Adds the values at the end.
     pub fn until(&mut self, after: BTreeMap<Figure, f64>) {
         let counts = after.iter().filter(|(figure, _)| figure.is_count());
         self.during = counts
@@ -85,7 +85,7 @@ impl TargetMetrics {
         self.after = Some(after);
     }
 
-    /// With no values at one end.
+    /// Notes that one end has no values.
     pub fn lost(&mut self, why: String) {
         self.lost = Some(why);
     }
@@ -95,7 +95,7 @@ impl Server {
     /// The sum over all targets during the measurement; absent if one of them does not report it.
     pub fn counted(&self, figure: Figure) -> Option<f64> {
         let each = self.targets.iter();
-        each.map(|told| told.during.get(&figure).copied())
+        each.map(|target| target.during.get(&figure).copied())
             .sum::<Option<f64>>()
             .filter(|_| !self.targets.is_empty())
     }
@@ -103,8 +103,8 @@ impl Server {
     /// The largest reading among the targets, before and after; absent if none reports it.
     pub fn largest(&self, figure: Figure) -> [Option<f64>; 2] {
         let most = |readings: &mut dyn Iterator<Item = &f64>| readings.copied().reduce(f64::max);
-        let before = self.targets.iter().map(|told| &told.before);
-        let after = self.targets.iter().filter_map(|told| told.after.as_ref());
+        let before = self.targets.iter().map(|target| &target.before);
+        let after = self.targets.iter().filter_map(|target| target.after.as_ref());
         [
             most(&mut before.filter_map(|of| of.get(&figure))),
             most(&mut after.filter_map(|of| of.get(&figure))),
@@ -117,14 +117,14 @@ mod tests {
     use super::*;
 
     fn counted(before: &[(Figure, f64)], after: &[(Figure, f64)]) -> TargetMetrics {
-        let mut told =
+        let mut metrics =
             TargetMetrics::since("http://a".to_owned(), before.iter().copied().collect());
-        told.until(after.iter().copied().collect());
-        told
+        metrics.until(after.iter().copied().collect());
+        metrics
     }
 
     #[test]
-    fn only_what_grows_has_a_difference() {
+    fn only_counters_have_a_difference() {
         use Figure::{InputTokens, KvCacheUsage, OutputTokens, Preemptions};
         let one = counted(
             &[(InputTokens, 10.0), (OutputTokens, 5.0), (KvCacheUsage, 0.1)],

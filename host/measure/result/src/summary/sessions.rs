@@ -3,10 +3,10 @@
 //! times each.
 //!
 //! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has
-//! *failed* if any of its requests failed. It was *cut short* if none failed, but one was not sent,
-//! was interrupted, or has no record, because the run ended before it was due. The record of its
-//! first request states the number that there should be. Turns that do not depend on each other
-//! lack that number, so such a conversation is cut short only if a turn on record was not sent or
+//! *failed* if any of its requests failed. It was *cut short* if none failed, but the run ended
+//! before one was due: that request was not sent, was interrupted, or has no record. The record of
+//! its first request states the number that there should be. Turns that do not depend on each other
+//! lack that number. So such a conversation is cut short only if a turn on record was not sent or
 //! was interrupted.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,21 +21,21 @@ use model::units::Nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
-    /// All that began, and those whose first request was due when the run was stopped.
+    /// All sessions that began, and sessions whose first request was due when the run was stopped.
     pub total: u64,
-    /// Those whose every request was answered. Metrics of sessions are of these.
+    /// Sessions whose every request was answered. Metrics of sessions cover these.
     pub complete: u64,
-    /// Those of which a request failed.
+    /// Sessions with a failed request.
     pub failed: u64,
-    /// Those of which no request failed, but which a user left: a request of theirs was cancelled
-    /// on purpose.
+    /// Sessions without a failed request that a user left: one of the requests was cancelled on
+    /// purpose.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled: u64,
-    /// Those of which no request failed, but which the end of the run cut short.
+    /// Sessions without a failed request that the end of the run cut short.
     pub cut_short: u64,
-    /// Their requests that are on record, and those first requests.
+    /// Recorded requests of sessions, and the first requests that were due at the stop.
     pub requests: u64,
-    /// Of these, those answered.
+    /// Answered requests of sessions.
     pub answered: u64,
     /// Requests that belong to no session.
     pub alone: u64,
@@ -54,11 +54,11 @@ pub struct Sessions {
 pub struct Histories {
     /// Requests with a history.
     pub requests: u64,
-    /// Of these, those whose history holds an answer on record in place of the server's.
+    /// Requests whose history holds an answer on record in place of the server's.
     pub with_recorded: u64,
     /// Answers in all histories.
     pub answers: u64,
-    /// Of these, answers on record in place of the server's.
+    /// Answers on record in place of the server's.
     pub recorded: u64,
 }
 
@@ -127,9 +127,9 @@ struct Row {
 enum Kind {
     /// Its parent's session.
     Parents,
-    /// It begins with the request of this index.
+    /// The session that begins with the request of this index.
     Root,
-    /// It is the conversation with this hash.
+    /// The conversation with this hash.
     Conversation,
     /// The session of a parent without a record.
     Orphan,
@@ -216,7 +216,7 @@ impl Gather {
                 sessions.cut_short += 1;
             } else {
                 sessions.complete += 1;
-                complete(&Session::of(rows));
+                complete(&Session::new(rows));
             }
         }
         let per_s = |count: u64| duration.map(|seconds| count as f64 / seconds);
@@ -254,7 +254,7 @@ fn is_short(rows: &[Row]) -> bool {
 
 impl Session {
     /// The session of its requests in the order in which they were sent; there is at least one.
-    fn of(rows: &[Row]) -> Self {
+    fn new(rows: &[Row]) -> Self {
         let due = rows.iter().map(|row| row.due).min().unwrap_or_default();
         let mut in_flight = 0;
         let mut until = Nanos::ZERO;
@@ -271,7 +271,7 @@ impl Session {
     }
 }
 
-/// Of the name of a conversation. Among a million, two are alike in one of forty million runs.
+/// The hash of a conversation's name. Among a million, two are equal in one of forty million runs.
 fn hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_row_takes_what_is_documented() {
+    fn a_row_takes_the_documented_memory() {
         assert_eq!(size_of::<Row>(), 48);
     }
 

@@ -32,13 +32,13 @@ pub struct Speculation {
     /// none does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_by_accepted: Vec<u64>,
-    /// How TPOT goes with the acceptance length, over the answers that have both; absent if fewer
-    /// than two have, and of groups.
+    /// TPOT by acceptance length, over the answers that have both; absent for groups, and if fewer
+    /// than two answers have both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpot: Option<TpotByAcceptance>,
 }
 
-/// How the time per output token of an answer goes with its acceptance length.
+/// The dependence of an answer's time per output token on its acceptance length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TpotByAcceptance {
@@ -81,16 +81,16 @@ pub(super) struct Steps {
 impl Steps {
     /// Adds the steps of speculative decoding that an answer was made in.
     pub(super) fn add(&mut self, exchange: &Exchange) {
-        let Some(told) = &exchange.speculation else {
+        let Some(reported) = &exchange.speculation else {
             return;
         };
         self.counted.answers += 1;
-        self.counted.steps += u64::from(told.steps);
-        let list = told.steps_by_accepted.iter().copied().map(u64::from);
+        self.counted.steps += u64::from(reported.steps);
+        let list = reported.steps_by_accepted.iter().copied().map(u64::from);
         add_up(&mut self.counted.steps_by_accepted, list);
         if let Some(accepted) = accepted_drafts(exchange) {
             self.accepted = self.accepted.saturating_add(accepted);
-            self.steps += u64::from(told.steps);
+            self.steps += u64::from(reported.steps);
         }
     }
 
@@ -132,7 +132,7 @@ const THOUSANDTHS: f64 = 1000.0;
 #[derive(Default)]
 pub(super) struct Paces {
     pairs: Pairs,
-    /// By acceptance length: answers, and the sum of their TPOT in nanoseconds.
+    /// Answers by acceptance length, with the sum of their TPOT in nanoseconds.
     lengths: BTreeMap<u64, (u64, u128)>,
 }
 
@@ -249,18 +249,18 @@ mod tests {
     /// without its accepted tokens counts for the steps alone.
     #[test]
     fn steps_are_summed() {
-        let told = [
+        let steps_of_requests = [
             (Told { steps: 3, steps_by_accepted: vec![1, 1, 1] }, None),
             (Told { steps: 1, steps_by_accepted: vec![0, 1] }, Some(9)),
             (Told { steps: 4, steps_by_accepted: vec![] }, Some(2)),
             (Told { steps: 5, steps_by_accepted: vec![] }, None),
         ];
-        let mut run: Vec<Exchange> = (0..told.len() as u64 + 1)
+        let mut run: Vec<Exchange> = (0..steps_of_requests.len() as u64 + 1)
             .map(|index| {
                 reply(index, 1000 + index * 100, &[(1050 + index * 100, Kind::Text, None, 4)])
             })
             .collect();
-        for (exchange, (steps, accepted)) in run.iter_mut().zip(told) {
+        for (exchange, (steps, accepted)) in run.iter_mut().zip(steps_of_requests) {
             exchange.speculation = Some(steps);
             exchange.usage = accepted.map(|accepted| Usage {
                 accepted_draft_tokens: Some(accepted),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_no_correlation() {
+    fn constant_values_have_no_correlation() {
         let same: Vec<Exchange> = (0..4).map(|index| paced(index, 10, 20 + index)).collect();
         let found = tpot(&same).unwrap();
         assert_eq!((found.rank_correlation, found.quarters.len()), (None, 1));
@@ -348,25 +348,25 @@ mod tests {
         let mut run: Vec<Exchange> = (0..5).map(|index| paced(index, 10, 20)).collect();
         for (exchange, class) in run.iter_mut().zip(["code", "code", "prose", "prose", "none"]) {
             exchange.sample.class = Some(class.to_owned());
-            let told = exchange.speculation.as_mut().unwrap();
-            told.steps_by_accepted = match class {
+            let speculation = exchange.speculation.as_mut().unwrap();
+            speculation.steps_by_accepted = match class {
                 "code" => vec![2, 3, 5],
                 _ => vec![9, 1],
             };
         }
         run[4].speculation = None;
         let classes = Summary::of(&facts(), &run).groups.by_class;
-        let told = |name: &str| {
+        let of_class = |name: &str| {
             let mut classes = classes.iter();
             let class = classes.find(|class| class.name.as_deref() == Some(name));
             class.unwrap().speculation.clone()
         };
-        let code = told("code").unwrap();
+        let code = of_class("code").unwrap();
         assert_eq!((code.steps, code.answers), (20, 2));
         assert_eq!(code.steps_by_accepted, [4, 6, 10]);
         assert_eq!(code.acceptance_length, Some(1.0 + 26.0 / 20.0));
         assert_eq!(code.accepted_at(), [0.8, 0.5]);
-        assert_eq!(told("prose").unwrap().acceptance_length, Some(1.1));
-        assert_eq!(told("none"), None);
+        assert_eq!(of_class("prose").unwrap().acceptance_length, Some(1.1));
+        assert_eq!(of_class("none"), None);
     }
 }

@@ -162,7 +162,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// Of a window; the run's first answer ended at `filled`.
+    /// An empty gatherer for a window; the run's first answer ended at `filled`.
     pub(super) fn new((span, window): (Span, Window), filled: Nanos) -> Self {
         let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
         Inside {
@@ -223,7 +223,7 @@ impl Inside {
         let loads = loads.map(|of| Loads { independent: of.independent * share, ..of });
         let metrics = self.spreads.into_iter().filter_map(|(metric, spread, blocks)| {
             let figures = spread.figures()?;
-            let mut distribution = Distribution::of(metric, &figures, percentiles);
+            let mut distribution = Distribution::new(metric, &figures, percentiles);
             if let Some(blocks) = blocks {
                 distribution = distribution.with_confidence(metric, &figures, &blocks, loads, None);
             }

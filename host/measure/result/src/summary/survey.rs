@@ -1,9 +1,9 @@
 //! The first pass over a run's exchanges: the start and length of the measurement, the number of
 //! requests in flight, and the window in which it was steady. The second pass needs these.
 //!
-//! Keeps 16 bytes per request during the pass, and 8 more at its end. The peak of requests in
-//! flight comes from a sweep over their start and end times in order, and so does the number of
-//! independent loads. If the plan offers a rate, 8 bytes more, for the gaps between due times.
+//! Keeps 16 bytes per request during the pass, and 8 more at its end. A sweep over their start and
+//! end times in order gives the peak of requests in flight and the number of independent loads. If
+//! the plan offers a rate, 8 bytes more, for the gaps between due times.
 
 use super::facts::{Loop, Run};
 use super::flights::{Flights, Span};
@@ -79,8 +79,8 @@ pub(crate) struct Surveyed {
 }
 
 impl Survey {
-    /// Has seen nothing of this run.
-    pub fn of(run: &Run) -> Self {
+    /// An empty pass over this run.
+    pub fn new(run: &Run) -> Self {
         Survey { dues: run.request_rate.map(|_| Vec::new()), ..Survey::default() }
     }
 

@@ -44,7 +44,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    pub(super) fn of(tokens: &Tokens) -> Self {
+    pub(super) fn new(tokens: &Tokens) -> Self {
         let both = tokens.input.total.zip(tokens.output.total);
         Answered {
             output: tokens.output.total,
@@ -85,7 +85,7 @@ fn steady_energy(recording: &Recording, origin: Nanos, window: &Window) -> Optio
 
 impl Cost {
     /// Computes the cost of a measurement of this many seconds.
-    pub(super) fn of(price: &Price, duration_s: Option<f64>, tokens: Answered) -> Self {
+    pub(super) fn new(price: &Price, duration_s: Option<f64>, tokens: Answered) -> Self {
         let total = duration_s.map(|seconds| price.per_hour * seconds / SECONDS_PER_HOUR);
         let each = |tokens: Option<u64>| {
             let tokens = tokens.filter(|tokens| *tokens > 0)?;

@@ -40,8 +40,8 @@ fn a_run_by_hand() {
     assert_eq!((requests.sent, requests.warmup, requests.success_share), (4, 1, Some(0.4)));
     let http = &requests.failures[&Class::HttpStatus];
     assert_eq!(http.count, 2);
-    let said: Vec<&str> = http.messages.iter().map(|kind| &*kind.text).collect();
-    assert_eq!(said, ["500: a", "500: b"], "in the order of the requests");
+    let texts: Vec<&str> = http.messages.iter().map(|kind| &*kind.text).collect();
+    assert_eq!(texts, ["500: a", "500: b"], "in the order of the requests");
     assert_eq!(requests.failures[&Class::NotSent].count, 1);
 
     let throughput = &summary.throughput;
@@ -99,13 +99,13 @@ fn unknown_tokens_are_counted_as_unknown_and_in_no_sum() {
 fn sums_that_miss_an_answer_are_absent() {
     let mut facts = facts();
     facts.retokenized = [(0, 5)].into();
-    let mut asked = answer(0, 1000, 1100, 1200);
-    asked.sample.output_tokens = Some(4);
-    let both = [asked.clone(), answer(1, 1000, 1100, 1200)];
+    let mut requested = answer(0, 1000, 1100, 1200);
+    requested.sample.output_tokens = Some(4);
+    let both = [requested.clone(), answer(1, 1000, 1100, 1200)];
     let summary = Summary::of(&facts, &both);
     assert_eq!(summary.tokens.output_retokenized, None);
     assert_eq!(summary.tokens.output_requested, None);
-    let summary = Summary::of(&facts, [asked]);
+    let summary = Summary::of(&facts, [requested]);
     assert_eq!(summary.tokens.output_retokenized, Some(5));
     assert_eq!(summary.tokens.output_requested, Some(4));
 }
@@ -115,10 +115,10 @@ fn counts_of_two_sources_are_compared_within_tolerance() {
     let mut facts = facts();
     let mut run = Vec::new();
     // Input by usage is 10 throughout; output by usage 4.
-    for (index, dataset, asked, own) in [(0, 14, 4, 8), (1, 15, 5, 9), (2, 5, 3, 4)] {
+    for (index, dataset, requested, own) in [(0, 14, 4, 8), (1, 15, 5, 9), (2, 5, 3, 4)] {
         let mut exchange = answer(index, 1000, 1100, 1200);
         exchange.sample.input_tokens = Some(dataset);
-        exchange.sample.output_tokens = Some(asked);
+        exchange.sample.output_tokens = Some(requested);
         facts.retokenized.insert(index, own);
         run.push(exchange);
     }
@@ -150,7 +150,7 @@ fn tokens_of_the_chat_template_are_no_disagreement() {
 }
 
 #[test]
-fn a_length_asked_for_is_compared_with_what_came_whoever_counted_it() {
+fn compares_requested_with_received_lengths() {
     let mut facts = facts();
     facts.retokenized = [(0, 96), (1, 94), (2, 1)].into();
     let mut run: Vec<Exchange> = (0..3).map(|i| answer(i, 1000, 1100, 1200)).collect();
@@ -197,7 +197,7 @@ fn waits_at_the_cap_are_counted_where_there_is_one() {
 }
 
 #[test]
-fn a_request_without_an_end_was_in_flight_until_it_was_last_heard_of() {
+fn an_endless_request_is_in_flight_to_its_last_event() {
     let mut silent = failed(answer(0, 1000, 1200, 1400), Class::Interrupted, "");
     silent.ended = None;
     let run = [silent, answer(1, 1300, 1400, 1500), answer(2, 1400, 1500, 2000)];
@@ -281,7 +281,7 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
 /// Requests at a rate keep no number in flight: the window is where the number in flight is the
 /// usual one.
 #[test]
-fn at_a_rate_what_is_usual_is_steady() {
+fn at_a_rate_the_usual_number_is_steady() {
     let mut facts = facts();
     facts.run.even_rate = true;
     // Two a second for a second each, and a burst of three more for a moment in the middle.
@@ -352,7 +352,7 @@ fn tokens_are_counted_and_requests_are_not() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_records_that_grow_are_not_waited_for() {
+fn reports_unreadable_records_and_ignores_new_ones() {
     let run = closed_loop(1, 3);
     let passes = std::cell::Cell::new(0);
     let grows = || {
@@ -398,7 +398,7 @@ proptest! {
         prop_assert_eq!(&Summary::of(&facts, &merged), &whole, "in any order");
 
         // Who surveyed the run before reads it once more, and no records that came since.
-        let mut survey = Survey::of(&facts.run);
+        let mut survey = Survey::new(&facts.run);
         run.iter().for_each(|exchange| survey.add(exchange));
         merged.extend(run.first().cloned());
         let again = merged.iter().map(Ok::<_, Infallible>);

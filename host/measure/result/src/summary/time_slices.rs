@@ -38,7 +38,7 @@ enum Place {
 }
 
 impl Place {
-    fn of(self, exchange: &Exchange) -> Option<Nanos> {
+    fn instant(self, exchange: &Exchange) -> Option<Nanos> {
         match self {
             Place::Sent => exchange.sent,
             Place::Ended => exchange.ended,
@@ -76,12 +76,12 @@ pub struct TimeSlice {
     pub sent: u64,
     /// Requests whose answer was complete in it.
     pub successful: u64,
-    /// Requests that failed in it; those without an end count when they were due.
+    /// Requests that failed in it; requests without an end count when they were due.
     pub failed: u64,
     /// Requests that the client cancelled on purpose in it, likewise.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub cancelled: u64,
-    /// Mean number of requests in flight, including those that fail.
+    /// Mean number of requests in flight, including failing ones.
     pub mean_in_flight: f64,
     /// Answers that were complete in it, per second.
     pub requests_per_s: f64,
@@ -96,8 +96,8 @@ pub struct TimeSlice {
     /// milliseconds; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_itl_ms: Option<f64>,
-    /// TTFT and E2E latency of answered requests that were sent in it, and TPOT of those that ended
-    /// in it, by name. One without a sample is absent.
+    /// By name: TTFT and E2E latency of answered requests that were sent in it, and TPOT of
+    /// answered requests that ended in it. A metric without a sample is absent.
     pub metrics: BTreeMap<String, Distribution>,
 }
 
@@ -135,7 +135,7 @@ struct Held {
 }
 
 impl Gather {
-    /// Nothing yet, in slices of about that length; `None` if the measurement took no time.
+    /// An empty gatherer with slices of about that length; `None` if the measurement took no time.
     pub(super) fn new(requested: Nanos, surveyed: &Surveyed) -> Option<Self> {
         let origin = surveyed.origin;
         let duration = surveyed.last_end?.since(origin);
@@ -191,7 +191,7 @@ impl Gather {
         }
         for (number, metric) in self.metrics.into_iter().enumerate() {
             if let Some((metric, place)) = metric
-                && let Some(at) = place.of(exchange)
+                && let Some(at) = place.instant(exchange)
             {
                 let own = &mut self.at(at).spreads[number];
                 let own = own.get_or_insert_with(|| spread(metric));
@@ -227,7 +227,7 @@ impl Gather {
             let metrics = metrics.iter().zip(held.spreads);
             let metrics = metrics.filter_map(|(metric, spread)| {
                 let (metric, _) = (*metric)?;
-                let of = Distribution::of(metric, &spread?.figures()?, percentiles);
+                let of = Distribution::new(metric, &spread?.figures()?, percentiles);
                 Some((metric.name.to_owned(), of))
             });
             TimeSlice {
@@ -366,7 +366,7 @@ mod tests {
         }
         let found = slices(&sliced(Nanos(1)), &by_hand());
         assert_eq!(found.slices.len(), 1000);
-        assert_eq!((found.length_s, found.requested_s), (0.002_5, Some(1e-9)), "both are said");
+        assert_eq!((found.length_s, found.requested_s), (0.002_5, Some(1e-9)), "both are stated");
     }
 
     proptest! {

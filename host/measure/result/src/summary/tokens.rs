@@ -64,10 +64,10 @@ pub struct Tokens {
     /// The server's input tokens against the dataset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_against_dataset: Option<Comparison>,
-    /// Output tokens by the source above against those requested.
+    /// Output tokens by the source above against the requested tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_requested: Option<Comparison>,
-    /// The server's total of output tokens against the sum of those it states for each event.
+    /// The server's total of output tokens against the sum of its counts for each event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_against_events: Option<Comparison>,
     /// Output tokens by the source above against the retokenized count.
@@ -95,10 +95,9 @@ pub struct Counted {
 pub struct LeftOut {
     /// The number of such answers.
     pub answers: u64,
-    /// Their output tokens, as far as known: by the server's usage, or by what it stated in each
-    /// event.
+    /// Their output tokens, as far as known: by the server's usage, or by its count for each event.
     pub output: u64,
-    /// The number of those without a known count.
+    /// The number of such answers without a known count.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub unknown: u64,
 }
@@ -109,9 +108,9 @@ pub struct LeftOut {
 pub struct Comparison {
     /// Exchanges that have both.
     pub exchanges: u64,
-    /// Of these, those counted lower than the reference, beyond tolerance.
+    /// Exchanges counted lower than the reference, beyond tolerance.
     pub lower: u64,
-    /// Of these, those counted higher than the reference, beyond tolerance.
+    /// Exchanges counted higher than the reference, beyond tolerance.
     pub higher: u64,
     /// Sum of the counts.
     pub counted: u64,
@@ -175,15 +174,15 @@ impl TokenSums {
         reasoning: Option<u32>,
     ) {
         let exchange = reading.exchange;
-        let said = exchange.usage.unwrap_or_default();
+        let usage = exchange.usage.unwrap_or_default();
         // Each of several answers was to have the length; the server counts them together.
         let answers = u32::try_from(exchange.choices.len() + 1).unwrap_or(u32::MAX);
         let requested = exchange.sample.output_tokens;
         let requested = requested.map(|length| length.saturating_mul(answers));
         let (input, output) = (reading.input_tokens, reading.output_tokens);
         self.tokens.input.add(input);
-        self.cached.add(said.cached_input_tokens);
-        self.kinds.add_input(&said);
+        self.cached.add(usage.cached_input_tokens);
+        self.kinds.add_input(&usage);
         let server_input = input.filter(|count| count.source == Source::Usage);
         // On a chat route, the server counts its template's tokens too.
         let dataset = exchange.sample.input_tokens.map(|bare| {
@@ -203,8 +202,8 @@ impl TokenSums {
         self.tokens.output.add(output);
         self.requested.add(requested);
         self.retokenized.add(retokenized);
-        self.reasoning.add(said.reasoning_tokens);
-        self.kinds.add_output(&said);
+        self.reasoning.add(usage.reasoning_tokens);
+        self.kinds.add_output(&usage);
         self.steps.add(exchange);
         self.paces.add(reading);
         self.shown.add(reading, reasoning);
@@ -320,7 +319,7 @@ mod tests {
             }
         }
         exchange.output = String::new();
-        // As every request of a run with a length in its plan.
+        // Every request of a run with a length in its plan has it.
         exchange.sample.output_tokens = Some(128);
         exchange.usage =
             Some(Usage { input_tokens: Some(12), output_tokens: Some(0), ..Usage::default() });

@@ -1,9 +1,9 @@
-//! Answers that a scorer did not judge, and why.
+//! Answers that a scorer did not judge, with the reasons.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Answers that have no score, by why.
+/// Answers without a score, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Unjudged {
@@ -52,7 +52,7 @@ impl Unjudged {
 pub struct SilentScorer {
     /// The plugin as the user named it.
     pub name: String,
-    /// The answers that it was to judge, by why it did not.
+    /// The answers that it did not judge, by reason.
     pub unjudged: Unjudged,
 }
 

@@ -1,9 +1,9 @@
 //! Waves of a warm-up: whether an engine still changed from one to the next.
 //!
 //! A wave has the number of requests that the measurement has in flight. The engine is **stable**
-//! if every request of the last two waves was answered, and the two are alike: the medians of the
-//! wait for the first token and of TPOT differ by at most a tenth or a millisecond, and neither's
-//! longest wait is more than twice the other's, or 100 ms more. The medians show an engine that
+//! if every request of the last two waves was answered, and the two are alike. Then the medians of
+//! the wait for the first token and of TPOT differ by at most a tenth or a millisecond. The longest
+//! wait of each wave is at most twice the other's, or 100 ms more. The medians show an engine that
 //! gets faster; the longest wait shows a request that had to wait for a compile. Where replies are
 //! not streamed, the wait is for the whole answer.
 
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(stable(&[usual, usual]), of(2, true));
         assert_eq!(stable(&[usual, usual.map(|(w, g)| (w * 2, g))]), of(2, false));
         assert_eq!(stable(&[usual, usual.map(|(w, g)| (w, g * 2))]), of(2, false));
-        // A compile that one request had to wait for, in the last wave or in the one before.
+        // One request waited for a compile, in the last wave or in the wave before it.
         let compiles = [(100, 20), (110, 21), (120, 20), (40_000, 22)];
         assert_eq!(stable(&[usual, compiles]), of(2, false));
         assert_eq!(stable(&[compiles, usual]), of(2, false));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn they_hold_of_what_was_measured_and_can_be_believed() {
+    fn thresholds_hold_only_of_measured_figures() {
         let answered = |index: u64| {
             let events = [(1050, Text, None, 3), (1070 + index, Text, None, 3)];
             fixture::reply(index, 1000, &events)
@@ -131,8 +131,8 @@ mod tests {
             "tokens are unknown"
         );
         assert_eq!(checked("requests.success-share >= 99%", &run), (true, "1.00".into()));
-        let (held, told) = checked("verdict <= valid", &run);
-        assert!(!held && told == "the run is suspect", "{told}");
+        let (held, because) = checked("verdict <= valid", &run);
+        assert!(!held && because == "the run is suspect", "{because}");
         let mut broken = run.clone();
         for exchange in &mut broken[..51] {
             *exchange = fixture::failed(exchange.clone(), Class::Truncated, "seen");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_client_did_fails_where_it_sent_nothing() {
+    fn client_figures_fail_if_nothing_was_sent() {
         let failed = checked_of("send-lag.p99 <= 1ms", 30, 0);
         assert!(failed.held && failed.without_failures.is_none());
         let unsent = checked_of("send-lag.p99 <= 1ms", 20, 10);

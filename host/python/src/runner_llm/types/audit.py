@@ -52,8 +52,8 @@ Verdict = Literal[
 """The verdict on a measurement: can it be trusted?
 
 - `valid`: No check found a reason to doubt it.
-- `suspect`: Some figures may not be what they seem.
-- `invalid`: It did not measure what it was meant to measure.
+- `suspect`: Some figures may mislead.
+- `invalid`: The figures are wrong, or of another load than planned.
 """
 
 Id = Literal[
@@ -95,12 +95,12 @@ Id = Literal[
 - `failures`: Requests failed, or are missing from the result.
 - `short-answers`: Answers have fewer tokens than requested.
 - `retokenized-differs`: The text of the answers has a different number of tokens than the result.
-- `samples-disagree`: The figures of the requests do not add up to those of the whole.
+- `samples-disagree`: The figures of the requests do not add up to the figures of the run.
 - `request-rate-disagrees`: The request throughput is not requests over duration.
 - `token-rate-disagrees`: A token throughput is not tokens over duration.
 - `total-disagrees`: The total throughput is not the sum of its parts.
 - `peak-impossible`: The peak is more than the server can have generated.
-- `peak-implausible`: The peak is far above what the requests in flight were generating.
+- `peak-implausible`: The peak is far above the speed of the requests in flight.
 - `peak-below-mean`: The peak is below the mean.
 - `rate-not-reached`: The server did not keep up with the requested rate.
 - `rate-exceeded`: Requests were sent faster than the requested rate.
@@ -120,7 +120,7 @@ Id = Literal[
 - `disordered`: Percentiles are not in order.
 - `mean-impossible`: The percentiles rule out a mean or deviation.
 - `same-twice`: Another result has exactly the same figures.
-- `other-prompts`: The prompts differ from those of the other results of the scenario.
+- `other-prompts`: The scenario's other results have other prompts.
 - `headline`: A headline rests on a missing result or on doubtful ones.
 """
 
@@ -132,8 +132,8 @@ Severity = Literal[
 """The severity of a finding.
 
 - `note`: Worth knowing when reading the figures; the figures are correct.
-- `suspect`: Some figures may not be what they seem.
-- `invalid`: The run did not measure what it was meant to measure.
+- `suspect`: Some figures may mislead.
+- `invalid`: The figures are wrong, or of another load than planned.
 """
 
 
@@ -144,9 +144,9 @@ class Totals:
     valid: int
     """No check found a reason to doubt them."""
     suspect: int
-    """Some figures may not be what they seem."""
+    """Some figures may mislead."""
     invalid: int
-    """They did not measure what they were meant to measure."""
+    """The figures are wrong, or of another load than planned."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Totals:
@@ -284,7 +284,7 @@ class About:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a tool. What the source does not state is absent."""
+    """The settings of a tool. Settings that the source does not state are absent."""
 
     requests: int | None
     """The number of requests."""

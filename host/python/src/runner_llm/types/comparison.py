@@ -20,8 +20,8 @@ Verdict = Literal[
 """The verdict on a measurement: can it be trusted?
 
 - `valid`: No check found a reason to doubt it.
-- `suspect`: Some figures may not be what they seem.
-- `invalid`: It did not measure what it was meant to measure.
+- `suspect`: Some figures may mislead.
+- `invalid`: The figures are wrong, or of another load than planned.
 """
 
 Kind = Literal[
@@ -335,15 +335,15 @@ class Row:
     were judged alone.
     """
     is_same: bool | None
-    """True if the difference is surely smaller than the one up to which figures count as the same:
-    two one-sided tests at 5 %. Absent if no such difference was given, or there is no interval.
+    """True if the difference is surely below the limit for equal figures, by two one-sided tests at
+    5 %. Absent without such a limit, or without an interval.
     """
     probability: float | None
-    """The p-value: how likely a difference this large is if there is none."""
+    """The p-value: the probability of a difference this large by chance alone."""
     run_variation: float | None
-    """The standard deviation from run to run that is added to what one run of each side shows, as a
-    share of the figure: assumed and multiplied by how the figure follows the load, or taken from
-    repeats. Absent where sides have several runs.
+    """The standard deviation from run to run that a comparison of single runs adds, as a share of
+    the figure. It is taken from repeats, or assumed and multiplied by the figure's dependence on
+    the load. Absent where sides have several runs.
     """
     walks: bool
     """True if the metric grew or wandered during the runs, so that each run is a single sample of
@@ -405,11 +405,11 @@ class Paired:
     samples: int
     """Samples that both runs judged."""
     equal: int
-    """Of these, those with the same score."""
+    """Samples with the same score."""
     higher: int
-    """Those whose score is higher than in the baseline."""
+    """Samples whose score is higher than in the baseline."""
     lower: int
-    """Those whose score is lower."""
+    """Samples whose score is lower than in the baseline."""
     baseline_only: int
     """Judged answers of the baseline without a partner. They are not in the figures."""
     side_only: int

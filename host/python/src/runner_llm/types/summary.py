@@ -42,8 +42,8 @@ Verdict = Literal[
 """The verdict on a measurement: can it be trusted?
 
 - `valid`: No check found a reason to doubt it.
-- `suspect`: Some figures may not be what they seem.
-- `invalid`: It did not measure what it was meant to measure.
+- `suspect`: Some figures may mislead.
+- `invalid`: The figures are wrong, or of another load than planned.
 """
 
 Id = Literal[
@@ -126,8 +126,8 @@ Id = Literal[
 - `agent-lost`: A load machine was lost during the run.
 - `agent-failed`: A load machine's part of the run ended early.
 - `agent-clock`: The clock of a load machine moved against the others during the run.
-- `records-damaged`: The file of records is not what the run wrote.
-- `series-damaged`: The file of the server's series is not what the run wrote.
+- `records-damaged`: The file of records is damaged.
+- `series-damaged`: The file of the server's series is damaged.
 - `interrupted`: The run was stopped before it completed its plan.
 - `short-dataset`: The dataset had fewer samples than the plan has requests.
 - `dataset-altered`: The dataset dropped, truncated, repaired or repeated parts of its input.
@@ -154,19 +154,20 @@ Id = Literal[
 - `clock-step`: The system clock was stepped during the measurement.
 - `decode-behind`: Replies were decoded long after they were read.
 - `clean-ups-failed`: Requests that a backend wanted sent after exchanges failed.
-- `renewals-failed`: Requests that renew a token, or what a backend prepares, failed.
+- `renewals-failed`: Requests that renew a token or a backend's preparation failed.
 - `held-back`: Replies were not read for a time, because decoding or recording was behind.
 - `sessions-waited`: Sessions began late, because those under way took all the memory that they may
   take.
 - `shared-machine`: Other processes kept this machine's cores busy.
-- `cap-reached`: The cap on requests in flight held back requests of a run that offers a rate.
+- `cap-reached`: In a run that offers a rate, the cap on requests in flight held back requests.
 - `short-answers`: Answers are shorter than requested, although the server was told to ignore the
   end of the text.
 - `beyond-context`: Requests ask for more tokens than the model's context holds.
 - `tokens-unknown`: The output tokens of some answers are unknown.
 - `approximate-tokens`: Token counts come from a tokenizer that is not the model's.
 - `input-tokens-disagree`: The server and the dataset count different numbers of prompt tokens.
-- `output-tokens-disagree`: The counted output tokens differ from those of the retokenized text.
+- `output-tokens-disagree`: The counted output tokens differ from the tokens of the retokenized
+  text.
 - `event-tokens-disagree`: The server's total of an answer's tokens differs from the sum it states
   for the events.
 - `tokens-per-event`: An event of a reply carries several tokens, or part of one.
@@ -174,9 +175,10 @@ Id = Literal[
 - `warm-cache`: The server had prompt tokens in its prefix cache.
 - `warm-by-accident`: The server found prompt tokens in its prefix cache that the run itself did not
   put there.
-- `cache-differs`: The server's share of cached prompt tokens is not that of a cache without limits.
-- `cache-not-reported`: The server did not report what it found in its prefix cache, although the
-  scenario requested it.
+- `cache-differs`: The server's share of cached prompt tokens differs from the share of a cache
+  without limits.
+- `cache-not-reported`: The server did not report its prefix cache's hits, although the scenario
+  requested it.
 - `preempted`: The server put requests back that it had begun.
 - `server-queue`: Requests waited in the server's queue.
 - `admission-throttled`: The server's limit on running requests made others wait.
@@ -190,10 +192,10 @@ Id = Literal[
 - `swing`: Throughput oscillated with a period.
 - `not-steady`: There is no steady state.
 - `short-run`: Requests were sent for little longer than one takes.
-- `long-drain`: Throughput over the run is lower than that of its steady window, because the run
-  drains.
-- `buffered-replies`: Chunks of replies that were generated one after the other arrived together.
-- `objective-unknown`: It is unknown whether some requests met an objective.
+- `long-drain`: Throughput over the run is lower than in its steady window, because the run drains.
+- `buffered-replies`: Chunks of replies arrived together, though they were generated one after the
+  other.
+- `objective-unknown`: Some requests cannot be judged by an objective.
 - `few-samples`: A percentile rests on too few samples.
 - `few-loads`: The run holds too few independent loads for confidence intervals.
 - `wide-interval`: A mean is known only roughly.
@@ -207,8 +209,8 @@ Severity = Literal[
 """The severity of a finding.
 
 - `note`: Worth knowing when reading the figures; the figures are correct.
-- `suspect`: Some figures may not be what they seem.
-- `invalid`: The run did not measure what it was meant to measure.
+- `suspect`: Some figures may mislead.
+- `invalid`: The figures are wrong, or of another load than planned.
 """
 
 Stage = Literal[
@@ -305,7 +307,7 @@ class Run:
     backend: str
     """The backend plugin's name."""
     arrival: str
-    """The way in which requests become due, in words: `all at once`, `poisson`, `trace`."""
+    """The way in which requests become due: `all at once`, `poisson`, `trace`."""
     loop: Loop
     """The loop: closed if users wait for answers before they ask again. In a closed loop,
     percentiles of latency have fewer samples of slow periods than of fast ones.
@@ -338,7 +340,7 @@ class Run:
     """
     failures_as_infinite: bool
     """True if means and percentiles include requests that failed or were not sent, as infinitely
-    late. Those of groups and of the steady state never do.
+    late. The figures of groups and of the steady state never do.
     """
     measure_start: int | None
     """The beginning of the measurement, on the clock of the exchanges; a summary uses the first due
@@ -367,13 +369,13 @@ class Run:
     interrupted: bool
     """True if the run was stopped before it completed its plan."""
     recorded_histories: bool
-    """True if histories are to hold the answers on record, and not those of the server."""
+    """True if histories are to hold the answers on record, and not the server's answers."""
     ignored_options: list[str]
     """Options of requests that the scenario states and the backend ignores, by their keys."""
     damage: Damage | None
-    """The damage of its records, if they are not what it wrote."""
+    """The damage of its records, if the file is not as the run wrote it."""
     series_damage: str | None
-    """The damage of its record of the server's series, in words."""
+    """The damage of its record of the server's series, as text."""
     cost: Price | None
     """The price of the machines, if the scenario names one."""
 
@@ -608,8 +610,8 @@ class Checked:
     held: bool
     """True if the threshold holds."""
     because: str | None
-    """A remark on what the figure alone does not say: that it was not measured, that requests
-    failed, that the run is invalid.
+    """A remark on facts that the figure does not show: it was not measured, requests failed, or the
+    run is invalid.
     """
 
     @classmethod
@@ -630,40 +632,40 @@ class Requests:
     """Outcomes of the requests of the measurement."""
 
     total: int
-    """All that were due."""
+    """Requests that were due."""
     successful: int
-    """Those answered in full."""
+    """Requests that were answered in full."""
     failed: int
-    """Those not answered in full, of any class that is a failure, including those not sent."""
+    """Requests that failed, of any class of failure, including requests that were not sent."""
     cancelled: int | None
-    """Those that the client cancelled on purpose: neither successful nor failed."""
+    """Requests that the client cancelled on purpose: neither successful nor failed."""
     cancelled_unsent: int | None
-    """Of these, those never sent, because they would have followed one that was cancelled."""
+    """Cancelled requests that were never sent, because they depend on a cancelled request."""
     failed_by_themselves: int | None
-    """Of these, those that failed by themselves, and not because a request that they depend on had
-    failed; absent if that is all of them.
+    """Requests that failed by themselves, not because a request that they depend on failed; absent
+    if all did.
     """
     sent: int
-    """Those whose first byte was written to the socket."""
+    """Requests whose first byte was written to the socket."""
     failures: dict[str, Failures]
     """Failures by class. A class that did not occur is not listed."""
     success_share: float | None
     """`successful / (total - cancelled)`."""
     held_back: int | None
-    """Those that the cap on requests in flight held back by more than a millisecond, and those it
-    never let go; absent without a cap.
+    """Requests that the cap on requests in flight held back by more than a millisecond, or never
+    let go; absent without a cap.
     """
     beyond_context: int | None
-    """Those whose prompt and longest answer together have more tokens than the model's context."""
-    accepted_errors: dict[str, int]
-    """Replies with the status of an error that the backend accepted and read as answers, by status.
+    """Requests whose prompt and longest answer together have more tokens than the model's context.
     """
+    accepted_errors: dict[str, int]
+    """Replies with an error status that the backend accepted and read as answers, by status."""
     accepted_not_yet: int | None
-    """Beside these, those with the status 404 that a further request followed, as where a result is
-    not there yet.
+    """Beside these, replies with the status 404 that a further request followed, because a result
+    was not ready yet.
     """
     waited_for_connection: int
-    """Those that waited for a connection to be opened."""
+    """Requests that waited for a connection to be opened."""
     warmup: int
     """Requests of the warm-up; no other figure includes them."""
 
@@ -694,20 +696,19 @@ class Failures:
     """Failures of one class."""
 
     count: int
-    """The number of them."""
+    """The number of failures."""
     statuses: dict[str, int]
-    """Their number by HTTP status; of the class `http-status`."""
+    """Failures by HTTP status; of the class `http-status`."""
     reasons: dict[str, int]
-    """Their number by the reason that the server gave; failures without a reason are not included.
-    """
+    """Failures by the reason that the server gave; failures without a reason are not included."""
     first: int
-    """Index of the first of them."""
+    """Index of the first failed request."""
     messages: list[Message]
     """The first few kinds of messages, in the order of the requests. Messages are of one kind if
-    they differ only in words with digits, and come with the same status.
+    they have the same status and differ only in parts with digits.
     """
     other_messages: int | None
-    """The number of those that had a message of another kind than these."""
+    """The number of failures with a message of another kind."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Failures:
@@ -781,9 +782,9 @@ class Tokens:
     input_against_dataset: Comparison | None
     """The server's input tokens against the dataset's."""
     output_against_requested: Comparison | None
-    """Output tokens by the source above against those requested."""
+    """Output tokens by the source above against the requested tokens."""
     output_against_events: Comparison | None
-    """The server's total of output tokens against the sum of those it states for each event."""
+    """The server's total of output tokens against the sum of its counts for each event."""
     output_against_retokenized: Comparison | None
     """Output tokens by the source above against the retokenized count."""
 
@@ -843,11 +844,10 @@ class LeftOut:
     answers: int
     """The number of such answers."""
     output: int
-    """Their output tokens, as far as known: by the server's usage, or by what it stated in each
-    event.
+    """Their output tokens, as far as known: by the server's usage, or by its count for each event.
     """
     unknown: int | None
-    """The number of those without a known count."""
+    """The number of such answers without a known count."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> LeftOut:
@@ -866,7 +866,7 @@ class Drafts:
     proposed: int | None
     """Tokens that it proposed; absent if no answer reports them."""
     accepted: Reported | None
-    """Of these, tokens that the model accepted, with their share of the output tokens."""
+    """Proposed tokens that the model accepted, with their share of the output tokens."""
     acceptance: float | None
     """Accepted over proposed tokens, from 0 to 1, over the answers that report both; absent if
     nothing was proposed.
@@ -922,8 +922,8 @@ class Speculation:
     none does.
     """
     tpot: TpotByAcceptance | None
-    """How TPOT goes with the acceptance length, over the answers that have both; absent if fewer
-    than two have, and of groups.
+    """TPOT by acceptance length, over the answers that have both; absent for groups, and if fewer
+    than two answers have both.
     """
 
     @classmethod
@@ -940,7 +940,7 @@ class Speculation:
 
 @dataclass(frozen=True)
 class TpotByAcceptance:
-    """How the time per output token of an answer goes with its acceptance length."""
+    """The dependence of an answer's time per output token on its acceptance length."""
 
     answers: int
     """The number of answers."""
@@ -998,7 +998,7 @@ class Reasoning:
     summarised: int
     """Answers whose reasoning text has fewer: a summary of it."""
     hidden: int
-    """Answers whose reasoning the server counts, and of which no text came."""
+    """Answers whose reasoning the server counts, but does not send."""
     unknown: int
     """Answers with reasoning whose tokens are known on one side only: the server does not count
     them, or this side has no tokenizer of the model.
@@ -1030,9 +1030,9 @@ class Comparison:
     exchanges: int
     """Exchanges that have both."""
     lower: int
-    """Of these, those counted lower than the reference, beyond tolerance."""
+    """Exchanges counted lower than the reference, beyond tolerance."""
     higher: int
-    """Of these, those counted higher than the reference, beyond tolerance."""
+    """Exchanges counted higher than the reference, beyond tolerance."""
     counted: int
     """Sum of the counts."""
     reference: int
@@ -1262,10 +1262,10 @@ class Backlog:
     fourth_quarter: float
     """The number in the fourth quarter."""
     chance: float
-    """The growth from one to the other that chance explains. With d requests due in the half of the
-    time between the two, it is the larger of 3 c √d and 2 % of d, where c is the coefficient of
-    variation of the gaps between due times, and at least 1. Where replies are not streamed, it
-    includes the growth while the engine fills, which is all of it if the usual answer to the
+    """The growth from one to the other that chance explains. It is the larger of 3 c √d and 2 % of
+    d. Here d requests were due in the half of the time between the two, and c is the coefficient
+    of variation of the gaps between due times, at least 1. Where replies are not streamed, it
+    includes the growth while the engine fills. That is all growth if the usual answer to the
     first eighth of the requests took until the second quarter.
     """
 
@@ -1295,8 +1295,8 @@ class FirstToken:
     unanswered: int
     """Requests that were not answered in full. They are left out, as they are of `ttft`."""
     contradicted: int
-    """Requests whose server states more time than this client saw pass; the excess is negative
-    among what is unexplained.
+    """Requests whose server states more time than this client saw pass; the excess makes the
+    unexplained time negative.
     """
     mean: Parts
     """The means over the requests."""
@@ -1319,15 +1319,15 @@ class FirstToken:
 
 @dataclass(frozen=True)
 class Parts:
-    """Means of the parts, in milliseconds. They and what is unexplained add up to the whole. A part
-    is absent if no request tells it; a request that does not counts as zero, with its time among
-    what is unexplained.
+    """Means of the parts, in milliseconds. The parts and the unexplained time add up to the whole.
+    A part is absent if no request tells it. A request that does not tell a part counts as zero
+    there, and its time is unexplained.
     """
 
     whole_ms: float
-    """From due to first token."""
+    """The time from due to first token."""
     client_ms: float
-    """From due to sent, without the wait for a connection."""
+    """The time from due to sent, without the wait for a connection."""
     connection_ms: float
     """The wait for a connection to open, after the request could have been sent."""
     network_ms: float | None
@@ -1341,8 +1341,8 @@ class Parts:
     prefill_ms: float | None
     """The server's own prefill."""
     unexplained_ms: float
-    """What no part explains: time that the server's timings leave open. Negative if they are longer
-    than what they are parts of.
+    """The unexplained time, which the server's timings leave open. Negative if they are longer than
+    the whole.
     """
 
     @classmethod
@@ -1372,8 +1372,8 @@ class Around:
     to: float
     """The percentile at which they end."""
     requests: int
-    """The number of these requests: those whose rank is within the two, and those whose whole time
-    cannot be told from theirs.
+    """The number of these requests: their rank is within the two, or their whole time cannot be
+    told from the time of such a request.
     """
     mean: Parts
     """Their means."""
@@ -1394,23 +1394,23 @@ class Around:
 class BySeries:
     """The parts of the mean time from due to first token, by the server's series.
 
-    This client's parts are of the answered requests with a first token. The stages are means of
-    what the server observed during the measurement, of whatever requests: those of others who used
-    it are among them.
+    This client's parts are of the answered requests with a first token. The stages are means over
+    all requests that the server observed during the measurement, requests of other clients
+    included.
     """
 
     requests: int
     """The number of answered requests with a first token."""
     whole_ms: float
-    """From due to first token, in milliseconds."""
+    """The time from due to first token, in milliseconds."""
     client_ms: float
-    """From due to sent, without the wait for a connection."""
+    """The time from due to sent, without the wait for a connection."""
     connection_ms: float
     """The wait for a connection to open, after the request could have been sent."""
     server: Stages
     """The stages in the server."""
     unexplained_ms: float
-    """What is left of the whole: network, front ends, routers, and what no series tells. Negative
+    """The rest of the whole: network, front ends, routers, and time that no series tells. Negative
     if the stages are longer than the whole.
     """
 
@@ -1477,21 +1477,22 @@ class Sessions:
     """Requests that depend on each other."""
 
     total: int
-    """All that began, and those whose first request was due when the run was stopped."""
+    """All sessions that began, and sessions whose first request was due when the run was stopped.
+    """
     complete: int
-    """Those whose every request was answered. Metrics of sessions are of these."""
+    """Sessions whose every request was answered. Metrics of sessions cover these."""
     failed: int
-    """Those of which a request failed."""
+    """Sessions with a failed request."""
     cancelled: int | None
-    """Those of which no request failed, but which a user left: a request of theirs was cancelled on
+    """Sessions without a failed request that a user left: one of the requests was cancelled on
     purpose.
     """
     cut_short: int
-    """Those of which no request failed, but which the end of the run cut short."""
+    """Sessions without a failed request that the end of the run cut short."""
     requests: int
-    """Their requests that are on record, and those first requests."""
+    """Recorded requests of sessions, and the first requests that were due at the stop."""
     answered: int
-    """Of these, those answered."""
+    """Answered requests of sessions."""
     alone: int
     """Requests that belong to no session."""
     sessions_per_s: float | None
@@ -1525,11 +1526,11 @@ class Histories:
     requests: int
     """Requests with a history."""
     with_recorded: int
-    """Of these, those whose history holds an answer on record in place of the server's."""
+    """Requests whose history holds an answer on record in place of the server's."""
     answers: int
     """Answers in all histories."""
     recorded: int
-    """Of these, answers on record in place of the server's."""
+    """Answers on record in place of the server's."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Histories:
@@ -1628,8 +1629,8 @@ class Distribution:
     from_: Basis
     """The basis of median and percentiles; all other figures are exact either way."""
     relative_error: float | None
-    """The most by which median and percentiles may differ from those of the samples, as a share of
-    them; absent if they are exact.
+    """The largest error of the median and the percentiles, as a share of them; absent if they are
+    exact.
     """
     confidence: Confidence | None
     """Confidence intervals; for the headline metrics of a request."""
@@ -1660,11 +1661,11 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Confidence:
-    """95 % confidence intervals of a metric's figures, as far as one run can show them. Those of
-    the first level are for other requests of this kind: the figures that many runs of the
-    scenario, each with requests of its own, have on average. `same-requests` is for repeats of
-    these requests. An interval is absent if one run cannot show it. None contains what makes a
-    whole run faster or slower, such as a restart.
+    """95 % confidence intervals of a metric's figures, as far as one run can show them. The
+    intervals of the first level are for other requests of this kind: the average figures of many
+    runs of the scenario, each with requests of its own. `same-requests` is for repeats of these
+    requests. An interval is absent if one run cannot show it. None contains the effects that
+    make a whole run faster or slower, such as a restart.
     """
 
     level: float
@@ -1678,7 +1679,7 @@ class Confidence:
     p99_of_fill: bool
     """True if most samples at or beyond the 99th percentile are of requests that were sent before
     the first answer had ended. They met an engine that filled, so the percentile describes the
-    beginning of the run and has no interval; that of the steady window describes the rest.
+    beginning of the run and has no interval; the steady window's percentile describes the rest.
     """
     same_requests: Same | None
     """The intervals for repeats of the same requests, with the same lengths at the same times; for
@@ -1777,7 +1778,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Remark:
-    """One kind of thing that a dataset did to its input."""
+    """One kind of change by a dataset to its input."""
 
     what: Treatment
     """The treatment."""
@@ -1840,11 +1841,11 @@ class TimeSlice:
     successful: int
     """Requests whose answer was complete in it."""
     failed: int
-    """Requests that failed in it; those without an end count when they were due."""
+    """Requests that failed in it; requests without an end count when they were due."""
     cancelled: int | None
     """Requests that the client cancelled on purpose in it, likewise."""
     mean_in_flight: float
-    """Mean number of requests in flight, including those that fail."""
+    """Mean number of requests in flight, including failing ones."""
     requests_per_s: float
     """Answers that were complete in it, per second."""
     output_tokens: int | None
@@ -1858,8 +1859,8 @@ class TimeSlice:
     milliseconds; absent if none did.
     """
     metrics: dict[str, Distribution]
-    """TTFT and E2E latency of answered requests that were sent in it, and TPOT of those that ended
-    in it, by name. One without a sample is absent.
+    """By name: TTFT and E2E latency of answered requests that were sent in it, and TPOT of answered
+    requests that ended in it. A metric without a sample is absent.
     """
 
     @classmethod
@@ -1889,8 +1890,8 @@ class Goodput:
     good: int
     """Answered requests that met every objective."""
     slo_attainment: float | None
-    """`good` divided by all requests that were due, including failed ones and those never sent, but
-    not those that were cancelled on purpose.
+    """`good` divided by all requests that were due. Failed and unsent requests are included,
+    requests that were cancelled on purpose are not.
     """
     requests_per_s: float | None
     """Good requests per second."""
@@ -2026,8 +2027,8 @@ class Drift:
     """
     z: float
     """The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
-    autocorrelation of the slices, and as certain as so many independent slices make it. Beyond
-    3.3 either way, chance alone does so once in a thousand courses.
+    autocorrelation and the number of the slices. By chance alone, it lies beyond 3.3 either way
+    in one of a thousand courses.
     """
 
     @classmethod
@@ -2048,7 +2049,7 @@ class Swing:
     share: float
     """Standard deviation of the throughput of slices, as a share of its mean."""
     correlation: float
-    """The similarity of a slice to the one a period later: the autocorrelation at that lag."""
+    """The similarity of a slice to the slice a period later: the autocorrelation at that lag."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Swing:
@@ -2080,10 +2081,10 @@ class Warmup:
 
 @dataclass(frozen=True)
 class ColdStart:
-    """A cold start, and what the run's figures are without its requests."""
+    """A cold start, and the run's figures without its requests."""
 
     shown: Shown
-    """What shows it."""
+    """The evidence."""
     requests: int
     """Number of answered requests that met it."""
     first: int
@@ -2095,8 +2096,8 @@ class ColdStart:
     these requests, or until steps took their later time.
     """
     times: float
-    """Of a first wave, the longest wait among them divided by the longest later wait; of first
-    steps, the time of a step divided by what the same work took later.
+    """For a first wave, the longest wait among them divided by the longest later wait. For first
+    steps, the time of a step divided by the later time of the same work.
     """
     longest_wait_ms: float
     """The longest wait of these requests from sending to first token, in milliseconds; to the end
@@ -2137,8 +2138,8 @@ class Fleet:
     """The processes of a fleet."""
 
     agents: list[Agent]
-    """Each of them, by rank. Requests are dealt out in turn, those of a closed loop or below a cap
-    with the users or slots that send them.
+    """Each process, by rank. Requests are dealt out in turn. In a closed loop or below a cap, they
+    go with the users or slots that send them.
     """
 
     @classmethod
@@ -2156,9 +2157,9 @@ class Agent:
     rank: int
     """Its rank, from 0."""
     host: str
-    """The machine it ran on, as that calls itself."""
+    """The host name of its machine."""
     records: int
-    """Measured requests of which it sent records."""
+    """Measured requests whose records it sent."""
     clock_bound_us: float | None
     """The most by which its beginning may differ from the coordinator's start instant, in
     microseconds: the bound on the error of its clock. Absent if its clock was never measured.
@@ -2197,7 +2198,7 @@ class Moved:
     """A clock that moved."""
 
     from_s: float
-    """Up to when it agreed with what was known, in seconds since the measurement began."""
+    """The last time at which it still agreed, in seconds since the measurement began."""
     by_ms: float
     """The least by which it moved, in milliseconds."""
 
@@ -2897,9 +2898,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Cache:
-    """Prompt tokens that were sent before within the run, next to those that the server found in
-    its prefix cache. Both are over the same requests: those whose prompts could be tokenized
-    here, in the order in which they were sent.
+    """Prompt tokens that the run had sent before, and prompt tokens that the server found in its
+    prefix cache. Both are over the same requests, in the order of sending: requests whose
+    prompts could be tokenized here.
     """
 
     policy: Cache2
@@ -2911,8 +2912,8 @@ class Cache:
     tokens: int
     """Tokens of their prompts by the tokenizer of this side."""
     reusable: int
-    """Of these, tokens that a cache without limits would have found: whole pages that a request
-    sent earlier in the run begins with too. The last token of a prompt is never among them.
+    """Prompt tokens that a cache without limits would have found: whole pages that a request sent
+    earlier in the run begins with too. The last token of a prompt is never among them.
     """
     reported: Reported2 | None
     """The server's report; absent if it reports nothing about its cache."""
@@ -2935,8 +2936,8 @@ class Cache:
 
 @dataclass(frozen=True)
 class Reported2:
-    """A server's report of the prompts that it found in its cache, over the requests of which it
-    reports both the tokens of the prompt and how many of these it found.
+    """A server's report on its cache, over the requests for which it reports both the prompt tokens
+    and the cached ones.
     """
 
     requests: int
@@ -2979,7 +2980,7 @@ class Score:
     by: By | None
     """The method of the interval."""
     unjudged: Unjudged | None
-    """Answers that have no such score, by why; absent if all have."""
+    """Answers without such a score, by reason; absent if all have one."""
     cut: int | None
     """Judged answers that the limit of tokens ended, by the server's finish reason; absent if none.
     """
@@ -2988,8 +2989,8 @@ class Score:
     by_turn: list[ScoredGroup]
     """Scores by the turn's place in its conversation, from 0; empty if there are fewer than two."""
     examples: list[Example]
-    """A few of the worst answers; empty if none is worse than another, and for what is neither
-    better nor worse.
+    """A few of the worst answers; empty if none is worse than another, and for scores that are
+    neither better nor worse.
     """
 
     @classmethod
@@ -3010,7 +3011,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """Answers that have no score, by why."""
+    """Answers without a score, by reason."""
 
     failed: int | None
     """The scorer failed on them, or was left out before them."""
@@ -3045,7 +3046,7 @@ class ScoredGroup:
     confidence: Bounds | None
     """The 95 % interval of the mean; absent where nothing shows how scores vary."""
     unjudged: Unjudged | None
-    """Answers that have no such score, by why; absent if all have."""
+    """Answers without such a score, by reason; absent if all have one."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ScoredGroup:
@@ -3072,7 +3073,7 @@ class Example:
     reference: str | None
     """The sample's reference, cut to its beginning and end."""
     prompt_end: str | None
-    """The end of what was asked, where the record has it."""
+    """The end of the prompt, if it is on record."""
     answer: str
     """The answer, cut to its beginning and end. Where the model only called tools, their calls."""
     index: int
@@ -3099,7 +3100,7 @@ class SilentScorer:
     name: str
     """The plugin as the user named it."""
     unjudged: Unjudged
-    """The answers that it was to judge, by why it did not."""
+    """The answers that it did not judge, by reason."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SilentScorer:
@@ -3127,8 +3128,8 @@ class Summary:
     tokens: Tokens
     """Token counts and their sources."""
     counts: dict[str, ServerCount]
-    """Further numbers that the server counts for each request, by name, over the answers that state
-    them; absent if none does.
+    """Further counts of the server for each request, by name, over the answers that state them;
+    absent if none does.
     """
     throughput: Throughput
     """Throughput."""
@@ -3137,8 +3138,8 @@ class Summary:
     concurrency: Concurrency
     """The number of requests in flight."""
     first_token: FirstToken | None
-    """Where the time to first token went, by this client's clock and the server's own timings;
-    absent if no reply states such.
+    """The parts of the time to first token, by this client's clock and the server's own timings;
+    absent if no reply states timings.
     """
     first_token_by_series: BySeries | None
     """The same as means, by the server's series; absent if its pages do not tell, or if one server
@@ -3153,8 +3154,8 @@ class Summary:
     groups: Groups | None
     """Figures by turn, class and adapter, of requests that state them."""
     dataset: Dataset | None
-    """The treatment that the dataset gave to its input; absent if it did nothing to it, or did not
-    say so.
+    """The treatment that the dataset gave to its input; absent if it changed nothing, or did not
+    report it.
     """
     time_slices: TimeSlices | None
     """Figures by time slice; absent if they were not requested, or nothing ended."""
@@ -3163,7 +3164,7 @@ class Summary:
     steady_state: SteadyState | None
     """The run's figures while requests in flight were steady; absent if nothing was in flight."""
     warmup: Warmup | None
-    """The warm-up that was to go on until the engine was stable; absent if it was not."""
+    """The warm-up that lasts until the engine is stable; absent for other warm-ups."""
     cold_start: ColdStart | None
     """The cold start of the run, if there was one."""
     fleet: Fleet | None
@@ -3187,9 +3188,7 @@ class Summary:
     metrics: dict[str, Distribution]
     """The distribution of each metric that was measured, by name."""
     scores: dict[str, Score]
-    """Scores of the answers by name: means over the answers that a scorer judged, with how sure
-    they are.
-    """
+    """Scores of the answers by name: means over the judged answers, with their certainty."""
     run_scores: dict[str, float]
     """Scores of the run as a whole, by name."""
     silent_scorers: list[SilentScorer]

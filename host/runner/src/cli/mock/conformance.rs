@@ -85,5 +85,5 @@ fn known_page(
 /// here, as by the tokenizer that comes with the cases.
 fn expected(case: &Case, log: &str, warm_up: usize) -> Expected {
     let log = Log::read(log).unwrap_or_default();
-    Expected::of(case, &log, warm_up, &|text| Some(text.split_whitespace().count() as u64))
+    Expected::new(case, &log, warm_up, &|text| Some(text.split_whitespace().count() as u64))
 }

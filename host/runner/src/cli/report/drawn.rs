@@ -7,7 +7,7 @@ use crate::cli::failure::Failure;
 use compare::{self, Choice, Measured, Options, Side};
 use model::units::Nanos;
 use report::chart::{Chart, Look, Theme, Width, svg};
-use report::charts::{Charts, Shown, labels};
+use report::charts::{Charts, RunView, labels};
 use report::page::{self, Comparison};
 use report::view::{View, grain};
 use runs::folder::RunFolder;
@@ -58,7 +58,7 @@ pub fn pictures(
     name: Option<&str>,
     output: &Path,
 ) -> Result<(), Failure> {
-    let charts = Charts::of(&shown(runs, None)?);
+    let charts = Charts::new(&shown(runs, None)?);
     let charts: Vec<&Chart> = charts.iter().collect();
     write_charts(&charts, form, name, output)
 }
@@ -138,7 +138,7 @@ fn pixels(_: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// Compares each further run with the first, as `runner compare --each` does.
-fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<Comparison, Failure> {
+fn compared(runs: &[RunFolder], shown: &[RunView]) -> Result<Comparison, Failure> {
     let figures = compare::figures(&Choice::Headline, &[], &[]);
     let requests = shown.iter().map(|run| run.reported.summary.requests.total);
     let blocks = requests.min().and_then(compare::blocks);
@@ -151,12 +151,12 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<Comparison, Failure> 
         baseline.get_or_insert_with(|| measured.places());
         sides.push(Side::Runs(vec![measured]));
     }
-    let asked = Options::of(figures, blocks);
+    let asked = Options::new(figures, blocks);
     Ok(compare::compare(&sides, &asked))
 }
 
 /// The runs with their shown figures, all with the same length of time steps.
-fn shown(runs: &[RunFolder], time_slice: Option<Nanos>) -> Result<Vec<Shown>, Failure> {
+fn shown(runs: &[RunFolder], time_slice: Option<Nanos>) -> Result<Vec<RunView>, Failure> {
     let mut reported = Vec::with_capacity(runs.len());
     for run in runs {
         reported.push(run.reported_with(&super::facts(run, time_slice)?)?);
@@ -167,7 +167,7 @@ fn shown(runs: &[RunFolder], time_slice: Option<Nanos>) -> Result<Vec<Shown>, Fa
     let mut shown = Vec::with_capacity(runs.len());
     for ((run, reported), label) in runs.iter().zip(reported).zip(labels) {
         let view = View::read(&run.facts()?, &reported, grain, run.read()?)?;
-        shown.push(Shown { label, reported, view });
+        shown.push(RunView { label, reported, view });
     }
     Ok(shown)
 }

@@ -23,7 +23,7 @@ use tokenizer::Tokenizer;
 use verify::card::Client;
 use verify::ceiling::{self, Ceiling, Level};
 use verify::profile::Values;
-use verify::said::Sources;
+use verify::sources::Sources;
 use verify::{Case, CaseCard, Log, Outcome, Profile, Run, judge};
 
 /// The last lines of a client that failed.
@@ -269,7 +269,7 @@ impl Conductor {
                 break;
             }
         }
-        Ok(Ceiling::of(levels))
+        Ok(Ceiling::new(levels))
     }
 
     /// Tries a level until it holds, and keeps the best try.
@@ -292,7 +292,7 @@ impl Conductor {
             let late = Outcome::Failed("it did not end in time".to_owned());
             let outcome = if ran.exit.is_none() { &late } else { &outcome };
             let processor = ran.processor.map(|time| time.as_secs_f64());
-            let level = Level::of(streams, (outcome, &checks), tokens, Some(seconds), processor);
+            let level = Level::new(streams, (outcome, &checks), tokens, Some(seconds), processor);
             let off = |level: &Level| (level.failed.is_some(), level.worst());
             if best.as_ref().is_none_or(|best| off(&level) < off(best)) {
                 best = Some(level);
@@ -339,7 +339,7 @@ impl Conductor {
     }
 
     fn values(&self, case: &Case, seed: u64, folder: &Path) -> Values {
-        let mut values = Values::of(&case.asks, seed);
+        let mut values = Values::new(&case.asks, seed);
         values.set("self", &self.own);
         values.set("model", "mock");
         values.set("case", &case.name);

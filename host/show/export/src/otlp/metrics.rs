@@ -14,7 +14,7 @@ use model::units::Nanos;
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u8 = 2;
 
-/// Upper bounds of durations, in seconds (semantic conventions, `gen_ai.client.operation.duration`).
+/// Upper bounds of durations, in seconds (`gen_ai.client.operation.duration`).
 const DURATIONS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// Upper bounds of numbers of tokens (`gen_ai.client.token.usage`).
@@ -88,7 +88,6 @@ pub(super) struct Metrics {
     measured: Option<(Nanos, Nanos)>,
 }
 
-/// One histogram.
 #[derive(Default)]
 struct Counts {
     buckets: Vec<u64>,

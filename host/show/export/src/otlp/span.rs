@@ -39,8 +39,7 @@ pub(super) struct Span {
     pub(super) flags: u32,
 }
 
-/// The span of an exchange.
-pub(super) fn of(about: &About, exchange: &Exchange, trace: TraceId, span: SpanId) -> Span {
+pub(super) fn span(about: &About, exchange: &Exchange, trace: TraceId, span: SpanId) -> Span {
     let operation = about.operation_of(exchange);
     Span {
         trace_id: trace,

@@ -104,7 +104,7 @@ fn a_failure_is_the_status_and_leaving_on_purpose_is_none() {
 }
 
 #[test]
-fn a_session_is_the_parent_of_its_requests_and_ends_with_the_last() {
+fn a_session_is_the_parent_of_its_requests() {
     let root = sample(json!({"descendants": 2}));
     let follower = sample(json!({"parents": [0]}));
     let mut last = follower.clone();
@@ -150,7 +150,7 @@ fn requests_without_a_trace_context_have_ids_by_their_session() {
 }
 
 #[test]
-fn histograms_count_what_was_measured_and_answered() {
+fn histograms_count_measured_answers() {
     let mut metrics = Metrics::default();
     assert!(metrics.all(&about()).is_empty());
     let warm = json!({"phase": "warmup"});

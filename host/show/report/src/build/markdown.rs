@@ -13,7 +13,7 @@ pub fn text(build: &Build) -> String {
     page(build, false).text()
 }
 
-/// The outcome and the checks, the worst first; with a sign in the title that one sees from afar.
+/// The outcome and the checks, the worst first; with a visible sign in the title.
 fn page(build: &Build, with_sign: bool) -> Document {
     let checks = build.checks();
     let worst = checks.iter().map(|check| check.outcome).max();
@@ -66,7 +66,7 @@ pub fn markdown(build: &Build) -> String {
 /// The comparison in a sentence.
 fn against(build: &Build) -> String {
     match &build.baseline {
-        Baseline::NotAsked => "No baseline was asked for.".to_owned(),
+        Baseline::NotRequested => "No baseline was requested.".to_owned(),
         Baseline::None(_) => {
             "There is no baseline yet, so nothing was compared. The first run passes.".to_owned()
         }

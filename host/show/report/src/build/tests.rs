@@ -1,5 +1,5 @@
 use super::*;
-use crate::comparisons::{USUAL, asked, exchanges, measured, named, plan, side};
+use crate::comparisons::{USUAL, exchanges, measured, named, options, plan, side};
 use compare::compare;
 use result::finding::Finding;
 use result::threshold::Checked;
@@ -48,9 +48,9 @@ fn outcomes(build: &Build) -> Vec<(Subject, Outcome, String)> {
 fn compared(times: f64, conditions: &[&str]) -> Baseline {
     let engine = crate::comparisons::Engine { ttft: times, ..USUAL };
     let [a, b] = [USUAL, engine].map(|engine| exchanges(engine, 300, 5.0));
-    let mut asked = asked(named(&["ttft.mean"]), 300);
-    asked.conditions = (conditions.iter()).map(|text| text.parse().unwrap()).collect();
-    Baseline::Compared(Box::new(compare(&[side(&a), side(&b)], &asked).unwrap()))
+    let mut options = options(named(&["ttft.mean"]), 300);
+    options.conditions = (conditions.iter()).map(|text| text.parse().unwrap()).collect();
+    Baseline::Compared(Box::new(compare(&[side(&a), side(&b)], &options).unwrap()))
 }
 
 #[test]
@@ -59,13 +59,16 @@ fn a_threshold_fails_if_it_does_not_hold_in_one_run() {
     for (run, seen) in runs.iter_mut().zip([150.0, 250.0, 160.0]) {
         run.summary.thresholds = vec![threshold(seen <= 200.0, seen)];
     }
-    let mut build = build(runs, Baseline::NotAsked);
+    let mut build = build(runs, Baseline::NotRequested);
     let checks = outcomes(&build);
-    let told = [
+    let expected = [
         (Subject::Run, Outcome::Passes, "3 runs, verdict valid"),
         (Subject::Threshold, Outcome::Fails, "250.00 (b)"),
     ];
-    assert_eq!(checks, told.map(|(subject, outcome, seen)| (subject, outcome, seen.to_owned())));
+    assert_eq!(
+        checks,
+        expected.map(|(subject, outcome, seen)| (subject, outcome, seen.to_owned()))
+    );
     build.runs.remove(1);
     assert_eq!(outcomes(&build)[1].1, Outcome::Passes);
     assert_eq!(outcomes(&build)[1].2, "150.00 (a); 160.00 (c)");
@@ -76,7 +79,7 @@ fn a_suspect_finding_is_a_doubt_and_an_invalid_one_fails() {
     let mut own = run("a", 1.0);
     own.summary.findings = vec![finding(Severity::Suspect)];
     own.summary.verdict = Verdict::Suspect;
-    let mut build = build(vec![own], Baseline::NotAsked);
+    let mut build = build(vec![own], Baseline::NotRequested);
     let checks = build.checks();
     assert_eq!(checks[0].seen, "1 run, verdict suspect");
     assert_eq!((checks[1].name.as_str(), checks[1].outcome), ("send-lag", Outcome::Warns));
@@ -91,7 +94,7 @@ fn a_suspect_finding_is_a_doubt_and_an_invalid_one_fails() {
 }
 
 #[test]
-fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loudly() {
+fn a_build_without_a_baseline_passes_and_says_so() {
     let mut build = build(vec![run("a", 1.0)], Baseline::None("main".to_owned()));
     let last = |build: &Build| outcomes(build).pop().unwrap();
     assert_eq!(last(&build).1, Outcome::Notes);
@@ -99,28 +102,28 @@ fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loud
     for (fails, outcome) in [(false, Outcome::Warns), (true, Outcome::Fails)] {
         let reasons = vec!["client's processor (machine): one in A, other in B".to_owned()];
         build.baseline = Baseline::NotComparable { reasons, fails };
-        let (subject, told, seen) = last(&build);
-        assert_eq!((subject, told), (Subject::Baseline, outcome));
+        let (subject, found, seen) = last(&build);
+        assert_eq!((subject, found), (Subject::Baseline, outcome));
         assert!(seen.starts_with("NOTHING WAS COMPARED: client's processor"), "{seen}");
         assert!(markdown(&build).contains("NOTHING WAS COMPARED: the baseline is not comparable"));
     }
 }
 
 #[test]
-fn what_got_worse_fails_on_condition_and_is_a_doubt_otherwise() {
-    let told = |times, conditions: &[&str]| {
+fn worse_figures_fail_on_condition_and_warn_otherwise() {
+    let failing = |times, conditions: &[&str]| {
         let build = build(vec![run("a", 1.0)], compared(times, conditions));
         let checks = build.checks().into_iter().filter(|check| check.outcome != Outcome::Passes);
         checks.map(|check| (check.subject, check.outcome)).collect::<Vec<_>>()
     };
     let assumed = (Subject::Baseline, Outcome::Warns);
-    assert_eq!(told(1.5, &["ttft.mean +5%"]), [assumed, (Subject::Condition, Outcome::Fails)]);
+    assert_eq!(failing(1.5, &["ttft.mean +5%"]), [assumed, (Subject::Condition, Outcome::Fails)]);
     // Worse beyond chance, and not by that much.
-    assert_eq!(told(1.5, &["ttft.mean +90%"]), [assumed, (Subject::Baseline, Outcome::Warns)]);
-    assert_eq!(told(1.5, &[]), [(Subject::Baseline, Outcome::Warns)]);
-    assert_eq!(told(1.0, &["ttft.mean +5%"]), [assumed]);
+    assert_eq!(failing(1.5, &["ttft.mean +90%"]), [assumed, (Subject::Baseline, Outcome::Warns)]);
+    assert_eq!(failing(1.5, &[]), [(Subject::Baseline, Outcome::Warns)]);
+    assert_eq!(failing(1.0, &["ttft.mean +5%"]), [assumed]);
     // A condition that cannot be checked does not pass.
-    let absent = told(1.0, &["queue.mean +5%"]);
+    let absent = failing(1.0, &["queue.mean +5%"]);
     assert_eq!(absent[1], (Subject::Baseline, Outcome::Fails));
 }
 
@@ -147,7 +150,7 @@ fn foreign_text_breaks_no_form() {
     let mut found = finding(Severity::Suspect);
     found.seen = "one\n::error::two\u{1b}[2J | <script>`x`".to_owned();
     own.summary.findings = vec![found];
-    let mut build = build(vec![own], Baseline::NotAsked);
+    let mut build = build(vec![own], Baseline::NotRequested);
     build.scenario = "chat,title=x::y\n::error::z</details>".to_owned();
     let lines = annotations(&build);
     assert_eq!(lines.lines().count(), 1, "{lines}");
@@ -161,7 +164,7 @@ fn foreign_text_breaks_no_form() {
 }
 
 #[test]
-fn annotations_say_what_does_not_simply_pass_the_worst_first() {
+fn annotations_list_failures_and_doubts_worst_first() {
     let mut own = run("a", 1.0);
     own.summary.thresholds = vec![threshold(false, 250.0)];
     own.summary.findings = vec![finding(Severity::Suspect)];

@@ -7,7 +7,7 @@ use super::scale::{Scale, Tick, ticks};
 use super::shape::{Place, elements, pixel};
 use super::{Axis, Chart, Form, Panel, Rule, Shape, Side, Ticks};
 
-/// For how wide a place a chart is drawn.
+/// The width of the place for which a chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// A page on a desk.
@@ -19,7 +19,6 @@ pub enum Width {
 /// The look of a drawn chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// The width of its place.
     pub width: Width,
     /// True if the axis that may be logarithmic is.
     pub log: bool,

@@ -1,7 +1,7 @@
 //! The colours of pages and charts, light and dark, and how series differ without colour.
 //!
-//! The series' hues are Okabe and Ito's, which people with any common colour vision can
-//! distinguish, darkened or lightened until each stands out from its ground.
+//! The series' hues are Okabe and Ito's, darkened or lightened until each stands out from its
+//! ground. People with any common colour vision can distinguish them.
 
 use std::fmt::Write;
 

@@ -71,7 +71,7 @@ fn marks_lie_where_their_values_are() {
 }
 
 #[test]
-fn what_is_said_is_escaped_and_ids_are_unique() {
+fn text_is_escaped_and_ids_are_unique() {
     let chart = chart();
     let mut ids = std::collections::BTreeSet::new();
     for width in [Width::Wide, Width::Narrow] {

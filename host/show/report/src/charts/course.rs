@@ -1,7 +1,7 @@
 //! The course of runs over time: throughput, requests in flight, requests that wait for the cap,
 //! failures, power, and the server's own figures.
 
-use super::shown::{Shown, keys, seconds, sentences};
+use super::shown::{RunView, keys, seconds, sentences};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
     Ticks, Tone, scale,
@@ -22,7 +22,7 @@ type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
 type Known<'a> = &'a dyn Fn(&Course) -> Option<Vec<Option<f64>>>;
 
 /// The chart; `None` if no run took any time.
-pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
+pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
     let alone = runs.len() == 1;
     let mut keys = keys(runs);
     if alone {
@@ -94,7 +94,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
         name: "course".to_owned(),
         title: "Throughput, load and failures over time".to_owned(),
         note,
-        seen: sentences(runs, |number| seen(&runs[number])),
+        seen: sentences(runs, |number| extremes(&runs[number])),
         x: Axis {
             title: "time since the measurement began (s)".to_owned(),
             low: 0.0,
@@ -115,7 +115,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     })
 }
 
-fn seen(run: &Shown) -> Option<String> {
+fn extremes(run: &RunView) -> Option<String> {
     let course = &run.view.course;
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let mut parts = Vec::new();
@@ -131,7 +131,7 @@ fn seen(run: &Shown) -> Option<String> {
 }
 
 /// The cap on requests in flight, if the load came near it.
-fn cap(run: &Shown, panel: &mut Panel) {
+fn cap(run: &RunView, panel: &mut Panel) {
     let Some(cap) = run.reported.summary.run.max_in_flight else {
         return;
     };
@@ -159,7 +159,7 @@ const SERVER: [(Name, &str, &str, f64); 12] = [
 ];
 
 struct Drawing<'a> {
-    runs: &'a [Shown],
+    runs: &'a [RunView],
     alone: bool,
 }
 

@@ -53,13 +53,13 @@ pub struct Plane {
 pub struct Line {
     /// The name of the points. Lines of the same label have the same key.
     pub label: String,
-    pub shape: Drawn,
+    pub shape: Style,
     pub spots: Vec<Spot>,
 }
 
 /// The way in which points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drawn {
+pub enum Style {
     /// Joined in their order.
     Joined,
     /// Joined in their order, without points of its own: it only connects points of other lines.
@@ -94,15 +94,15 @@ pub fn chart(plot: &Plot) -> Chart {
             keys.push(Key {
                 label: line.label.clone(),
                 tone: match line.shape {
-                    Drawn::Crossed => Tone::Failed,
-                    Drawn::Joined => Tone::Joined(keys.len()),
-                    Drawn::Connecting => Tone::Series(keys.len()),
-                    Drawn::Apart => Tone::Spots(keys.len()),
+                    Style::Crossed => Tone::Failed,
+                    Style::Joined => Tone::Joined(keys.len()),
+                    Style::Connecting => Tone::Series(keys.len()),
+                    Style::Apart => Tone::Spots(keys.len()),
                 },
             });
         }
         for spot in line.spots.iter().filter(|spot| is_placed(spot)) {
-            if line.shape != Drawn::Connecting && !rows.contains(&spot.row) {
+            if line.shape != Style::Connecting && !rows.contains(&spot.row) {
                 rows.push(spot.row.clone());
             }
         }
@@ -161,7 +161,7 @@ fn is_placed(spot: &Spot) -> bool {
 
 fn sentence(line: &Line, several: bool) -> Option<String> {
     let mut spots = line.spots.iter().filter(|spot| is_placed(spot));
-    let first = spots.next().filter(|_| line.shape != Drawn::Connecting)?;
+    let first = spots.next().filter(|_| line.shape != Style::Connecting)?;
     let name = if several { format!("{}: ", line.label) } else { String::new() };
     let from = format!("{name}{} at {}", first.text, first.row);
     Some(match spots.next_back() {
@@ -198,9 +198,9 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
         };
         let points_of = if plot.is_named { Shape::Named } else { Shape::Spots };
         let shapes = match line.shape {
-            Drawn::Joined => vec![(Shape::Line, None), (points_of, Some(column))],
-            Drawn::Connecting => vec![(Shape::Line, None)],
-            Drawn::Apart | Drawn::Crossed => vec![(points_of, Some(column))],
+            Style::Joined => vec![(Shape::Line, None), (points_of, Some(column))],
+            Style::Connecting => vec![(Shape::Line, None)],
+            Style::Apart | Style::Crossed => vec![(points_of, Some(column))],
         };
         marks.extend(shapes.into_iter().map(|(shape, column)| Mark {
             key,
@@ -229,7 +229,7 @@ pub fn front(spots: impl IntoIterator<Item = Spot>) -> Option<Line> {
     spots.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
     (spots.len() > 1).then(|| Line {
         label: "Pareto front".to_owned(),
-        shape: Drawn::Connecting,
+        shape: Style::Connecting,
         spots,
     })
 }
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn each_load_is_a_row_and_each_line_a_column() {
         let line =
-            |label: &str, spots| Line { label: label.to_owned(), shape: Drawn::Joined, spots };
+            |label: &str, spots| Line { label: label.to_owned(), shape: Style::Joined, spots };
         let chart = chart(&plot(vec![
             line("a", vec![spot("1", 10.0, 5.0), spot("2", 20.0, 6.0)]),
             line("b", vec![spot("2", 30.0, 7.0), spot("4", f64::INFINITY, 9.0)]),

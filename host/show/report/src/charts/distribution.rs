@@ -1,7 +1,7 @@
 //! Distributions: the share of samples up to each value, and the number of samples near each value.
 
 use super::shown::{
-    Shown, chosen_milliseconds, end, keys, milliseconds, round_begin, sentences, time_unit,
+    RunView, chosen_milliseconds, end, keys, milliseconds, round_begin, sentences, time_unit,
 };
 use crate::chart::scale;
 use crate::chart::{
@@ -32,26 +32,26 @@ fn names(metric: &str) -> (&'static str, &'static str) {
 }
 
 /// Two charts for each metric that any of the runs has measured.
-pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     let drawn = DRAWN.into_iter().filter_map(|metric| {
-        let of = |run: &Shown| {
+        let of = |run: &RunView| {
             let mut own = run.view.distributions.iter();
             own.find(|(known, _)| *known == metric).map(|(_, figures)| figures.clone())
         };
         let figures: Vec<Option<Figures>> = runs.iter().map(of).collect();
-        figures.iter().any(Option::is_some).then_some(Drawn { metric, runs, figures })
+        figures.iter().any(Option::is_some).then_some(MetricChart { metric, runs, figures })
     });
     drawn.flat_map(|drawn| [drawn.cumulative(), drawn.histogram()]).collect()
 }
 
 /// A metric of several runs.
-struct Drawn<'a> {
+struct MetricChart<'a> {
     metric: &'static str,
-    runs: &'a [Shown],
+    runs: &'a [RunView],
     figures: Vec<Option<Figures>>,
 }
 
-impl Drawn<'_> {
+impl MetricChart<'_> {
     fn each(&self) -> impl Iterator<Item = (usize, &Figures)> {
         let numbered = self.figures.iter().enumerate();
         numbered.filter_map(|(number, figures)| Some((number, figures.as_ref()?)))

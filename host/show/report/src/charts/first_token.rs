@@ -1,7 +1,7 @@
 //! The parts of the time to first token as stacked bars: of the mean, and of the requests around
 //! percentiles.
 
-use super::shown::{Shown, milliseconds};
+use super::shown::{RunView, milliseconds};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
 };
@@ -16,7 +16,7 @@ const ROW: f64 = 40.0;
 const BAR: f64 = 10.0;
 
 /// A chart for each run whose server tells the parts.
-pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     let each = runs.iter().enumerate().filter_map(|(number, run)| {
         let split = run.reported.summary.first_token.as_ref()?;
         let (name, title) = ("first-token", "Parts of the time to first token");

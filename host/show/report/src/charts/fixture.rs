@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::shown::Shown;
+use super::shown::RunView;
 use crate::exchanges::{failed, ms, reply};
 use crate::view::{View, grain};
 use compare::{Choice, Measured, Options, Side};
@@ -48,9 +48,9 @@ pub(crate) fn plan(name: &str) -> Plan {
     .unwrap()
 }
 
-/// A request of every hundred milliseconds. It waits 0 to 40 ms for the cap, 100 ms and more for
-/// its first token, the longer its prompt the more, and then 20 ms for each of the next ten. Every
-/// twentieth fails.
+/// A request of every hundred milliseconds. It waits 0 to 40 ms for the cap, and 100 ms and more
+/// for its first token: the longer its prompt, the more. Each of the next ten tokens takes 20 ms.
+/// Every twentieth fails.
 pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
     let exchange = |index: u64| {
         let due = 1000 + index * 100;
@@ -79,13 +79,13 @@ pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
 }
 
 /// A run of these exchanges.
-pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> Shown {
+pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> RunView {
     let facts = facts(&plan(label), Default::default(), false);
     run_with(label, exchanges, facts)
 }
 
 /// The same with other facts.
-pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> Shown {
+pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> RunView {
     let plan = plan(label);
     let summary = Summary::of(&facts, exchanges);
     let reported = Reported {
@@ -108,11 +108,11 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
     let grain = grain(reported.summary.throughput.duration_s.unwrap_or(0.0));
     let records = exchanges.iter().map(Ok::<_, std::convert::Infallible>);
     let Ok(view) = View::read(&facts, &reported, grain, records);
-    Shown { label: label.to_owned(), reported, view }
+    RunView { label: label.to_owned(), reported, view }
 }
 
 /// The runs, each with its exchanges, as sides of a comparison of their headline figures.
-pub(crate) fn sides_of(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> (Vec<Side>, Options) {
+pub(crate) fn sides_of(runs: &[RunView], exchanges: &[Vec<Exchange>]) -> (Vec<Side>, Options) {
     let figures = compare::figures(&Choice::Headline, &[], &[]);
     let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);
     let blocks = fewest.min().and_then(compare::blocks);
@@ -123,5 +123,5 @@ pub(crate) fn sides_of(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> (Vec<Side
             Measured::read(run.reported.clone(), &facts, &figures, blocks, None, exchanges);
         Side::Runs(vec![measured])
     });
-    (sides.collect(), Options::of(figures, blocks))
+    (sides.collect(), Options::new(figures, blocks))
 }

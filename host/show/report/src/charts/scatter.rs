@@ -1,6 +1,6 @@
 //! Charts of the time to first token over its causes: the prompt's length, and the time in the run.
 
-use super::shown::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
+use super::shown::{RunView, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
 };
@@ -14,7 +14,7 @@ const PARTS: usize = 16;
 /// If the largest is more than this many times the median, the axis starts out logarithmic.
 const SKEWED: f64 = 12.0;
 
-pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     let by_length = Kind {
         name: "ttft-prompt",
         title: "TTFT against prompt length",
@@ -48,8 +48,8 @@ struct Kind {
 }
 
 /// The plot; `None` if all points are at the same place, or there are none.
-fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
-    let points = |run: &Shown| -> Vec<(f64, f64)> {
+fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
+    let points = |run: &RunView| -> Vec<(f64, f64)> {
         let dots = run.view.dots.iter();
         dots.filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms))).collect()
     };

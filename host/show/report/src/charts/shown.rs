@@ -4,9 +4,10 @@ use crate::chart::{Key, Tone, scale};
 use crate::view::View;
 use model::number::{short, significant};
 use runs::Reported;
-/// A run that is shown.
+
+/// A run of a chart or a page.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct RunView {
     /// Its name among the runs shown with it.
     pub label: String,
     /// The facts about it, except its exchanges.
@@ -16,7 +17,7 @@ pub struct Shown {
 }
 
 /// A key for each run.
-pub(super) fn keys(runs: &[Shown]) -> Vec<Key> {
+pub(super) fn keys(runs: &[RunView]) -> Vec<Key> {
     let numbered = runs.iter().enumerate();
     numbered
         .map(|(number, run)| Key { label: run.label.clone(), tone: Tone::Series(number) })
@@ -58,7 +59,7 @@ pub(super) fn end(value: f64) -> f64 {
 }
 
 /// One sentence per run, each with the run's name if there are several.
-pub(super) fn sentences(runs: &[Shown], of: impl Fn(usize) -> Option<String>) -> String {
+pub(super) fn sentences(runs: &[RunView], of: impl Fn(usize) -> Option<String>) -> String {
     let several = runs.len() > 1;
     let sentences = runs.iter().enumerate().filter_map(|(number, run)| {
         let sentence = of(number)?;

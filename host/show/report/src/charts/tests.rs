@@ -13,7 +13,7 @@ fn names(charts: &Charts) -> Vec<&str> {
 }
 
 fn charts(exchanges: &[Exchange]) -> Charts {
-    Charts::of(&[run_of("one", exchanges)])
+    Charts::new(&[run_of("one", exchanges)])
 }
 
 fn named<'a>(charts: &'a Charts, name: &str) -> &'a Chart {
@@ -21,7 +21,7 @@ fn named<'a>(charts: &'a Charts, name: &str) -> &'a Chart {
 }
 
 #[test]
-fn a_run_has_a_chart_of_all_that_was_measured() {
+fn a_run_has_a_chart_of_each_measured_metric() {
     let charts = charts(&exchanges(60, 0));
     assert_eq!(
         names(&charts),
@@ -50,7 +50,7 @@ fn a_run_has_a_chart_of_all_that_was_measured() {
 }
 
 #[test]
-fn what_was_not_measured_has_no_chart() {
+fn unmeasured_metrics_have_no_chart() {
     let nothing = charts(&[]);
     assert_eq!(names(&nothing), [""; 0]);
     let mut whole = exchanges(20, 0);
@@ -66,7 +66,7 @@ fn what_was_not_measured_has_no_chart() {
 #[test]
 fn several_runs_lie_over_each_other() {
     let runs = [run_of("one", &exchanges(60, 0)), run_of("two", &exchanges(60, 30))];
-    let charts = Charts::of(&runs);
+    let charts = Charts::new(&runs);
     let ecdf = named(&charts, "ttft-ecdf");
     let labels: Vec<&str> = ecdf.keys.iter().map(|key| key.label.as_str()).collect();
     assert_eq!(labels, ["one", "two"]);
@@ -103,17 +103,17 @@ fn a_histogram_counts_every_sample_it_shows() {
 }
 
 #[test]
-fn runs_are_called_by_what_tells_them_apart() {
+fn labels_tell_runs_apart() {
     let run = |name: &str, version: &str| {
         let mut shown = run_of(name, &[]).reported;
         shown.plan.about.engine_version = Some(version.to_owned());
         shown
     };
-    let told = |runs: &[Reported]| labels(runs).join(" | ");
-    assert_eq!(told(&[run("a", "1"), run("a", "2")]), "vllm 1 | vllm 2");
-    assert_eq!(told(&[run("a", "1"), run("b", "1")]), "a | b");
+    let joined = |runs: &[Reported]| labels(runs).join(" | ");
+    assert_eq!(joined(&[run("a", "1"), run("a", "2")]), "vllm 1 | vllm 2");
+    assert_eq!(joined(&[run("a", "1"), run("b", "1")]), "a | b");
     let same = run("a", "1");
-    assert_eq!(told(&[same.clone(), same]), "1 20260102-030405-a | 2 20260102-030405-a");
+    assert_eq!(joined(&[same.clone(), same]), "1 20260102-030405-a | 2 20260102-030405-a");
 }
 
 proptest! {
@@ -122,7 +122,7 @@ proptest! {
     fn any_run_can_be_drawn(run in any_run(), other in any_run()) {
         let runs = [run_of("one", &run), run_of("two", &other)];
         for runs in [&runs[..1], &runs[..]] {
-            for chart in Charts::of(runs).iter() {
+            for chart in Charts::new(runs).iter() {
                 for log in [false, true] {
                     let drawn = svg(chart, Look { width: Width::Narrow, log, alone: None });
                     prop_assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{}", drawn);
@@ -153,7 +153,7 @@ fn power_that_was_sampled_throughout_has_a_panel() {
             samples: samples.collect(),
             ..Recording::default()
         });
-        let charts = Charts::of(&[run_with("one", &exchanges(60, 0), of)]);
+        let charts = Charts::new(&[run_with("one", &exchanges(60, 0), of)]);
         named(&charts, "course").clone()
     };
     // The run is from 1 s to some 7 s.
@@ -226,7 +226,7 @@ fn parts_of_the_first_token_are_bars_from_end_to_end() {
 }
 
 #[test]
-fn phases_until_the_first_token_are_the_servers_where_it_tells_them() {
+fn phases_before_the_first_token_are_the_servers() {
     let mut run = timed();
     let all = charts(&run);
     let waterfall = named(&all, "waterfall");

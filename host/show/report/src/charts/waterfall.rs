@@ -1,6 +1,6 @@
 //! Waterfalls: requests one below the other, each with the phases it went through.
 
-use super::shown::{Shown, milliseconds, seconds, time_unit};
+use super::shown::{RunView, milliseconds, seconds, time_unit};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
     phase_height,
@@ -43,7 +43,7 @@ struct Kind {
 
 /// Three charts for each run: some requests that follow each other, some of the whole run, the
 /// slowest.
-pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
+pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     let each = runs.iter().enumerate().flat_map(|(number, run)| {
         let view = &run.view;
         let all = run.reported.summary.requests.total;
@@ -145,7 +145,7 @@ fn until_first(
     phases
 }
 
-fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Chart {
+fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> Chart {
     let offset = |request: &Request| if kind.from_due { 0.0 } else { request.due_s * 1000.0 };
     let ends = requests.iter().map(|request| {
         let own = if kind.from_due { request.due_s } else { 0.0 };

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::comparisons::{
-    FIGURES, USUAL, asked, claim, exchanges, measured, named, pair, plan, scored, side,
+    FIGURES, USUAL, claim, exchanges, measured, named, options, pair, plan, scored, side,
 };
 use compare::{Choice, Kind, Side, Stated, compare, figures};
 
@@ -13,25 +13,25 @@ fn a_refusal_says_how_to_compare_anyway() {
     let [a, b] = pair();
     let other = measured("other", plan(&[("load.seed", json!(2))]), &b);
     let sides = [side(&a), Side::Runs(vec![other])];
-    let mut asked = asked(named(&FIGURES), 600);
+    let mut options = options(named(&FIGURES), 600);
     assert_eq!(
-        refusal(&compare(&sides, &asked).unwrap_err()),
+        refusal(&compare(&sides, &options).unwrap_err()),
         [
             "not comparable: load.seed (prompts): 1 in A, 2 in B",
             "these must agree, otherwise the comparison only shows their effect; to compare anyway, add --allow prompts"
         ]
     );
-    asked.allowed = vec![Kind::Prompts];
-    let found = compare(&sides, &asked).unwrap();
+    options.allowed = vec![Kind::Prompts];
+    let found = compare(&sides, &options).unwrap();
     assert!(page(&found).text().contains("COMPARED ALTHOUGH THESE DIFFER"));
 }
 
 #[test]
-fn why_there_is_no_interval_is_told_in_words() {
+fn explains_a_missing_interval() {
     let [a, _] = pair();
-    let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
+    let doubts = vec!["suspect: TPOT has another definition".to_owned()];
     let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, None)));
-    let found = compare(&[side(&a), stated], &asked(named(&["ttft.mean", "tpot.mean"]), 600));
+    let found = compare(&[side(&a), stated], &options(named(&["ttft.mean", "tpot.mean"]), 600));
     let shown = page(&found.unwrap()).text();
     assert!(
         shown.contains("Reasons to doubt B") && shown.contains("published without samples"),
@@ -48,14 +48,14 @@ fn why_there_is_no_interval_is_told_in_words() {
         let scores = BTreeMap::from([("exact-match".to_owned(), scores)]);
         Side::Runs(vec![scored("run", plan(&[]), run, scores)])
     };
-    let asked = asked(named(&["score.exact-match"]), 200);
-    let shown = page(&compare(&[side(&run), side(&other)], &asked).unwrap()).text();
+    let options = options(named(&["score.exact-match"]), 200);
+    let shown = page(&compare(&[side(&run), side(&other)], &options).unwrap()).text();
     assert!(shown.contains("no sample was judged in both runs"), "{shown}");
 }
 
 /// Texts as they are printed; `BLESS=1` writes them anew.
 #[test]
-fn the_forms_are_as_they_are() {
+fn the_forms_equal_the_goldens() {
     let [a, b] = pair();
     let engine = |name: &str| plan(&[("about", json!({"engine": name, "hardware": "8x H800"}))]);
     let sides = [
@@ -64,10 +64,10 @@ fn the_forms_are_as_they_are() {
         Side::Claim(Box::new(Stated::new(claim(), vec!["suspect: <made|up>".into()], None))),
     ];
     let summary = &sides[0].measured()[0].reported.summary;
-    let mut asked = asked(figures(&Choice::Headline, &[summary], &[]), 600);
-    asked.allowed = vec![Kind::Load, Kind::Lengths];
-    asked.conditions = vec!["ttft.mean +5%".parse().unwrap()];
-    let found = compare(&sides, &asked).unwrap();
+    let mut options = options(figures(&Choice::Headline, &[summary], &[]), 600);
+    options.allowed = vec![Kind::Load, Kind::Lengths];
+    options.conditions = vec!["ttft.mean +5%".parse().unwrap()];
+    let found = compare(&sides, &options).unwrap();
     golden("compared.txt", &page(&found).text());
     golden("compared.md", &page(&found).markdown_section(2));
 }
@@ -90,8 +90,8 @@ pub(crate) fn any() -> serde_json::Value {
         Side::Runs(vec![measured("other", plan(&over), &b)]),
         Side::Claim(Box::new(Stated::new(claim(), vec!["doubt".into()], None))),
     ];
-    let mut asked = asked(named(&FIGURES), 600);
-    asked.allowed = Kind::ALL.to_vec();
-    asked.conditions = vec!["ttft.mean +5%".parse().unwrap(), "queue.mean +1%".parse().unwrap()];
-    serde_json::to_value(compare(&sides, &asked).unwrap()).unwrap()
+    let mut options = options(named(&FIGURES), 600);
+    options.allowed = Kind::ALL.to_vec();
+    options.conditions = vec!["ttft.mean +5%".parse().unwrap(), "queue.mean +1%".parse().unwrap()];
+    serde_json::to_value(compare(&sides, &options).unwrap()).unwrap()
 }

@@ -14,7 +14,6 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A run's figures by a tool's definitions. Distributions are in milliseconds.
 pub struct Figures {
-    /// Requests.
     pub total: u64,
     /// Requests that were answered.
     pub completed: u64,
@@ -65,7 +64,6 @@ impl Figures {
         Some(amount? as f64 / self.duration_s?)
     }
 
-    /// Input and output tokens.
     pub fn tokens(&self) -> Option<u64> {
         Some(self.input?.saturating_add(self.output?))
     }
@@ -223,7 +221,7 @@ fn add(sum: &mut Option<u64>, tokens: Option<u32>) {
 }
 
 impl Request {
-    pub(super) fn of(tool: Tool, seen: &ToolRequest<'_>, keep: Keep) -> Self {
+    pub(super) fn new(tool: Tool, seen: &ToolRequest<'_>, keep: Keep) -> Self {
         let seconds = |span: Option<Nanos>| span.unwrap_or_default().as_secs_f64();
         let exchange = seen.exchange;
         let latency = seen.latency().filter(|_| seen.answered);
@@ -238,8 +236,8 @@ impl Request {
                 input: match tool {
                     Tool::Vllm => seen.input,
                     Tool::Sglang | Tool::Lmdeploy => {
-                        let told = exchange.usage.and_then(|usage| usage.input_tokens);
-                        told.or(seen.input)
+                        let usage = exchange.usage.and_then(|usage| usage.input_tokens);
+                        usage.or(seen.input)
                     }
                 },
                 output: seen.output.filter(|_| seen.answered).unwrap_or(0),

@@ -12,7 +12,6 @@ use tokenizer::python::{self, Style};
 pub(super) struct Object(Vec<(String, Value)>);
 
 impl Object {
-    /// Adds a field.
     pub(super) fn field(&mut self, name: &str, value: impl Serialize) {
         self.0.push((name.to_owned(), Serde(value).into()));
     }

@@ -56,7 +56,7 @@ pub(super) fn route(plan: &Plan) -> &str {
 }
 
 impl<'a> Rules<'a> {
-    pub(super) fn of(tool: Tool, plan: &Plan, facts: &'a RunFacts) -> Self {
+    pub(super) fn new(tool: Tool, plan: &Plan, facts: &'a RunFacts) -> Self {
         let tokenizer = facts.run.tokenizer.as_ref();
         Rules {
             tool,
@@ -76,7 +76,7 @@ impl<'a> Rules<'a> {
         let counted = count::output(exchange, retokenized).map(|count| count.tokens);
         let usage = exchange.usage.and_then(|usage| usage.output_tokens);
         let dataset = exchange.sample.input_tokens;
-        let told = count::input(exchange).map(|count| count.tokens);
+        let counted_input = count::input(exchange).map(|count| count.tokens);
         let mut seen = ToolRequest {
             exchange,
             answered: exchange.is_ok() && exchange.sent.is_some(),
@@ -85,8 +85,8 @@ impl<'a> Rules<'a> {
             end: None,
             // The others count the prompts that they made, whatever the server says.
             input: match self.tool {
-                Tool::Vllm => told,
-                Tool::Sglang | Tool::Lmdeploy => dataset.or(told),
+                Tool::Vllm => counted_input,
+                Tool::Sglang | Tool::Lmdeploy => dataset.or(counted_input),
             },
             output: match self.tool {
                 Tool::Vllm => usage.filter(|n| *n > 0).or(retokenized).or(counted),
@@ -117,12 +117,12 @@ fn seen_first(kept: &mut Option<(Nanos, Nanos)>, at: Nanos) {
 }
 
 impl ToolRequest<'_> {
-    /// From sending to the end, if it ended.
+    /// The time from sending to the end, if it ended.
     pub(super) fn latency(&self) -> Option<Nanos> {
         self.end.map(|end| end.since(self.sent))
     }
 
-    /// From sending to the first chunk.
+    /// The time from sending to the first chunk.
     pub(super) fn ttft(&self) -> Option<Nanos> {
         self.first.map(|first| first.since(self.sent))
     }

@@ -44,7 +44,7 @@ impl Compatible<'_> {
 pub fn json(run: &Compatible<'_>) -> String {
     let Compatible { reported, figures, .. } = run;
     let dataset = &reported.plan.dataset.plugin;
-    let asked = |of: &str, key: &str| {
+    let setting = |of: &str, key: &str| {
         let config = Some(&dataset.config).filter(|_| dataset.name == of);
         config.and_then(|config| config.get(key)).cloned()
     };
@@ -54,10 +54,10 @@ pub fn json(run: &Compatible<'_>) -> String {
     object.field("dataset_name", &dataset.name);
     object.field("request_rate", run.request_rate());
     object.field("max_concurrency", reported.summary.run.max_in_flight);
-    object.field("sharegpt_output_len", asked("sharegpt", "output-len"));
-    object.field("random_input_len", asked("random", "input-len"));
-    object.field("random_output_len", asked("random", "output-len"));
-    object.field("random_range_ratio", asked("random", "range-ratio"));
+    object.field("sharegpt_output_len", setting("sharegpt", "output-len"));
+    object.field("random_input_len", setting("random", "input-len"));
+    object.field("random_output_len", setting("random", "output-len"));
+    object.field("random_range_ratio", setting("random", "range-ratio"));
     object.field("server_info", None::<&str>);
 
     object.measured("duration", figures.duration_s);

@@ -222,7 +222,7 @@ fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str])
 
 /// vLLM's own figures, from vLLM's own requests, to the digits that its block prints.
 #[test]
-fn what_vllm_wrote_of_its_requests_we_write() {
+fn reproduces_vllms_result_files() {
     for (name, theirs, block) in VLLM {
         let theirs = file(theirs);
         let mut facts = run_of(&theirs);
@@ -256,7 +256,7 @@ fn what_vllm_wrote_of_its_requests_we_write() {
 /// SGLang's own figures from SGLang's own requests, without the figures about their ends and
 /// beginnings, which it does not list.
 #[test]
-fn what_sglang_wrote_of_its_requests_we_write() {
+fn reproduces_sglangs_result_files() {
     let unlisted = [
         "e2e_latency",
         "tpot",
@@ -382,9 +382,9 @@ fn each_tool_has_its_own_chunks() {
     assert_eq!(by_tool(Tool::Sglang, "generate"), (50, vec![5, 5, 50, 3, 3, 3, 3], 140));
 }
 
-/// Nothing measured is nothing written: neither a zero nor a null where a number would stand.
+/// Unmeasured figures are left out: there is no zero or null in place of a number.
 #[test]
-fn what_was_not_measured_has_no_key_and_no_line() {
+fn unmeasured_figures_have_no_key_and_no_line() {
     let theirs = file(VLLM[0].1);
     let mut facts = run_of(&theirs);
     facts.run.streamed = false;

@@ -45,7 +45,7 @@ pub(super) fn html(page: &Document) -> String {
     }
     let names = headings.into_iter().map(|heading| {
         let given = heading.name.clone();
-        let name = given.unwrap_or_else(|| slugs.next(&heading.text.words()));
+        let name = given.unwrap_or_else(|| slugs.next(&heading.text.to_plain()));
         (heading, name)
     });
     let names = names.collect();
@@ -119,7 +119,6 @@ impl<'d> Html<'d> {
         }
     }
 
-    /// The name of a heading.
     fn name(&self, heading: &Heading) -> String {
         let mut names = self.names.iter();
         let found = names.find(|(own, _)| std::ptr::eq(*own, heading));
@@ -142,7 +141,7 @@ impl<'d> Html<'d> {
     fn block(&mut self, block: &'d Block) {
         match block {
             Block::Heading(heading) => {
-                let words = heading.text.words();
+                let words = heading.text.to_plain();
                 match heading.level {
                     2 => self.above = [words, String::new()],
                     _ => self.above[1] = format!(": {words}"),
@@ -337,7 +336,7 @@ impl<'d> Html<'d> {
                 } else {
                     // A role promises something to read out.
                     self.put(
-                        if text.words().is_empty() {
+                        if text.to_plain().is_empty() {
                             "<td data-head=\"{}\""
                         } else {
                             "<td role=\"cell\" data-head=\"{}\""

@@ -32,7 +32,7 @@ pub(super) fn markdown(page: &Document, level: u8) -> String {
     let mut markdown = Markdown {
         out: String::new(),
         level,
-        anchors: anchors.map(|heading| (heading, slugs.next(&heading.text.words()))).collect(),
+        anchors: anchors.map(|heading| (heading, slugs.next(&heading.text.to_plain()))).collect(),
     };
     markdown.heading(1, &line(&page.title));
     markdown.blocks(&page.blocks);
@@ -177,7 +177,7 @@ impl Markdown<'_> {
                 None => part(text),
             },
             Span::Break => "<br>".to_owned(),
-            other => part(&other.words()),
+            other => part(&other.to_plain()),
         });
         each.collect()
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_longer_than_what_it_holds() {
+    fn a_fence_is_longer_than_its_content() {
         let fence = |text| fence("text", text);
         assert_eq!(fence("a\n"), "```text\na\n```\n");
         assert_eq!(fence("a\n````\n# b"), "`````text\na\n````\n# b\n`````\n");

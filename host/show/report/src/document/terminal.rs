@@ -15,7 +15,7 @@ pub(super) fn text(page: &Document) -> String {
 fn blocks(out: &mut String, blocks: &[Block]) {
     let mut above: Option<&Block> = None;
     for block in blocks {
-        let drawn = drawn(block);
+        let drawn = block_text(block);
         // A list stands right below the words that introduce it.
         let is_introduced = matches!((above, block), (Some(Block::Paragraph(_)), Block::List(_)));
         if !drawn.is_empty() && !is_introduced {
@@ -26,11 +26,11 @@ fn blocks(out: &mut String, blocks: &[Block]) {
     }
 }
 
-fn drawn(block: &Block) -> String {
+fn block_text(block: &Block) -> String {
     match block {
-        Block::Heading(heading) => format!("== {} ==\n", words(&heading.text)),
-        Block::Paragraph(text) | Block::Remark(text) => format!("{}\n", words(text)),
-        Block::List(items) => items.iter().map(|item| below(&words(item))).collect(),
+        Block::Heading(heading) => format!("== {} ==\n", one_line(&heading.text)),
+        Block::Paragraph(text) | Block::Remark(text) => format!("{}\n", one_line(text)),
+        Block::List(items) => items.iter().map(|item| below(&one_line(item))).collect(),
         Block::Code { text, .. } => text.lines().map(below).collect(),
         Block::Table(of) => table(of),
         Block::Facts(pairs) | Block::Pairs(pairs) => {
@@ -39,7 +39,7 @@ fn drawn(block: &Block) -> String {
         }
         Block::Figures(figures) => {
             let figures = figures.iter().map(|figure| {
-                let name = words(&figure.name);
+                let name = one_line(&figure.name);
                 below(&format!("{name}: {} {}", figure.value, figure.unit))
             });
             figures.collect()
@@ -50,8 +50,8 @@ fn drawn(block: &Block) -> String {
             out
         }
         Block::Verdict(_, title, lines) => {
-            let lines = lines.iter().map(|line| below(&words(line)));
-            format!("{}\n{}", words(title), lines.collect::<String>())
+            let lines = lines.iter().map(|line| below(&one_line(line)));
+            format!("{}\n{}", one_line(title), lines.collect::<String>())
         }
         Block::Findings(findings) => {
             let findings = findings.iter().map(|finding| {
@@ -68,10 +68,10 @@ fn drawn(block: &Block) -> String {
     }
 }
 
-fn words(text: &Text) -> String {
+fn one_line(text: &Text) -> String {
     let each = text.0.iter().map(|span| match span {
         Span::Code(text) => format!("`{}`", plain(text)),
-        other => plain(&other.words()),
+        other => plain(&other.to_plain()),
     });
     each.collect()
 }
@@ -86,7 +86,7 @@ fn table(table: &Table) -> String {
     lines.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')));
     lines.set_header(table.head.iter().map(|head| plain(head)));
     for row in &table.rows {
-        lines.add_row(row.iter().map(|cell| words(&cell.text)));
+        lines.add_row(row.iter().map(|cell| one_line(&cell.text)));
     }
     for (column, is_number) in lines.column_iter_mut().zip(table.numbers()) {
         if is_number {

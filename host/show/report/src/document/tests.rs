@@ -1,7 +1,7 @@
 use super::html::source;
 use super::*;
 use crate::chart::Chart;
-use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
+use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart};
 use result::finding::{Id, Severity};
 
 const HOSTILE: &str = "<script>alert(1)</script>|`x`|</pre><b>\u{202e}\u{1b}[2J\"' # [a](javascript:b) & ${7*7}{{ 7 }}\n# h";
@@ -18,7 +18,7 @@ fn a_chart(words: &str) -> Chart {
             is_share: false,
             lines: vec![Line {
                 label: words.to_owned(),
-                shape: Drawn::Joined,
+                shape: Style::Joined,
                 spots: vec![Spot { row: words.to_owned(), x: 1.0, y: 2.0, text: words.to_owned() }],
             }],
             rules: Vec::new(),

@@ -13,7 +13,7 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
     let sessions = &outlook.sessions;
     let drawn = [
         ("input-tokens", "Tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
-        ("output-tokens", "Tokens that are asked for", "tokens", outlook.output.tokens.as_ref()),
+        ("output-tokens", "Requested tokens", "tokens", outlook.output.tokens.as_ref()),
         ("due", "Due times", "s", due),
         ("session-requests", "Requests per session", "requests", sessions.requests.as_ref()),
         ("delays", "Delays after earlier requests", "s", sessions.delays.as_ref()),

@@ -103,7 +103,7 @@ fn bars_hold_every_value_once() {
 }
 
 #[test]
-fn the_text_has_everything_and_nothing_that_steers_a_terminal() {
+fn the_text_is_complete_and_has_no_control_characters() {
     let text = text(&outlook());
     for line in [
         "What chat would send",
@@ -128,7 +128,7 @@ fn the_text_has_everything_and_nothing_that_steers_a_terminal() {
 }
 
 #[test]
-fn it_reads_back_and_every_distribution_has_a_chart() {
+fn an_outlook_survives_json_and_has_charts() {
     let outlook = outlook();
     let json = serde_json::to_string(&outlook).unwrap();
     assert_eq!(serde_json::from_str::<Outlook>(&json).unwrap(), outlook);

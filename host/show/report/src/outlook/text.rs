@@ -24,7 +24,7 @@ pub fn text(outlook: &Outlook) -> String {
     page.line("digest", &format!("sha256 {}", outlook.digest));
     let histograms = [
         ("tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
-        ("tokens asked for", "tokens", outlook.output.tokens.as_ref()),
+        ("tokens requested", "tokens", outlook.output.tokens.as_ref()),
         ("due times (s)", "s", outlook.due.as_ref().map(|due| &due.seconds)),
         ("requests per session", "requests", outlook.sessions.requests.as_ref()),
         ("delays (s)", "s", outlook.sessions.delays.as_ref()),
@@ -276,18 +276,18 @@ impl Page {
             tokens("prompt tokens", shown.input_tokens),
             tokens("output tokens", shown.output_tokens.map(u64::from)),
         );
-        for said in &shown.prompt {
-            if let Some(role) = &said.role {
+        for message in &shown.prompt {
+            if let Some(role) = &message.role {
                 let _ = writeln!(self.0, "  [{}]", plain(role));
             }
-            for line in said.text.lines() {
+            for line in message.text.lines() {
                 let _ = writeln!(self.0, "  | {}", plain(line));
             }
-            if said.left_out > 0 {
+            if message.left_out > 0 {
                 let _ = writeln!(
                     self.0,
                     "  … {} left out (--full)",
-                    plural(said.left_out, "character")
+                    plural(message.left_out, "character")
                 );
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::figures::{self, HEADLINE};
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::compared::obstacle_words;
 use crate::document::{Cell, Fit, Span, Table, Text, Tone};
 use compare::{Compared, Judgement, Obstacle, letter};
@@ -15,7 +15,7 @@ use result::figure::{Better, Figure, Statistic, WHOLE};
 pub type Comparison = Result<Compared, Vec<Obstacle>>;
 
 /// Differences between runs that should agree, for people.
-pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<Text> {
+pub(super) fn obstacles(runs: &[RunView], compared: &Comparison) -> Vec<Text> {
     let Err(obstacles) = compared else {
         return Vec::new();
     };
@@ -31,7 +31,7 @@ pub(super) fn obstacles(runs: &[Shown], compared: &Comparison) -> Vec<Text> {
 }
 
 /// The figures that any of the runs has.
-pub(super) fn table(runs: &[Shown], compared: &Comparison) -> Table {
+pub(super) fn table(runs: &[RunView], compared: &Comparison) -> Table {
     let row = |figure, name| row(runs, compared, &figure, name);
     let whole = WHOLE.iter().enumerate().map(|(place, whole)| {
         let name = Span::Plain(whole.label.to_owned());
@@ -71,7 +71,7 @@ pub(super) fn table(runs: &[Shown], compared: &Comparison) -> Table {
 }
 
 /// A figure of every run, if any has it.
-fn row(runs: &[Shown], compared: &Comparison, figure: &Figure, label: Span) -> Option<Vec<Cell>> {
+fn row(runs: &[RunView], compared: &Comparison, figure: &Figure, label: Span) -> Option<Vec<Cell>> {
     let name = figure.to_string();
     let is_share = matches!(
         name.as_str(),
@@ -80,14 +80,14 @@ fn row(runs: &[Shown], compared: &Comparison, figure: &Figure, label: Span) -> O
             | "devices.mean-utilization"
             | "devices.throttled-share"
     );
-    let told = |value: f64| if is_share { percent(value) } else { significant(value, 4) };
+    let text = |value: f64| if is_share { percent(value) } else { significant(value, 4) };
     let values = runs.iter().map(|run| figure.read(&run.reported.summary));
     let values: Vec<Option<f64>> = values.collect();
     values.iter().find(|value| value.is_some())?;
     let first = values[0].filter(|first| *first != 0.0);
     let cells = values.iter().enumerate().map(|(number, value)| {
         let mut cell = Vec::new();
-        cell.extend(value.map(|value| Span::Plain(told(value))));
+        cell.extend(value.map(|value| Span::Plain(text(value))));
         if number > 0 && value.is_some() {
             let by = value.zip(first);
             let by = by.map(|(value, first)| (value - first) / first * 100.0);

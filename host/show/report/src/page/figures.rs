@@ -1,6 +1,6 @@
 //! A run's figures: the headline and every metric; over all answers, and by group.
 
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::document::{Cell, Figure, Fit, Span, Table, Text};
 use model::number::{count, fixed, percent, significant};
 use result::figure::{Statistic, mirrored};
@@ -223,14 +223,14 @@ fn slowest(summary: &Summary) -> Option<String> {
     let speeds: Vec<String> = speeds.collect();
     (!speeds.is_empty()).then(|| {
         format!(
-            "The high percentiles of a speed are those of the luckiest users; the P{lowest} of the slowest are {}.",
+            "The high percentiles of a speed belong to the luckiest users; the P{lowest} of the slowest are {}.",
             speeds.join(", ")
         )
     })
 }
 
 /// Tables by turn, class and adapter, of each run that has them, each with its title.
-pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
+pub(super) fn grouped(runs: &[RunView]) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
     for run in runs {
         let groups = &run.reported.summary.groups;
@@ -268,7 +268,7 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
 }
 
 /// Tables of the steps of speculative decoding by turn, class and adapter.
-fn accepted(run: &Shown, runs: usize) -> [(String, Table); 3] {
+fn accepted(run: &RunView, runs: usize) -> [(String, Table); 3] {
     let groups = &run.reported.summary.groups;
     let kinds = [
         ("Acceptance of drafts by turn of the conversation, from 0", "Turn", &groups.by_turn),
@@ -302,7 +302,7 @@ fn accepted(run: &Shown, runs: usize) -> [(String, Table); 3] {
 }
 
 /// Tables of scores by turn and class.
-fn scored(run: &Shown, runs: usize) -> [(String, Table); 2] {
+fn scored(run: &RunView, runs: usize) -> [(String, Table); 2] {
     let scores = &run.reported.summary.scores;
     let by_turn: fn(&Score) -> &[ScoredGroup] = |score| &score.by_turn;
     let by_class: fn(&Score) -> &[ScoredGroup] = |score| &score.by_class;
@@ -333,7 +333,7 @@ fn scored(run: &Shown, runs: usize) -> [(String, Table); 2] {
 }
 
 /// A table's title, with the run's name where there are several.
-pub(super) fn titled(title: &str, run: &Shown, runs: usize) -> String {
+pub(super) fn titled(title: &str, run: &RunView, runs: usize) -> String {
     match runs {
         1 => title.to_owned(),
         _ => format!("{title}: {}", run.label),

@@ -1,26 +1,26 @@
 //! The section of a page on where the time to first token goes.
 
 use crate::chart::Chart;
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::document::{Document, Fit, Table};
 use model::number::{count, fixed, percent};
 use result::summary::FirstToken;
 use result::summary::first_token::BySeries;
 
 /// Adds the section with these charts, if any run has parts of it.
-pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
-    let told: Vec<(&Shown, &FirstToken)> = runs
+pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>) {
+    let runs_with_parts: Vec<(&RunView, &FirstToken)> = runs
         .iter()
         .filter_map(|run| Some((run, run.reported.summary.first_token.as_ref()?)))
         .collect();
-    if told.is_empty() {
+    if runs_with_parts.is_empty() {
         by_series(page, runs, true);
         return;
     }
-    page.section("parts", Some("Parts"), "Where the time to first token goes");
-    page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill are the server's own timings. What the server does not tell is the network's and its front end's, or is called unexplained where that cannot be told either.");
+    page.section("parts", Some("Parts"), "Time to first token by part");
+    page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill by the server's own timings. The rest is the network and the front end, or unexplained.");
     charts.into_iter().for_each(|chart| page.chart(chart));
-    for (run, split) in told {
+    for (run, split) in runs_with_parts {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
         }
@@ -34,19 +34,19 @@ pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
 }
 
 /// Adds the means by the servers' series, in a section of their own where there is none.
-fn by_series(page: &mut Document, runs: &[Shown], is_alone: bool) {
-    let told: Vec<(&Shown, &BySeries)> = runs
+fn by_series(page: &mut Document, runs: &[RunView], is_alone: bool) {
+    let runs_with_parts: Vec<(&RunView, &BySeries)> = runs
         .iter()
         .filter_map(|run| Some((run, run.reported.summary.first_token_by_series.as_ref()?)))
         .collect();
-    if told.is_empty() {
+    if runs_with_parts.is_empty() {
         return;
     }
     if is_alone {
-        page.section("parts", Some("Parts"), "Where the time to first token goes");
+        page.section("parts", Some("Parts"), "Time to first token by part");
     }
-    page.remark("Means by the server's own series: of all that it observed during the measurement. No request's own time is known from them, and what they do not tell is called unexplained.");
-    for (run, split) in told {
+    page.remark("Means by the server's own series, over all requests that it observed during the measurement. They give no request's own time; the rest is unexplained.");
+    for (run, split) in runs_with_parts {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
         }

@@ -117,7 +117,7 @@ fn dataset(summary: &Summary) -> Option<Part> {
             value: format!("{}{}", count(remark.count), first.unwrap_or_default()),
         }
     });
-    Some(Part { title: "What the dataset did to its input", words: None, pairs: pairs.collect() })
+    Some(Part { title: "Changes by the dataset", words: None, pairs: pairs.collect() })
 }
 
 fn steady(summary: &Summary) -> Option<Part> {
@@ -250,10 +250,10 @@ fn cache(summary: &Summary) -> Option<Part> {
             ("Before the run", Some(cache.policy.to_string())),
             ("Prompt tokens counted", Some(count(cache.tokens))),
             ("Prompt tokens that repeat", cache.reusable_share().map(percent)),
-            ("Reported cached tokens", reported.map(|told| count(told.cached))),
+            ("Reported cached tokens", reported.map(|cache| count(cache.cached))),
             (
                 "Reported cached share",
-                reported.and_then(|told| told.shares()).map(|(_, found)| percent(found)),
+                reported.and_then(|cache| cache.shares()).map(|(_, found)| percent(found)),
             ),
         ]),
     })
@@ -270,7 +270,7 @@ fn series(summary: &Summary) -> Option<Part> {
         format!(" {count} pages did not come, the last because: {error}.")
     });
     Some(Part {
-        title: "What the server said over time",
+        title: "Server metrics over time",
         words: Some(format!(
             "From {} series of its metrics page, read every {} s.{failed}",
             count(series.series),
@@ -292,13 +292,13 @@ fn server(summary: &Summary) -> Option<Part> {
         }
         _ => None,
     };
-    let lost = server.targets.iter().filter_map(|told| {
-        let why = told.lost.as_ref()?;
-        Some(format!("{} did not return its metrics after the run: {why}", told.url))
+    let lost = server.targets.iter().filter_map(|target| {
+        let why = target.lost.as_ref()?;
+        Some(format!("{} did not return its metrics after the run: {why}", target.url))
     });
     let lost: Vec<String> = lost.collect();
     Some(Part {
-        title: "What the server counted",
+        title: "Server counts",
         words: (!lost.is_empty()).then(|| lost.join("; ")),
         pairs: pairs([
             ("Finished requests", counted(Counted::FinishedRequests)),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::document::{Pair, Table, pair, pairs};
 use model::client::Thread;
 use model::duration;
@@ -40,7 +40,7 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     };
     let request = &plan.request;
     let given = |yes: bool, word: &str| yes.then(|| word.to_owned());
-    let asked: Vec<String> = [
+    let replies: Vec<String> = [
         Some(if request.stream { "streamed" } else { "whole replies" }.to_owned()),
         given(request.asks_to_go_on(), "ignoring the end of the text"),
         request.output_tokens.map(|n| plural(n.into(), "output token")),
@@ -78,7 +78,7 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
         ("Target", Some(plan.target.base_urls.join(", "))),
         ("API key", (plan.target.api_key.variable()).map(|variable| format!("from {variable}"))),
         ("Tokenizer", Some(plan.tokenizer.summary().words())),
-        ("Replies", Some(asked.join(", "))),
+        ("Replies", Some(replies.join(", "))),
         (
             "Part of the plan",
             plan.slice.map(|slice| format!("{} of {}", slice.index + 1, slice.of)),
@@ -88,9 +88,9 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
 
 /// The environment of the run, and the duration of its start.
 pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
-    let mut told = vec![pair("Runner", &reported.plan.runner)];
+    let mut facts = vec![pair("Runner", &reported.plan.runner)];
     if let Some(environment) = &reported.environment {
-        told.extend(pairs([
+        facts.extend(pairs([
             ("Plugin contract", Some(environment.contract.clone())),
             ("Platform", Some(environment.platform.clone())),
             ("Processor", environment.cpu.clone()),
@@ -102,11 +102,11 @@ pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     }
     let timings = reported.status.as_ref().map(|status| &status.timings);
     let first = timings.and_then(|timings| timings.first_sent_ms);
-    told.extend(pairs([(
+    facts.extend(pairs([(
         "First request sent after",
         first.map(|ms| format!("{} ms", significant(ms, 3))),
     )]));
-    told
+    facts
 }
 
 /// Describes the performance of this client during the measurement.
@@ -158,12 +158,12 @@ pub(crate) fn command_line(words: &[String]) -> String {
 
 /// The plan as JSON, without anything that may be secret.
 pub(super) fn whole(plan: &Plan) -> String {
-    serde_json::to_string_pretty(&shown(plan)).unwrap_or_default()
+    serde_json::to_string_pretty(&redacted(plan)).unwrap_or_default()
 }
 
 /// Bodies may carry keys of a proxy or a tenant: their fields' names are shown, their values are
 /// not.
-fn shown(plan: &Plan) -> Value {
+fn redacted(plan: &Plan) -> Value {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(body) = value.pointer_mut("/request/extra-body") {
         match body {
@@ -178,9 +178,9 @@ fn shown(plan: &Plan) -> Value {
 }
 
 /// The settings that not all runs have alike, by their place in the plan.
-pub(super) fn differences(runs: &[Shown]) -> Table {
+pub(super) fn differences(runs: &[RunView]) -> Table {
     let plans: Vec<BTreeMap<String, String>> =
-        runs.iter().map(|run| flat(&shown(&run.reported.plan))).collect();
+        runs.iter().map(|run| flat(&redacted(&run.reported.plan))).collect();
     let names: BTreeSet<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
     let labels = runs.iter().map(|run| run.label.as_str());
     let mut table = Table::new(["Setting"].into_iter().chain(labels));

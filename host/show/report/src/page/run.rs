@@ -1,7 +1,7 @@
 //! One run on a page: its subject, its verdict, its figures, its failures, how it was made.
 
 use super::{figures, parts, plan};
-use crate::charts::Shown;
+use crate::charts::RunView;
 use crate::document::{Block, Cell, Document, Pair, Span, Table, Text, pair, pairs};
 use crate::label::engine;
 use model::number::{count, fixed, significant};
@@ -12,8 +12,8 @@ use result::threshold::Checked;
 use runs::Reported;
 
 /// The title of a page of these runs: engine and model if they are known, else the plan's name.
-pub(super) fn title(runs: &[Shown]) -> String {
-    let of = |shown: &Shown| {
+pub(super) fn title(runs: &[RunView]) -> String {
+    let of = |shown: &RunView| {
         let Reported { plan, .. } = &shown.reported;
         let engine = engine(&plan.about);
         match (engine, plan.target.model()) {
@@ -26,7 +26,7 @@ pub(super) fn title(runs: &[Shown]) -> String {
     if let [one] = runs {
         return of(one);
     }
-    fn model(run: &Shown) -> Option<&str> {
+    fn model(run: &RunView) -> Option<&str> {
         run.reported.plan.target.model()
     }
     let shared = model(&runs[0]).filter(|first| runs.iter().all(|run| model(run) == Some(first)));
@@ -38,7 +38,7 @@ pub(super) fn title(runs: &[Shown]) -> String {
 }
 
 /// Adds the verdict on a run in a line, and the subject of the run.
-pub(super) fn answer(page: &mut Document, shown: &Shown) {
+pub(super) fn answer(page: &mut Document, shown: &RunView) {
     let Summary { verdict, findings, .. } = &shown.reported.summary;
     let worst: Vec<_> = findings.iter().filter(|of| of.severity != Severity::Note).collect();
     let more = match (worst.len(), findings.len() - worst.len()) {
@@ -70,7 +70,7 @@ pub(super) fn answer(page: &mut Document, shown: &Shown) {
 }
 
 /// Adds a table of runs, each with its verdict and its first figures.
-pub(super) fn table(page: &mut Document, runs: &[Shown]) {
+pub(super) fn table(page: &mut Document, runs: &[RunView]) {
     let measured = ["Load", "Answered", "Output tok/s", "TTFT, median", "TPOT, median", "Started"];
     let mut table = Table::new(["Run", "Verdict"].into_iter().chain(measured));
     for (place, run) in runs.iter().enumerate() {
@@ -129,7 +129,7 @@ fn plural(number: usize, thing: &str) -> String {
 fn notes(reported: &Reported) -> Vec<String> {
     let Some(status) = &reported.status else {
         return vec![
-            "The run did not finish: it was killed, or it is still running. This page shows what it had recorded."
+            "The run did not finish: it was killed, or it is still running. This page shows its records so far."
                 .to_owned(),
         ];
     };
@@ -154,12 +154,12 @@ fn started(reported: &Reported) -> Option<String> {
 }
 
 /// Adds the findings on each run, with the notes folded, and its thresholds.
-pub(super) fn findings(page: &mut Document, runs: &[Shown]) {
-    let has = |run: &&Shown| {
+pub(super) fn findings(page: &mut Document, runs: &[RunView]) {
+    let has = |run: &&RunView| {
         let Summary { findings, thresholds, .. } = &run.reported.summary;
         !findings.is_empty() || !thresholds.is_empty()
     };
-    let doubted: Vec<&Shown> = runs.iter().filter(has).collect();
+    let doubted: Vec<&RunView> = runs.iter().filter(has).collect();
     if doubted.is_empty() {
         return;
     }
@@ -183,12 +183,12 @@ pub(super) fn findings(page: &mut Document, runs: &[Shown]) {
                 blocks: vec![Block::Findings(notes)],
             });
         }
-        held(page, thresholds, if runs.len() > 1 { 4 } else { 3 });
+        thresholds_of(page, thresholds, if runs.len() > 1 { 4 } else { 3 });
     }
 }
 
 /// Adds the thresholds of a run.
-fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
+fn thresholds_of(page: &mut Document, thresholds: &[Checked], level: u8) {
     if thresholds.is_empty() {
         return;
     }
@@ -210,7 +210,7 @@ fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
 }
 
 /// Adds every figure, in groups that belong together.
-pub(super) fn figures(page: &mut Document, shown: &Shown, level: u8) {
+pub(super) fn figures(page: &mut Document, shown: &RunView, level: u8) {
     let summary = &shown.reported.summary;
     let (table, note) = figures::metrics(summary);
     page.table(table);
@@ -227,7 +227,7 @@ pub(super) fn figures(page: &mut Document, shown: &Shown, level: u8) {
 }
 
 /// Adds the failures of each class, with the servers' messages.
-pub(super) fn failures(page: &mut Document, shown: &Shown, _: u8) {
+pub(super) fn failures(page: &mut Document, shown: &RunView, _: u8) {
     let failures = &shown.reported.summary.requests.failures;
     if failures.is_empty() {
         page.say("No request failed.");
@@ -284,7 +284,7 @@ pub(super) fn worst(page: &mut Document, summary: &Summary) {
 }
 
 /// Adds the conditions of a run: plan, client, plugins, and how to run it again.
-pub(super) fn how(page: &mut Document, shown: &Shown, level: u8) {
+pub(super) fn how(page: &mut Document, shown: &RunView, level: u8) {
     let Reported { plan, environment, summary, .. } = &shown.reported;
     if let Some(text) = plan.about.launch_command.clone() {
         page.heading(level, "How the server was started");

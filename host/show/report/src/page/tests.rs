@@ -4,22 +4,22 @@ use crate::exchanges::failed;
 use model::exchange::{Class, Exchange};
 use runs::folder;
 
-fn page_of(runs: &[Shown]) -> String {
+fn page_of(runs: &[RunView]) -> String {
     let without = vec![Vec::new(); runs.len()];
     drawn_with(runs, &without)
 }
 
 /// The page of runs, each with its exchanges.
-fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
+fn drawn_with(runs: &[RunView], exchanges: &[Vec<Exchange>]) -> String {
     let (sides, options) = sides_of(runs, exchanges);
     let several = runs.len() > 1;
     let compared = several.then(|| compare::compare(&sides, &options));
     page(runs, compared.as_ref()).html()
 }
 
-/// Also of runs from before it was said: their plan says it.
+/// Older runs are marked too, by their plan.
 #[test]
-fn percentiles_of_a_closed_loop_are_called_that() {
+fn percentiles_of_a_closed_loop_are_marked() {
     let exchanges = exchanges(60, 0);
     let mut run = run_of("one", &exchanges);
     let mut drawn = |arrival| {
@@ -53,7 +53,7 @@ fn failures_may_count_as_infinitely_late() {
 }
 
 #[test]
-fn sessions_and_what_the_dataset_did_are_shown() {
+fn shows_sessions_and_changes_by_the_dataset() {
     use result::summary::{Dataset, Remark, Treatment};
     let mut run = run_of("one", &exchanges(60, 0));
     run.reported.summary.dataset = Some(Dataset {
@@ -68,7 +68,7 @@ fn sessions_and_what_the_dataset_did_are_shown() {
     for part in [
         "Session time, median",
         "Complete sessions per second",
-        "What the dataset did to its input",
+        "Changes by the dataset",
         "repeated: fewer prompts than &lt;b&gt;requests",
         "1,234, first line 7",
         "Cached input",
@@ -82,7 +82,7 @@ fn sessions_and_what_the_dataset_did_are_shown() {
         exchange.sample.class = None;
     }
     let text = page_of(&[run_of("one", &alone)]);
-    for absent in ["Session time", "Complete sessions", "What the dataset did", "By turn of"] {
+    for absent in ["Session time", "Complete sessions", "Changes by the dataset", "By turn of"] {
         assert!(!text.contains(absent), "{absent}");
     }
 }
@@ -109,7 +109,7 @@ fn a_page_of_embeddings_has_no_first_token_and_no_output() {
 }
 
 #[test]
-fn a_page_says_what_was_measured_and_is_the_same_every_time() {
+fn a_page_is_complete_and_reproducible() {
     let run = || run_of("one", &exchanges(60, 0));
     let text = page_of(&[run()]);
     assert_eq!(text, page_of(&[run()]));
@@ -151,7 +151,7 @@ fn a_page_says_what_was_measured_and_is_the_same_every_time() {
 }
 
 #[test]
-fn what_servers_say_is_text() {
+fn escapes_text_of_servers() {
     let hostile = "</script><img src=x onerror=alert(1)>\u{7}\"'`";
     let mut all = exchanges(40, 0);
     all[3] = failed(all[3].clone(), Class::HttpStatus, hostile);
@@ -183,13 +183,9 @@ fn several_runs_stand_side_by_side() {
     let of = [exchanges(600, 0), exchanges(600, 30)];
     let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
     let text = drawn_with(&runs, &of);
-    for part in [
-        "What differs between the runs",
-        "▲ +23.1 %",
-        "(worse)",
-        "data-run=\"1\"",
-        "runner compare",
-    ] {
+    for part in
+        ["Differences between the runs", "▲ +23.1 %", "(worse)", "data-run=\"1\"", "runner compare"]
+    {
         assert!(text.contains(part), "{part}");
     }
     assert!(!page_of(&runs[..1]).contains("data-run=\"0\""));
@@ -197,7 +193,7 @@ fn several_runs_stand_side_by_side() {
 
 /// A difference that is not known to be more than chance, or is of another load, has no mark.
 #[test]
-fn only_what_is_shown_is_marked() {
+fn marks_only_shown_differences() {
     let of = [exchanges(600, 0), exchanges(600, 30)];
     let runs = [run_of("one", &of[0]), run_of("two", &of[1])];
     let marked = |text: &str| text.contains("▲") || text.contains("(worse)");
@@ -236,7 +232,7 @@ fn ten_thousand_requests_fit() {
 #[test]
 fn the_parts_of_the_first_token_have_a_section() {
     let mut exchanges = exchanges(60, 0);
-    let title = "Where the time to first token goes";
+    let title = "Time to first token by part";
     assert!(!page_of(&[run_of("one", &exchanges)]).contains(title));
     for exchange in &mut exchanges {
         exchange.timings = Some(model::exchange::ServerTimings {

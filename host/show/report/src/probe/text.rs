@@ -20,7 +20,7 @@ fn outcome_words(outcome: Outcome) -> &'static str {
 
 /// A reply's form as text.
 fn form(shape: &Shape) -> &'static str {
-    if shape.streamed { "streams" } else { "gives one document, although a stream was asked for" }
+    if shape.streamed { "streams" } else { "gives one document, although a stream was requested" }
 }
 
 /// The parts of a reply as text, a clause each.
@@ -103,7 +103,7 @@ pub fn text(probe: &Probe) -> String {
     }
     let mut label = "Models";
     for model in &probe.models {
-        line(label, &described(model));
+        line(label, &model_line(model));
         label = "";
     }
     if probe.models.is_empty() {
@@ -114,18 +114,18 @@ pub fn text(probe: &Probe) -> String {
         .chain(probe.routes.iter().map(|route| route.path.len()))
         .max()
         .unwrap_or(0);
-    for Control { method, path, outcome, said, .. } in &probe.controls {
-        let seen = seen(*outcome, said.as_deref());
+    for Control { method, path, outcome, said: message, .. } in &probe.controls {
+        let seen = outcome_line(*outcome, message.as_deref());
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
     for route in &probe.routes {
-        let Route { method, path, outcome, said, shape, .. } = route;
+        let Route { method, path, outcome, said: message, shape, .. } = route;
         let seen = match shape {
             Some(shape) => {
                 let made_of = parts(shape).join("; ");
                 format!("{}\n       {made_of}", form(shape))
             }
-            None => seen(*outcome, said.as_deref()),
+            None => outcome_line(*outcome, message.as_deref()),
         };
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
@@ -141,7 +141,7 @@ pub fn text(probe: &Probe) -> String {
     text
 }
 
-fn described(model: &Model) -> String {
+fn model_line(model: &Model) -> String {
     let mut words = model.name.clone();
     if let Some(root) = model.root.as_ref().filter(|root| **root != model.name) {
         let _ = write!(words, ", made from {root}");
@@ -152,10 +152,10 @@ fn described(model: &Model) -> String {
     words
 }
 
-fn seen(outcome: Outcome, said: Option<&str>) -> String {
-    match said {
+fn outcome_line(outcome: Outcome, message: Option<&str>) -> String {
+    match message {
         None => outcome_words(outcome).to_owned(),
-        Some(said) => format!("{}: {said}", outcome_words(outcome)),
+        Some(message) => format!("{}: {message}", outcome_words(outcome)),
     }
 }
 
@@ -189,9 +189,9 @@ mod tests {
     use crate::probe::tests::answered;
 
     #[test]
-    fn everything_that_is_known_is_said() {
+    fn shows_all_known_facts() {
         let text = text(&answered());
-        for said in [
+        for part in [
             "Engine   vLLM 0.32.0 (GET /version)",
             "Models   m, made from /models/m, context 2048 tokens",
             "  GET  /metrics              fails: HTTP 503: not yet\n",
@@ -201,7 +201,7 @@ mod tests {
             "each chunk repeats the text before it; usage with input, output tokens; finish reason length; end marker",
             "6 requests were sent, 1 of them to generating routes.",
         ] {
-            assert!(text.contains(said), "{said}: {text}");
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_said() {
+    fn leaves_unknown_facts_out() {
         let probe = Probe { url: "http://127.0.0.1:1".to_owned(), requests: 1, ..Probe::default() };
         let text = text(&probe);
         assert!(text.contains("1 request was sent, 0 of them"), "{text}");

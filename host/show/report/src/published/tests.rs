@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::{Shown, page};
+use super::{PublishedRun, page};
 use crate::document::Slugs;
 use crate::exchanges::{facts, output_usage, reply};
 use crate::fixture::reported;
@@ -10,7 +10,7 @@ use model::exchange::{Exchange, Kind};
 use result::finding::{Finding, Id, Severity, Verdict};
 
 /// A run whose first tokens take `ttft` milliseconds, of an engine and a model.
-fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
+fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> PublishedRun {
     let exchanges: Vec<Exchange> = (0..4)
         .map(|index| {
             let sent = 1000 + 250 * index;
@@ -47,7 +47,7 @@ fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
         launch_command: Some(format!("{engine} serve {model} --tp 8\n")),
         ..About::default()
     };
-    Shown {
+    PublishedRun {
         reported,
         block: "============ Serving Benchmark Result ============\nSuccessful requests:                     4\n==================================================\n".into(),
     }
@@ -55,7 +55,7 @@ fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
 
 /// Two engines, two models, a run that is invalid and has other settings, and another with few
 /// known facts; and everywhere text that would like to be Markdown.
-fn runs() -> Vec<Shown> {
+fn runs() -> Vec<PublishedRun> {
     let mut hostile = run("20260102-040000-b", 80, "sglang", "Qwen/Qwen3-8B");
     let plan = &mut hostile.reported.plan;
     plan.load.seed = 2;
@@ -158,7 +158,7 @@ fn text_from_outside_stays_text() {
 }
 
 #[test]
-fn what_was_not_measured_is_no_zero() {
+fn unmeasured_figures_are_not_zero() {
     let page = page(&runs()).markdown();
     let row = page.lines().find(|line| line.starts_with("| openai | model"));
     assert!(row.unwrap().ends_with("| – | – | – | – |"), "{row:?}");

@@ -3,7 +3,7 @@
 
 use super::{amount, conclusion, short, unit};
 use crate::chart::{Band, Chart, Rule, Side};
-use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart};
+use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart};
 use crate::document::{Cell, Document, Table, Text, Tone};
 use crate::saved::Searched;
 use crate::workload::{self, Workload};
@@ -89,7 +89,7 @@ fn shares(
     levels: &[&Level],
     ends: Option<[Option<f64>; 2]>,
 ) -> Chart {
-    let of = |wanted: &str, shape: Drawn| {
+    let of = |wanted: &str, shape: Style| {
         let spots = levels.iter().filter_map(|level| {
             let decided = level.tiers.get(number)?;
             let stated = decided.limits.get(limit).filter(|own| own.requests > 0)?;
@@ -111,7 +111,7 @@ fn shares(
         Line { label: wanted.to_owned(), shape, spots: spots.collect() }
     };
     let lines =
-        [of("passed", Drawn::Apart), of("undecided", Drawn::Apart), of("failed", Drawn::Crossed)];
+        [of("passed", Style::Apart), of("undecided", Style::Apart), of("failed", Style::Crossed)];
     let allowed = tier.limits[limit].allowed();
     let bands = match ends {
         Some([Some(passed), Some(failed)]) if failed > passed => {

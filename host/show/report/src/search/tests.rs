@@ -21,7 +21,7 @@ fn numbers_have_four_digits() {
     }
 }
 
-/// Of an engine whose requests are late from 20 a second on.
+/// The outcome on an engine whose requests are late from 20 a second on.
 fn made(probe: &Probe) -> Outcome {
     let late = if probe.at < 20.0 { 0.0 } else { 0.4 };
     let counted = |share: f64| Counted {
@@ -67,7 +67,7 @@ pub(crate) fn searched(most: Option<u32>) -> Searched {
 }
 
 #[test]
-fn the_page_is_as_it_was() {
+fn the_page_equals_its_golden() {
     let page = page(&searched(None), "20260102-030405-chat-search", None);
     golden("src/cases/search.md", &page.markdown());
     let html = page.html();

@@ -2,7 +2,7 @@
 
 use super::{COLUMNS, Sweep, knee_words, shown};
 use crate::chart::{Rule, Side};
-use crate::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart, front};
+use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart, front};
 use crate::document::{Cell, Document, Table, Text, Tone};
 use crate::label::label;
 use crate::search::{amount, short, unit};
@@ -33,7 +33,7 @@ pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document 
     page.chart(over_load(sweep, &curve));
     page.table(places(sweep, &curve));
     page.say(
-        "± is half of a 95 % interval over repeats. Runs that are invalid take no part; those that are suspect do. A load is on the Pareto front \
+        "± is half of a 95 % interval over repeats. Invalid runs take no part; suspect runs do. A load is on the Pareto front \
          where no other has as much throughput and as little latency.",
     );
     page.heading(2, "Runs");
@@ -145,7 +145,7 @@ fn plane(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
     let on_front = curve.places.iter().filter(|place| place.on_front == Some(true));
     let line = Line {
         label: "All loads".to_owned(),
-        shape: Drawn::Joined,
+        shape: Style::Joined,
         spots: curve.places.iter().filter_map(of).collect(),
     };
     chart(&Plot {
@@ -185,7 +185,7 @@ fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
             is_share: false,
             lines: vec![Line {
                 label: label(figure),
-                shape: Drawn::Joined,
+                shape: Style::Joined,
                 spots: spots.collect(),
             }],
             rules: curve

@@ -67,7 +67,7 @@ fn the_verdicts_of_runs_are_counted() {
 }
 
 #[test]
-fn a_verdict_in_doubt_says_why() {
+fn a_doubtful_verdict_names_its_findings() {
     let mut sweep = swept();
     let run = &mut sweep.runs[8];
     assert_eq!(run.verdict, Verdict::Invalid);
@@ -87,7 +87,7 @@ fn a_verdict_in_doubt_says_why() {
     let of = |all: &[_]| {
         let summary = Summary::of(&facts(), all);
         let findings = summary.findings.len();
-        let run = SweptRun::of(&at, "run", &summary, [&figure, &figure]);
+        let run = SweptRun::new(&at, "run", &summary, [&figure, &figure]);
         (run.verdict, run.doubts, findings)
     };
     let (verdict, doubts, _) = of(&all);
@@ -106,7 +106,7 @@ fn a_verdict_in_doubt_says_why() {
 }
 
 #[test]
-fn the_page_is_as_it_was() {
+fn the_page_equals_its_golden() {
     let page = page(&swept(), "20260102-030405-chat-sweep", Some(&workload()));
     golden("src/cases/sweep.md", &page.markdown());
     let html = page.html();

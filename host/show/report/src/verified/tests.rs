@@ -67,7 +67,7 @@ fn cards() -> Vec<Card> {
         Card {
             date: Some("2026-01-02".to_owned()),
             machine: Some("2 cores, linux x86_64".to_owned()),
-            ceiling: Some(Ceiling::of(levels)),
+            ceiling: Some(Ceiling::new(levels)),
             ..Card::new(
                 "0.1.0".to_owned(),
                 client("good", "good", Some("1.2.3")),

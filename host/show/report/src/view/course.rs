@@ -60,12 +60,12 @@ impl Course {
     where
         E: Borrow<Exchange>,
     {
-        let mut gather = Gather::of(summary, grain);
+        let mut gather = Gather::from_summary(summary, grain);
         for exchange in exchanges {
             let exchange = exchange?;
             let exchange = exchange.borrow();
             if exchange.phase == Phase::Measure {
-                gather.add(&Row::of(facts, exchange).reading, facts);
+                gather.add(&Row::new(facts, exchange).reading, facts);
             }
         }
         Ok(gather.finish(facts))
@@ -91,8 +91,8 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// For a run of this summary.
-    pub(super) fn of(summary: &Summary, grain: Nanos) -> Self {
+    /// A gatherer for the run of this summary.
+    pub(super) fn from_summary(summary: &Summary, grain: Nanos) -> Self {
         let origin = summary.run.measure_start.unwrap_or_default();
         let duration = summary.throughput.duration_s.unwrap_or(0.0);
         Gather::new(origin, Nanos::from_secs_f64(duration), grain)
@@ -208,7 +208,7 @@ fn ended(exchange: &Exchange) -> Option<Nanos> {
     exchange.ended.or(seen)
 }
 
-/// Until when the cap held a request back; `never` if it did to the end.
+/// The time until which the cap held a request back; `never` if it did so to the end.
 fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
     let unsent = matches!(exchange.outcome, Outcome::Incomplete { class: Class::NotSent, .. });
     exchange.granted.or(unsent.then_some(never))

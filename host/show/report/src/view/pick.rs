@@ -9,7 +9,7 @@ use model::units::Nanos;
 pub(super) struct Even<T> {
     limit: usize,
     length: u64,
-    /// By the block's place: the number, and its kept data.
+    /// The number and its data, by the block's place.
     kept: BTreeMap<u64, (u64, T)>,
 }
 
@@ -35,7 +35,7 @@ impl<T> Even<T> {
         }
     }
 
-    /// In the order of the numbers.
+    /// Returns the items in the order of their numbers.
     pub(super) fn finish(self) -> Vec<T> {
         self.kept.into_values().map(|(_, kept)| kept).collect()
     }

@@ -10,7 +10,6 @@ use result::summary::first_token::Split;
 /// milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Its number.
     pub index: u64,
     pub id: String,
     pub due_s: f64,
@@ -38,7 +37,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub(super) fn of(reading: &Reading<'_>, origin: Nanos) -> Self {
+    pub(super) fn new(reading: &Reading<'_>, origin: Nanos) -> Self {
         let exchange = reading.exchange;
         let second = |at: Nanos| at.since(origin).as_secs_f64();
         Request {
@@ -50,7 +49,7 @@ impl Request {
             connection_ms: one(metric::CONNECTION_WAIT, reading),
             sent_s: exchange.sent.map(second),
             ttft_ms: one(metric::TTFT, reading),
-            split: Split::of(reading),
+            split: Split::new(reading),
             ended_s: exchange.ended.map(second),
             e2e_ms: one(metric::E2E, reading),
             input_tokens: reading.input_tokens.map(|count| count.tokens),

@@ -36,15 +36,15 @@ fn the_course_adds_up_to_the_summary() {
 }
 
 #[test]
-fn distributions_are_those_of_the_summary() {
+fn distributions_equal_the_summary() {
     let shown = run_of("a run", &exchanges(60, 0));
     let names: Vec<&str> = shown.view.distributions.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, DRAWN);
     for (name, figures) in &shown.view.distributions {
         use statistics::Ranked;
-        let told = shown.reported.summary.metric(name).unwrap();
-        assert_eq!(figures.count(), told.count, "{name}");
-        assert_eq!(figures.percentile(99.0), told.percentile(99.0).unwrap(), "{name}");
+        let expected = shown.reported.summary.metric(name).unwrap();
+        assert_eq!(figures.count(), expected.count, "{name}");
+        assert_eq!(figures.percentile(99.0), expected.percentile(99.0).unwrap(), "{name}");
     }
 }
 
@@ -70,7 +70,7 @@ fn requests_have_their_phases() {
 }
 
 #[test]
-fn what_is_kept_has_a_bound() {
+fn kept_data_has_a_bound() {
     let view = view(&exchanges(5_000, 0));
     assert_eq!(view.consecutive.len(), 48);
     let numbers: Vec<u64> = view.consecutive.iter().map(|request| request.index).collect();

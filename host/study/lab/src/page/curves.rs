@@ -1,7 +1,7 @@
 //! Throughput and latency over the load, and the Pareto front of each scenario: charts, and tables
 //! of the same figures.
 
-use report::charts::curve::{Drawn, Line, Plane, Plot, Spot, chart, front};
+use report::charts::curve::{Line, Plane, Plot, Spot, Style, chart, front};
 use report::document::{Document, Table};
 use report::label::label;
 use report::search::{amount, unit};
@@ -46,7 +46,7 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
     let of = |place: &_| spot(figures, curves.load, place);
     let lines = drawn.clone().map(|line| Line {
         label: line.label.clone(),
-        shape: Drawn::Joined,
+        shape: Style::Joined,
         spots: line.curve.places.iter().filter_map(of).collect(),
     });
     let places = curves.lines.iter().flat_map(|line| &line.curve.places);
@@ -173,7 +173,7 @@ fn plane(of: &Front, name: String) -> Plot {
         };
         points.map(spot).collect()
     };
-    let line = |label: &str, spots| Line { label: label.to_owned(), shape: Drawn::Apart, spots };
+    let line = |label: &str, spots| Line { label: label.to_owned(), shape: Style::Apart, spots };
     let lines = [line("On the front", spots(true)), line("Beaten by another trial", spots(false))];
     let lines = lines.into_iter().filter(|line| !line.spots.is_empty());
     Plot {

@@ -35,7 +35,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn of(page: &Page<'a>) -> Self {
+    pub(super) fn new(page: &Page<'a>) -> Self {
         let mut profiles = BTreeMap::new();
         for fence in page.fences.iter().filter(|fence| fence.info == "yaml") {
             if let Some(heading) = page.above(fence.start).last() {
@@ -140,14 +140,14 @@ fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
     claim.scenario = Some(name);
     for (setting, value) in settings.into_iter().flatten() {
         let count = value.parse::<u64>().ok();
-        let asked = &mut claim.asked;
+        let own = &mut claim.asked;
         match *setting {
-            "dataset_name:" => asked.dataset = Some(value.to_lowercase()),
-            "dataset_input_tokens:" => asked.input_tokens = count,
-            "dataset_output_tokens:" => asked.output_tokens = count,
-            "dataset_seed:" => asked.seed = count,
-            "request_rate:" => asked.request_rate = value.parse().ok(),
-            "total_requests:" => asked.requests = count,
+            "dataset_name:" => own.dataset = Some(value.to_lowercase()),
+            "dataset_input_tokens:" => own.input_tokens = count,
+            "dataset_output_tokens:" => own.output_tokens = count,
+            "dataset_seed:" => own.seed = count,
+            "request_rate:" => own.request_rate = value.parse().ok(),
+            "total_requests:" => own.requests = count,
             _ => {}
         }
     }

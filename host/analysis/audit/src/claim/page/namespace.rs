@@ -39,26 +39,26 @@ pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
     let text = |name: &str| flags.get(name).copied().filter(|value| *value != "None");
     let count = |name: &str| text(name).and_then(|value| value.parse::<u64>().ok());
     claim.model = text("model").map(str::to_owned).or(claim.model.take());
-    let asked = &mut claim.asked;
-    asked.requests = count("num_prompts").or(asked.requests);
-    asked.seed = count("seed").or(asked.seed);
-    asked.max_concurrency = count("max_concurrency").or(asked.max_concurrency);
-    asked.request_rate =
-        text("request_rate").and_then(|rate| rate.parse().ok()).or(asked.request_rate);
+    let settings = &mut claim.asked;
+    settings.requests = count("num_prompts").or(settings.requests);
+    settings.seed = count("seed").or(settings.seed);
+    settings.max_concurrency = count("max_concurrency").or(settings.max_concurrency);
+    settings.request_rate =
+        text("request_rate").and_then(|rate| rate.parse().ok()).or(settings.request_rate);
     if text("ramp_up_strategy").is_some() {
         // vLLM then has an infinite rate in its flags, and ramps it up.
-        asked.request_rate = None;
+        settings.request_rate = None;
     }
-    asked.burstiness = text("burstiness")
+    settings.burstiness = text("burstiness")
         .and_then(|shape| shape.parse().ok())
         .filter(|shape: &f64| shape.is_finite());
-    asked.dataset = text("dataset_name").map(str::to_owned).or(asked.dataset.take());
+    settings.dataset = text("dataset_name").map(str::to_owned).or(settings.dataset.take());
     if text("disable_stream") == Some("True") || text("no_stream") == Some("True") {
-        asked.stream = Some(false);
+        settings.stream = Some(false);
     }
-    if asked.dataset.as_deref() != Some("random") {
-        claim.scenario.clone_from(&asked.dataset);
-        asked.output_tokens = count("sharegpt_output_len").or(asked.output_tokens);
+    if settings.dataset.as_deref() != Some("random") {
+        claim.scenario.clone_from(&settings.dataset);
+        settings.output_tokens = count("sharegpt_output_len").or(settings.output_tokens);
         return;
     }
     let (input, output) = (count("random_input_len"), count("random_output_len"));
@@ -72,9 +72,9 @@ pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
         _ => ratio == Some(1.0),
     };
     if fixed {
-        asked.input_tokens = input;
-        asked.output_tokens = output;
+        settings.input_tokens = input;
+        settings.output_tokens = output;
     } else if matches!(claim.tool, Tool::Sglang | Tool::Lmdeploy) {
-        asked.most_output_tokens = output;
+        settings.most_output_tokens = output;
     }
 }

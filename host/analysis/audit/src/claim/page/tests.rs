@@ -63,7 +63,7 @@ total_requests: 200
 "#;
 
 #[test]
-fn what_stands_around_a_block_is_found() {
+fn reads_the_text_around_a_block() {
     let one_line = PAGE
         .split('\n')
         .map(str::trim)
@@ -82,12 +82,12 @@ fn what_stands_around_a_block_is_found() {
         assert_eq!(claim.scenario.as_deref(), Some("Heavy"));
         assert_eq!(claim.source.caption.as_deref(), Some("Benchmark result"));
         assert_eq!(claim.source.headings, ["Optimizing a Model", "Results", "vLLM"]);
-        let asked = &claim.asked;
+        let settings = &claim.asked;
         assert_eq!(
-            (asked.requests, asked.input_tokens, asked.output_tokens),
+            (settings.requests, settings.input_tokens, settings.output_tokens),
             (Some(200), Some(1000), Some(2000))
         );
-        assert_eq!((asked.request_rate, asked.max_concurrency), (Some(1.0), Some(18)));
+        assert_eq!((settings.request_rate, settings.max_concurrency), (Some(1.0), Some(18)));
         assert_eq!(claim.value("ttft.p95"), None);
         let words: Vec<&str> = quotes.iter().map(|quote| quote.words.as_str()).collect();
         assert_eq!(quotes.len(), 4, "{words:?}");

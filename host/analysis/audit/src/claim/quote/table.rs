@@ -52,8 +52,8 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Of a text in which these places name figures.
-    pub fn of(text: &'a str, named: &'a [usize]) -> Self {
+    /// The tables of a text in which these places name figures.
+    pub fn new(text: &'a str, named: &'a [usize]) -> Self {
         Table {
             text,
             named,
@@ -82,7 +82,7 @@ impl<'a> Table<'a> {
         Some(Cell {
             start: self.start,
             end: bar,
-            row: self.words(row),
+            row: self.label(row),
             column: header.map(|header| {
                 let words = &self.text[header.start..header.end];
                 shortened(words.split(" (").next().unwrap_or(words), LONGEST)
@@ -90,8 +90,8 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The beginning of a part as plain words.
-    fn words(&self, part: Part) -> String {
+    /// The beginning of a part as plain text.
+    fn label(&self, part: Part) -> String {
         let text = &self.text[part.start..part.end];
         let words = plain(&text[..text.floor_char_boundary(FAR)]);
         shortened(&words, LONGEST)

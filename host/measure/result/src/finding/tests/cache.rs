@@ -27,7 +27,7 @@ fn found_of(
 }
 
 #[test]
-fn a_cache_that_finds_what_repeats_is_no_finding() {
+fn a_cache_of_repeats_is_no_finding() {
     for policy in [Policy::Keep, Policy::Salt, Policy::Flush] {
         assert_eq!(found(policy, 480, Some(480)), []);
         assert_eq!(found(policy, 480, None), []);
@@ -38,22 +38,22 @@ fn a_cache_that_finds_what_repeats_is_no_finding() {
 }
 
 #[test]
-fn a_server_that_says_nothing_of_its_cache_is_named() {
-    let told = |requests, cached: Option<u32>| {
+fn names_a_server_without_a_cache_report() {
+    let findings_without_report = |requests, cached: Option<u32>| {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..requests).for_each(|_| cache.add(1000, 480, cached.map(|cached| (1000, cached))));
         let facts = RunFacts { cache: Some(cache), ..facts() };
         let findings = of(&Summary::of(&facts, &[reply(0, 1000, &[])])).into_iter();
         findings.filter(|finding| finding.id == Id::CacheNotReported).count()
     };
-    assert_eq!(told(10, None), 1);
-    assert_eq!(told(10, Some(0)), 0, "nothing found is an answer");
-    assert_eq!(told(0, None), 0, "nothing was asked");
+    assert_eq!(findings_without_report(10, None), 1);
+    assert_eq!(findings_without_report(10, Some(0)), 0, "nothing found is an answer");
+    assert_eq!(findings_without_report(0, None), 0, "nothing was sent");
 }
 
 #[test]
-fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
-    let told = |reusable| {
+fn repeated_prompts_are_no_warm_cache() {
+    let is_warm = |reusable| {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..10).for_each(|_| cache.add(1000, reusable, None));
         let facts = RunFacts {
@@ -73,12 +73,12 @@ fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
         let findings = Summary::of(&facts, &[reply(0, 1000, &[])]).findings;
         findings.iter().any(|finding| finding.id == Id::WarmCache)
     };
-    assert!(!told(755), "the run's own");
-    assert!(told(100), "of another run");
+    assert!(!is_warm(755), "the run's own");
+    assert!(is_warm(100), "of another run");
 }
 
 #[test]
-fn a_cache_that_finds_less_or_counts_otherwise_differs() {
+fn a_cache_with_fewer_hits_differs() {
     let differs = [(Id::CacheDiffers, Severity::Note)];
     assert_eq!(found(Policy::Keep, 480, Some(429)), differs);
     // A page more for each request is explained by smaller pages, but is worth a note.
@@ -87,7 +87,7 @@ fn a_cache_that_finds_less_or_counts_otherwise_differs() {
 }
 
 #[test]
-fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
+fn a_cache_with_more_hits_than_repeats_was_warm() {
     let warm = [(Id::WarmByAccident, Severity::Suspect)];
     assert_eq!(found(Policy::Keep, 480, Some(900)), warm);
     assert_eq!(found(Policy::Keep, 0, Some(67)), warm);
@@ -95,7 +95,7 @@ fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
 }
 
 #[test]
-fn the_share_that_a_server_found_is_of_the_tokens_that_it_counts() {
+fn the_found_share_is_of_the_servers_tokens() {
     // 496 of its own 1,040 tokens are 47.7 %; of the 1,000 that are counted here, they would be
     // 49.6 %.
     assert_eq!(found_of(1040, Policy::Salt, 430, Some(496)), []);

@@ -47,7 +47,7 @@ fn throttled(bit: u64, tenths: f64) -> Vec<(Id, Severity, String)> {
 }
 
 #[test]
-fn heat_and_supply_raise_doubts_and_a_limit_on_the_power_does_not() {
+fn heat_and_supply_raise_doubts_a_power_limit_does_not() {
     // 0.1 % of 14.92 s is 15 ms, and 1 % is 149 ms.
     for bit in [0x08, 0x20, 0x40, 0x80] {
         assert_eq!(throttled(bit, 0.0), []);

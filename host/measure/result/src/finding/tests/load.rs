@@ -21,7 +21,7 @@ fn a_rate_that_was_not_reached() {
 }
 
 #[test]
-fn a_server_that_answers_more_slowly_than_it_is_asked() {
+fn a_server_slower_than_its_load() {
     let slow = |rate, slower: u64| {
         after(move |facts, run| {
             facts.run.request_rate = rate;
@@ -214,10 +214,10 @@ fn a_run_that_drains_for_long() {
 fn a_server_that_preempts() {
     let counted = |times: f64| {
         after(move |facts, _| {
-            let mut told =
+            let mut metrics =
                 TargetMetrics::since("http://a".into(), [(Figure::Preemptions, 2.0)].into());
-            told.until([(Figure::Preemptions, 2.0 + times)].into());
-            facts.server = Some(Server { targets: vec![told] });
+            metrics.until([(Figure::Preemptions, 2.0 + times)].into());
+            facts.server = Some(Server { targets: vec![metrics] });
         })
     };
     assert_eq!(counted(0.0), []);

@@ -30,7 +30,7 @@ fn served(page: impl Fn(u64) -> Option<String>) -> Vec<Finding> {
     findings
 }
 
-/// As vLLM writes it.
+/// A page as vLLM writes it.
 fn page(running: u64, waiting: u64, usage: f64, preempted: u64) -> String {
     format!(
         "# TYPE vllm:num_requests_running gauge\n\
@@ -56,7 +56,7 @@ fn a_server_without_a_queue_raises_no_doubt() {
 }
 
 #[test]
-fn a_limit_on_running_requests_is_told_from_other_queues() {
+fn tells_a_limit_on_running_requests_from_queues() {
     let limited = served(|_| Some(page(64, 30, 0.2, 0)));
     assert_eq!(ids(&limited), [(Id::AdmissionThrottled, Severity::Note)]);
     assert!(limited[0].seen.contains("as many ran as ever, 64"), "{limited:?}");
@@ -71,7 +71,7 @@ fn a_limit_on_running_requests_is_told_from_other_queues() {
 }
 
 #[test]
-fn preemptions_are_told_with_their_time() {
+fn reports_preemptions_with_their_time() {
     let found = served(|second| Some(page(3, 0, 0.99, second.clamp(5, 8) - 5)));
     assert_eq!(ids(&found), [(Id::Preempted, Severity::Note)]);
     let seen = &found[0].seen;
@@ -80,7 +80,7 @@ fn preemptions_are_told_with_their_time() {
 }
 
 #[test]
-fn pages_that_do_not_come_are_told() {
+fn reports_missing_pages() {
     let found = served(|_| None);
     assert_eq!(ids(&found), [(Id::ServerGaps, Severity::Note)]);
     assert!(found[0].seen.contains("connection refused"), "{found:?}");

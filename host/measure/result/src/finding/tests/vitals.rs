@@ -136,7 +136,7 @@ fn a_clock_that_was_set() {
 }
 
 #[test]
-fn a_pause_of_this_client_is_the_first_reason_for_chunks_that_came_together() {
+fn a_client_pause_explains_joined_chunks_first() {
     let why = |paused: f64| {
         let (mut facts, mut run) = sound();
         for exchange in &mut run {

@@ -10,29 +10,29 @@ use ::series::{Stage, Stages};
 
 /// The parts of the mean time from due to first token, by the server's series.
 ///
-/// This client's parts are of the answered requests with a first token. The stages are means of what
-/// the server observed during the measurement, of whatever requests: those of others who used it are
-/// among them.
+/// This client's parts are of the answered requests with a first token. The stages are means over
+/// all requests that the server observed during the measurement, requests of other clients
+/// included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BySeries {
     /// The number of answered requests with a first token.
     pub requests: u64,
-    /// From due to first token, in milliseconds.
+    /// The time from due to first token, in milliseconds.
     pub whole_ms: f64,
-    /// From due to sent, without the wait for a connection.
+    /// The time from due to sent, without the wait for a connection.
     pub client_ms: f64,
     /// The wait for a connection to open, after the request could have been sent.
     pub connection_ms: f64,
     /// The stages in the server.
     pub server: Stages,
-    /// What is left of the whole: network, front ends, routers, and what no series tells. Negative if
-    /// the stages are longer than the whole.
+    /// The rest of the whole: network, front ends, routers, and time that no series tells. Negative
+    /// if the stages are longer than the whole.
     pub unexplained_ms: f64,
 }
 
 impl BySeries {
-    pub(super) fn of(requests: u64, client: &Parts, stages: &Stages) -> Self {
+    pub(super) fn new(requests: u64, client: &Parts, stages: &Stages) -> Self {
         let server: f64 = stages.stages.iter().map(|staged| staged.mean_ms).sum();
         BySeries {
             requests,

@@ -15,10 +15,10 @@ model::names! {
         Connection = "connection",
         /// TTFT - the server's own time to first token, where the server reports it by itself.
         Network = "network",
-        /// The server's own time to first token - its queue - its prefill, where it reports all three.
+        /// The server's own time to first token - its queue - its prefill, if it reports all three.
         FrontEnd = "front end",
-        /// TTFT - the server's queue - its prefill, where it reports these two alone, so that what is
-        /// the network's and what the front end's cannot be told.
+        /// TTFT - the server's queue - its prefill, where it reports these two alone: the network
+        /// and the front end cannot be told apart.
         NetworkAndFrontEnd = "network and front end",
         /// The server's own queue.
         Queue = "queue",
@@ -56,23 +56,23 @@ pub struct Split {
     /// The time that no part explains; negative if the server's timings are longer than their
     /// whole.
     pub unexplained: i64,
-    /// True if they are.
+    /// True if the server's timings are longer than their whole.
     pub is_contradicted: bool,
 }
 
 impl Split {
-    /// Splits the time of a request. Absent if it has no first token that a client saw arrive, or if
-    /// its server reports nothing of the time before its first token.
-    pub fn of(reading: &Reading<'_>) -> Option<Split> {
+    /// Splits the time of a request. Absent if no client saw its first token arrive, or if its
+    /// server reports no timings before the first token.
+    pub fn new(reading: &Reading<'_>) -> Option<Split> {
         let timings = reading.exchange.timings?;
-        let told = [timings.first_token, timings.queue, timings.prefill];
-        if told == [None; 3] {
+        let stated = [timings.first_token, timings.queue, timings.prefill];
+        if stated == [None; 3] {
             return None;
         }
         let mut split = Split::of_client(reading)?;
         let ttft = Nanos(split.whole.0.saturating_sub(split.before().0));
 
-        let [_, queue, prefill] = told;
+        let [_, queue, prefill] = stated;
         for (part, time) in [(Part::Queue, queue), (Part::Prefill, prefill)] {
             split.parts[part as usize] = time;
         }
@@ -92,8 +92,8 @@ impl Split {
         Some(split)
     }
 
-    /// Splits off the time in this client before a request is sent; absent if it has no first token
-    /// that a client saw arrive.
+    /// Splits off the time in this client before a request is sent; absent if no client saw its
+    /// first token arrive.
     pub fn of_client(reading: &Reading<'_>) -> Option<Split> {
         let exchange = reading.exchange;
         let (sent, first) = (exchange.sent?, reading.began()?);
@@ -183,10 +183,10 @@ mod tests {
     }
 
     fn split(exchange: &Exchange) -> Option<Split> {
-        Split::of(&Reading::new(exchange, true, None))
+        Split::new(&Reading::new(exchange, true, None))
     }
 
-    /// In milliseconds: each part in order, then the unexplained time.
+    /// Milliseconds of each part in order, then of the unexplained time.
     fn parts(split: &Split) -> ([Option<u64>; 7], i64) {
         let parts = Part::ALL.map(|part| split.part(part).map(|time| time.0 / 1_000_000));
         (parts, split.unexplained / 1_000_000)
@@ -196,7 +196,7 @@ mod tests {
     fn parts_by_hand() {
         let mut exchange = exchange();
         let (client, connection) = (Some(25), Some(25));
-        for (told, rest, unexplained, contradicted) in [
+        for (stated, rest, unexplained, contradicted) in [
             // First token, queue and prefill: 100 ms on this side, 90 on the server's.
             (
                 [Some(90), Some(60), Some(20)],
@@ -224,18 +224,18 @@ mod tests {
                 true,
             ),
         ] {
-            exchange.timings = timings(told);
+            exchange.timings = timings(stated);
             let split = split(&exchange).unwrap();
             assert_eq!(split.whole, ms(150));
             let [network, front_end, both, queue, prefill] = rest;
             let expected = [client, connection, network, front_end, both, queue, prefill];
-            assert_eq!(parts(&split), (expected, unexplained), "{told:?}");
-            assert_eq!(split.is_contradicted, contradicted, "{told:?}");
+            assert_eq!(parts(&split), (expected, unexplained), "{stated:?}");
+            assert_eq!(split.is_contradicted, contradicted, "{stated:?}");
         }
     }
 
     #[test]
-    fn only_what_it_waited_itself_is_its_connection() {
+    fn only_its_own_wait_is_its_connection() {
         let mut exchange = exchange();
         exchange.timings = timings([Some(90), None, None]);
         let connection = |exchange: &Exchange| parts(&split(exchange).unwrap()).0[1];
@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_first_token_or_timings_of_it_there_is_no_split() {
+    fn no_split_without_a_first_token_or_timings() {
         let mut exchange = exchange();
         assert_eq!(split(&exchange), None);
         exchange.timings = timings([None; 3]);
         assert_eq!(split(&exchange), None, "decode says nothing of it");
         exchange.timings = timings([None, Some(1), Some(1)]);
         assert!(split(&exchange).is_some());
-        assert_eq!(Split::of(&Reading::new(&exchange, false, None)), None);
+        assert_eq!(Split::new(&Reading::new(&exchange, false, None)), None);
         exchange.events = Default::default();
         assert_eq!(split(&exchange), None);
     }
@@ -265,7 +265,7 @@ mod tests {
         #[test]
         fn parts_add_up(
             times in any::<[u32; 4]>(),
-            told in any::<[Option<u32>; 3]>(),
+            stated in any::<[Option<u32>; 3]>(),
             waited: bool,
         ) {
             let [due, lag, ttft, begun] = times.map(u64::from);
@@ -276,7 +276,7 @@ mod tests {
             exchange.events.at[0] = Nanos(due + lag + ttft);
             let own = exchange.connection.as_mut().unwrap();
             (own.waited, own.begun) = (waited, Nanos(begun));
-            let [first_token, queue, prefill] = told.map(|told| told.map(|told| Nanos(told.into())));
+            let [first_token, queue, prefill] = stated.map(|time| time.map(|ns| Nanos(ns.into())));
             exchange.timings = Some(ServerTimings { first_token, queue, prefill, decode: None });
             let Some(split) = split(&exchange) else {
                 return Ok(());

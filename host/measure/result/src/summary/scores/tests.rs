@@ -44,7 +44,7 @@ fn independent_shares_have_wilsons_interval() {
 }
 
 #[test]
-fn conversations_count_as_what_they_show() {
+fn conversations_count_as_units() {
     let run: Vec<Exchange> = (0..80).map(answer).collect();
     // Whole conversations are right or wrong.
     let together: Column<f64> = (0..80).map(|i| (i, (i / 4 % 2) as f64)).collect();
@@ -63,7 +63,7 @@ fn conversations_count_as_what_they_show() {
 }
 
 #[test]
-fn other_scores_have_students_interval_and_the_order_of_records_does_not_matter() {
+fn other_scores_have_students_interval_in_any_order() {
     let mut run: Vec<Exchange> = (0..40).map(answer).collect();
     let column: Column<f64> = (0..40).map(|i| (i, (i % 7) as f64 / 6.0)).collect();
     let columns = [("rouge-l", column)];
@@ -92,7 +92,7 @@ fn equal_grades_have_no_interval() {
 }
 
 #[test]
-fn what_was_not_judged_is_counted_by_why() {
+fn counts_unjudged_answers_by_reason() {
     let mut run: Vec<Exchange> = (0..8).map(answer).collect();
     run[1].sample.reference = None;
     run[7] = failed(run[7].clone(), Class::Truncated, "cut off");

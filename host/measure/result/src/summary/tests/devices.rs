@@ -94,7 +94,7 @@ fn energy_by_tokens_over_the_measured_interval() {
 }
 
 #[test]
-fn what_devices_did_not_say_is_absent() {
+fn unreported_device_values_are_absent() {
     let mut facts = facts();
     let silent = |_: usize, _: f64| Some(Reading::default());
     facts.devices = Some(recorded(1, silent, |_| None));
@@ -151,7 +151,7 @@ fn cost_needs_no_devices() {
 fn the_steady_window_has_its_own_energy() {
     let mut exchanges = Vec::new();
     for index in 0..400_u64 {
-        // User by user, each a little after the one before.
+        // User by user, each a little after the user before.
         let sent = 1_000 + index / 10 * 1_000 + index % 10 * 100;
         let events = [
             (sent + 500, Text, Some(5), 3),

@@ -6,7 +6,7 @@ use crate::finding::Id;
 use crate::summary::failing::Amount;
 
 #[test]
-fn messages_of_failures_are_the_first_of_each_kind_in_whatever_order() {
+fn keeps_the_first_message_of_each_kind_in_any_order() {
     let fail = |index: u64| {
         let letter = |place: u64| char::from(b'a' + (place % 26) as u8);
         let kind = index / 2 % 40;
@@ -43,7 +43,7 @@ fn ten(outcomes: [Option<Class>; 10]) -> Vec<Exchange> {
 }
 
 #[test]
-fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
+fn short_answers_fail_and_cancelled_ones_do_not() {
     let mut run = ten([
         None,
         Some(Class::Short),
@@ -76,7 +76,7 @@ fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
     let ttft = summary.metric("ttft").unwrap();
     assert_eq!((ttft.count, ttft.failure_share), (6, Some(0.25)));
     assert_eq!(ttft.with_failures.as_ref().unwrap().requests, 2);
-    // Nothing that should have been sent was not.
+    // All requests that should have been sent were sent.
     assert_eq!(summary.metric("send-lag").unwrap().failure_share, None);
     let short = summary.findings.iter().find(|f| f.id == Id::ShortAnswers);
     let short = short.unwrap();
@@ -89,7 +89,7 @@ fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
 }
 
 #[test]
-fn with_failures_included_a_percentile_may_be_infinite_and_a_mean_is_absent() {
+fn with_failures_percentiles_are_infinite_and_means_absent() {
     let mut outcomes = [None; 10];
     outcomes[3] = Some(Class::Truncated);
     let run = ten(outcomes);
@@ -97,7 +97,7 @@ fn with_failures_included_a_percentile_may_be_infinite_and_a_mean_is_absent() {
     facts.run.failures_as_infinite = true;
     let summary = Summary::of(&facts, &run);
     let ttft = summary.metric("ttft").unwrap();
-    // Of ten, nine are measured: P90 lies between the ninth and the tenth, which is infinite.
+    // Nine of ten are measured: P90 lies between the ninth and the tenth, which is infinite.
     assert_eq!((ttft.count, ttft.failure_share), (9, Some(0.1)));
     assert_eq!(ttft.median, 650.0);
     assert_eq!(ttft.percentile(90.0), Some(f64::INFINITY));
@@ -125,7 +125,7 @@ fn with_failures_included_a_percentile_may_be_infinite_and_a_mean_is_absent() {
 fn errors_that_a_backend_accepts_are_counted_and_found() {
     use crate::finding::{Id, Severity};
     use model::exchange::{Outcome, Step};
-    let asked = |index: u64, statuses: &[u16], outcome: Outcome| {
+    let with_statuses = |index: u64, statuses: &[u16], outcome: Outcome| {
         let mut exchange = reply(index, 1000, &[(1050, Text, None, 2), (1090, End, None, 0)]);
         exchange.outcome = outcome;
         let step = |status: &u16| Step { status: Some(*status), ..Step::default() };
@@ -142,12 +142,16 @@ fn errors_that_a_backend_accepts_are_counted_and_found() {
         reason: None,
         message: "HTTP 429: later".into(),
     };
-    let polled = asked(0, &[201, 404, 404, 200], Outcome::Ok);
-    assert_eq!(found(&[polled.clone(), asked(1, &[201, 404], refused.clone())]), None);
-    let again = asked(1, &[429, 429, 200], Outcome::Ok);
-    let (severity, seen) =
-        found(&[polled, again, asked(2, &[401], Outcome::Ok), asked(3, &[429, 429], refused)])
-            .unwrap();
+    let polled = with_statuses(0, &[201, 404, 404, 200], Outcome::Ok);
+    assert_eq!(found(&[polled.clone(), with_statuses(1, &[201, 404], refused.clone())]), None);
+    let again = with_statuses(1, &[429, 429, 200], Outcome::Ok);
+    let (severity, seen) = found(&[
+        polled,
+        again,
+        with_statuses(2, &[401], Outcome::Ok),
+        with_statuses(3, &[429, 429], refused),
+    ])
+    .unwrap();
     assert_eq!(severity, Severity::Suspect);
     assert!(seen.ends_with(
         "1 with the status 401, 3 with the status 429, and beside these 2 with 404 before a further request"

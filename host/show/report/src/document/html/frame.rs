@@ -38,7 +38,7 @@ impl<'d> Html<'d> {
                 && heading.level == 2
             {
                 let short = heading.short.map(str::to_owned);
-                let short = short.unwrap_or_else(|| heading.text.words());
+                let short = short.unwrap_or_else(|| heading.text.to_plain());
                 let name = self.name(heading);
                 self.put("<li><a href=\"#{}\">{}</a></li>\n", &[&name, &short]);
             }

@@ -48,7 +48,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
         let known: Vec<String> = known.into_iter().flatten().collect();
         pairs.push(Pair {
             name: format!("Device {}", figures.device.label(place)),
-            value: if known.is_empty() { "it said nothing".to_owned() } else { known.join(", ") },
+            value: if known.is_empty() { "no values".to_owned() } else { known.join(", ") },
         });
     }
     let notes = devices.each.iter().enumerate().flat_map(|(place, figures)| {
@@ -58,11 +58,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
     });
     let host_note = host.and_then(|host| host.note.clone());
     let notes: Vec<String> = notes.take(SHOWN).chain(host_note).collect();
-    Some(Part {
-        title: "What the devices drew",
-        words: (!notes.is_empty()).then(|| notes.join("; ")),
-        pairs,
-    })
+    Some(Part { title: "Devices", words: (!notes.is_empty()).then(|| notes.join("; ")), pairs })
 }
 
 pub(super) fn cost(summary: &Summary) -> Option<Part> {

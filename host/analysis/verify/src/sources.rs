@@ -17,9 +17,9 @@ use result::figure::Statistic;
 /// The largest source that is read.
 const MOST_BYTES: usize = claim::MOST_BYTES;
 
-/// A figure as the client said it.
+/// A figure as the client states it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Said {
+pub struct Reading {
     /// The figure: milliseconds of a latency, seconds of a duration.
     pub value: f64,
     /// The most that rounding may have moved it.
@@ -59,8 +59,8 @@ impl Sources {
         Sources(sources.collect())
     }
 
-    /// A figure; nothing where the client does not state it, and does not say that it leaves a zero
-    /// out.
+    /// A figure; `None` if the client does not state it. A missing figure is zero if the client
+    /// leaves zeros out.
     ///
     /// # Errors
     /// The reason why its source cannot be read.
@@ -69,7 +69,7 @@ impl Sources {
         profile: &Profile,
         name: &str,
         wanted: Option<Statistic>,
-    ) -> Result<Option<Said>, String> {
+    ) -> Result<Option<Reading>, String> {
         let Some(claim) = profile.figures.get(name) else {
             return Ok(None);
         };
@@ -86,8 +86,8 @@ impl Sources {
             None => text.to_owned(),
         };
         let at = claim.at.as_deref().map(filled).unwrap_or_default();
-        let exact = |value: f64| Said { value: value * unit, rounding: 0.0 };
-        let said = match content {
+        let exact = |value: f64| Reading { value: value * unit, rounding: 0.0 };
+        let reading = match content {
             Content::Unreadable(why) => return Err(format!("source `{}`: {why}", source.name)),
             Content::Json(values) | Content::Lines(values) => {
                 let many = at.contains('*') || matches!(content, Content::Lines(_));
@@ -98,7 +98,9 @@ impl Sources {
                     walk(value, &parts, &mut found, &mut elements);
                 }
                 match (claim.fold, wanted) {
-                    (Some(Fold::Count), _) => Some(Said { value: elements as f64, rounding: 0.0 }),
+                    (Some(Fold::Count), _) => {
+                        Some(Reading { value: elements as f64, rounding: 0.0 })
+                    }
                     (Some(fold), _) => folded(fold, &found).map(exact),
                     (None, Some(wanted)) if many => statistic(wanted, found).map(exact),
                     (None, _) => found.last().copied().map(exact),
@@ -113,7 +115,7 @@ impl Sources {
             }
             Content::Claim(audited) => of_claim(audited, claim, quantity, name, wanted),
         };
-        Ok(said.or_else(|| claim.zero_is_left_out.then(|| exact(0.0))))
+        Ok(reading.or_else(|| claim.zero_is_left_out.then(|| exact(0.0))))
     }
 }
 
@@ -195,14 +197,14 @@ fn folded(fold: Fold, values: &[f64]) -> Option<f64> {
 }
 
 /// A number as it was written, and half of its last digit.
-fn stated(digits: &str, unit: f64) -> Option<Said> {
+fn stated(digits: &str, unit: f64) -> Option<Reading> {
     let digits = digits.trim().replace(',', "");
     let value: f64 = digits.parse().ok()?;
     let decimals = digits.split_once('.').map_or(0, |(_, after)| after.len());
     let places = i32::try_from(decimals.min(18)).unwrap_or(18);
     // A count is written in full.
     let rounding = if decimals == 0 { 0.0 } else { 0.5 * 10_f64.powi(-places) };
-    Some(Said { value: value * unit, rounding: rounding * unit })
+    Some(Reading { value: value * unit, rounding: rounding * unit })
 }
 
 fn of_claim(
@@ -211,7 +213,7 @@ fn of_claim(
     quantity: Quantity,
     name: &str,
     wanted: Option<Statistic>,
-) -> Option<Said> {
+) -> Option<Reading> {
     // A latency of the client's own name, such as `ttft-from-due`, is not in a claim.
     let is_own = claim.of.is_some() && name != quantity.name();
     let key = match quantity {
@@ -225,11 +227,12 @@ fn of_claim(
         }
         quantity => quantity.name().to_owned(),
     };
-    let stated =
-        audited.stated(&key).map(|stated| Said { value: stated.value, rounding: stated.rounding });
+    let stated = audited
+        .stated(&key)
+        .map(|stated| Reading { value: stated.value, rounding: stated.rounding });
     stated.or_else(|| {
         let values = audited.values(quantity.name());
         let value = statistic(wanted?, values)?;
-        Some(Said { value, rounding: 0.0 })
+        Some(Reading { value, rounding: 0.0 })
     })
 }

@@ -53,7 +53,7 @@ fn block_with(before: &str, lines: &[(&str, &str)]) -> Audited {
 }
 
 #[test]
-fn each_figure_that_is_off_is_told_by_its_rule() {
+fn each_rule_finds_its_wrong_figure() {
     assert_eq!(with(&[]).findings, []);
     /// Changed lines of the block, and the expected finding.
     type Case = (&'static [(&'static str, &'static str)], Id, Severity, &'static str);
@@ -223,7 +223,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
 /// Nothing says that all answers had the same length, but their tokens divide as if they had.
 #[test]
 fn totals_of_one_length_make_the_mean_tpot_known() {
-    let told = |lines: &[(&str, &str)]| {
+    let outcome = |lines: &[(&str, &str)]| {
         let result = block_with("", lines);
         let words = result.findings.iter().map(|finding| {
             let formula = finding.formula.as_deref().unwrap_or_default();
@@ -231,23 +231,23 @@ fn totals_of_one_length_make_the_mean_tpot_known() {
         });
         (result.verdict, words.collect::<Vec<_>>().join("; "))
     };
-    assert_eq!(told(&[]), (Verdict::Valid, String::new()));
+    assert_eq!(outcome(&[]), (Verdict::Valid, String::new()));
     let four_times =
         [("Mean TPOT (ms)", "40.00"), ("Median TPOT (ms)", "40.00"), ("P99 TPOT (ms)", "48.00")];
-    let (verdict, words) = told(&four_times);
+    let (verdict, words) = outcome(&four_times);
     assert_eq!(verdict, Verdict::Suspect, "{words}");
     assert!(words.contains("= 10 ms, but mean TPOT is 40 ms, and the totals"), "{words}");
     for (tpot, formula) in [("5.00", "TTFT / n"), ("14.90", "E2E / n"), ("15.05", "E2E / (n - 1)")]
     {
         let lines = [("Mean TPOT (ms)", tpot), ("P99 TPOT (ms)", "16.00")];
-        let (verdict, words) = told(&lines);
+        let (verdict, words) = outcome(&lines);
         assert_eq!(verdict, Verdict::Suspect, "{words}");
         assert!(words.contains(formula), "{words}");
     }
     // One token more, or few requests: lengths may be different.
     let one_more = [("Total generated tokens", "20001"), four_times[0]];
-    assert!(!told(&one_more).1.contains("the totals"), "{:?}", told(&one_more));
+    assert!(!outcome(&one_more).1.contains("the totals"), "{:?}", outcome(&one_more));
     // Where several tokens share a gap, nothing shows which figure is wrong.
-    let (_, words) = told(&[("Mean ITL (ms)", "40.00"), four_times[0], four_times[2]]);
+    let (_, words) = outcome(&[("Mean ITL (ms)", "40.00"), four_times[0], four_times[2]]);
     assert!(!words.contains("the totals"), "{words}");
 }
