@@ -97,7 +97,7 @@ pub trait Backend: Sized + 'static {
         openai::read_models(body)
     }
 
-    /// The figures in a successful answer to [`Control::Metrics`], without those that the engine
+    /// The figures in a successful answer to [`Control::Metrics`], without figures that the engine
     /// does not report. The default returns none.
     ///
     /// # Errors
@@ -113,8 +113,8 @@ pub trait Backend: Sized + 'static {
         None
     }
 
-    /// Reads what a successful reply to [`prepare`](Self::prepare) has for every later request, as
-    /// [`Settings::prepared`]. The default takes the whole reply, for good.
+    /// Reads a successful reply to [`prepare`](Self::prepare): the value of [`Settings::prepared`]
+    /// in every later request. The default takes the whole reply, for good.
     ///
     /// # Errors
     /// [`Error::Protocol`] if the reply cannot be parsed.
@@ -122,8 +122,9 @@ pub trait Backend: Sized + 'static {
         Ok(Prepared { value: body.to_vec(), lifetime: None })
     }
 
-    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes. Every
-    /// backend writes one, except those that only [`start`](Self::start) something else.
+    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
+    /// Every backend writes one, except a backend whose [`start`](Self::start) writes another
+    /// exchange.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if this engine does not support such a request.
@@ -240,7 +241,7 @@ impl Flavor for Frozen {
     }
 }
 
-/// Writes a reply's state to where the one before was: most often it is as long, and then nothing
+/// Writes a reply's state over the previous one: if the length is the same, as most often, nothing
 /// is allocated.
 pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec<u8>, Error> {
     before.clear();
@@ -248,8 +249,7 @@ pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec
         .map_err(|error| Error::Other(format!("the reply's state cannot be written: {error}")))
 }
 
-/// Decodes a batch of frames: what the component's `decode` does. `meanings` is room for those of
-/// one frame.
+/// Decodes a batch of frames for the component's `decode`. `meanings` is room for one frame's.
 pub(crate) fn decode_batch<'f, B: Backend>(
     backend: &B,
     frozen: Vec<u8>,

@@ -49,9 +49,8 @@ impl Sample {
 }
 
 impl Sample {
-    /// Roughly how many bytes it has: those of its prompt, of its recorded answer, and of what goes
-    /// along with them. What a dataset returns at once is limited, so one with large samples
-    /// returns fewer at [`ENOUGH`](crate::ENOUGH).
+    /// Roughly its size in bytes: prompt, recorded answer and fields. A dataset's list of samples
+    /// is limited, so a dataset with large samples returns fewer at [`ENOUGH`](crate::ENOUGH).
     pub fn bytes(&self) -> usize {
         let texts = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
         let message = |message: &Message| -> usize {
@@ -106,7 +105,7 @@ impl Output {
 }
 
 impl ServedModel {
-    /// A model of which nothing but the name is known.
+    /// A model with only its name known.
     pub fn named(name: impl Into<String>) -> Self {
         ServedModel { name: name.into(), root: None, context_tokens: None }
     }
@@ -247,7 +246,7 @@ impl Request {
     }
 }
 
-/// Base64 as in RFC 4648; what is read may lack its padding.
+/// Base64 as in RFC 4648; input may lack its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

@@ -9,7 +9,7 @@ use crate::Error;
 /// Reads a plugin's configuration from a JSON object.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] that names the key and says what was expected.
+/// [`Error::InvalidConfig`] that names the key and the expected value.
 pub fn parse<C: DeserializeOwned>(json: &str) -> Result<C, Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -59,7 +59,7 @@ mod tests {
     #[derive(Debug, serde::Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
     struct Config {
-        /// How many.
+        /// The count.
         how_many: u32,
     }
 

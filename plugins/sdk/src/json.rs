@@ -10,8 +10,7 @@ use crate::{Error, File};
 /// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
 
-/// The longest line or item, in bytes: a plugin must hold it, what is read from it, and the samples
-/// made from that.
+/// The longest line or item, in bytes: a plugin must hold it, its values, and their samples.
 pub const LONGEST: usize = 24 << 20;
 
 /// Bytes with which a file of UTF-8 may begin; they mean nothing.
@@ -25,7 +24,7 @@ pub(crate) fn readable<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> O
 /// Reads JSON, such as a line of a file.
 ///
 /// # Errors
-/// The key, what was expected, and the column in bytes: ``"`turns[2].delay`: invalid type: string
+/// The key, the expected value, and the column in bytes: ``"`turns[2].delay`: invalid type: string
 /// \"x\", expected f64, at column 30"``.
 pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(line).or_else(|_| {

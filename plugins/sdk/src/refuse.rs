@@ -1,5 +1,5 @@
-//! Settings that a route has no field for: refused by name and all at once, because a run with a
-//! setting that was silently left out measures something else than what was asked for.
+//! Settings that a route has no field for: refused by name and all at once, because a run without a
+//! requested setting measures something else.
 
 use crate::{Error, Sample, Sampling, Settings};
 
@@ -85,8 +85,8 @@ impl Setting {
 }
 
 impl Settings {
-    /// Refuses those of these settings that are set for a sample; `route` names what has no field
-    /// for them, such as `TGI's /generate_stream`.
+    /// Refuses the settings among these that are set for a sample; `route` names the API without
+    /// fields for them, such as `TGI's /generate_stream`.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the settings with their flags.

@@ -34,7 +34,7 @@ const ADJUSTMENTS: u32 = 8;
 pub struct Text {
     /// The text.
     pub text: String,
-    /// Its tokens, with those that the model puts around a text.
+    /// Its tokens, including the model's own around a text.
     pub tokens: u32,
 }
 
@@ -87,9 +87,9 @@ impl Words {
         Ok(Self { words, passages: true })
     }
 
-    /// A text for each of these generators and numbers of tokens, which include those that the
-    /// model puts around a text. In rare cases, where the tokenizer gives no prefix of the words
-    /// exactly that number, a text is a token or two shorter or longer.
+    /// A text for each of these generators and numbers of tokens, which include the model's own
+    /// around a text. In rare cases, where the tokenizer gives no prefix of the words exactly that
+    /// number, a text is a token or two shorter or longer.
     pub fn texts(&self, tokenizer: &dyn Tokenizer, wanted: Vec<(Python, u32)>) -> Vec<Text> {
         let around = tokenizer.describe().added_tokens;
         let mut drafts: Vec<Draft> = wanted

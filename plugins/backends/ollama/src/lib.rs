@@ -26,8 +26,8 @@ pub struct Config {
     /// model decides. For a text that is sent unchanged, the text decides.
     think: Option<Think>,
     /// The size of the context in tokens, for prompt and answer together (`options.num_ctx`). The
-    /// server's default is small, 4096 tokens, whatever the model can do. Another size than that of
-    /// the loaded model loads the model anew.
+    /// server's default is small, 4096 tokens, whatever the model can do. A size other than the
+    /// loaded model's loads the model anew.
     num_ctx: Option<u32>,
     /// True if the server may cut a prompt that does not fit into the context, and drop the
     /// beginning of a text that outgrows it, which are its defaults (`truncate` and `shift`). By

@@ -26,12 +26,12 @@ pub struct Config {
     api: Api,
     /// The path before `/realtime` and `/models`, below the target's URL.
     prefix: String,
-    /// When sound is sent: `spoken` (each piece when it would have been spoken, so that a sound takes
-    /// as long as it lasts) or `at-once`.
+    /// Pace of sound: `spoken` (each piece at the time of its speaking, so that sending takes the
+    /// sound's own length) or `at-once`.
     pace: Pace,
     /// The length of a piece of sound, in milliseconds, from 1 to 10000.
     piece: u32,
-    /// What the model answers with, of `openai`: `text`, or `audio` with its transcript.
+    /// Form of the model's answers, of `openai`: `text`, or `audio` with its transcript.
     output: Modality,
     /// The voice that the model answers in, of `openai` with `audio`. By default the server's.
     voice: Option<String>,
@@ -41,14 +41,14 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
-    /// Those of vLLM.
+    /// The events of vLLM.
     #[default]
     Vllm,
-    /// Those of OpenAI's Realtime API.
+    /// The events of OpenAI's Realtime API.
     Openai,
 }
 
-/// When sound is sent.
+/// The pace at which sound is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -59,7 +59,7 @@ pub enum Pace {
     AtOnce,
 }
 
-/// What a model answers with.
+/// The form of a model's answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modality {

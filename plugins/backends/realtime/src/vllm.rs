@@ -55,7 +55,7 @@ pub fn messages(
     Ok(messages)
 }
 
-/// The one sound of a sample.
+/// Returns a sample's only sound.
 fn heard<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
     let parts = match &sample.prompt {
         Prompt::Messages(messages) => messages.iter().flat_map(|message| &message.parts).collect(),

@@ -43,9 +43,9 @@ pub struct Config {
     /// includes itself.
     pub length_prefix: Option<LengthPrefix>,
     /// Content of events, and its places; a whole reply is a single event. Each place is a JSON
-    /// pointer such as `/choices/0/text`, or a list of pointers of which the first that finds a
-    /// value counts. In place of a pointer, `{ at = "/delta", when = "/type", is = "text" }`
-    /// applies only to events that have this value at `when`.
+    /// pointer such as `/choices/0/text`, or a list of pointers; the first that finds a value
+    /// counts. In place of a pointer, `{ at = "/delta", when = "/type", is = "text" }` applies only
+    /// to events that have this value at `when`.
     ///
     /// Places: `text`, `reasoning` and `tool-call` of a piece; `finish`, the reason why the server
     /// stopped; `tokens` of the event (a number, or a list such as token ids) or `tokens-so-far`;
@@ -142,8 +142,8 @@ impl Default for LengthPrefix {
 }
 
 /// Places of the content in events: a JSON pointer (RFC 6901) such as `/choices/0/text`, or
-/// several, of which the first that finds a value counts. `{ at = "/delta", when = "/type", is =
-/// "text" }` applies only to events that have this value at the second pointer.
+/// several; the first that finds a value counts. `{ at = "/delta", when = "/type", is = "text" }`
+/// applies only to events that have this value at the second pointer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Events {
@@ -173,13 +173,13 @@ pub struct Events {
     pub draft_tokens: Places,
     /// Of these, tokens that the model accepted.
     pub accepted_draft_tokens: Places,
-    /// Of the tokens of the prompt, those of images.
+    /// Tokens of the prompt that are images.
     pub input_image_tokens: Places,
-    /// Of the tokens of the prompt, those of videos.
+    /// Tokens of the prompt that are videos.
     pub input_video_tokens: Places,
-    /// Of the tokens of the prompt, those of audio.
+    /// Tokens of the prompt that are audio.
     pub input_audio_tokens: Places,
-    /// Of the tokens of the answer, those of audio.
+    /// Tokens of the answer that are audio.
     pub output_audio_tokens: Places,
     /// An error inside a reply with a success status, and the message in a reply with an error
     /// status. Null, `false` and an empty text mean that there is none.

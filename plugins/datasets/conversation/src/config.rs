@@ -105,7 +105,7 @@ pub enum Format {
     /// "delay_seconds": 0.4}`.
     Mlperf,
     /// A conversation a line: `{"session_id": "a", "turns": [{"text": "…", "delay": 500}]}`, or a
-    /// turn a line with the same `session_id`, with what is new in it or, in `messages`, with the
+    /// turn a line with the same `session_id`, with its new content or, in `messages`, with the
     /// whole conversation so far. Delays are in milliseconds.
     Aiperf,
     /// Drawn from distributions.

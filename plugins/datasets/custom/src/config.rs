@@ -26,8 +26,8 @@ pub struct Config {
     /// Turns of a conversation to send. By default `last` for rows with `messages`, and `first` for
     /// others.
     pub turns: Option<Turns>,
-    /// Output tokens to request, instead of what the file says: the column `output-tokens`, a
-    /// recorded request's limit, or the length of a recorded answer.
+    /// Output tokens to request, instead of the file's own: the column `output-tokens`, a recorded
+    /// request's limit, or the length of a recorded answer.
     pub output_len: Option<u32>,
     /// Ask for as many output tokens as a row's reference has, where nothing else says how many.
     /// Otherwise a reference is only what scorers compare answers with: an answer that is right and
@@ -88,8 +88,8 @@ pub struct Columns {
     /// The arrival time: a number, or a date and time such as `2026-03-01T12:00:00Z`. Only
     /// differences matter, and rows must be in this order.
     pub arrival: Option<String>,
-    /// The session. Rows of one session follow one another, and each is sent after the answer to
-    /// the one before.
+    /// The session. Rows of one session follow one another, each after the answer to the previous
+    /// row.
     pub session: Option<String>,
 }
 
@@ -136,7 +136,7 @@ pub enum Turns {
     First,
     /// The last turn, with everything before it.
     Last,
-    /// All turns, each after the answer to the one before.
+    /// All turns, each after the previous answer.
     All,
 }
 

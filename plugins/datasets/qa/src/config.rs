@@ -13,7 +13,7 @@ const MOST_SHOTS: u32 = 100;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// The task: which files are expected, how questions are worded, and what the reference is.
+    /// The task: its files, the wording of questions, and the reference.
     pub task: Task,
     /// Examples before each question. Default: as many as the task has in lm-evaluation-harness.
     pub shots: Option<u32>,
@@ -23,7 +23,7 @@ pub struct Config {
     /// GPQA its subdomains; of LongBench its datasets; of BFCL its categories.
     #[serde(default)]
     pub subjects: Vec<String>,
-    /// Ask at most so many questions of each subject, or of the file if the task has no subjects.
+    /// Ask at most this many questions of each subject, or of the file if the task has no subjects.
     pub limit: Option<u32>,
     /// The order of questions.
     #[serde(default)]

@@ -66,7 +66,8 @@ pub enum Task {
     /// LongBench, as `longbench_*`, by the column `dataset`.
     Longbench,
     /// The single-turn questions of the Berkeley Function Calling Leaderboard, as `bfcl-eval`
-    /// 2026.3.23 asks OpenAI's models with function calling. The file `answers` has what is right.
+    /// 2026.3.23 asks OpenAI's models with function calling. The file `answers` has the right
+    /// calls.
     Bfcl,
 }
 

@@ -30,8 +30,8 @@ pub struct Config {
     /// repeated to length (its `random`); the text of such prompts often has more or fewer tokens
     /// than were drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive
     /// token ids, adjusted until their text tokenizes to the requested length. With distributions
-    /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a
-    /// file `text`, prompts are pieces of that text, and `like` is left out.
+    /// or classes, prompts are made in the tool's way, but with other lengths. With a file `text`,
+    /// prompts are pieces of that text, and `like` is left out.
     pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
@@ -64,9 +64,9 @@ pub struct Class {
     /// Frequency, in proportion to the weights of the other classes.
     #[serde(default = "one")]
     pub weight: f64,
-    /// Prompt length in tokens, a number or a distribution; by default that of the dataset.
+    /// Prompt length in tokens, a number or a distribution; by default the dataset's.
     pub input_len: Option<Distribution>,
-    /// Output tokens to request, a number or a distribution; by default that of the dataset.
+    /// Output tokens to request, a number or a distribution; by default the dataset's.
     pub output_len: Option<Distribution>,
 }
 

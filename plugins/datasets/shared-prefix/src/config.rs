@@ -9,9 +9,9 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Algorithm that makes prompts, by default that of `sglang`. `sglang` and `vllm` give the
-    /// prompts of the tool, character by character, for the same seed and tokenizer; `runner` gives
-    /// exact lengths from any distribution, and as many prompts as the run takes.
+    /// Algorithm that makes prompts, by default `sglang`. `sglang` and `vllm` give the prompts of
+    /// the tool, character by character, for the same seed and tokenizer; `runner` gives exact
+    /// lengths from any distribution, and as many prompts as the run takes.
     pub algorithm: Algorithm,
     /// Number of prefixes. By default 64; with `vllm` 10.
     pub groups: Option<u32>,
@@ -35,11 +35,11 @@ pub struct Config {
     /// often: the first is in the most prompts, the n-th in 1 / n^exponent as many. Not with
     /// `vllm`.
     pub zipf: Option<f64>,
-    /// Turns of a conversation, a number or, with `runner`, a distribution: each of the later ones
-    /// is another question, sent after the answer to the one before. By default 1. Not with `vllm`.
+    /// Turns of a conversation, a number or, with `runner`, a distribution: each later turn is
+    /// another question, sent after the previous answer. By default 1. Not with `vllm`.
     pub turns: Option<Distribution>,
-    /// Shuffle the prompts. Otherwise those of one prefix follow each other; with `runner`, the
-    /// prefixes take turns.
+    /// Shuffle the prompts. Otherwise the prompts of one prefix follow each other; with `runner`,
+    /// the prefixes take turns.
     pub shuffle: bool,
     /// Send the prompt as `text`, the default, or as token ids (`tokens`). With `vllm`, and with
     /// several turns, it is text.

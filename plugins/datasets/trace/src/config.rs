@@ -12,8 +12,8 @@ pub struct Config {
     /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be
     /// named: its rows look like Mooncake's, whose times are milliseconds.
     pub format: Option<Name>,
-    /// Arrival of requests: every request arrives when the trace says (`timestamps`), or the
-    /// requests of a session wait for the end of the one before and for the recorded pause
+    /// Arrival of requests: every request arrives when the trace says (`timestamps`), or each
+    /// request of a session waits for the previous request's end and for the recorded pause
     /// (`sessions`). The default is `sessions` for Weka, TraceLab, and Mooncake rows with a
     /// `session_id`, and `timestamps` for all else. Arrival times take effect only with `--arrival
     /// dataset`.
@@ -21,11 +21,11 @@ pub struct Config {
     /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
-    /// Tokens of a block, if not those of the format: 512 for Mooncake, 16 for Bailian and vLLM's
+    /// Tokens of a block; by default the format's: 512 for Mooncake, 16 for Bailian and vLLM's
     /// timed traces. Weka's traces state it themselves.
     pub block_size: Option<u32>,
-    /// Seconds of one unit of the numbers in the trace's time column, if not those of the format:
-    /// 0.001 for Mooncake, 1 for all else.
+    /// Seconds of one unit in the trace's time column; by default the format's: 0.001 for Mooncake,
+    /// 1 for all else.
     pub time_unit: Option<f64>,
     /// Speed of the replay, as a multiple of the recorded one: 2 makes a minute of it 30 seconds,
     /// 0.5 makes it two minutes.
@@ -47,9 +47,9 @@ pub struct Config {
     /// Treatment of rows whose number of hash ids does not fit their length. `repair` makes up
     /// missing ids, and ignores surplus ids; `error` ends the run. By default `error`.
     pub on_wrong_blocks: WrongBlocks,
-    /// The longest pause in seconds of the run: between a request's end and the one that follows it
-    /// in its session, or between two arrivals with `replay = "timestamps"`. Longer ones are
-    /// shortened to it.
+    /// The longest pause in seconds of the run: between a request's end and the next request of its
+    /// session, or between two arrivals with `replay = "timestamps"`. Longer pauses are shortened
+    /// to it.
     pub max_idle: Option<f64>,
     /// Other names of the columns, for `format = "vllm-timed"`.
     pub labels: Option<Labels>,
@@ -134,7 +134,7 @@ pub enum TooLong {
 pub enum WrongBlocks {
     /// End the run.
     Error,
-    /// Make up what is missing, and ignore surplus ids.
+    /// Make up missing ids, and ignore surplus ids.
     Repair,
 }
 

@@ -7,7 +7,7 @@ use runner_plugin::{Backend, Body, Call, Credentials, Earlier, Error, Frame, Fra
 use runner_plugin::{Meaning, Output, Prompt, Request, Sample, Setting, Settings, Step};
 use runner_plugin::{Timings, Usage};
 
-/// What a user may write under `[backend.config]`.
+/// The table `[backend.config]`.
 #[derive(Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {

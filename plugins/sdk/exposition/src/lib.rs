@@ -1,8 +1,8 @@
 //! Lines of Prometheus' text format
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>), with their labels.
 //!
-//! This crate owns the reading of lines, for plugins and for the host. It leaves the names of
-//! figures, and whether they are counters, to those that ask for them.
+//! This crate owns the reading of lines, for plugins and for the host. Its callers know the
+//! figures' names, and the counters among them.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

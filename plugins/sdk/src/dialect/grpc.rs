@@ -1,8 +1,8 @@
 //! Calls of gRPC: a request with its message, and how a call ended.
 //!
-//! The host cuts the reply into messages ([`Framing::Grpc`](crate::Framing::Grpc)); what is in a
-//! message, the backend reads by itself, with `prost` for example. The form of calls is that of
-//! gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC).
+//! The host cuts the reply into messages ([`Framing::Grpc`](crate::Framing::Grpc)); the backend
+//! reads a message's content by itself, with `prost` for example. Calls have the form of gRPC over
+//! HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC).
 
 use super::explain;
 use crate::{Frame, Meaning, Reason, Refusal, Request};
@@ -27,8 +27,7 @@ pub fn call(method: &str, message: &[u8]) -> Request {
     }
 }
 
-/// Returns what it means that the call ended, if the frame says that: the end of the answer, or a
-/// failure. `None` for a message.
+/// The meaning of a call's last frame: the end of the answer, or a failure. `None` for a message.
 pub fn ended(frame: &Frame<'_>) -> Option<Meaning> {
     if frame.name != Some(TRAILERS) {
         return None;

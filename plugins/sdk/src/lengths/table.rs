@@ -1,4 +1,4 @@
-//! The table of a distribution in a configuration: which keys it takes, and what they must hold.
+//! The table of a distribution in a configuration: its keys and their values.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -152,7 +152,7 @@ impl Table {
         }
     }
 
-    /// The distribution, or what is wrong with the table.
+    /// The distribution, or the mistake in the table.
     pub(super) fn shape(self) -> Result<Shape, String> {
         let kind = self.distribution;
         let numbers = [

@@ -1,4 +1,4 @@
-//! Distributions against Python's own numbers, and what a user is told.
+//! Distributions against Python's own numbers, and the messages to users.
 
 use serde::Deserialize;
 

@@ -48,7 +48,7 @@ impl Tokenizer for StandIn {
 /// | 9120 | `<s>`, which precedes every text; special, and added on top of the rest |
 /// | 9121 | `</s>`; special, and added on top of the rest |
 ///
-/// What is not printable ASCII is read as `?`.
+/// Any other character is read as `?`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairs;
 

@@ -1,10 +1,10 @@
-//! Skipping what was seen before, where every chunk repeats the whole answer.
+//! Skips old text and ids where every chunk repeats the whole answer.
 //!
 //! An answer of n tokens comes as n chunks whose text and ids grow, so reading all of each takes
-//! time that grows with n². Where a chunk begins as the one before it did, only what is new is
-//! read: the lengths of the old text and ids in the chunk's own bytes are remembered, and their
-//! last bytes, which must be there again at the same place. A chunk for which any of this fails is
-//! read in full.
+//! time that grows with n². If a chunk begins like the previous chunk, only the new bytes are read:
+//! the lengths of the old text and ids in the chunk's own bytes are remembered, and their last
+//! bytes, which must be there again at the same place. A chunk for which any of this fails is read
+//! in full.
 
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ struct Grown {
     tail: Vec<u8>,
 }
 
-/// Everything that a chunk has beyond the one before it.
+/// Everything that a chunk adds to the previous one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct New<'c> {
     /// The new text, escaped as it is.

@@ -1,9 +1,9 @@
-//! The pattern of a stream's chunks: those of one reply differ only in a piece of text, so one that
-//! was parsed shows where the text of the next ones is.
+//! The pattern of a stream's chunks: the chunks of one reply differ only in a piece of text, so a
+//! parsed chunk shows the place of later texts.
 //!
-//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string are
-//! those of a chunk that was parsed in full; then parsing it in full would give the same except for
-//! that string. A chunk that does not fit is parsed in full.
+//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string equal
+//! a parsed chunk's; then parsing gives the same result except for that string. A chunk that does
+//! not fit is parsed in full.
 
 use std::fmt;
 
@@ -125,8 +125,7 @@ impl Pattern {
         })
     }
 
-    /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is
-    /// not empty.
+    /// The text of a chunk, and its kind, if the chunk has the pattern and the text is not empty.
     pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
         let expected = self.around.0.split_at_checked(self.before)?;
         let length = chunk.len().checked_sub(expected.0.len() + expected.1.len())?;

@@ -194,8 +194,7 @@ fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
     events.extend(usage.map(Meaning::Usage));
 }
 
-/// The counts of a reply without an answer: where only the total is stated, it is that of the
-/// input.
+/// The counts of a reply without an answer: a total alone is the input's.
 fn read(counts: Counts) -> Option<Usage> {
     let total = counts.total_tokens;
     let usage = counts.usage();

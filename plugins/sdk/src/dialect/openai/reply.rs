@@ -23,7 +23,7 @@ pub struct Reply {
     ended: bool,
     counting: Counting,
     produced: u32,
-    /// The part of the last parsed chunk that is the same in those that follow. It only saves time.
+    /// The part of the last parsed chunk that later chunks repeat. It only saves time.
     pattern: Option<Pattern>,
 }
 

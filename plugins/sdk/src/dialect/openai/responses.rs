@@ -20,12 +20,12 @@ pub struct Fields<'f> {
     /// The sampling parameters that the server adds to the API's own, which are `temperature` and
     /// `top_p`.
     pub further: &'f [&'f str],
-    /// True if the server keeps the reply, so that the next request of the conversation names it
-    /// and sends only what is new.
+    /// True if the server keeps the reply, so that the conversation's next request names it and
+    /// sends only new messages.
     pub store: bool,
 }
 
-/// The body of a request; `earlier` is what the last reply of the conversation left.
+/// The body of a request; `earlier` comes from the last reply of the conversation.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if this API does not take such a prompt, or has no field for a setting;

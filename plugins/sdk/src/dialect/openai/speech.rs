@@ -25,7 +25,7 @@ use crate::{Settings, Sound, Usage};
 pub struct Options {
     /// The voice, by the server's name for it. OpenAI's server needs one, such as `alloy`.
     pub voice: Option<String>,
-    /// What the voice should sound like, in words.
+    /// Description of the voice.
     pub instructions: Option<String>,
     /// The format of the sound. Only of `pcm` and `wav` is the length known, and with it the
     /// real-time factor.
@@ -78,7 +78,7 @@ pub enum StreamFormat {
     Audio,
 }
 
-/// The settings that no server has a field for, and those that OpenAI's server has none for.
+/// The settings that no server has a field for.
 const NEVER: [Setting; 10] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,
@@ -99,7 +99,7 @@ const EVENT: &str = "an event of /v1/audio/speech";
 const HEADER_BYTES: usize = 4 << 10;
 
 impl Options {
-    /// Refuses settings of speech on another route, and those that contradict each other.
+    /// Refuses settings of speech on another route, and settings that contradict each other.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
@@ -327,8 +327,8 @@ impl Reply {
         }
     }
 
-    /// Of WAV before its sound. What is not found within some kilobytes is not looked for any
-    /// longer: the sound counts, and its length is unknown.
+    /// Reads WAV before its sound. If the header does not end within some kilobytes, the sound
+    /// counts and its length is unknown.
     fn hear_header(&mut self, bytes: &[u8], events: &mut Vec<Meaning>) {
         self.header.extend_from_slice(bytes);
         match sound_of(&self.header) {
@@ -363,11 +363,11 @@ struct Header {
     length: u32,
 }
 
-/// The header of a WAV file of which this is the beginning.
+/// The header of a WAV file from its first bytes.
 ///
 /// Source: the RIFF form `WAVE`: chunks of a name, a length and content, `fmt ` with the bytes per
-/// second at its ninth byte, and `data` with the sound. While that is being made, the stated length
-/// is 0 or the largest that programs can write, of 31 or 32 bits less the header.
+/// second at its ninth byte, and `data` with the sound. While a server still makes the sound, the
+/// stated length is 0 or the largest that programs can write, of 31 or 32 bits less the header.
 fn sound_of(header: &[u8]) -> Option<Header> {
     const UNKNOWN: u32 = 0x7fff_0000;
     let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));

@@ -46,7 +46,7 @@ impl Format {
     /// Refuses a form that a route does not have.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if another route than that of transcriptions is to have one.
+    /// [`Error::InvalidConfig`] if a route other than transcriptions is to have one.
     pub fn check(self, route: Route) -> Result<(), Error> {
         if self == Format::Json || route == Route::Transcriptions {
             return Ok(());
@@ -74,7 +74,7 @@ pub struct Fields<'f> {
 
 /// The settings that the API has no field for.
 const NEVER: [Setting; 3] = [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::Stop];
-/// And those that OpenAI's own server has none for.
+/// The settings that OpenAI's own server lacks.
 const RARELY: [Setting; 7] = [
     Setting::TopP,
     Setting::TopK,
@@ -259,7 +259,7 @@ pub fn decode(
             events.extend(event.usage.and_then(Counts::usage).map(Meaning::Usage));
             reply.end(events);
         }
-        // What a speaker said, again and with its times.
+        // A speaker's text, again and with its times.
         (Some("transcript.text.segment"), _) => {}
         (Some("error"), _) => {
             let own = event.error.filter(|error| error.get() != "null");

@@ -1,5 +1,5 @@
-//! Conversations as the Responses API writes them: a list of items, of which calls of tools and
-//! their results are items of their own.
+//! Conversations as the Responses API writes them: a list of items, in which tool calls and their
+//! results are items of their own.
 
 use serde_json::{Map, Value, json};
 
