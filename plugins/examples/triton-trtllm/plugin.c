@@ -191,7 +191,7 @@ static bool put_body(buffer *body, const exports_backend_codec_t *codec, const t
   }
   if (!output_tokens_of(sample, settings, &limit)) {
     return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
-                     "this engine must be told how many tokens to answer with; set the output length");
+                     "this engine needs the length of every answer; set the output length");
   }
   put_string_field(body, "text_input", sample->prompt.val.text);
   put_count_field(body, "max_tokens", limit);

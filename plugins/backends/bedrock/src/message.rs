@@ -87,7 +87,7 @@ fn check(parts: &[&[u8]], sent: [u8; 4], of: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the CRC of its {of} is {found:08x}, and {sent:08x} was sent; look for a proxy that changes what it passes on"
+        "its {of} has the CRC {found:08x}, expected {sent:08x}; look for a proxy that changes replies"
     ))
 }
 

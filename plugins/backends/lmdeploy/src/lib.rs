@@ -146,8 +146,7 @@ impl Backend for Lmdeploy {
         }
         if config.include_usage && config.route == Route::Generate {
             return Err(Error::InvalidConfig(
-                "key `include-usage`: /generate counts tokens without being asked; leave this out"
-                    .to_owned(),
+                "key `include-usage`: /generate always counts tokens; leave this out".to_owned(),
             ));
         }
         Ok(Lmdeploy(config))

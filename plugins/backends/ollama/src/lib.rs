@@ -78,7 +78,7 @@ impl Backend for Ollama {
         }
         if config.think.is_some() && config.route == Route::Generate && config.raw.unwrap_or(true) {
             wrong.push(
-                "key `think`: a text that is sent unchanged decides by itself whether the model reasons; set raw = false or \
+                "key `think`: a raw text decides by itself whether the model reasons; set raw = false or \
                  route = \"chat\", or leave this out",
             );
         }

@@ -104,7 +104,7 @@ impl Backend for Realtime {
         check_prefix(&mut config.prefix).map_err(Error::InvalidConfig)?;
         if !(1..=LONGEST_PIECE).contains(&config.piece) {
             return Err(Error::InvalidConfig(format!(
-                "key `piece`: {} ms is not from 1 to {LONGEST_PIECE}",
+                "key `piece`: expected 1 to {LONGEST_PIECE} ms, got {}",
                 config.piece
             )));
         }

@@ -117,7 +117,7 @@ fn spoken(
 
 fn not_taken(path: &str, sample: &Sample) -> Error {
     Error::InvalidConfig(format!(
-        "key `api`: {path} takes text, and messages with text and sound, and sample {} has something else; have the \
+        "key `api`: {path} takes text, or messages of text and sound, and sample {} has neither; have the \
          dataset give one of these, or name another backend",
         sample.id
     ))

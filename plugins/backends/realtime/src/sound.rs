@@ -23,7 +23,7 @@ pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<
     };
     let unread = |error: hound::Error| {
         let kind = &media.media_type;
-        wrong(format!("its sound ({kind}) is no WAV file that can be read ({error})"))
+        wrong(format!("its sound ({kind}) is not a readable WAV file ({error})"))
     };
     let mut reader = hound::WavReader::new(&*media.bytes).map_err(unread)?;
     let spec = reader.spec();

@@ -64,7 +64,7 @@ fn heard<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media,
     match parts[..] {
         [Part::Audio(media)] => Ok(media),
         _ => Err(Error::InvalidConfig(format!(
-            "key `api`: vLLM's {path} takes one sound and no text, and sample {} is something else; name a dataset of \
+            "key `api`: vLLM's {path} takes one sound without text, and sample {} has other content; name a dataset of \
              sounds, such as datasets/speech.wasm, or set api = \"openai\"",
             sample.id
         ))),

@@ -80,7 +80,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     };
     let Some(limit) = settings.output_tokens_for(sample) else {
         return Err(Error::InvalidConfig(
-            "key `output-tokens` (--output-tokens): a model behind Triton must be told how many tokens to answer with; set \
+            "key `output-tokens` (--output-tokens): a model behind Triton needs the length of every answer; set \
              it, or have the dataset give lengths"
                 .to_owned(),
         ));

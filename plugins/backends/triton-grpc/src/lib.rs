@@ -110,7 +110,7 @@ impl Backend for Triton {
             return Ok(());
         }
         let streamed = Streamed::decode(frame.data).map_err(|error| {
-            Error::Protocol(format!("a message is no ModelStreamInferResponse: {error}"))
+            Error::Protocol(format!("expected a ModelStreamInferResponse: {error}"))
         })?;
         if !streamed.error.is_empty() {
             let said = explain::in_band(streamed.error.as_bytes());

@@ -56,7 +56,7 @@ impl Graph {
     pub(crate) fn push(&mut self, request: Request) -> Result<usize, String> {
         if self.samples.len() == MOST_TURNS {
             return Err(format!(
-                "the session has more than {MOST_TURNS} requests, or begins itself again: make it smaller"
+                "the session has more than {MOST_TURNS} requests, or contains itself: make it smaller"
             ));
         }
         let next = self.turns.entry(request.conversation.clone()).or_insert(0);

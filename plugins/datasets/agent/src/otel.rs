@@ -135,7 +135,7 @@ impl Otel {
         if known.is_none() {
             if !self.seen.insert(hash(&id)) {
                 return Err(format!(
-                    "there are spans of the trace `{id}` far before this line: sort the file so that those of a trace \
+                    "spans of the trace `{id}` stand far before this line: sort the file so that the spans of a trace \
                      are together"
                 ));
             }
@@ -197,7 +197,7 @@ impl Otel {
             return Err(wrong(
                 trace.line,
                 &format!(
-                    "the trace `{}` lasts more than 30 days: are its times of one unit?",
+                    "the trace `{}` lasts more than 30 days: check that its times share one unit",
                     trace.id
                 ),
             ));
@@ -208,7 +208,7 @@ impl Otel {
         for span in &trace.spans {
             if span.end.is_none() {
                 remarks.repaired(
-                    "a request without an end, after which the next one does not wait",
+                    "a request without an end; the next request does not wait for it",
                     || place.clone(),
                 );
             }
@@ -238,8 +238,7 @@ impl Otel {
                     random: generator(self.seed, session, index as u64),
                     tokens: span.input_tokens.unwrap_or(1).min(LONGEST),
                 });
-                let reason =
-                    "a request without its messages, which now has words of the same length";
+                let reason = "a request without messages; it now has words of the same length";
                 remarks.repaired(reason, || place.to_owned());
             }
         }
@@ -260,7 +259,7 @@ impl Otel {
         let began = *self.began.get_or_insert(start);
         let arrival = self.base.saturating_add(start.saturating_sub(began));
         if arrival < self.arrival || start < began {
-            let reason = "a trace that began before the one before it in the file, which now arrives with that one";
+            let reason = "a trace that began before the previous trace in the file; it now arrives with that trace";
             remarks.repaired(reason, || place.to_owned());
         }
         self.arrival = self.arrival.max(arrival);

@@ -196,7 +196,7 @@ fn the_graph_of_a_trace_follows_from_its_messages() {
         remarks,
         [
             "Treatment::Dropped a span that is no request to a model `t1` (line 1)",
-            "Treatment::Repaired a request without its messages, which now has words of the same length `t2` (line 2)",
+            "Treatment::Repaired a request without messages; it now has words of the same length `t2` (line 2)",
             "Treatment::Dropped a trace without a request to a model `t3` (line 3)",
             "Treatment::Dropped a tool call whose arguments are not a JSON object `t4` (line 4), of `f`",
         ]

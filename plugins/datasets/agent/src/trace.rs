@@ -84,8 +84,8 @@ pub(crate) fn graph(
             .collect();
         if after.is_empty() && index > 0 {
             after.push(After { request: 0, point: Point::FirstOutput, delay: 0 });
-            let reason = "a request that began before any other of its trace had ended, which now starts with the \
-                          first output of the first one";
+            let reason = "a request that began before any other of its trace had ended; it now starts with the \
+                          first request's first output";
             remarks.repaired(reason, || format!("request {} of `{name}`", index + 1));
         }
         let mut messages = span.input.unwrap_or_default();

@@ -49,7 +49,7 @@ impl Row {
         ] {
             if length != row.num_turns {
                 return Err(format!(
-                    "`{field}` has {length} numbers and `num_turns` is {}; expected as many",
+                    "`{field}` has {length} numbers and `num_turns` is {}; expected equal numbers",
                     row.num_turns
                 ));
             }

@@ -164,7 +164,7 @@ impl Config {
                 && least > most
             {
                 return Err(invalid(format!(
-                    "`min-{key}` is {least} and `max-{key}` is {most}; no turn can be within both"
+                    "`min-{key}` is {least} and `max-{key}` is {most}; expected the minimum at or below the maximum"
                 )));
             }
         }
@@ -207,7 +207,7 @@ impl Config {
             return Ok(());
         }
         let (is, not) = match format {
-            Format::Synthetic => ("synthetic conversations", "those of a file"),
+            Format::Synthetic => ("synthetic conversations", "conversations of a file"),
             _ => ("the conversations of a file", "synthetic ones"),
         };
         Err(invalid(format!(

@@ -241,7 +241,7 @@ impl Conversations {
         let began = *self.began.get_or_insert(at);
         let arrival = self.base.saturating_add(at.saturating_sub(began));
         if (arrival < self.arrival || at < began) && self.pass == 1 {
-            let reason = "a conversation with an earlier timestamp than the one before it, which now arrives with that one";
+            let reason = "a conversation with an earlier timestamp than the previous one; it now arrives with the previous one";
             self.remarks.repaired(reason, || session.to_owned());
         }
         self.arrival = self.arrival.max(arrival);

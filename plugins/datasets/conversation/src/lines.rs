@@ -158,7 +158,7 @@ impl Group {
         }
         if !begins {
             return Err(
-                "`messages` do not begin with those of the row before, as in earlier rows of the session: give it a \
+                "`messages` do not begin with the previous row's, as in earlier rows of the session: give this row a \
                  `session_id` of its own"
                     .to_owned(),
             );

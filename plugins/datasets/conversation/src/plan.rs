@@ -128,7 +128,7 @@ impl Plan {
         }
         let mut turns = conversation.turns;
         if turns.is_empty() {
-            remarks.dropped("nothing that the model could answer", place);
+            remarks.dropped("no message for the model to answer", place);
             return None;
         }
         let recorded = turns.len();

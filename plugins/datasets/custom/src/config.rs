@@ -197,10 +197,10 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         if self.template.is_some() && self.columns.prompt.is_some() {
-            wrong.push("`template` makes the prompt, so `prompt` under `columns` would not be used: leave one out");
+            wrong.push("`template` makes the prompt, so `prompt` under `columns` has no use: leave one out");
         }
         if self.template.is_some() && self.columns.messages.is_some() {
-            wrong.push("`template` makes the prompt, so `messages` under `columns` would not be used: leave one out");
+            wrong.push("`template` makes the prompt, so `messages` under `columns` has no use: leave one out");
         }
         if self.shuffle && self.columns.arrival.is_some() {
             wrong.push(
@@ -221,7 +221,7 @@ impl Config {
             .zip(self.max_input_tokens)
             .is_some_and(|(least, most)| least > most)
         {
-            wrong.push("`min-input-tokens` is above `max-input-tokens`: no row would be left");
+            wrong.push("`min-input-tokens` is above `max-input-tokens`: no row is left");
         }
         if wrong.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(wrong.join("; "))) }
     }

@@ -49,7 +49,7 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     }
     let turns = turns(messages);
     if turns.is_empty() {
-        return Err(format!("`{of}`: nothing to ask; expected the message of a user"));
+        return Err(format!("`{of}`: no question; expected a user's message"));
     }
     let origin = if shared { Origin::ShareGpt } else { Origin::Messages };
     Ok((origin, turns))

@@ -215,7 +215,7 @@ impl Custom {
         let dropped = self.remarks.list().iter().map(|remark| remark.count).sum();
         let why = match dropped {
             0_u64 if self.spared > 0 => {
-                "those that there are were used for requests that are not measured".to_owned()
+                "all of its rows were used for requests that are not measured".to_owned()
             }
             0 if self.reader.config.classes.is_empty() => "the file has none".to_owned(),
             0 => "none is of these `classes`".to_owned(),

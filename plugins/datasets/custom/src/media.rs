@@ -100,7 +100,7 @@ impl Finder {
                     bytes.extend(piece);
                 }
                 return typed(bytes, kind).ok_or_else(|| {
-                    format!("the file `{name}` is in no {} format that is known", kind.name())
+                    format!("the file `{name}` has no known {} format", kind.name())
                 });
             }
         }

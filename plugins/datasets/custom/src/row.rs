@@ -373,7 +373,7 @@ impl Reader {
             Some(user) => user.parts.extend(media),
             None if media.is_empty() => {}
             None => {
-                return Err("there are media, and no user's message to put them into".to_owned());
+                return Err("the row has media, but no user's message for them".to_owned());
             }
         }
         draft.answer = first.answer;

@@ -104,7 +104,7 @@ impl Source {
         };
         if packed != Packed::Not && format == Format::Parquet {
             return Err(wrong(
-                "a Parquet file is compressed within; decompress this one first".to_owned(),
+                "a Parquet file has its own compression; decompress this file first".to_owned(),
             ));
         }
         let separator = match format {

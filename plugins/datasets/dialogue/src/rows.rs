@@ -53,9 +53,7 @@ pub fn nanoseconds(field: &str, seconds: f64) -> Result<u64, String> {
     if (0.0..=LONGEST_WAIT).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);
     }
-    Err(format!(
-        "`{field}` is {seconds} seconds; expected from 0 to {LONGEST_WAIT}, which are 30 days"
-    ))
+    Err(format!("`{field}` is {seconds} seconds; expected from 0 to {LONGEST_WAIT}, 30 days"))
 }
 
 #[cfg(test)]

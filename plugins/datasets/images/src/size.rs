@@ -52,7 +52,7 @@ impl Sizes {
             }
             (None, None) => Self::some(&config.sizes),
             (Some(_), Some(_)) => Err(Error::InvalidConfig(
-                "`sizes` and `width` with `height` both say how large images are: leave one out"
+                "`sizes` and `width` with `height` both set the size of images: leave one out"
                     .to_owned(),
             )),
             _ => Err(Error::InvalidConfig(

@@ -242,7 +242,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
         0 => bytes.to_vec(),
         1 => {
             if snap::raw::decompress_len(bytes).map_err(|error| failed(&error))? > whole {
-                return Err(failed(&"it is longer than it says"));
+                return Err(failed(&"it is longer than stated"));
             }
             let mut decoder = snap::raw::Decoder::new();
             decoder.decompress_vec(bytes).map_err(|error| failed(&error))?
@@ -259,7 +259,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
                 3 => "LZO",
                 4 => "Brotli",
                 5 | 7 => "LZ4",
-                _ => "a way that is not known",
+                _ => "an unknown codec",
             };
             return Err(format!(
                 "its pages are compressed by {name}; write it with Snappy, gzip or Zstandard, or without compression"
@@ -269,7 +269,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
     if unpacked.len() == whole {
         Ok(unpacked)
     } else {
-        Err(failed(&"it has another length than it says"))
+        Err(failed(&"its length differs from the stated one"))
     }
 }
 

@@ -200,9 +200,7 @@ impl Qa {
             let place = self.data.row(number)?.place;
             return Err(self.data.wrong(
                 place,
-                &format!(
-                    "the name `{id}` is that of a question before; expected a name of its own"
-                ),
+                &format!("the name `{id}` belongs to an earlier question; expected a unique name"),
             ));
         }
         Ok(id)

@@ -229,7 +229,7 @@ impl Table {
         serde_json::from_slice(record).map_err(|error| {
             let said = error.to_string();
             let said = said.split(" at line ").next().unwrap_or_default();
-            format!("expected a JSON object, whole in its line: {said}")
+            format!("expected a whole JSON object in one line: {said}")
         })
     }
 }

@@ -147,8 +147,8 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_free() && self.range_ratio.is_some() {
             return Err(invalid(
-                "`range-ratio` does not go with a distribution of lengths or with `classes`: leave it out, and say there \
-                 how lengths vary"
+                "`range-ratio` does not go with a distribution of lengths or with `classes`: leave it out, and set the \
+                 range of lengths there"
                     .to_owned(),
             ));
         }

@@ -174,7 +174,7 @@ impl Records {
             return match self.peek()? {
                 None => Ok(None),
                 Some(_) => Err(
-                    "more follows after the end of the array; expected one array, or, with `format = \"jsonl\"`, a value a line"
+                    "text follows the end of the array; expected one array, or, with `format = \"jsonl\"`, a value a line"
                         .to_owned(),
                 ),
             };

@@ -134,7 +134,7 @@ impl Config {
             let given = given.clone().unwrap_or(Distribution::constant(default.into()));
             if given.as_constant().is_none() && self.algorithm != Algorithm::Runner {
                 return Err(invalid(format!(
-                    "`{key}` is a distribution, which belongs to `algorithm = \"runner\"`: set a number, or take that \
+                    "`{key}` is a distribution, which belongs to `algorithm = \"runner\"`: set a number, or use that \
                      algorithm"
                 )));
             }

@@ -146,9 +146,9 @@ impl Runner {
             }
             if left == 0 {
                 let reason = if joins {
-                    "prompt with another number of tokens than was drawn, since its text reads differently"
+                    "prompt with more or fewer tokens than drawn, since its text tokenizes differently"
                 } else {
-                    "prompt whose first tokens differ from those of its prefix, since its text reads differently"
+                    "prompt whose first tokens differ from its prefix, since its text tokenizes differently"
                 };
                 self.remarks.repaired(reason, what);
                 return (ids, text);

@@ -75,7 +75,7 @@ impl Sglang {
         if ids > MOST_IDS {
             return Err(invalid(format!(
                 "all prefixes and questions together have up to {ids} tokens; expected at most {MOST_IDS}, since all are \
-                 drawn before the first is sent: take fewer or shorter ones, or `algorithm = \"runner\"`"
+                 drawn before the first request: use fewer or shorter prompts, or `algorithm = \"runner\"`"
             )));
         }
         // NumPy accepts only 32-bit seeds; of larger ones the lower half is used.

@@ -98,9 +98,9 @@ impl Fault {
 fn advice(offset: u64, conversation: u64, found: u8) -> &'static str {
     match (conversation, found) {
         (0, b'{') if offset < 16 => {
-            "; a file of one conversation a line must be made one array first, as `jq --slurp .` does"
+            "; convert a file with one conversation a line into one array, such as with `jq --slurp .`"
         }
-        (0, _) if offset < 16 => "; is it another file, or a page that was saved instead of it?",
+        (0, _) if offset < 16 => "; look whether it is another file or a saved web page",
         _ => ": the file is damaged; download it again",
     }
 }

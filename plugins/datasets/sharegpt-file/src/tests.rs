@@ -143,7 +143,7 @@ fn a_file_of_another_shape_is_refused_with_its_place() {
     let cases = [
         (
             "{\"id\": 1}\n{\"id\": 2}",
-            "expected `[`, the beginning of an array of conversations, found `{`; a file of one conversation a line",
+            "expected `[`, the beginning of an array of conversations, found `{`; convert a file with one conversation a line",
         ),
         (
             "<!DOCTYPE html>",

@@ -32,7 +32,7 @@ impl Bounds {
         }
         if config.context_len.is_some() && config.like != Like::Sglang {
             return Err(Error::InvalidConfig(
-                "`context-len` belongs to `like = \"sglang\"`; the others have bounds of their own: leave it out"
+                "`context-len` belongs to `like = \"sglang\"`; the other tools have their own bounds: leave it out"
                     .to_owned(),
             ));
         }

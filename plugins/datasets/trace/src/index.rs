@@ -39,7 +39,7 @@ pub(crate) const REASONS: [&str; 4] = [
     "a conversation longer than `max-input`, which cannot be cut",
 ];
 /// The reason why the rest of a session is left out.
-pub(crate) const AFTER: &str = "a request after one of its session that was left out";
+pub(crate) const AFTER: &str = "a request after a dropped request of its session";
 
 /// A row that is replayed: a line, or a request within a session's line.
 #[derive(Clone, Copy, Debug)]
@@ -345,7 +345,7 @@ impl Pass<'_> {
         let in_sessions = self.replay == Replay::Sessions;
         if let (false, Some(line), Some(_)) = (in_sessions, seen.untimed, seen.origin) {
             return Err(Error::InvalidInput(format!(
-                "line {line} has no time, and others have: add its `timestamp`, or set `replay = \"sessions\"`"
+                "line {line} has no time, unlike other lines: add its `timestamp`, or set `replay = \"sessions\"`"
             )));
         }
         let mut index = seen.index;

@@ -270,7 +270,7 @@ impl Player {
             self.notes.repaired(repaired, || format!("line {}", frame.line));
         }
         if row.pictures {
-            let reason = "the pictures of a request: the trace says only how many";
+            let reason = "the images of a request: the trace has only their number";
             self.notes.dropped(reason, || format!("line {}", frame.line));
         }
         let most = self.config.max_input.unwrap_or(u32::MAX);

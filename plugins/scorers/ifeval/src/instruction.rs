@@ -108,7 +108,7 @@ impl Arguments<'_> {
 
     fn word(&self, text: &str) -> Result<Word, String> {
         Word::new(text).map_err(|what| {
-            format!("a keyword that can be looked for in the instruction `{}`, but {what}", self.id)
+            format!("a usable keyword in the instruction `{}`, but {what}", self.id)
         })
     }
 }
@@ -193,7 +193,7 @@ impl Instruction {
             | "length_constraints:number_sentences"
             | "change_case:capital_word_frequency" => Self::Unjudged,
             _ => {
-                return Err(format!("the 25 instructions of IFEval, of which `{id}` is none"));
+                return Err(format!("one of the 25 instructions of IFEval, not `{id}`"));
             }
         };
         // The harness draws a number at random in place of one below 0.

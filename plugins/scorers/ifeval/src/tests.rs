@@ -85,7 +85,7 @@ fn rows_that_say_too_little_are_errors() {
         (json!("x"), "a row of IFEval"),
         (json!({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}), "as many tables"),
         (json!({"instruction_id_list": [], "kwargs": []}), "1 to 100"),
-        (row(&[("keywords:none", json!({}))]), "of which `keywords:none` is none"),
+        (row(&[("keywords:none", json!({}))]), "instructions of IFEval, not `keywords:none`"),
         (row(&[("length_constraints:number_words", json!({"num_words": 3}))]), "under `relation`"),
         (
             row(&[(

@@ -163,7 +163,7 @@ impl Reading<'_> {
                 Some(form) => self.keyword(&form, value, &place, depth),
                 None => self.say(
                     &place,
-                    "this keyword is not supported; the documentation lists those that are",
+                    "this keyword is not supported; the documentation lists the supported keywords",
                 ),
             }
         }

@@ -208,7 +208,7 @@ fn fields(message: &Message, api: &str) -> Result<Fields, String> {
         return Ok(Fields::default());
     };
     let fields: Fields = serde_json::from_str(extra).map_err(|error| {
-        format!("its further fields must be those of a message of OpenAI's API: {error}")
+        format!("expected its further fields as in a message of OpenAI's API: {error}")
     })?;
     let lost = fields
         .others

@@ -154,7 +154,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
     order.retain(|id| !started.contains_key(id));
     if order.is_empty() && !places.is_empty() {
         return Err(Error::InvalidInput(format!(
-            "every conversation of the file `{FILE}` is started by another one, so none is the first"
+            "the file `{FILE}` has no first conversation: another one starts each of them"
         )));
     }
     check_circles(&places, &starts, &order)?;
@@ -180,7 +180,7 @@ fn check_circles(
         return Err(wrong(
             place.line,
             &format!(
-                "the conversation `{id}` never begins: those that lead to it start each other in a circle; remove one \
+                "the conversation `{id}` never begins: the conversations before it start each other in a circle; remove one \
                      of its `forks` or `spawns`"
             ),
         ));

@@ -107,7 +107,7 @@ pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
     let category = subject(row)?;
     if MANY_TURNS.iter().any(|many| category.contains(many)) {
         return Err(format!(
-            "the category {category} needs tools that run, which no model is given here; use the files of the single-turn \
+            "the category {category} needs tools that run; use the files of the single-turn \
              categories"
         ));
     }

@@ -122,7 +122,7 @@ fn rows() {
         (
             "gsm8k",
             "{\"question\": \"?\", \"answer\": \"1\"}\n{\"question\": ",
-            "file `data`, line 2: expected a JSON object, whole in its line: EOF while parsing a value",
+            "file `data`, line 2: expected a whole JSON object in one line: EOF while parsing a value",
         ),
         (
             "gsm8k",
@@ -211,7 +211,7 @@ fn rows() {
         (
             "bfcl",
             r#"{"id": "multi_turn_base_0", "question": [], "function": []}"#,
-            "file `data`, line 1: the category multi_turn_base needs tools that run, which no model is given here; use the \
+            "file `data`, line 1: the category multi_turn_base needs tools that run; use the \
              files of the single-turn categories",
         ),
         (
@@ -224,7 +224,7 @@ fn rows() {
             "humaneval",
             "{\"task_id\": \"a\", \"prompt\": \"p\", \"test\": \"t\", \"entry_point\": \"e\"}\n\
              {\"task_id\": \"a\", \"prompt\": \"p\", \"test\": \"t\", \"entry_point\": \"e\"}",
-            "file `data`, line 2: the name `a` is that of a question before; expected a name of its own",
+            "file `data`, line 2: the name `a` belongs to an earlier question; expected a unique name",
         ),
     ] {
         assert_eq!(of(task, text), expected);

@@ -123,7 +123,7 @@ fn found(first: &[u8]) -> Result<Option<Name>, String> {
     }
     if first.trim_ascii_start().starts_with(b"[") {
         return Err(
-            "the file is one JSON array; expected one JSON object a line: `jq -c '.[]' FILE` makes them so".to_owned(),
+            "the file is one JSON array; expected one JSON object a line: convert it with `jq -c '.[]' FILE`".to_owned(),
         );
     }
     if let Some(keys) = keys(first) {
@@ -142,7 +142,7 @@ fn found(first: &[u8]) -> Result<Option<Name>, String> {
     }
     if first.starts_with(b"{") && !first.trim_ascii_end().ends_with(b"}") {
         return Err(
-            "line 1 ends within a JSON object; expected one object a line: `jq -c . FILE` makes them so".to_owned(),
+            "line 1 ends within a JSON object; expected one object a line: convert the file with `jq -c . FILE`".to_owned(),
         );
     }
     Ok([Name::Burstgpt, Name::Azure].into_iter().find(|name| csv::header(first, *name).is_ok()))

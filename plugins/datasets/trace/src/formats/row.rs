@@ -110,12 +110,10 @@ pub(crate) fn nanos(seconds: f64) -> Option<i64> {
 /// answer.
 pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
     if tokens > MOST_TOKENS {
-        return Err(format!(
-            "`{key}` asks for {tokens} tokens; at most {MOST_TOKENS} are possible"
-        ));
+        return Err(format!("`{key}` asks for {tokens} tokens; expected at most {MOST_TOKENS}"));
     }
     Ok((tokens.max(1) as u32, tokens == 0))
 }
 
 /// The remark on rows with no tokens.
-pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens became one of 1";
+pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens; it now has 1";

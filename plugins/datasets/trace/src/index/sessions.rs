@@ -56,8 +56,7 @@ impl Pass<'_> {
                 let early = time.is_some_and(|time| time < parent.time);
                 let late = early && self.replay == Replay::Sessions;
                 if late && parent.group().is_some() {
-                    let reason =
-                        "a request recorded before the one that it follows; it is sent after it";
+                    let reason = "a request recorded before its predecessor; it is sent after it";
                     notes.repaired(reason, || format!("line {line}"));
                 }
                 (parent.group(), if late { Some(parent.time) } else { time })
@@ -95,7 +94,7 @@ impl Pass<'_> {
             let only_new = row.delta && !seen.index.whole.contains(&name);
             if only_new && self.replay == Replay::Timestamps {
                 return Err(format!(
-                    "it continues the session `{session}`, with only what is new: set `replay = \"sessions\"`"
+                    "it continues the session `{session}`, with only its new content: set `replay = \"sessions\"`"
                 ));
             }
             return Ok(known.group());

@@ -318,7 +318,8 @@ fn bailian_sends_a_request_after_the_one_that_it_follows() {
     assert_eq!(
         remarks(&dataset),
         [(
-            "Treatment::Repaired: a request recorded before the one that it follows; it is sent after it".to_owned(),
+            "Treatment::Repaired: a request recorded before its predecessor; it is sent after it"
+                .to_owned(),
             1,
             "line 3".to_owned()
         )]

@@ -100,7 +100,7 @@ fn what_is_too_long_is_dropped_and_said() {
     assert_eq!(ids(&rest(&mut dataset, 9)), ["line-1", "line-2", "line-6"]);
     let said = remarks(&dataset);
     assert!(said.iter().any(|(reason, count, line)| {
-        reason.contains("after one of its session") && *count == 2 && line == "line 4"
+        reason.contains("after a dropped request") && *count == 2 && line == "line 4"
     }));
 }
 

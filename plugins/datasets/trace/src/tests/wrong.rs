@@ -22,7 +22,7 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
         "the file `data`: line 2: it has none of `input_length`, `text_input`, `messages` and `payload`; expected exactly one",
         "line 4: it has input_length and text_input of",
         "line 5: `input_length`: invalid value: integer `-3`, expected u64, at column",
-        "line 6: `input_length` asks for 30000000000 tokens; at most 4194304 are possible",
+        "line 6: `input_length` asks for 30000000000 tokens; expected at most 4194304",
         "line 7: expected a JSON object, found `not JSON`",
     ]) {
         assert!(line.starts_with(expected), "{line}");
@@ -76,7 +76,10 @@ fn another_file_is_explained() {
             "the file `data`: the file has no requests: only line 1, which names the columns",
         ),
         ("\n\n", "it is empty"),
-        ("[{}]", "one JSON array; expected one JSON object a line: `jq -c '.[]' FILE`"),
+        (
+            "[{}]",
+            "one JSON array; expected one JSON object a line: convert it with `jq -c '.[]' FILE`",
+        ),
         ("{\n \"id\": 1\n}", "line 1 ends within a JSON object"),
         ("\u{1f}\u{0}", "of no known format"),
         ("PAR1xx", "Parquet"),
@@ -176,11 +179,11 @@ fn sessions_that_cannot_be_replayed_so_are_wrong() {
     let said =
         complaint(r#"{"replay": "timestamps", "block-size": 4}"#, trace("mooncake-sessions"));
     assert!(
-        said.contains("line 3: it continues the session `a`, with only what is new: set `replay = \"sessions\"`"),
+        said.contains("line 3: it continues the session `a`, with only its new content: set `replay = \"sessions\"`"),
         "{said}"
     );
     let rows = "{\"timestamp\": 1, \"input_length\": 3}\n{\"input_length\": 3}\n";
-    assert!(complaint("{}", rows).contains("line 2 has no time, and others have"));
+    assert!(complaint("{}", rows).contains("line 2 has no time, unlike other lines"));
     let twice = trace("weka").replace("\"s2\"", "\"s1\"");
     assert!(
         complaint("{}", &twice).contains(

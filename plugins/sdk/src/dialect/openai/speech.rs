@@ -237,7 +237,7 @@ pub fn decode(
         reply.hear(options, frame.data, events);
         if !reply.streaming && reply.missing > 0 {
             let what = format!(
-                "the sound was cut: its header states {} bytes more than came",
+                "the sound was cut: its header states {} bytes more than arrived",
                 reply.missing
             );
             return Err(Error::Protocol(what));
