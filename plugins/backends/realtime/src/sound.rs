@@ -121,7 +121,7 @@ mod tests {
             (wav(1, 16_000, &[]), "no samples"),
             (
                 Media { media_type: "audio/flac".to_owned(), bytes: b"fLaC".to_vec() },
-                "(audio/flac) is no WAV file",
+                "(audio/flac) is not a readable WAV file",
             ),
         ] {
             let refused = read(&media).unwrap_err();

@@ -330,7 +330,7 @@ impl Custom {
         let turns = row.draft.session.then(|| row.draft.following.len() + 1);
         let (name, changed) = self.names.name(own, self.drawn, turns, self.passes > 0);
         if changed {
-            self.remarks.repaired("name that a row before has", || {
+            self.remarks.repaired("name of an earlier row", || {
                 let own = own.unwrap_or_default();
                 format!("{}: `{own}`", self.source.describe(row.place))
             });

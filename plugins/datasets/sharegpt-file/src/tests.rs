@@ -147,7 +147,7 @@ fn a_file_of_another_shape_is_refused_with_its_place() {
         ),
         (
             "<!DOCTYPE html>",
-            "(byte 0, line 1): expected `[`, the beginning of an array of conversations, found `<`; is it another file",
+            "(byte 0, line 1): expected `[`, the beginning of an array of conversations, found `<`; look whether it is another file",
         ),
         (
             "[\n{\"conversations\": [}]",

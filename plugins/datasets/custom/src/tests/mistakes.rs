@@ -19,8 +19,8 @@ fn a_mistake_names_the_row_and_what_was_expected() {
             vec![r#"{"prompt":"a","output_tokens":"x"}"#],
             "line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found \"x\"",
         ),
-        ("{}", vec![r#"{"messages":[]}"#], "line 1: `messages`: nothing to ask"),
-        ("{}", vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#], "nothing to ask"),
+        ("{}", vec![r#"{"messages":[]}"#], "line 1: `messages`: no question"),
+        ("{}", vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#], "no question"),
         (
             "{}",
             vec![r#"{"messages":[{"role":"user","content":5}]}"#],
