@@ -65,7 +65,7 @@ impl Sample {
         let prompt = match &self.prompt {
             Prompt::Text(text) => text.len(),
             Prompt::Tokens(ids) => 4 * ids.len(),
-            Prompt::Messages(said) => messages(said),
+            Prompt::Messages(list) => messages(list),
             Prompt::Continuation(continuation) => messages(&continuation.messages),
             Prompt::Embedding(each) => texts(each),
             Prompt::Ranking(candidates) => candidates.query.len() + texts(&candidates.documents),
@@ -179,16 +179,16 @@ impl Settings {
     /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] if one of them is not a JSON object.
     pub fn lay_over(&self, body: &mut Body, sample: &Sample) -> Result<(), Error> {
         body.merge(sample.parameters.as_deref()).map_err(|error| {
-            let Error::InvalidConfig(said) = error else {
+            let Error::InvalidConfig(message) = error else {
                 return error;
             };
-            Error::InvalidInput(format!("the parameters of sample {}: {said}", sample.id))
+            Error::InvalidInput(format!("the parameters of sample {}: {message}", sample.id))
         })?;
         body.merge(self.extra_body.as_deref()).map_err(|error| {
-            let Error::InvalidConfig(said) = error else {
+            let Error::InvalidConfig(message) = error else {
                 return error;
             };
-            Error::InvalidConfig(format!("key `extra-body`: {said}"))
+            Error::InvalidConfig(format!("key `extra-body`: {message}"))
         })?;
         Ok(())
     }
@@ -328,10 +328,10 @@ mod tests {
         assert_eq!(body.to_bytes(), br#"{"a":1,"b":2,"c":3}"#);
         sample.parameters = Some("[]".to_owned());
         let error = settings.lay_over(&mut body, &sample).unwrap_err();
-        assert!(matches!(error, Error::InvalidInput(said) if said.contains("sample 1")));
+        assert!(matches!(error, Error::InvalidInput(message) if message.contains("sample 1")));
         sample.parameters = None;
         settings.extra_body = Some("[]".to_owned());
         let error = settings.lay_over(&mut body, &sample).unwrap_err();
-        assert!(matches!(error, Error::InvalidConfig(said) if said.contains("extra-body")));
+        assert!(matches!(error, Error::InvalidConfig(message) if message.contains("extra-body")));
     }
 }

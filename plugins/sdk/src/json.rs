@@ -38,8 +38,8 @@ pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
             },
             Err(error) => (error.path().to_string(), error.into_inner()),
         };
-        let said = error.to_string();
-        let said = said.rsplit_once(" at line ").map_or(&*said, |(said, _)| said);
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         let key = match &*key {
             "." | "?" => String::new(),
             key => format!("`{key}`: "),
@@ -49,7 +49,7 @@ pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
             0 | 1 => format!("at column {column}"),
             _ => format!("at line {line}, column {column}"),
         };
-        Err(format!("{key}{said}, {place}"))
+        Err(format!("{key}{message}, {place}"))
     })
 }
 
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_is_no_array_is_told_with_its_place() {
-        for (text, said) in [
+        for (text, expected) in [
             ("", "the file is not an array: expected `[`"),
             ("{}", "the file is not an array: expected `[`"),
             ("[1, 2", "the file ends within item 2: it is truncated"),
@@ -331,7 +331,7 @@ mod tests {
             ("[1,]", "item 2: EOF while parsing a value, at column 0"),
             ("[1, }]", "item 2: expected value, at column 1"),
         ] {
-            assert_eq!(items(text, 3), Err(Error::InvalidInput(said.to_owned())), "{text}");
+            assert_eq!(items(text, 3), Err(Error::InvalidInput(expected.to_owned())), "{text}");
         }
     }
 
@@ -343,10 +343,10 @@ mod tests {
             let mut next = || lines.value::<serde_json::Value>();
             assert_eq!(next(), Ok(Some((1, serde_json::json!({"a": 1})))));
             assert_eq!(next(), Ok(Some((4, serde_json::json!([2])))));
-            let Err(Error::InvalidInput(said)) = next() else {
+            let Err(Error::InvalidInput(message)) = next() else {
                 panic!("it is no JSON");
             };
-            assert!(said.starts_with("line 5: "), "{said}");
+            assert!(message.starts_with("line 5: "), "{message}");
             assert_eq!(next(), Ok(Some((6, serde_json::json!(3)))));
             assert_eq!(next(), Ok(None));
         }
@@ -364,7 +364,7 @@ mod tests {
             #[expect(dead_code, reason = "only whether it can be read matters")]
             delay: f64,
         }
-        for (line, said) in [
+        for (line, expected) in [
             (
                 r#"{"turns": [{"delay": 1}, {"delay": "x"}]}"#,
                 "`turns[1].delay`: invalid type: string \"x\", expected f64, at column 38",
@@ -372,7 +372,7 @@ mod tests {
             (r#"{"turns": []} x"#, "trailing characters, at column 15"),
             ("{}", "missing field `turns`, at column 2"),
         ] {
-            assert_eq!(parse::<Row>(line.as_bytes()).unwrap_err(), said);
+            assert_eq!(parse::<Row>(line.as_bytes()).unwrap_err(), expected);
         }
         assert!(parse::<Row>(br#"{"turns": [{"delay": 1}]}"#).is_ok());
     }
@@ -401,13 +401,13 @@ mod tests {
                 Ok(vec![self.0; length as usize])
             }
         }
-        let said = |what: &str| {
+        let expected = |what: &str| {
             Err(Error::InvalidInput(format!(
                 "{what} 1 is longer than 24 MiB: split it into several"
             )))
         };
-        assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), said("line"));
+        assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), expected("line"));
         let mut nested = Items::new(Box::new(Endless(b'[')));
-        assert_eq!(nested.value::<serde_json::Value>().map(drop), said("item").map(drop));
+        assert_eq!(nested.value::<serde_json::Value>().map(drop), expected("item").map(drop));
     }
 }

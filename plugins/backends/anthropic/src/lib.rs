@@ -127,7 +127,7 @@ impl Backend for Anthropic {
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::told(body, explain::refusal(status, body))
+        reply::refine(body, explain::refusal(status, body))
     }
 }
 

@@ -156,10 +156,10 @@ mod tests {
         message.extend(9_u32.to_be_bytes());
         message.extend(crc32fast::hash(&message).to_be_bytes());
         message.extend(crc32fast::hash(&message).to_be_bytes());
-        let Err(Error::Protocol(said)) = Message::read(&message[4..]) else {
+        let Err(Error::Protocol(error)) = Message::read(&message[4..]) else {
             panic!("it must be refused");
         };
-        assert!(said.contains("headers have 9 bytes"), "{said}");
+        assert!(error.contains("headers have 9 bytes"), "{error}");
         let broken = written(b"\x09:x", b"");
         assert_eq!(Message::read(&broken[4..]).unwrap().header(":x"), None);
     }

@@ -80,7 +80,7 @@ impl Backend for Cohere {
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::told(status, explain::refusal(status, body))
+        reply::refine(status, explain::refusal(status, body))
     }
 }
 

@@ -90,7 +90,7 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
             Speaker::Model => "assistant",
         };
         // Results of tools are messages of their own, before the user's text.
-        let (mut said, mut calls) = (Vec::new(), Vec::new());
+        let (mut parts, mut calls) = (Vec::new(), Vec::new());
         for part in &turn.parts {
             match part {
                 Piece::Returned(returned) => messages.push(json!({
@@ -106,15 +106,15 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
                         "function": {"name": call.name, "arguments": arguments},
                     }));
                 }
-                other => said.push(other.clone()),
+                other => parts.push(other.clone()),
             }
         }
-        if said.is_empty() && calls.is_empty() {
+        if parts.is_empty() && calls.is_empty() {
             continue;
         }
         let mut message = json!({"role": role});
-        if !said.is_empty() {
-            message["content"] = content(&said)?;
+        if !parts.is_empty() {
+            message["content"] = content(&parts)?;
         }
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();

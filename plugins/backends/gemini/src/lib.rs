@@ -126,7 +126,7 @@ impl Backend for Gemini {
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::told(body, explain::refusal(status, body))
+        reply::refine(body, explain::refusal(status, body))
     }
 }
 

@@ -41,7 +41,7 @@ struct Options<'a> {
 
 /// A message of a conversation.
 #[derive(Serialize)]
-struct Said {
+struct WireMessage {
     role: &'static str,
     content: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,11 +71,11 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
         }
         (Route::Chat, Prompt::Text(text)) => {
             let message = Message::text(Role::User, text.as_str());
-            body.set("messages", [said(&message)?]);
+            body.set("messages", [wire_message(&message)?]);
         }
         (Route::Chat, Prompt::Messages(messages)) => {
-            let said: Vec<_> = messages.iter().map(said).collect::<Result<_, _>>()?;
-            body.set("messages", said);
+            let list: Vec<_> = messages.iter().map(wire_message).collect::<Result<_, _>>()?;
+            body.set("messages", list);
         }
         (Route::Generate, Prompt::Messages(_) | Prompt::Continuation(_)) => {
             return Err(Error::InvalidConfig(format!(
@@ -152,7 +152,7 @@ fn embed(
 }
 
 /// A message as Ollama writes it: one text, and the images beside it.
-fn said(message: &Message) -> Result<Said, Error> {
+fn wire_message(message: &Message) -> Result<WireMessage, Error> {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in &message.parts {
         match part {
@@ -170,7 +170,7 @@ fn said(message: &Message) -> Result<Said, Error> {
             }
         }
     }
-    Ok(Said {
+    Ok(WireMessage {
         role: speaker(message.role),
         content: texts.join("\n"),
         images,

@@ -108,9 +108,9 @@ mod tests {
             media.unwrap().bytes
         });
         let bytes: Vec<u8> = bytes.collect();
-        let heard: Vec<i16> =
+        let decoded: Vec<i16> =
             bytes.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
-        assert_eq!(heard, spoken);
+        assert_eq!(decoded, spoken);
     }
 
     #[test]

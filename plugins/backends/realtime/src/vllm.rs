@@ -40,7 +40,7 @@ pub fn messages(
     if settings.sampling.temperature.is_some_and(|own| own != 0.0) {
         settings.refuse(sample, path, &[Setting::Temperature])?;
     }
-    let media = heard(path, sample)?;
+    let media = only_sound(path, sample)?;
     let samples = sound::samples(sample, media, path, RATE)?;
     let mut update = Body::new();
     update.set("type", "session.update");
@@ -56,7 +56,7 @@ pub fn messages(
 }
 
 /// Returns a sample's only sound.
-fn heard<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
+fn only_sound<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
     let parts = match &sample.prompt {
         Prompt::Messages(messages) => messages.iter().flat_map(|message| &message.parts).collect(),
         _ => Vec::new(),

@@ -22,8 +22,8 @@ const HOST_HEADERS: [&str; 8] = [
 struct Mistakes(Vec<String>);
 
 impl Mistakes {
-    fn add(&mut self, key: &str, said: impl std::fmt::Display) {
-        self.0.push(format!("key `{key}`: {said}"));
+    fn add(&mut self, key: &str, mistake: impl std::fmt::Display) {
+        self.0.push(format!("key `{key}`: {mistake}"));
     }
 
     fn path(&mut self, key: &str, path: &str) {

@@ -59,7 +59,7 @@ fn find<'v, 'p>(event: &'v Value, places: &'p Places) -> Option<(&'p str, &'v Va
 }
 
 /// A value that says something: neither `false` nor an empty text.
-fn said<'v>(event: &'v Value, places: &Places) -> Option<&'v Value> {
+fn value_at<'v>(event: &'v Value, places: &Places) -> Option<&'v Value> {
     let (_, value) = find(event, places)?;
     (value != &Value::Bool(false) && value.as_str() != Some("")).then_some(value)
 }
@@ -107,9 +107,9 @@ fn failure(value: &Value) -> Refusal {
 /// The error in a reply with an error status.
 pub fn refusal(places: &Events, status: u16, body: &[u8]) -> Refusal {
     let event: Option<Value> = serde_json::from_slice(body).ok();
-    let told = event.as_ref().and_then(|event| said(event, &places.error));
-    match told {
-        Some(told) => explain::refusal(status, told.to_string().as_bytes()),
+    let error = event.as_ref().and_then(|event| value_at(event, &places.error));
+    match error {
+        Some(error) => explain::refusal(status, error.to_string().as_bytes()),
         None => explain::refusal(status, body),
     }
 }
@@ -132,8 +132,8 @@ pub fn decode(
         return Ok(());
     }
     let event: Value = frames::json(data, "an event in JSON")?;
-    if let Some(told) = said(&event, &places.error) {
-        events.push(Meaning::Failure(failure(told)));
+    if let Some(error) = value_at(&event, &places.error) {
+        events.push(Meaning::Failure(failure(error)));
         return Ok(());
     }
     if frame.name == Some("error") {
@@ -142,7 +142,7 @@ pub fn decode(
     }
     let before = events.len();
     let done = !state.whole && is_done(&event, places.done.as_ref());
-    let finish = said(&event, &places.finish);
+    let finish = value_at(&event, &places.finish);
     let is_last = done || finish.is_some();
     state.pieces(places, &event, is_last, events)?;
     state.count(places, &event)?;

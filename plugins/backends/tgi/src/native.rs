@@ -169,7 +169,7 @@ pub fn decode(
             events.push(Meaning::Text(piece(text, 0, Some(1))));
         }
         (None, Some(text)) => {
-            let tokens = event.details.as_ref().and_then(|said| said.generated_tokens);
+            let tokens = event.details.as_ref().and_then(|details| details.generated_tokens);
             events.push(Meaning::Text(piece(text.into_owned(), 0, tokens)));
         }
         (None, None) => {

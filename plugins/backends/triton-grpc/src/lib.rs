@@ -113,8 +113,8 @@ impl Backend for Triton {
             Error::Protocol(format!("expected a ModelStreamInferResponse: {error}"))
         })?;
         if !streamed.error.is_empty() {
-            let said = explain::in_band(streamed.error.as_bytes());
-            events.push(Meaning::Failure(said));
+            let refusal = explain::in_band(streamed.error.as_bytes());
+            events.push(Meaning::Failure(refusal));
             return Ok(());
         }
         match streamed.inferred {

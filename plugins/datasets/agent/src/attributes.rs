@@ -258,9 +258,9 @@ fn call(mut part: Fields) -> Value {
 
 /// The result of a tool.
 fn result(mut part: Fields, content: Option<Value>) -> Message {
-    let said = ["response", "result"].iter();
-    let said = said.clone().find_map(|key| part.remove(*key)).or(content);
-    let text = match said {
+    let keys = ["response", "result"];
+    let result = keys.iter().find_map(|key| part.remove(*key)).or(content);
+    let text = match result {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text,
         Some(value) => value.to_string(),

@@ -180,12 +180,12 @@ impl Otel {
             remarks.dropped("a trace without a request to a model", || place);
             return Ok(None);
         }
-        let said = |span: &Span| {
+        let bad_call = |span: &Span| {
             let input = span.input.iter().flatten();
             input.chain(&span.output).find_map(bad_tool_call)
         };
         if self.config.bad_tool_calls == BadToolCalls::Drop
-            && let Some(tool) = trace.spans.iter().find_map(said)
+            && let Some(tool) = trace.spans.iter().find_map(bad_call)
         {
             let reason = "a tool call whose arguments are not a JSON object";
             remarks.dropped(reason, || format!("{place}, of `{tool}`"));

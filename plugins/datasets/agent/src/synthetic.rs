@@ -352,10 +352,10 @@ impl Agent<'_> {
     fn begun(&self, conversation: &str, parts: Vec<Part>, after: Vec<After>) -> Request {
         let system = self.system.iter();
         let system = system.map(|(text, _)| Message::text(Role::System, *text));
-        let asked = Message { role: Role::User, parts, extra: None };
+        let question = Message { role: Role::User, parts, extra: None };
         Request {
             conversation: conversation.to_owned(),
-            messages: system.chain([asked]).collect(),
+            messages: system.chain([question]).collect(),
             after,
             ..Request::default()
         }

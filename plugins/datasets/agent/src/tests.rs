@@ -48,7 +48,7 @@ fn messages(sample: &Sample) -> &[Message] {
     }
 }
 
-fn said(message: &Message) -> String {
+fn text_of(message: &Message) -> String {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
         Part::Answer(of) => format!("<{of}>"),
@@ -74,8 +74,8 @@ fn shown(sample: &Sample) -> String {
         format!(" [{}{point}+{}ms]", after.sample, after.delay / 1_000_000)
     });
     let after: String = after.collect();
-    let messages: Vec<String> = messages(sample).iter().map(said).collect();
-    let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
+    let messages: Vec<String> = messages(sample).iter().map(text_of).collect();
+    let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
     let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
         "{}{parent}{after} | {} | {answer} | {}>{} {}",
@@ -232,7 +232,7 @@ fn lengths_become_texts_and_latencies_delays() {
         .iter()
         .map(|sample| {
             let delays: Vec<u64> = sample.after.iter().map(|after| after.delay).collect();
-            let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
+            let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
             let answer = answer.trim_start_matches("Assistant: ").to_owned();
             assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
             (&*sample.id, sample.input_tokens, sample.output_tokens, delays)

@@ -58,12 +58,12 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
 /// The first two texts of a ShareGPT conversation, whoever says them, as SGLang's and vLLM's
 /// clients take them; `None` if there are fewer.
 pub fn first_pair(value: &Value) -> Option<(String, String)> {
-    let said = |item: &Value| {
+    let text_of = |item: &Value| {
         let text = item.get("content").or_else(|| item.get("value"));
         text.map_or(Some(String::new()), |text| text.as_str().map(str::to_owned))
     };
     match value.as_array()?.as_slice() {
-        [first, second, ..] => Some((said(first)?, said(second)?)),
+        [first, second, ..] => Some((text_of(first)?, text_of(second)?)),
         _ => None,
     }
 }
@@ -79,14 +79,14 @@ fn texts(items: &[Value]) -> Option<Vec<Turn>> {
 /// A turn is wherever a user's or a tool's message is followed by an assistant's, or by nothing.
 fn turns(messages: Vec<Message>) -> Vec<Turn> {
     let mut turns = Vec::new();
-    let mut said = Vec::new();
+    let mut group = Vec::new();
     let mut messages = messages.into_iter().peekable();
     while let Some(message) = messages.next() {
         let asks = matches!(message.role, Role::User | Role::Tool);
-        said.push(message);
+        group.push(message);
         let answered = messages.peek().is_none_or(|next| next.role == Role::Assistant);
         if asks && answered {
-            turns.push(Turn { messages: std::mem::take(&mut said), answer: messages.next() });
+            turns.push(Turn { messages: std::mem::take(&mut group), answer: messages.next() });
         }
     }
     turns

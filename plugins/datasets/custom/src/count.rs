@@ -37,7 +37,7 @@ pub fn count(
         match &draft.prompt {
             Prompt::Text(text) => alone.push(text.clone()),
             Prompt::Embedding(texts) => alone.extend(texts.iter().cloned()),
-            Prompt::Messages(messages) => bare.push(said(messages)),
+            Prompt::Messages(messages) => bare.push(joined(messages)),
             Prompt::Ranking(candidates) => {
                 alone.push(candidates.query.clone());
                 alone.extend(candidates.documents.iter().cloned());
@@ -148,7 +148,7 @@ fn answers(draft: &Draft) -> impl Iterator<Item = Option<&Message>> {
 }
 
 /// The texts of a conversation.
-fn said(messages: &[Message]) -> String {
+fn joined(messages: &[Message]) -> String {
     let texts: Vec<_> = messages.iter().map(conversation::text).collect();
     texts.join("\n")
 }

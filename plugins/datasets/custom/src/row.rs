@@ -72,7 +72,7 @@ impl Reader {
             _ => None,
         };
         let request = body.as_ref().unwrap_or(row);
-        let asked = self.asked(request, body.is_some().then_some(row))?;
+        let row_prompt = self.row_prompt(request, body.is_some().then_some(row))?;
         let output_tokens = named(row, of.output_tokens.as_deref(), OUTPUT_TOKENS)
             .or_else(|| named(request, None, OUTPUT_TOKENS));
         let output_tokens = match output_tokens {
@@ -108,7 +108,7 @@ impl Reader {
         let system = system.or_else(|| self.config.system.clone());
         let media = self.media(request)?;
         let wants_chat = system.is_some() || !media.is_empty() || has_tools;
-        self.shape(&mut draft, asked, system, media, wants_chat)?;
+        self.shape(&mut draft, row_prompt, system, media, wants_chat)?;
         if draft.answer.is_none()
             && draft.following.is_empty()
             && let Some(Value::String(answer)) = reference
@@ -133,7 +133,7 @@ impl Reader {
         Ok(())
     }
 
-    fn asked(&self, request: &Row, recorded: Option<&Row>) -> Result<RowPrompt, String> {
+    fn row_prompt(&self, request: &Row, recorded: Option<&Row>) -> Result<RowPrompt, String> {
         let of = &self.config.columns;
         let prompt = |text: String| RowPrompt::Prompt(Prompt::Text(text));
         if let Some(template) = &self.config.template {
@@ -308,7 +308,7 @@ impl Reader {
     fn shape(
         &self,
         draft: &mut Draft,
-        asked: RowPrompt,
+        row_prompt: RowPrompt,
         system: Option<String>,
         media: Vec<Part>,
         wants_chat: bool,
@@ -316,7 +316,7 @@ impl Reader {
         let form = self.config.form;
         let wants_chat = form == Form::Chat || (form == Form::Auto && wants_chat);
         let mut only_user = false;
-        let mut turns = match asked {
+        let mut turns = match row_prompt {
             RowPrompt::Prompt(Prompt::Text(text)) if form == Form::Embedding => {
                 draft.prompt = Prompt::Embedding(vec![text]);
                 return Ok(());

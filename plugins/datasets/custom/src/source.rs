@@ -11,7 +11,7 @@ use runner_plugin::{Error, File, Files, log};
 use serde_json::{Map, Value};
 
 use crate::config::Format;
-use crate::format::{Names, head, object, told};
+use crate::format::{Names, detect, head, object};
 use crate::tables;
 
 pub type Row = Map<String, Value>;
@@ -88,12 +88,12 @@ impl Source {
         let file: Rc<dyn File> = Rc::from(file);
         let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
         let start = file.read(0, 4).map_err(wrong)?;
-        let packed = Packed::told(&start);
+        let packed = Packed::detect(&start);
         let format = match format {
             Some(format) => format,
             None if start == b"PAR1" => Format::Parquet,
             None => {
-                let (format, guess) = told(&|| stream(&file, packed), names).map_err(wrong)?;
+                let (format, guess) = detect(&|| stream(&file, packed), names).map_err(wrong)?;
                 if let Some(guess) = guess {
                     log::info(&format!(
                         "file `{name}`: read as {guess}; if that is wrong, set `format`"

@@ -30,7 +30,7 @@ struct Table {
 ///
 /// # Errors
 /// If it could be both.
-pub fn told(head: &[u8], whole: bool, header: Names<'_>) -> Result<(Format, String), String> {
+pub fn detect(head: &[u8], whole: bool, header: Names<'_>) -> Result<(Format, String), String> {
     let read =
         |(separator, format, name)| Some((format, name, table(head, whole, separator, header)?));
     let tables: Vec<_> = SEPARATORS.into_iter().filter_map(read).collect();

@@ -60,7 +60,7 @@ fn text(sample: &Sample) -> &str {
     }
 }
 
-fn said(sample: &Sample) -> Vec<(Role, String)> {
+fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
     let messages = match &sample.prompt {
         Prompt::Messages(messages) => messages,
         Prompt::Continuation(next) => &next.messages,
@@ -86,7 +86,7 @@ fn custom_formats_of_other_tools_need_no_configuration() {
     assert_eq!(lengths, [Some(10), Some(1520), None]);
 
     let openai = read("{}", "sglang-openai/rows.jsonl");
-    assert_eq!(said(&openai[0]), [(Role::User, "Hi".to_owned())]);
+    assert_eq!(messages_of(&openai[0]), [(Role::User, "Hi".to_owned())]);
     assert_eq!(openai[0].output_tokens, Some(12));
     assert_eq!(
         openai[0].parameters.as_deref(),
@@ -108,7 +108,7 @@ fn custom_formats_of_other_tools_need_no_configuration() {
 
     let batch = read("{}", "batch/rows.jsonl");
     assert_eq!((batch[0].id.as_str(), batch[0].output_tokens), ("request-1", Some(1000)));
-    assert_eq!(said(&batch[0]).len(), 2);
+    assert_eq!(messages_of(&batch[0]).len(), 2);
     let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(batch[1].prompt, embedding);
 
@@ -163,8 +163,8 @@ fn sets_for_speculative_decoding_have_classes_and_turns() {
     let config = r#"{"turns": "all", "classes": ["math"], "output-len": 32}"#;
     let turns = read(config, "spec-bench/rows.jsonl");
     assert_eq!(turns.len(), 2);
-    assert_eq!(said(&turns[0]), [(Role::User, "2 + 2?".to_owned())]);
-    assert_eq!(said(&turns[1]), [(Role::User, "And 3 + 3?".to_owned())]);
+    assert_eq!(messages_of(&turns[0]), [(Role::User, "2 + 2?".to_owned())]);
+    assert_eq!(messages_of(&turns[1]), [(Role::User, "And 3 + 3?".to_owned())]);
     assert_eq!((turns[0].id.as_str(), turns[0].after.len()), ("111/0", 0));
     assert_eq!(turns[1].after[0].sample, "111/0");
     assert!(turns.iter().all(|sample| sample.output_tokens == Some(32)));
@@ -182,7 +182,7 @@ fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
     let answer = first.recorded_answer.as_ref().expect("an answer");
     assert_eq!(super::conversation::text(answer), "Hello.");
     let second = &samples[1];
-    assert_eq!(said(second), [(Role::User, "And in French?".to_owned())]);
+    assert_eq!(messages_of(second), [(Role::User, "And in French?".to_owned())]);
     assert_eq!(second.reference.as_deref(), Some("\"Bonjour.\""));
     assert_eq!(second.after[0].sample, "greeting/0");
     assert_eq!(second.turn.as_ref().expect("a turn").index, 1);
@@ -190,11 +190,11 @@ fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
     let call = samples[2].recorded_answer.as_ref().expect("a call");
     assert!(call.extra.as_ref().expect("a call").contains("call-1"));
     assert_eq!(samples[2].output_tokens, None);
-    assert_eq!(said(&samples[3]), [(Role::Tool, "-3".to_owned())]);
+    assert_eq!(messages_of(&samples[3]), [(Role::Tool, "-3".to_owned())]);
     assert_eq!(samples[3].adapter.as_deref(), Some("tools-v2"));
 
     let last = read(r#"{"turns": "last"}"#, "turns/conversations.jsonl");
-    assert_eq!(said(&last[0]).len(), 4);
+    assert_eq!(messages_of(&last[0]).len(), 4);
     assert!(last[0].after.is_empty() && last[0].turn.is_none());
 }
 

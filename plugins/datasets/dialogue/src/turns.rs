@@ -93,9 +93,9 @@ impl Splitter {
 mod tests {
     use super::*;
 
-    fn split(said: &str) -> String {
+    fn split(letters: &str) -> String {
         let mut splitter = Splitter::default();
-        for letter in said.chars() {
+        for letter in letters.chars() {
             let role = match letter {
                 's' => Role::System,
                 'u' => Role::User,
@@ -110,9 +110,9 @@ mod tests {
         }
         let turns = splitter.finish();
         let shown = turns.iter().map(|turn| {
-            let asked: String = turn.messages.iter().map(letter).collect();
+            let question: String = turn.messages.iter().map(letter).collect();
             let answered = turn.answer.iter().map(letter).collect::<String>();
-            format!("{asked}>{answered}")
+            format!("{question}>{answered}")
         });
         shown.collect::<Vec<_>>().join(" ")
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_turn_ends_where_the_assistant_answers() {
-        for (said, turns) in [
+        for (letters, turns) in [
             ("sua", "su>a"),
             ("uaua", "u>a u>a"),
             ("uuattau", "uu>a tt>a u>"),
@@ -140,7 +140,7 @@ mod tests {
             ("a", ""),
             ("", ""),
         ] {
-            assert_eq!(split(said), turns, "{said}");
+            assert_eq!(split(letters), turns, "{letters}");
         }
     }
 

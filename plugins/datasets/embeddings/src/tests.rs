@@ -118,12 +118,12 @@ fn mistakes_name_the_key() {
 fn requests_that_do_not_fit_into_memory_are_refused() {
     let config = r#"{"input-len": 1048576, "batch-size": 4096}"#;
     let opened = open_with(config, 1, Named::default(), Box::new(Pairs));
-    let Err(Error::InvalidConfig(said)) = opened.map(drop) else {
+    let Err(Error::InvalidConfig(message)) = opened.map(drop) else {
         panic!("it is opened");
     };
     assert!(
-        said.starts_with("`batch-size` and `input-len` give up to 4096 × 1048576 tokens"),
-        "{said}"
+        message.starts_with("`batch-size` and `input-len` give up to 4096 × 1048576 tokens"),
+        "{message}"
     );
     // Large ones come few at a time.
     let mut dataset = open(r#"{"input-len": 500000}"#, 1);

@@ -170,12 +170,12 @@ fn mistakes_name_the_key() {
 
 #[test]
 fn images_that_do_not_fit_into_memory_are_refused() {
-    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
-        Err(Error::InvalidConfig(said)) => said,
+    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
+        Err(Error::InvalidConfig(message)) => message,
         other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
     };
     for config in [r#"{"sizes": ["8192x8192"]}"#, r#"{"width": 8192, "height": 8192}"#] {
-        let large = said(config);
+        let large = refusal(config);
         assert!(
             large.starts_with(
                 "an image of 8192x8192 has 67108864 pixels; expected at most 16777216"
@@ -183,7 +183,7 @@ fn images_that_do_not_fit_into_memory_are_refused() {
             "{large}"
         );
     }
-    let many = said(r#"{"sizes": ["2048x2048"], "format": "png", "noise": 1, "images": 256}"#);
+    let many = refusal(r#"{"sizes": ["2048x2048"], "format": "png", "noise": 1, "images": 256}"#);
     assert!(many.starts_with("the images of request 1 have more than 48 MiB"), "{many}");
 }
 

@@ -114,8 +114,8 @@ impl Table {
         if start == b"PAR1" {
             return self.hold_parquet();
         }
-        let packed = Packed::told(&start);
-        self.format = self.told(packed)?;
+        let packed = Packed::detect(&start);
+        self.format = self.detect(packed)?;
         let cut = self.cut();
         let mut records = Records::new(stream(&self.file, packed), cut);
         let (mut begins, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -178,7 +178,7 @@ impl Table {
     }
 
     /// The format that follows from a file's beginning.
-    fn told(&self, packed: Packed) -> Result<Format, String> {
+    fn detect_format(&self, packed: Packed) -> Result<Format, String> {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];
         loop {
@@ -227,9 +227,9 @@ impl Table {
             return Ok(self.header.iter().cloned().zip(cells).collect());
         }
         serde_json::from_slice(record).map_err(|error| {
-            let said = error.to_string();
-            let said = said.split(" at line ").next().unwrap_or_default();
-            format!("expected a whole JSON object in one line: {said}")
+            let message = error.to_string();
+            let message = message.split(" at line ").next().unwrap_or_default();
+            format!("expected a whole JSON object in one line: {message}")
         })
     }
 }

@@ -117,8 +117,8 @@ pub struct Question {
     pub category: Option<String>,
     /// The text before everything.
     pub description: Option<String>,
-    pub asked: QuestionText,
-    /// The messages of a question that is a conversation, in place of `asked`.
+    pub wording: QuestionText,
+    /// The messages of a question that is a conversation, in place of `wording`.
     pub messages: Vec<Message>,
     /// The tools that the model may call, in the form of OpenAI's API.
     pub tools: Option<Value>,

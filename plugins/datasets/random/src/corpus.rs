@@ -128,7 +128,7 @@ impl Source for Corpus {
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
             tokens += draft.input as usize;
-            prompts.push((to_length(ids, draft.input), draft.asked));
+            prompts.push((to_length(ids, draft.input), draft.answer));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }

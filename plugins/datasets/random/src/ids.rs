@@ -49,7 +49,7 @@ impl Source for Ids {
             let start = u64::from(draft.offset) + index;
             let ids = (0..u64::from(draft.input)).map(|at| ((start + at) % vocabulary) as u32);
             tokens += draft.input as usize;
-            prompts.push((ids.collect(), draft.asked));
+            prompts.push((ids.collect(), draft.answer));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }

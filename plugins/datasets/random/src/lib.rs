@@ -115,10 +115,10 @@ impl Dataset for Random {
 
 impl Random {
     fn sample(&self, id: String, drawn: Drawn) -> Sample {
-        let class = drawn.asked.class.map(|class| class as usize);
+        let class = drawn.answer.class.map(|class| class as usize);
         Sample {
             input_tokens: Some(drawn.input_tokens),
-            output_tokens: Some(drawn.asked.output_tokens),
+            output_tokens: Some(drawn.answer.output_tokens),
             class: class.and_then(|class| self.classes.get(class).cloned()),
             ..Sample::new(id, drawn.content.into())
         }

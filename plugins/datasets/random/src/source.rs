@@ -34,7 +34,7 @@ pub(crate) trait Source {
 pub(crate) struct Drawn {
     pub(crate) content: Content,
     pub(crate) input_tokens: u32,
-    pub(crate) asked: AnswerRequest,
+    pub(crate) answer: AnswerRequest,
 }
 
 /// The settings for the answer to a prompt.
@@ -84,7 +84,7 @@ pub(crate) fn formed(
     making: Making,
     prompts: Vec<(Vec<u32>, AnswerRequest)>,
 ) -> Vec<Drawn> {
-    let (ids, asked): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
+    let (ids, answer): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let (contents, inputs): (Vec<_>, Vec<_>) = match making.form {
         Form::Tokens => {
             let inputs = ids.iter().map(|ids| ids.len() as u32).collect();
@@ -100,8 +100,8 @@ pub(crate) fn formed(
     contents
         .into_iter()
         .zip(inputs)
-        .zip(asked)
-        .map(|((content, input_tokens), asked)| Drawn { content, input_tokens, asked })
+        .zip(answer)
+        .map(|((content, input_tokens), answer)| Drawn { content, input_tokens, answer })
         .collect()
 }
 
@@ -113,7 +113,7 @@ const BLOCK: u64 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) input: u32,
-    pub(crate) asked: AnswerRequest,
+    pub(crate) answer: AnswerRequest,
     pub(crate) offset: u32,
 }
 
@@ -148,7 +148,7 @@ impl Drafts {
         let size = self.first.take().filter(|first| *first > 0).unwrap_or(BLOCK);
         self.drawn += size;
         self.ready = (0..size)
-            .map(|_| Draft { input: 0, asked: AnswerRequest::spare(0), offset: 0 })
+            .map(|_| Draft { input: 0, answer: AnswerRequest::spare(0), offset: 0 })
             .collect();
         match &mut self.lengths.kind {
             Kind::Range { input, output } => {
@@ -156,12 +156,12 @@ impl Drafts {
                     draft.input = random.draw(input);
                 }
                 for draft in &mut self.ready {
-                    draft.asked.output_tokens = random.draw(output);
+                    draft.answer.output_tokens = random.draw(output);
                 }
             }
             Kind::Free(free) => {
                 for draft in &mut self.ready {
-                    (draft.asked.class, draft.input, draft.asked.output_tokens) = free.draw();
+                    (draft.answer.class, draft.input, draft.answer.output_tokens) = free.draw();
                 }
             }
         }
@@ -217,10 +217,10 @@ mod tests {
             ),
         ] {
             let opened = open(config, false, Named::default()).map(drop);
-            let Err(Error::InvalidConfig(said)) = opened else {
+            let Err(Error::InvalidConfig(message)) = opened else {
                 panic!("{config}: {opened:?}");
             };
-            assert!(said.contains(expected), "{said}");
+            assert!(message.contains(expected), "{message}");
         }
     }
 

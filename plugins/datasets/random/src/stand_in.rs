@@ -58,7 +58,7 @@ impl Source for StandIn {
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
             tokens += draft.input as usize;
-            prompts.push((run(&mut self.random, &self.plain, draft.input), draft.asked));
+            prompts.push((run(&mut self.random, &self.plain, draft.input), draft.answer));
         }
         Ok(formed(tokenizer, PLAIN, prompts))
     }

@@ -156,7 +156,7 @@ impl Source for Text {
                 });
             }
             tokens += draft.input as usize;
-            prompts.push((self.piece(tokenizer, place, draft.input)?, draft.asked));
+            prompts.push((self.piece(tokenizer, place, draft.input)?, draft.answer));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }

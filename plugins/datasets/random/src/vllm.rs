@@ -57,14 +57,14 @@ impl Vllm {
         }
     }
 
-    fn drawn(&self, text: String, ids: Vec<u32>, asked: AnswerRequest) -> Drawn {
+    fn drawn(&self, text: String, ids: Vec<u32>, answer: AnswerRequest) -> Drawn {
         let length = ids.len() as u32;
         match self.form {
             // The ids belong to the text, so only the tokens that the model adds are missing.
             Form::Text => {
-                Drawn { content: Content::Text(text), input_tokens: length + self.added, asked }
+                Drawn { content: Content::Text(text), input_tokens: length + self.added, answer }
             }
-            Form::Tokens => Drawn { content: Content::Tokens(ids), input_tokens: length, asked },
+            Form::Tokens => Drawn { content: Content::Tokens(ids), input_tokens: length, answer },
         }
     }
 
@@ -104,7 +104,7 @@ impl Source for Vllm {
             let length = self.prefix_len + draft.input;
             let (text, ids) = mended(tokenizer, &mut self.random, ids, length, self.vocabulary);
             tokens += ids.len();
-            prompts.push(self.drawn(text, ids, draft.asked));
+            prompts.push(self.drawn(text, ids, draft.answer));
         }
         Ok(prompts)
     }

@@ -44,7 +44,7 @@ pub struct Pair {
 
 /// A turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Said {
+pub struct Utterance {
     /// The speaker, as the file names it, such as `human`; absent if it does not say.
     #[serde(default)]
     pub from: Option<String>,
@@ -171,7 +171,7 @@ impl Conversations {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Said>>, Error> {
+    pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Utterance>>, Error> {
         self.turns(position)
     }
 

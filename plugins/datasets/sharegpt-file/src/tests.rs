@@ -229,10 +229,10 @@ fn whole_conversations_are_read_however_the_file_is_cut() {
             Conversations::open_whole(&files, "data").expect("a valid file").expect("a file");
         assert_eq!(whole.len(), 2);
         let read = |position| {
-            let said = whole.read_whole(position).expect("readable");
-            said.map(|said| {
-                let turns = said.into_iter();
-                turns.map(|said| (said.from.unwrap_or_default(), said.value)).collect::<Vec<_>>()
+            let conversation = whole.read_whole(position).expect("readable");
+            conversation.map(|turns| {
+                let turns = turns.into_iter();
+                turns.map(|turn| (turn.from.unwrap_or_default(), turn.value)).collect::<Vec<_>>()
             })
         };
         let pairs = |list: &[(&str, &str)]| {

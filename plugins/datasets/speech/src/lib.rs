@@ -247,10 +247,10 @@ fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
 }
 
 fn refused(wrong: &[String]) -> Error {
-    let mut said = wrong.iter().take(MOST_SHOWN).cloned().collect::<Vec<_>>().join("\n");
+    let mut message = wrong.iter().take(MOST_SHOWN).cloned().collect::<Vec<_>>().join("\n");
     if let Some(further @ 1..) = wrong.len().checked_sub(MOST_SHOWN) {
-        said.push_str(&format!("\nand {further} more"));
+        message.push_str(&format!("\nand {further} more"));
     }
-    said.push_str("\ncorrect them, or set `skip-invalid = true` to leave them out");
-    Error::InvalidInput(said)
+    message.push_str("\ncorrect them, or set `skip-invalid = true` to leave them out");
+    Error::InvalidInput(message)
 }

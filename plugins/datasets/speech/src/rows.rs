@@ -209,7 +209,7 @@ impl Rows {
         let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
         let file: Rc<dyn File> = Rc::from(file);
         let head = file.read(0, 4096).map_err(wrong)?;
-        let packed = Packed::told(&head);
+        let packed = Packed::detect(&head);
         let text = String::from_utf8_lossy(&head);
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let separator = match text.lines().next() {

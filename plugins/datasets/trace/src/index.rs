@@ -159,8 +159,8 @@ impl Pass<'_> {
                 } else {
                     self.row(&line, place, &mut seen, notes)
                 };
-                if let Err(said) = outcome {
-                    seen.mistakes.push(format!("line {}: {said}", place.line));
+                if let Err(cause) = outcome {
+                    seen.mistakes.push(format!("line {}: {cause}", place.line));
                 }
                 if seen.mistakes.len() == MOST_MISTAKES {
                     break;
@@ -298,7 +298,7 @@ impl Pass<'_> {
         let first = seen.groups;
         for (at, node) in session.nodes.iter().enumerate() {
             let row = weka::row(&line[node.range.clone()], &session.layout, at as u32)
-                .map_err(|said| format!("request {} of the session: {said}", at + 1))?;
+                .map_err(|cause| format!("request {} of the session: {cause}", at + 1))?;
             let reason = self.reason(&row)?;
             seen.origin = Some(seen.origin.map_or(node.time, |origin| origin.min(node.time)));
             if !shared {
@@ -420,19 +420,19 @@ impl Pass<'_> {
         }
         let weka = self.format.name == crate::config::Name::Weka;
         let what = if weka && self.replay == Replay::Sessions { "session" } else { "request" };
-        let mut said = format!("no {what} is left: {all} in the file");
+        let mut message = format!("no {what} is left: {all} in the file");
         if self.config.share < 1.0 {
-            said.push_str(&format!(", {shared} after `share`"));
+            message.push_str(&format!(", {shared} after `share`"));
         } else if (shared as u64) < all {
-            said.push_str(&format!(", {shared} that can be used"));
+            message.push_str(&format!(", {shared} that can be used"));
         }
         if self.config.window.is_some() {
-            said.push_str(&format!(", {inside} in `window`"));
+            message.push_str(&format!(", {inside} in `window`"));
         }
         if inside > 0 {
-            said.push_str(", 0 within `max-input` and `max-output`");
+            message.push_str(", 0 within `max-input` and `max-output`");
         }
-        said
+        message
     }
 }
 

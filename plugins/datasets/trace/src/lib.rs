@@ -81,7 +81,9 @@ impl Dataset for Trace {
             ));
         }
         open(config, seed, file, inputs.tokenizer).map_err(|error| match error {
-            Error::InvalidInput(said) => Error::InvalidInput(format!("the file `{FILE}`: {said}")),
+            Error::InvalidInput(cause) => {
+                Error::InvalidInput(format!("the file `{FILE}`: {cause}"))
+            }
             other => other,
         })
     }

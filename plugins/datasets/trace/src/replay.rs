@@ -160,8 +160,8 @@ impl Player {
     /// A sample of a line, or of a request within one.
     fn of_row(&mut self, entry: Entry) -> Result<Sample, Error> {
         let line = self.index.line(&entry);
-        let wrong = |said: String| {
-            Error::InvalidInput(format!("line {line} changed while it was in use: {said}"))
+        let wrong = |cause: String| {
+            Error::InvalidInput(format!("line {line} changed while it was in use: {cause}"))
         };
         let (mut row, id, own) = if let Some(request) = self.index.request(&entry).copied() {
             let bytes = self.source.bytes(entry.offset(), request.length.into())?;

@@ -34,14 +34,14 @@ impl Scorer for OutputLength {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let (Some(had), Some(asked)) = (exchange.output_tokens, exchange.requested_tokens) else {
+        let (Some(had), Some(target)) = (exchange.output_tokens, exchange.requested_tokens) else {
             return Ok(Vec::new());
         };
-        let right = had.tokens.abs_diff(asked) <= self.tolerance;
+        let right = had.tokens.abs_diff(target) <= self.tolerance;
         let mut scores =
             vec![Score { name: "output-length".to_owned(), value: f64::from(u8::from(right)) }];
-        if asked > 0 {
-            let value = f64::from(had.tokens) / f64::from(asked);
+        if target > 0 {
+            let value = f64::from(had.tokens) / f64::from(target);
             scores.push(Score { name: "output-length-ratio".to_owned(), value });
         }
         Ok(scores)

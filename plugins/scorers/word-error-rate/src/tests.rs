@@ -62,9 +62,9 @@ fn nothing_judged_has_no_rate() {
 fn what_cannot_be_compared_is_an_error() {
     let answer =
         json!({"id": "7", "reference": "a".repeat(200_000), "output": "b".repeat(200_000)});
-    let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
-    assert!(said.contains("sample 7: the answer has 200000 bytes"), "{said}");
+    let message = scores::<WordErrorRate>(&json!({}), &answer).to_string();
+    assert!(message.contains("sample 7: the answer has 200000 bytes"), "{message}");
     let answer = json!({"id": "7", "reference": {"words": 1}, "output": ""});
-    let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
-    assert!(said.contains("under `text`"), "{said}");
+    let message = scores::<WordErrorRate>(&json!({}), &answer).to_string();
+    assert!(message.contains("under `text`"), "{message}");
 }

@@ -271,10 +271,10 @@ mod tests {
         ]);
         let read = read(&prompt, "this API").unwrap();
         assert_eq!(read.instructions, ["be brief", "no lists"]);
-        let [asked, called, answered] = &read.turns[..] else {
+        let [question, called, answered] = &read.turns[..] else {
             panic!("{read:?}");
         };
-        assert_eq!(asked.parts, [Piece::Text("what is here?")]);
+        assert_eq!(question.parts, [Piece::Text("what is here?")]);
         let [Piece::Call(ls), Piece::Call(pwd)] = &called.parts[..] else {
             panic!("{called:?}");
         };
@@ -291,24 +291,24 @@ mod tests {
 
     #[test]
     fn what_would_be_lost_is_refused_with_its_place() {
-        let said = |role, extra| {
+        let refusal = |role, extra| {
             let prompt =
                 Prompt::Messages(vec![message(Role::User, "a", None), message(role, "b", extra)]);
             match read(&prompt, "this API") {
-                Err(Error::InvalidInput(said)) => said,
+                Err(Error::InvalidInput(text)) => text,
                 other => panic!("{other:?}"),
             }
         };
         assert!(
-            said(Role::System, None).starts_with("message 2: instructions stand in the middle")
+            refusal(Role::System, None).starts_with("message 2: instructions stand in the middle")
         );
-        assert!(said(Role::Assistant, Some(r#"{"audio":{"id":"x"}}"#)).contains("`audio`"));
-        assert!(said(Role::User, Some(r#"{"name":"ann"}"#)).contains("`name`"));
+        assert!(refusal(Role::Assistant, Some(r#"{"audio":{"id":"x"}}"#)).contains("`audio`"));
+        assert!(refusal(Role::User, Some(r#"{"name":"ann"}"#)).contains("`name`"));
         let calls = r#"{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}"#;
-        assert!(said(Role::Assistant, Some(calls)).contains("the call of `f`"));
+        assert!(refusal(Role::Assistant, Some(calls)).contains("the call of `f`"));
         let tokens = Prompt::Tokens(vec![1]);
         assert!(
-            matches!(read(&tokens, "this API"), Err(Error::InvalidConfig(said)) if said.contains("token ids"))
+            matches!(read(&tokens, "this API"), Err(Error::InvalidConfig(text)) if text.contains("token ids"))
         );
     }
 

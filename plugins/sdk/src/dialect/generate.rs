@@ -113,7 +113,7 @@ struct MetaInfo<'a> {
 /// The part of an answer's last chunk that says how long it took and what speculative decoding did,
 /// step by step. It is read there alone, though some servers send it with every chunk.
 #[derive(Deserialize)]
-struct Told<'a> {
+struct LastChunk<'a> {
     #[serde(borrow)]
     meta_info: Further<'a>,
 }
@@ -376,10 +376,10 @@ impl Choice {
         if !std::mem::replace(&mut self.counted, true) {
             events.push(Meaning::Usage(usage.add(&meta)));
             if let Some(chunk) = alone
-                && let Ok(told) = serde_json::from_slice::<Told<'_>>(chunk)
+                && let Ok(last) = serde_json::from_slice::<LastChunk<'_>>(chunk)
             {
-                events.extend(told.meta_info.timings());
-                events.extend(told.meta_info.speculation());
+                events.extend(last.meta_info.timings());
+                events.extend(last.meta_info.speculation());
             }
         }
         events.push(finished(reason));

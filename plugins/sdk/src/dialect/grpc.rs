@@ -68,8 +68,8 @@ fn refusal(code: u32, message: &str) -> Refusal {
         16 => ("UNAUTHENTICATED", Reason::Unauthorised),
         _ => ("UNKNOWN", Reason::Other),
     };
-    let said = explain::in_band(message.as_bytes());
-    let reason = match (reason, said.reason) {
+    let guess = explain::in_band(message.as_bytes());
+    let reason = match (reason, guess.reason) {
         // The words say more than a code that has many uses.
         (Reason::Invalid | Reason::Internal | Reason::Other, words) if words != Reason::Other => {
             words
@@ -79,7 +79,7 @@ fn refusal(code: u32, message: &str) -> Refusal {
     let message = if message.is_empty() {
         format!("{name} ({code})")
     } else {
-        format!("{name} ({code}): {}", said.message)
+        format!("{name} ({code}): {}", guess.message)
     };
     Refusal { reason, message }
 }

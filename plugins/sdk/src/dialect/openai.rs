@@ -72,7 +72,7 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
     match (route, prompt) {
         (Route::Completions, Prompt::Text(text)) => body.set("prompt", text),
         (Route::Completions, Prompt::Tokens(tokens)) => body.set("prompt", tokens),
-        (Route::Chat, Prompt::Text(text)) => body.set("messages", [messages::said("user", text)]),
+        (Route::Chat, Prompt::Text(text)) => body.set("messages", [messages::plain("user", text)]),
         (Route::Chat, Prompt::Messages(messages)) => {
             body.set("messages", messages::written(messages)?)
         }
@@ -98,7 +98,7 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
 /// [`Error::InvalidInput`] if a message holds what this API cannot express.
 pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
     let written = match prompt {
-        Prompt::Text(text) => serde_json::to_value([messages::said("user", text)]),
+        Prompt::Text(text) => serde_json::to_value([messages::plain("user", text)]),
         Prompt::Messages(messages) => serde_json::to_value(messages::written(messages)?),
         _ => return Ok(None),
     };

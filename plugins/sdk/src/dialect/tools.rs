@@ -173,7 +173,7 @@ mod tests {
         let mut sample = Sample::new("7", Prompt::Text("a".to_owned()));
         sample.parameters = Some("[]".to_owned());
         assert!(
-            matches!(take(&sample), Err(Error::InvalidInput(said)) if said.contains("sample 7"))
+            matches!(take(&sample), Err(Error::InvalidInput(message)) if message.contains("sample 7"))
         );
     }
 }

@@ -251,7 +251,7 @@ fn histogram(bins: Vec<Bin>) -> Result<Shape, String> {
     let mut sum = 0.0;
     let mut spans = Vec::with_capacity(bins.len());
     for (at, bin) in bins.into_iter().enumerate() {
-        let named = |said: String| format!("bin {} of the histogram: {said}", at + 1);
+        let named = |mistake: String| format!("bin {} of the histogram: {mistake}", at + 1);
         let (min, max) = match (bin.value, bin.min, bin.max) {
             (Some(value), None, None) => (value, value),
             (None, Some(min), Some(max)) => (min, max),

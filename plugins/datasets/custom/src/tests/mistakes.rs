@@ -149,7 +149,7 @@ fn a_file_without_rows_is_refused_at_once() {
         let files = Named::default().with_bytes("data", file);
         let opened = super::open_with(config, 7, super::Amount::Unknown, files);
         assert!(
-            matches!(&opened, Err(runner_plugin::Error::InvalidInput(said)) if said.contains("no row is left to measure: the file has none")),
+            matches!(&opened, Err(runner_plugin::Error::InvalidInput(message)) if message.contains("no row is left to measure: the file has none")),
             "{:?}",
             opened.err()
         );

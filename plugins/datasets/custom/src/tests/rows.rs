@@ -107,12 +107,12 @@ fn exported_rows_are_as_they_were() {
 #[test]
 fn a_reference_sets_a_length_only_where_that_is_asked_for() {
     let rows = [r#"{"prompt": "What is 3*3?", "reference": "9"}"#];
-    let asked = |config: &str| {
+    let output_tokens = |config: &str| {
         let samples = super::all(&mut super::open(config, super::lines(&rows)), 4);
         assert_eq!(samples[0].reference.as_deref(), Some("\"9\""));
         samples[0].output_tokens
     };
-    assert_eq!(asked("{}"), None);
-    assert_eq!(asked(r#"{"reference-sets-length": true}"#), Some(1));
-    assert_eq!(asked(r#"{"output-len": 60}"#), Some(60));
+    assert_eq!(output_tokens("{}"), None);
+    assert_eq!(output_tokens(r#"{"reference-sets-length": true}"#), Some(1));
+    assert_eq!(output_tokens(r#"{"output-len": 60}"#), Some(60));
 }

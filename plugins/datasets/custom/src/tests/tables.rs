@@ -34,9 +34,9 @@ fn names_in_capitals_and_semicolons_make_a_table() {
 
 #[test]
 fn text_is_not_cut_at_commas() {
-    let said = "text, please summarise this\nHow are you?\n";
-    assert_eq!(texts("{}", said).len(), 2);
-    assert_eq!(texts("{}", said)[0], "text, please summarise this");
+    let text = "text, please summarise this\nHow are you?\n";
+    assert_eq!(texts("{}", text).len(), 2);
+    assert_eq!(texts("{}", text)[0], "text, please summarise this");
     // In a sentence, a space follows a comma.
     assert_eq!(texts("{}", "Hello, you\nBye, you\n").len(), 2);
 }

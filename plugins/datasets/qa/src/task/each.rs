@@ -127,7 +127,7 @@ impl Task {
                     Task::Arc => arc::letter(row)?,
                     _ => return Err(format!("the task {} has no examples", self.name())),
                 };
-                Ok(QuestionText { answer: Some(answer), ..question.asked })
+                Ok(QuestionText { answer: Some(answer), ..question.wording })
             }
         }
     }

@@ -108,7 +108,7 @@ pub fn question(task: Task, row: &Row, order: [u8; 4]) -> Result<Question, Strin
         id: row.label("Record ID").ok(),
         category: category.map(str::to_owned),
         description: (task != Task::GpqaCotZeroshot).then(|| description.to_owned()),
-        asked: QuestionText { text, ..QuestionText::default() },
+        wording: QuestionText { text, ..QuestionText::default() },
         reference: Some(json!({"answer": letter, "choices": choices})),
         ..Question::default()
     })

@@ -27,7 +27,7 @@ fn goldens() -> BTreeMap<String, (Value, Vec<Value>)> {
     paths.map(golden).collect()
 }
 
-fn said(message: &Message) -> Value {
+fn message_json(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -48,7 +48,7 @@ fn shown(sample: &Sample, form: &str) -> Value {
     match &sample.prompt {
         Prompt::Text(text) => shown["text"] = text.clone().into(),
         Prompt::Messages(messages) => {
-            shown["messages"] = messages.iter().map(said).collect();
+            shown["messages"] = messages.iter().map(message_json).collect();
             if let Some(tools) = parameters.get("tools") {
                 shown["tools"] = tools.clone();
             } else {

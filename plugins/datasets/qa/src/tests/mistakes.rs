@@ -59,10 +59,10 @@ fn configurations() {
     ] {
         assert_eq!(mistake(config, Named::default()), expected);
     }
-    let said = mistake(r#"{"task": "mmlu", "subjects": ["anatomie"]}"#, Named::default());
+    let message = mistake(r#"{"task": "mmlu", "subjects": ["anatomie"]}"#, Named::default());
     assert!(
-        said.starts_with("key `subjects`: expected subjects of mmlu, got `anatomie`; they are abstract_algebra, anatomy, "),
-        "{said}"
+        message.starts_with("key `subjects`: expected subjects of mmlu, got `anatomie`; they are abstract_algebra, anatomy, "),
+        "{message}"
     );
 }
 
@@ -229,11 +229,11 @@ fn rows() {
     ] {
         assert_eq!(of(task, text), expected);
     }
-    let said =
+    let message =
         of("longbench", r#"{"input": "?", "context": "c", "answers": ["a"], "dataset": "hotpot"}"#);
     assert!(
-        said.starts_with("file `data`, line 1: expected a dataset of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
-        "{said}"
+        message.starts_with("file `data`, line 1: expected a dataset of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
+        "{message}"
     );
 }
 
@@ -292,7 +292,7 @@ impl runner_plugin::File for Long {
 
 #[test]
 fn files_of_too_many_rows() {
-    let said = |config: &str, rows: u64| {
+    let mistake_of = |config: &str, rows: u64| {
         let inputs = Inputs { files: Box::new(Long(rows)), tokenizer: Box::new(StandIn) };
         let config = runner_plugin::parse(config).expect("a configuration");
         match Qa::open(config, 0, Amount::Unknown, inputs) {
@@ -302,13 +302,13 @@ fn files_of_too_many_rows() {
         }
     };
     let most = 1 << 20;
-    assert_eq!(said(r#"{"task": "gsm8k", "shots": 8}"#, most), None);
+    assert_eq!(mistake_of(r#"{"task": "gsm8k", "shots": 8}"#, most), None);
     assert_eq!(
-        said(r#"{"task": "gsm8k", "shots": 0}"#, most + 1).as_deref(),
+        mistake_of(r#"{"task": "gsm8k", "shots": 0}"#, most + 1).as_deref(),
         Some("file `data`: expected at most 1048576 rows; use a part of the file")
     );
     assert_eq!(
-        said(r#"{"task": "gsm8k", "shots": 9}"#, most).as_deref(),
+        mistake_of(r#"{"task": "gsm8k", "shots": 9}"#, most).as_deref(),
         Some("file `data`: expected at most 932067 rows with 9 examples each, found 1048576")
     );
 }

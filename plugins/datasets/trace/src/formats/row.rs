@@ -90,8 +90,8 @@ impl Content {
 /// # Errors
 /// The mistake; or the beginning of the line, if it is no JSON object.
 pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
-    runner_plugin::json::parse(line).map_err(|said| match line.trim_ascii_start().first() {
-        Some(b'{') => said,
+    runner_plugin::json::parse(line).map_err(|message| match line.trim_ascii_start().first() {
+        Some(b'{') => message,
         _ => {
             let line = String::from_utf8_lossy(line.trim_ascii());
             let shown: String = line.chars().take(60).collect();

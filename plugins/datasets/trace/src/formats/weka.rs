@@ -176,7 +176,7 @@ impl Walk<'_> {
         let mut hollow = false;
         let mut index = 0;
         for (at, raw) in requests.iter().enumerate() {
-            let place = |said: String| format!("request {}: {said}", at + 1);
+            let place = |cause: String| format!("request {}: {cause}", at + 1);
             let item: Item<'_> = parsed(raw.get().as_bytes()).map_err(place)?;
             let time = nanos(item.t).ok_or_else(|| place(format!("`t` is {}", item.t)))?;
             let time = time.saturating_add(base);
@@ -195,7 +195,7 @@ impl Walk<'_> {
                         .or_else(|| self.nodes.len().checked_sub(1));
                     let last = self
                         .sub_agent(&inner, (thread, item.agent_id), anchor, time, depth)
-                        .map_err(|said| place(format!("of the sub-agent: {said}")))?;
+                        .map_err(|cause| place(format!("of the sub-agent: {cause}")))?;
                     if joined {
                         joins.extend(last);
                     }

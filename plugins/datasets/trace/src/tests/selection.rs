@@ -98,8 +98,8 @@ fn what_is_too_long_is_dropped_and_said() {
     let config = with(r#""replay": "sessions", "max-input": 13"#);
     let mut dataset = open(&config, trace("bailian"));
     assert_eq!(ids(&rest(&mut dataset, 9)), ["line-1", "line-2", "line-6"]);
-    let said = remarks(&dataset);
-    assert!(said.iter().any(|(reason, count, line)| {
+    let remarks = remarks(&dataset);
+    assert!(remarks.iter().any(|(reason, count, line)| {
         reason.contains("after a dropped request") && *count == 2 && line == "line 4"
     }));
 }

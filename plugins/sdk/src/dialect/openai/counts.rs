@@ -153,9 +153,9 @@ impl Sglext<'_> {
     /// The event of the steps of speculative decoding, if they are there and there were any.
     pub(super) fn speculation(self) -> Option<Meaning> {
         let fields: SglextFields<'_> = readable(Some(self.0))?;
-        let told: SpecTokens<'_> = readable(fields.spec_tokens_details)?;
-        let steps = readable(told.spec_verify_ct).filter(|steps| *steps > 0)?;
-        let accepted = readable(told.spec_correct_drafts_histogram);
+        let details: SpecTokens<'_> = readable(fields.spec_tokens_details)?;
+        let steps = readable(details.spec_verify_ct).filter(|steps| *steps > 0)?;
+        let accepted = readable(details.spec_correct_drafts_histogram);
         Speculation::meaning(Some(steps), accepted.unwrap_or_default())
     }
 }

@@ -9,14 +9,14 @@ use crate::{Error, Media, Message, Part, Role};
 
 /// A message of one text, without further fields.
 #[derive(Serialize)]
-pub(super) struct Said<'a> {
+pub(super) struct PlainMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
 
 /// A message of one text.
-pub(super) fn said<'a>(role: &'static str, content: &'a str) -> Said<'a> {
-    Said { role, content }
+pub(super) fn plain<'a>(role: &'static str, content: &'a str) -> PlainMessage<'a> {
+    PlainMessage { role, content }
 }
 
 /// A message with all its fields; further fields come last.
@@ -166,7 +166,7 @@ mod tests {
         message.parts =
             vec![Part::Audio(Media { media_type: "audio/midi".to_owned(), bytes: Vec::new() })];
         assert!(
-            matches!(text(&[message]), Err(Error::InvalidInput(said)) if said.contains("audio/midi"))
+            matches!(text(&[message]), Err(Error::InvalidInput(error)) if error.contains("audio/midi"))
         );
     }
 }

@@ -100,11 +100,11 @@ impl Pattern {
         let empty = Delta::default();
         let delta = choice.delta.as_ref().unwrap_or(&empty);
         let is_string = |value: &&&RawValue| value.get().starts_with('"');
-        let said =
+        let strings =
             |values: &[Option<&'_ RawValue>]| values.iter().flatten().filter(is_string).count();
         let texts = [choice.text, delta.content];
         let reasonings = [delta.reasoning, delta.reasoning_content];
-        if said(&texts) + said(&reasonings) != 1 {
+        if strings(&texts) + strings(&reasonings) != 1 {
             return None;
         }
         let candidates = match of {

@@ -161,7 +161,7 @@ impl Reply {
             let own = ids.map(|ids| ids.0);
             let from = events.len();
             let silent =
-                [&text, &reasoning].iter().all(|said| said.as_ref().is_none_or(String::is_empty))
+                [&text, &reasoning].iter().all(|text| text.as_ref().is_none_or(String::is_empty))
                     && tools.is_empty();
             if silent {
                 let counted = own.or(tokens).is_some_and(|tokens| tokens > 0);
@@ -172,9 +172,10 @@ impl Reply {
                     events.push(Meaning::Text(piece(String::new())));
                 }
             } else {
-                let said = |text: Option<String>| text.filter(|text| !text.is_empty()).map(piece);
-                events.extend(said(reasoning).map(Meaning::Reasoning));
-                events.extend(said(text).map(Meaning::Text));
+                let nonempty =
+                    |text: Option<String>| text.filter(|text| !text.is_empty()).map(piece);
+                events.extend(nonempty(reasoning).map(Meaning::Reasoning));
+                events.extend(nonempty(text).map(Meaning::Text));
                 events.extend(
                     tools.iter().map(|call| Meaning::ToolCall(piece(call.get().to_owned()))),
                 );

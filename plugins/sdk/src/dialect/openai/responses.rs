@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn what_the_server_kept_is_not_sent_again() {
-        let said = |role, text| Message::text(role, text);
+        let message = |role, text| Message::text(role, text);
         let messages =
-            vec![said(Role::User, "a"), said(Role::Assistant, "b"), said(Role::User, "c")];
+            vec![message(Role::User, "a"), message(Role::Assistant, "b"), message(Role::User, "c")];
         let sample = Sample::new("1", Prompt::Messages(messages));
         let earlier = Earlier { carry: b"resp_1".to_vec(), messages: 2 };
         assert_eq!(
@@ -162,9 +162,9 @@ mod tests {
         settings.min_output_tokens = Some(3);
         let sample = Sample::new("1", Prompt::Text("a".to_owned()));
         let refused = body(&sample, &settings, &FIELDS, None);
-        let Err(Error::InvalidConfig(said)) = refused else {
+        let Err(Error::InvalidConfig(message)) = refused else {
             panic!("it must be refused: {refused:?}");
         };
-        assert!(said.contains("for --top-k, --stop, --min-output-tokens;"), "{said}");
+        assert!(message.contains("for --top-k, --stop, --min-output-tokens;"), "{message}");
     }
 }

@@ -157,7 +157,7 @@ pub fn request(
     settings.refuse(sample, &path, &unsupported)?;
     let mut body = Body::new();
     body.set("model", settings.model_for(sample));
-    body.set("input", said(&path, &sample.prompt)?);
+    body.set("input", spoken_text(&path, &sample.prompt)?);
     body.set_some("voice", options.voice.as_deref());
     body.set_some("instructions", options.instructions.as_deref());
     body.set("response_format", options.format.name());
@@ -178,7 +178,7 @@ pub fn request(
 }
 
 /// The text to be spoken: a text, or the last message of a conversation.
-fn said(path: &str, prompt: &Prompt) -> Result<String, Error> {
+fn spoken_text(path: &str, prompt: &Prompt) -> Result<String, Error> {
     let messages = match prompt {
         Prompt::Text(text) => return Ok(text.clone()),
         Prompt::Messages(messages) => messages,
@@ -420,7 +420,7 @@ mod tests {
         Ok(events)
     }
 
-    fn heard(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
+    fn durations(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
         let mut events = events(true, format, pieces).unwrap();
         let end = events.iter().position(|event| *event == Meaning::EndsWithBody);
         events.remove(end.expect("an end"));
@@ -433,17 +433,17 @@ mod tests {
 
     #[test]
     fn sound_has_the_length_of_its_bytes() {
-        assert_eq!(heard(Format::Pcm, &[&[0; 480], &[0; 48]]), [Some(10.0), Some(1.0)]);
-        assert_eq!(heard(Format::Mp3, &[&[0; 480]]), [None]);
+        assert_eq!(durations(Format::Pcm, &[&[0; 480], &[0; 48]]), [Some(10.0), Some(1.0)]);
+        assert_eq!(durations(Format::Mp3, &[&[0; 480]]), [None]);
         let file = wav(&[0; 1600]);
-        assert_eq!(heard(Format::Wav, &[&file]), [Some(100.0)]);
+        assert_eq!(durations(Format::Wav, &[&file]), [Some(100.0)]);
     }
 
     #[test]
     fn a_header_may_be_cut_anywhere() {
         let file = wav(&[0; 160]);
         for cut in 1..file.len() {
-            let sum: f64 = heard(Format::Wav, &[&file[..cut], &file[cut..]])
+            let sum: f64 = durations(Format::Wav, &[&file[..cut], &file[cut..]])
                 .into_iter()
                 .map(|length| length.expect("a length"))
                 .sum();
@@ -474,6 +474,6 @@ mod tests {
 
     #[test]
     fn what_is_no_wav_has_no_length() {
-        assert_eq!(heard(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]), [None, None]);
+        assert_eq!(durations(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]), [None, None]);
     }
 }

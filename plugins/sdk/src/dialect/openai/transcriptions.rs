@@ -98,7 +98,7 @@ pub fn request(
     fields: &Fields<'_>,
 ) -> Result<Request, Error> {
     let path = format!("{prefix}{}", Route::Transcriptions.path());
-    let (sound, prompt) = heard(&path, sample)?;
+    let (sound, prompt) = sound_and_prompt(&path, sample)?;
     let mut unsupported = NEVER.to_vec();
     if !fields.samples {
         unsupported.extend(RARELY);
@@ -132,7 +132,7 @@ pub fn request(
 }
 
 /// The sound of a sample, and the text around it.
-fn heard<'s>(path: &str, sample: &'s Sample) -> Result<(&'s Media, String), Error> {
+fn sound_and_prompt<'s>(path: &str, sample: &'s Sample) -> Result<(&'s Media, String), Error> {
     let Prompt::Messages(messages) = &sample.prompt else {
         return Err(no_sound(path, sample.prompt.kind()));
     };

@@ -7,10 +7,7 @@ use runner_plugin_testing::tokenizer::StandIn;
 use super::{Config, Plugin};
 
 fn opened(files: Named) -> Result<Plugin, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
     Plugin::open(Config::default(), 0, Amount::Unknown, inputs)
 }
 

@@ -151,7 +151,7 @@ mod tests {
         named.extra = Some(r#"{"name":"Ada"}"#.to_owned());
         assert!(matches!(
             written(&[named]),
-            Err(Error::InvalidInput(said)) if said.contains("`name`")
+            Err(Error::InvalidInput(message)) if message.contains("`name`")
         ));
     }
 }
