@@ -304,7 +304,7 @@ impl Credentials {
     pub fn bearer(variable: &str) -> Self {
         Credentials {
             variable: Some(variable.to_owned()),
-            ..Credentials::of(Authentication::Bearer)
+            ..Credentials::new(Authentication::Bearer)
         }
     }
 
@@ -312,35 +312,35 @@ impl Credentials {
     /// variable.
     pub fn header(name: &str, variable: &str) -> Self {
         let scheme = Authentication::Header(name.to_owned());
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
     }
 
     /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools
     /// of AWS keep it.
     pub fn sigv4(service: &str) -> Self {
-        Credentials::of(Authentication::Sigv4(service.to_owned()))
+        Credentials::new(Authentication::Sigv4(service.to_owned()))
     }
 
     /// A signature by HMAC with a key from this variable, whose value is `SECRET` or `ID:SECRET`.
     pub fn hmac(hmac: Hmac, variable: &str) -> Self {
         let scheme = Authentication::Hmac(hmac);
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
     }
 
     /// A token that the server gives for a key from this variable, whose value is `SECRET` or
     /// `ID:SECRET`.
     pub fn token(token: Token, variable: &str) -> Self {
         let scheme = Authentication::Token(token);
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
     }
 
     /// Requests without a key.
     pub fn none() -> Self {
-        Credentials::of(Authentication::None)
+        Credentials::new(Authentication::None)
     }
 
     /// This way, with a key from no usual variable.
-    pub fn of(scheme: Authentication) -> Self {
+    pub fn new(scheme: Authentication) -> Self {
         Credentials { scheme, variable: None, cookies: false }
     }
 

@@ -63,7 +63,7 @@ impl Backend for Template {
             config::Authentication::None => Authentication::None,
         };
         let variable = self.config().api_key_variable.clone();
-        Credentials { variable, ..Credentials::of(scheme) }
+        Credentials { variable, ..Credentials::new(scheme) }
     }
 
     fn control(&self, what: Control) -> Option<Request> {
@@ -127,7 +127,7 @@ impl Backend for Template {
     }
 
     fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(State::of(!head.streaming))
+        Ok(State::new(!head.streaming))
     }
 
     fn decode(

@@ -190,7 +190,7 @@ fn finished(reason: &Value) -> Meaning {
 
 impl State {
     /// Of a reply that has not begun.
-    pub fn of(whole: bool) -> Self {
+    pub fn new(whole: bool) -> Self {
         State { whole, ..State::default() }
     }
 

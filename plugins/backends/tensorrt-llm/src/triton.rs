@@ -211,7 +211,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(event: &Event<'_>) -> Self {
+    fn from_event(event: &Event<'_>) -> Self {
         let between = |from: Option<i64>, to: Option<i64>| {
             let [from, to] = [from, to].map(|at| at.filter(|at| *at > 0));
             Some(to?.saturating_sub(from?) as f64 / 1e6)
@@ -257,7 +257,7 @@ pub fn decode(
         events.push(Meaning::Failure(explain::in_band(error.get().as_bytes())));
         return Ok(());
     }
-    let measured = Measured::of(&event);
+    let measured = Measured::from_event(&event);
     let Some(text) = event.text_output else {
         return Err(wrong(data, &"it has no text_output or error"));
     };

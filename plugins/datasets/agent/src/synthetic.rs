@@ -138,7 +138,7 @@ impl Source for Synthetic {
         let number = self.drawn;
         self.drawn += 1;
         let system = match &mut self.systems {
-            Some(systems) => Some(systems.of(number, &self.writer, &*self.tokenizer)?),
+            Some(systems) => Some(systems.prompt(number, &self.writer, &*self.tokenizer)?),
             None => None,
         };
         let system = match &system {

@@ -118,7 +118,7 @@ impl Synthetic {
         if let Some(systems) = &mut self.systems
             && let Some(first) = turns.first_mut()
         {
-            let system = systems.of(number, &self.writer, &*self.tokenizer)?;
+            let system = systems.prompt(number, &self.writer, &*self.tokenizer)?;
             first.messages.insert(0, Message::text(Role::System, system));
         }
         Ok(Conversation {

@@ -42,7 +42,7 @@ impl Sizes {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
-    pub fn of(config: &Config) -> Result<Self, Error> {
+    pub fn from_config(config: &Config) -> Result<Self, Error> {
         match (&config.width, &config.height) {
             (Some(width), Some(height)) if config.sizes.is_empty() => {
                 let width = width.lengths("width", SIDES)?;

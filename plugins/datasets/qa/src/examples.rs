@@ -44,7 +44,7 @@ pub struct Draws {
 
 impl Draws {
     /// The rows for the question of this number in its file.
-    fn of(&mut self, question: usize) -> &[u32] {
+    fn rows_for(&mut self, question: usize) -> &[u32] {
         while self.drawn.len() < (question + 1) * self.shots {
             let itself = self.drawn.len() / self.shots;
             let more = usize::from(self.without_itself);
@@ -130,7 +130,7 @@ impl Examples {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if an example cannot be read, or the question's subject has too few.
-    pub fn of(
+    pub fn for_question(
         &mut self,
         config: &Config,
         data: &Table,
@@ -154,7 +154,7 @@ impl Examples {
             }
             Self::Drawn(table, draws) => {
                 let pool = table.as_ref().unwrap_or(data);
-                let rows = draws.of(of.number).iter();
+                let rows = draws.rows_for(of.number).iter();
                 rows.map(|row| example(config.task, pool, *row as usize, of)).collect()
             }
         }

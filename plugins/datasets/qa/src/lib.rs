@@ -221,7 +221,7 @@ impl Qa {
             answers: &self.answers,
         };
         let subject = question.subject.as_deref();
-        let examples = self.examples.of(config, &self.data, subject, &of)?;
+        let examples = self.examples.for_question(config, &self.data, subject, &of)?;
         if !config.begin_answer {
             question.wording.begins = None;
         }

@@ -133,7 +133,7 @@ fn source(
     inputs: &Inputs,
 ) -> Result<Box<dyn Source>, Error> {
     let facts = inputs.tokenizer.describe();
-    let lengths = lengths::Lengths::of(config, facts.added_tokens, seed)?;
+    let lengths = lengths::Lengths::from_config(config, facts.added_tokens, seed)?;
     if config.form == Form::Tokens && facts.approximate {
         return Err(invalid(
             "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),

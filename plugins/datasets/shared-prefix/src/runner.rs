@@ -52,7 +52,7 @@ pub(crate) struct Runner {
 impl Runner {
     pub(crate) fn new(shape: Shape, facts: &Facts, seed: u64) -> Result<Self, Error> {
         // Refuses ids of a tokenizer that is only a stand-in.
-        Population::of(facts, facts.base_size, shape.form)?;
+        Population::new(facts, facts.base_size, shape.form)?;
         let choice = match (shape.shuffle, shape.zipf) {
             (false, _) => None,
             (true, exponent) => Some(Choice::zipf("zipf", shape.groups, exponent.unwrap_or(0.0))?),

@@ -59,7 +59,7 @@ pub(crate) struct Sglang {
 
 impl Sglang {
     pub(crate) fn new(shape: &Shape, facts: &Facts, seed: u64) -> Result<Self, Error> {
-        let population = Population::of(facts, facts.vocabulary_size, shape.form)?;
+        let population = Population::new(facts, facts.vocabulary_size, shape.form)?;
         let prompts_per_group = shape.prompts_per_group.unwrap_or(PROMPTS_PER_GROUP);
         let (turns, groups) = (shape.turns.quantile(0.0), shape.groups);
         let conversations = u64::from(groups) * u64::from(prompts_per_group);

@@ -97,7 +97,7 @@ impl Population {
     /// # Errors
     /// [`Error::InvalidConfig`] if there are none, or if ids are to be sent that only the stand-in
     /// has.
-    pub(crate) fn of(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
+    pub(crate) fn new(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
         if facts.approximate {
             if form == Form::Tokens {
                 return Err(invalid(

@@ -56,7 +56,7 @@ impl Vllm {
         seed: u64,
         count: Option<u64>,
     ) -> Result<Self, Error> {
-        let population = Population::of(facts, facts.base_size, Form::Text)?;
+        let population = Population::new(facts, facts.base_size, Form::Text)?;
         let groups = u64::from(shape.groups);
         let each = match (shape.prompts_per_group, count) {
             (Some(each), _) => each.into(),

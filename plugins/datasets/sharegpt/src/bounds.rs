@@ -21,7 +21,7 @@ impl Bounds {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if the tool in `like` would reject it too.
-    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn from_config(config: &Config) -> Result<Self, Error> {
         let fixed = config.output_len;
         let least = if config.like == Like::Vllm { 1 } else { 4 };
         if let Some(length) = fixed.filter(|length| *length < least) {

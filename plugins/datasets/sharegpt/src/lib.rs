@@ -106,7 +106,7 @@ impl Dataset for ShareGpt {
 
     fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         let count = amount.samples();
-        let bounds = Bounds::of(&config)?;
+        let bounds = Bounds::from_config(&config)?;
         let opened = Conversations::open(&*inputs.files, FILE, config.like, true)?;
         let Some(mut conversations) = opened else {
             return Err(Error::InvalidConfig(format!(

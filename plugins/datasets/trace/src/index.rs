@@ -270,7 +270,7 @@ impl Pass<'_> {
         notes: &mut Remarks,
     ) -> Result<(), String> {
         let lenient = self.config.on_wrong_blocks == crate::config::WrongBlocks::Repair;
-        let session = Session::of(line, lenient)?;
+        let session = Session::parse(line, lenient)?;
         if self.replay == Replay::Timestamps {
             seen.all += session.nodes.len().saturating_sub(1) as u64;
         }

@@ -131,7 +131,7 @@ fn open(
             Some((_, next)) => place = next,
         }
     };
-    let format = Format::of(&first, &config)?;
+    let format = Format::detect(&first, &config)?;
     let replay = config.replay.unwrap_or(if format.in_sessions() {
         Replay::Sessions
     } else {

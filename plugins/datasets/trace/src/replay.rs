@@ -85,7 +85,7 @@ impl Player {
         seed: u64,
         tokenizer: Box<dyn Tokenizer>,
     ) -> Result<Self, Error> {
-        let words = Words::of(&*tokenizer, config.form)?;
+        let words = Words::new(&*tokenizer, config.form)?;
         Ok(Self {
             source,
             format,

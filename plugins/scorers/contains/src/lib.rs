@@ -104,7 +104,7 @@ impl Scorer for Contains {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let found = if let Some(pattern) = &self.pattern {
             pattern.is_in(&text)
         } else {

@@ -93,7 +93,7 @@ impl Scorer for ByJsonSchema {
             of_sample = self.schema_of(exchange, &reference)?;
             &of_sample
         };
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let found = find::json(&text, self.config.fenced);
         let valid = match &found {
             Some(json) => valid::valid(schema, json).map_err(|error| {

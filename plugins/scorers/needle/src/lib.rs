@@ -60,7 +60,7 @@ impl Scorer for Needle {
             return Ok(Vec::new());
         };
         let needles = texts(exchange, &reference, &self.config.reference_key)?;
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let text = python::strip(&text).replace(|c| c <= '\u{1f}', "\n");
         let text = python::strip(&text).to_lowercase();
         let found = needles.iter().filter(|needle| text.contains(&needle.to_lowercase()));

@@ -101,7 +101,7 @@ impl Scorer for Sanity {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let empty = exchange.output.trim().is_empty() && exchange.tool_calls.trim().is_empty();
         let repetitive =
             checks::repetition(&text) > self.config.repetition || checks::ends_in_a_loop(&text);

@@ -158,7 +158,7 @@ fn is_empty(value: &Value) -> bool {
 fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>) -> Option<bool> {
     let of_right = right.iter().find(|right| !is_empty(right)).map(Type::of);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);
-    if Type::of(value) == declared {
+    if Type::from_value(value) == declared {
         let Some(items) = items else {
             return Some(is_variable);
         };
@@ -171,7 +171,7 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
         };
         return right.iter().any(fits).then_some(is_variable);
     }
-    (of_right == Some(Type::of(value))).then_some(true)
+    (of_right == Some(Type::from_value(value))).then_some(true)
 }
 
 /// `list_checker`. The texts of a list are compared plainly; a text among the right lists is one of

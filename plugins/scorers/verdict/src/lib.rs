@@ -83,7 +83,7 @@ impl Scorer for Verdict {
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
         let is_whole = !exchange.finish.as_deref().is_some_and(is_cut);
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let (name, found) = match self.config.form {
             Form::Grade => ("grade", self.grade(&text)),
             Form::Choice => ("choice", choice(&text)),

@@ -118,7 +118,7 @@ impl Scorer for WordErrorRate {
             return Ok(Vec::new());
         };
         let references = texts(exchange, &reference, &self.config.reference_key)?;
-        let answer = self.config.part.of(exchange);
+        let answer = self.config.part.text(exchange);
         let mut best: Option<Compared> = None;
         for reference in &references {
             let compared = self.compare(&answer, reference).ok_or_else(|| {

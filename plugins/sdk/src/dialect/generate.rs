@@ -248,7 +248,7 @@ impl Reply {
                 choice.read(chunk, is_alone.then_some(data), &mut self.usage, events);
                 // After the server took text back, the next text is not new.
                 if single && choice.text == Text::SoFar && choice.seen as usize == length {
-                    choice.skip = Pattern::of(data);
+                    choice.skip = Pattern::from_chunk(data);
                 }
             }
         }

@@ -337,7 +337,7 @@ impl Serialize for Distribution {
                 serializer.serialize_i64(value as i64)
             }
             Shape::Constant(value) => serializer.serialize_f64(value),
-            _ => Table::of(&self.0).serialize(serializer),
+            _ => Table::from_shape(&self.0).serialize(serializer),
         }
     }
 }

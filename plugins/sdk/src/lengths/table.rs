@@ -104,7 +104,7 @@ struct Bin {
 
 impl Table {
     /// The table of a distribution.
-    pub(super) fn of(shape: &Shape) -> Self {
+    pub(super) fn from_shape(shape: &Shape) -> Self {
         let empty = Table {
             distribution: Kind::Constant,
             value: None,

@@ -102,7 +102,7 @@ pub(crate) struct Question<'d> {
 
 impl<'d> Question<'d> {
     /// Reads an input.
-    pub fn of(data: &'d [u8]) -> Self {
+    pub fn new(data: &'d [u8]) -> Self {
         let (choice, data) = first(data);
         let (seed, body) = first(data);
         let of = match choice >> 3 & 7 {
@@ -138,7 +138,7 @@ pub(crate) enum Read {
 /// An engine's answer, read by a backend: how frames come in batches makes no difference, the state
 /// stays small and reads back, and no figure is infinite.
 pub fn decode(data: &[u8]) {
-    read(&Question::of(data));
+    read(&Question::new(data));
 }
 
 /// Reads an answer natively.

@@ -20,7 +20,7 @@ pub fn component(data: &[u8]) {
     thread_local! {
         static DIALECTS: RefCell<BTreeMap<usize, Dialect>> = const { RefCell::new(BTreeMap::new()) };
     }
-    let question = Question::of(data);
+    let question = Question::new(data);
     let native = read(&question);
     DIALECTS.with_borrow_mut(|dialects| {
         let dialect = dialects

@@ -228,7 +228,7 @@ impl backend::GuestCodec for Codec {
             (_, Some(service)) => Authentication::Sigv4(service.clone()),
             _ => Authentication::Bearer,
         };
-        Credentials { variable, ..Credentials::of(scheme) }
+        Credentials { variable, ..Credentials::new(scheme) }
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {

@@ -44,7 +44,7 @@ impl Answers {
     }
 
     /// The calls that answer a question.
-    fn of(&self, id: &str) -> Result<Value, String> {
+    fn calls(&self, id: &str) -> Result<Value, String> {
         let Some(table) = &self.table else {
             return Err(
                 "its answer is in a file of its own: set `answers = \"FILE\"` under [dataset.files], the file of the same \
@@ -74,7 +74,7 @@ enum Language {
 }
 
 impl Language {
-    fn of(category: &str) -> Self {
+    fn from_category(category: &str) -> Self {
         match category {
             category if category.contains("javascript") => Language::JavaScript,
             category if category.contains("java") => Language::Java,
@@ -111,7 +111,7 @@ pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
              categories"
         ));
     }
-    let language = Language::of(&category);
+    let language = Language::from_category(&category);
     let functions = row.value("function")?;
     let reference = match () {
         // Any call is right, which no scorer judges.
@@ -121,7 +121,7 @@ pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
         () if category.contains("irrelevance") => {
             Some(json!({"function": functions, "ground_truth": []}))
         }
-        () => Some(json!({"function": functions, "ground_truth": answers.of(&id)?})),
+        () => Some(json!({"function": functions, "ground_truth": answers.calls(&id)?})),
     };
     let listed = functions.as_array();
     let listed = listed.ok_or_else(|| unexpected("function", "a list of functions", functions))?;

@@ -47,7 +47,7 @@ impl Orders {
     }
 
     /// The order of the row of this number, from 0.
-    pub fn of(&self, number: usize) -> [u8; 4] {
+    pub fn order(&self, number: usize) -> [u8; 4] {
         self.0.get(number).copied().unwrap_or([0, 1, 2, 3])
     }
 }

@@ -56,7 +56,7 @@ impl Format {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the line is of no format, or not of the configured one.
-    pub(crate) fn of(first: &[u8], config: &Config) -> Result<Self, Error> {
+    pub(crate) fn detect(first: &[u8], config: &Config) -> Result<Self, Error> {
         let found = match found(first) {
             Ok(found) => found,
             Err(what) => return Err(Error::InvalidInput(what)),

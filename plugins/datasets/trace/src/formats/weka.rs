@@ -94,7 +94,7 @@ impl Session {
     ///
     /// # Errors
     /// The message, with the mistake.
-    pub(crate) fn of(line: &[u8], lenient: bool) -> Result<Self, String> {
+    pub(crate) fn parse(line: &[u8], lenient: bool) -> Result<Self, String> {
         let head: Line<'_> = parsed(line)?;
         if head.block_size == 0 {
             return Err("`block_size` is 0; expected the tokens of a block, such as 64".to_owned());

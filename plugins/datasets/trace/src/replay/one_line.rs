@@ -26,7 +26,7 @@ impl Player {
         let line = self.source.line(place)?.map(|(line, _)| line).unwrap_or_default();
         let wrong = |cause: String| Error::InvalidInput(format!("line {}: {cause}", number));
         let lenient = self.config.on_wrong_blocks == WrongBlocks::Repair;
-        let mut session = Session::of(&line, lenient).map_err(wrong)?;
+        let mut session = Session::parse(&line, lenient).map_err(wrong)?;
         let mut out = vec![false; session.nodes.len()];
         let limited = self.config.max_input.or(self.config.max_output).is_some();
         if limited && self.config.on_too_long == TooLong::Drop {

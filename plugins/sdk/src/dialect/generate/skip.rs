@@ -42,16 +42,19 @@ pub struct New<'c> {
 
 impl Pattern {
     /// Remembers a whole chunk, if it begins with its text.
-    pub fn of(chunk: &[u8]) -> Option<Pattern> {
+    pub fn from_chunk(chunk: &[u8]) -> Option<Pattern> {
         let head = after(chunk, &[b"{", b"\"text\"", b":", b"\""])?;
         let text = &chunk[head..];
         let end = end_of_string(text)?;
-        let mut seen =
-            Pattern { head: chunk[..head].to_vec(), text: Grown::of(&text[..end])?, ids: None };
+        let mut seen = Pattern {
+            head: chunk[..head].to_vec(),
+            text: Grown::from_bytes(&text[..end])?,
+            ids: None,
+        };
         let rest = &text[end..];
         if let Some(begin) = after(rest, &[b"\"", b",", b"\"output_ids\"", b":", b"["]) {
             let ids = &rest[begin..];
-            let ids = Grown::of(&ids[..memchr(b']', ids)?])?;
+            let ids = Grown::from_bytes(&ids[..memchr(b']', ids)?])?;
             seen.ids = Some((rest[..begin].to_vec(), ids));
         }
         let fixed = seen.ids.as_ref().map_or(0, |(between, _)| between.len());
@@ -71,7 +74,7 @@ impl Pattern {
                 let list = rest.strip_prefix(&**between)?;
                 let old = ids.prefix_of(list)?;
                 let end = old + memchr(b']', &list[old..])?;
-                ids_now = Some(Grown::of(&list[..end])?);
+                ids_now = Some(Grown::from_bytes(&list[..end])?);
                 rest = &list[end + 1..];
             }
             None => rest = &rest[1..],
@@ -82,7 +85,7 @@ impl Pattern {
             b'}' => rest,
             _ => return None,
         };
-        self.text = Grown::of(&value[..end])?;
+        self.text = Grown::from_bytes(&value[..end])?;
         if let (Some((_, ids)), Some(now)) = (&mut self.ids, ids_now) {
             *ids = now;
         }
@@ -91,7 +94,7 @@ impl Pattern {
 }
 
 impl Grown {
-    fn of(bytes: &[u8]) -> Option<Grown> {
+    fn from_bytes(bytes: &[u8]) -> Option<Grown> {
         Some(Grown {
             length: u32::try_from(bytes.len()).ok()?,
             tail: bytes[bytes.len().saturating_sub(TAIL)..].to_vec(),
@@ -131,11 +134,11 @@ mod tests {
     use super::*;
 
     fn step(first: &str, next: &str) -> Option<(String, String)> {
-        let mut seen = Pattern::of(first.as_bytes())?;
+        let mut seen = Pattern::from_chunk(first.as_bytes())?;
         let new = seen.step(next.as_bytes())?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let found = (text(new.text), text(new.rest));
-        assert_eq!(Some(seen), Pattern::of(next.as_bytes()), "as if it were read in full");
+        assert_eq!(Some(seen), Pattern::from_chunk(next.as_bytes()), "as if it were read in full");
         Some(found)
     }
 
@@ -180,7 +183,7 @@ mod tests {
     #[test]
     fn a_chunk_without_text_first_is_not_remembered() {
         for chunk in [r#"{"id":1,"text":"a"}"#, r#"{"text":null}"#, "[1]", "", r#"{"text":"a"#] {
-            assert_eq!(Pattern::of(chunk.as_bytes()), None, "{chunk}");
+            assert_eq!(Pattern::from_chunk(chunk.as_bytes()), None, "{chunk}");
         }
     }
 }

@@ -92,7 +92,7 @@ struct Delta<'a> {
 impl Pattern {
     /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is
     /// ambiguous which of its strings that is, or if the pattern is too long to be kept.
-    pub fn of(of: Of, chunk: &[u8]) -> Option<Self> {
+    pub fn from_chunk(of: Of, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
         let [choice] = &parsed.choices[..] else {
             return None;
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_chunk_of_the_pattern_gives_its_text() {
-        let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(Of::Text, CHUNK.as_bytes()).unwrap();
         for (written, text) in
             [("two", "two"), (r#"a\n\"\u00e9"#, "a\n\"é"), ("é日", "é日"), (r"\\", "\\")]
         {
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_differs_elsewhere_or_is_no_json_is_left_to_be_read_in_full() {
-        let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(Of::Text, CHUNK.as_bytes()).unwrap();
         for chunk in [
             like(""),
             like("\n"),
@@ -229,13 +229,13 @@ mod tests {
     #[test]
     fn only_the_string_that_was_read_is_taken() {
         let twice = CHUNK.replace(r#"{"index""#, r#"{"text":"one","index""#);
-        assert!(Pattern::of(Of::Text, twice.as_bytes()).is_none());
+        assert!(Pattern::from_chunk(Of::Text, twice.as_bytes()).is_none());
         let twin = CHUNK.replace(r#""logprobs""#, r#""twin":{"content":"one"},"logprobs""#);
-        let pattern = Pattern::of(Of::Text, twin.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(Of::Text, twin.as_bytes()).unwrap();
         let other = twin.replacen("one", "two", 1);
         assert_eq!(pattern.text(other.as_bytes()), Some((Of::Text, "two".to_owned())));
         let both =
             CHUNK.replace("one", "two").replace(r#""index""#, r#""reasoning":"one","index""#);
-        assert!(Pattern::of(Of::Reasoning, both.as_bytes()).is_none());
+        assert!(Pattern::from_chunk(Of::Reasoning, both.as_bytes()).is_none());
     }
 }

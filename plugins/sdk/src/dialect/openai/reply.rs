@@ -234,7 +234,7 @@ impl Reply {
             _ => false,
         });
         let settled = self.begun && self.counting == Counting::No && !counted;
-        settled.then(|| Pattern::of(of, chunk)).flatten()
+        settled.then(|| Pattern::from_chunk(of, chunk)).flatten()
     }
 
     fn end(&mut self, events: &mut Vec<Meaning>) {

@@ -203,7 +203,7 @@ fn tool(mut piece: Value, index: Option<u32>) -> Meaning {
 
 impl Item {
     /// An item of a kind that belongs to the answer; `None` for another, such as a search.
-    fn of(item: Value) -> Result<Option<Item>, Error> {
+    fn from_value(item: Value) -> Result<Option<Item>, Error> {
         let kind = item["type"].as_str().unwrap_or_default();
         if !matches!(kind, "message" | "reasoning") && !is_call(kind) {
             return Ok(None);
@@ -272,7 +272,7 @@ impl Reply {
 /// The pieces of a reply's output.
 fn output(items: Vec<Value>, events: &mut Vec<Meaning>) -> Result<(), Error> {
     for (index, item) in items.into_iter().enumerate() {
-        let Some(item) = Item::of(item)? else {
+        let Some(item) = Item::from_value(item)? else {
             continue;
         };
         if let Some(call) = item.call() {
