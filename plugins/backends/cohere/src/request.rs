@@ -93,7 +93,7 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
         let (mut parts, mut calls) = (Vec::new(), Vec::new());
         for part in &turn.parts {
             match part {
-                Piece::Returned(returned) => messages.push(json!({
+                Piece::ToolResult(returned) => messages.push(json!({
                     "role": "tool",
                     "tool_call_id": returned.id,
                     "content": content(&returned.parts)?,
@@ -138,7 +138,7 @@ fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
         }
         Piece::Audio(_) => refused("audio"),
         Piece::Video(_) => refused("a video"),
-        Piece::Call(_) | Piece::Returned(_) => refused("a call inside the result of a tool"),
+        Piece::Call(_) | Piece::ToolResult(_) => refused("a call inside the result of a tool"),
     };
     match parts {
         [Piece::Text(text)] => Ok(json!(text)),

@@ -109,7 +109,7 @@ struct Counts {
 /// Counts of the non-text modalities, out of a list by modality; a modality without an entry is
 /// absent.
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(from = "Vec<OfModality>")]
+#[serde(from = "Vec<ModalityCount>")]
 struct Modalities {
     image: Option<u32>,
     video: Option<u32>,
@@ -118,7 +118,7 @@ struct Modalities {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OfModality {
+struct ModalityCount {
     #[serde(default)]
     modality: String,
     /// Left out where it is 0.
@@ -126,8 +126,8 @@ struct OfModality {
     token_count: u32,
 }
 
-impl From<Vec<OfModality>> for Modalities {
-    fn from(list: Vec<OfModality>) -> Self {
+impl From<Vec<ModalityCount>> for Modalities {
+    fn from(list: Vec<ModalityCount>) -> Self {
         let mut modalities = Modalities::default();
         for entry in list {
             let of = match entry.modality.as_str() {

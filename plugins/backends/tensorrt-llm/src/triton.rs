@@ -204,13 +204,13 @@ struct Event<'a> {
 }
 
 /// The engine's own measurements of one sequence.
-struct Measured {
+struct Measurement {
     timings: Timings,
     drafted: Option<u32>,
     accepted: Option<u32>,
 }
 
-impl Measured {
+impl Measurement {
     fn from_event(event: &Event<'_>) -> Self {
         let between = |from: Option<i64>, to: Option<i64>| {
             let [from, to] = [from, to].map(|at| at.filter(|at| *at > 0));
@@ -220,7 +220,7 @@ impl Measured {
         let (first, last) = (event.first_token_time_ns, event.last_token_time_ns);
         // An engine that does not speculate states zeros.
         let drafted = event.total_draft_tokens.filter(|drafted| *drafted > 0);
-        Measured {
+        Measurement {
             timings: Timings {
                 queue: between(arrival, scheduled),
                 prefill: between(scheduled, first),
@@ -257,7 +257,7 @@ pub fn decode(
         events.push(Meaning::Failure(explain::in_band(error.get().as_bytes())));
         return Ok(());
     }
-    let measured = Measured::from_event(&event);
+    let measured = Measurement::from_event(&event);
     let Some(text) = event.text_output else {
         return Err(wrong(data, &"it has no text_output or error"));
     };
@@ -340,7 +340,7 @@ impl Reply {
     }
 
     /// Gives the counts, and the measurements if the reply has one sequence.
-    fn count(&self, input: Option<u32>, measured: Measured, events: &mut Vec<Meaning>) {
+    fn count(&self, input: Option<u32>, measured: Measurement, events: &mut Vec<Meaning>) {
         let single = self.sequences <= 1;
         let usage = Usage {
             input_tokens: input,

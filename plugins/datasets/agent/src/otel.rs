@@ -8,7 +8,7 @@ use std::rc::Rc;
 use dialogue::draw::generator;
 use dialogue::messages::{bad_tool_call, count};
 use dialogue::rows::{Rows, parse, wrong};
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use dialogue::{LONGEST_WAIT, MOST_TURNS};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer, Treatment};
@@ -234,7 +234,7 @@ impl Otel {
         for (index, span) in spans.iter().enumerate() {
             if span.input.is_none() {
                 empty.push(index);
-                wanted.push(Wanted {
+                wanted.push(TextRequest {
                     random: generator(self.seed, session, index as u64),
                     tokens: span.input_tokens.unwrap_or(1).min(LONGEST),
                 });

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use dialogue::draw::generator;
 use dialogue::setting::wait;
 use dialogue::systems::Systems;
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::report::Remarks;
@@ -180,7 +180,7 @@ impl Source for Synthetic {
         let tokens = self.shape.main.prompt.draw(&mut random);
         let output_tokens = Some(self.shape.output.draw(&mut random));
         let random = generator(self.seed ^ SPARE, number, WAITS);
-        let wanted = Wanted { random, tokens };
+        let wanted = TextRequest { random, tokens };
         let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
         let mut graph = Graph::default();
         let pushed = graph.push(Request {

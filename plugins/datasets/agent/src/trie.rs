@@ -7,7 +7,7 @@ use std::rc::Rc;
 use dialogue::MOST_TURNS;
 use dialogue::draw::generator;
 use dialogue::rows::{Rows, nanoseconds, parse, wrong};
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer};
 use serde::Deserialize;
@@ -154,7 +154,7 @@ impl Source for Trie {
             return Ok(None);
         };
         let row = Row::read(&line).map_err(|what| wrong(number, &what))?;
-        let wanted = Wanted {
+        let wanted = TextRequest {
             random: generator(self.seed ^ SPARE, self.spares, 0),
             tokens: row.input_prompt_length,
         };

@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     bounds: Bounds,
     outside: Outside,
     outputs: Outputs,
-    think: Waits,
+    think: Pauses,
 }
 
 /// Numbers of tokens that a turn must keep to.
@@ -45,7 +45,7 @@ enum Outputs {
     Drawn(Lengths),
 }
 
-enum Waits {
+enum Pauses {
     Recorded,
     None,
     Drawn(Distribution),
@@ -85,10 +85,10 @@ impl Plan {
         };
         let think = match (&config.think_time, format) {
             (_, Format::Synthetic) | (None | Some(Setting::Word(Think::Recorded)), _) => {
-                Waits::Recorded
+                Pauses::Recorded
             }
-            (Some(Setting::Word(Think::None)), _) => Waits::None,
-            (Some(Setting::Drawn(distribution)), _) => Waits::Drawn(distribution.clone()),
+            (Some(Setting::Word(Think::None)), _) => Pauses::None,
+            (Some(Setting::Drawn(distribution)), _) => Pauses::Drawn(distribution.clone()),
         };
         Ok(Self {
             tokenizer,
@@ -158,9 +158,9 @@ impl Plan {
         let mut samples: Vec<Sample> = Vec::with_capacity(turns.len());
         for (index, (turn, tokens)) in turns.into_iter().zip(tokens).enumerate() {
             let delay = match &self.think {
-                Waits::Recorded => turn.delay,
-                Waits::None => 0,
-                Waits::Drawn(distribution) => wait(distribution, &mut waits),
+                Pauses::Recorded => turn.delay,
+                Pauses::None => 0,
+                Pauses::Drawn(distribution) => wait(distribution, &mut waits),
             };
             let output = match &self.outputs {
                 Outputs::Recorded => turn.output_tokens.or(tokens.output),

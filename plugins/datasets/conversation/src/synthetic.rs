@@ -7,7 +7,7 @@ use dialogue::draw::generator;
 use dialogue::setting::{Setting, wait};
 use dialogue::systems::Systems;
 use dialogue::turns::Turn;
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::{Error, Message, Role, Tokenizer};
 
@@ -93,7 +93,7 @@ impl Synthetic {
         for index in 0..u64::from(count) {
             let input = if index == 0 { &self.first } else { &self.later };
             let mut text = |part, tokens| {
-                wanted.push(Wanted {
+                wanted.push(TextRequest {
                     random: generator(self.seed, number, TEXTS + 2 * index + part),
                     tokens,
                 });
@@ -142,7 +142,7 @@ impl Source for Synthetic {
         let mut lengths = generator(self.seed ^ SPARE, number, TURNS);
         let tokens = self.first.draw(&mut lengths);
         let random = generator(self.seed ^ SPARE, number, TEXTS);
-        let wanted = Wanted { random, tokens };
+        let wanted = TextRequest { random, tokens };
         let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
         let outputs = self.outputs.as_ref();
         Ok(Some(Conversation {

@@ -11,7 +11,7 @@ use crate::row::Draft;
 use crate::source::Place;
 
 /// A row that is to become samples.
-pub struct Counted {
+pub struct CountedRow {
     pub place: Place,
     /// The prompts and settings of the row.
     pub draft: Draft,
@@ -28,7 +28,7 @@ pub fn count(
     config: &Config,
     tokenizer: &dyn Tokenizer,
     rows: Vec<(Place, Draft)>,
-) -> Vec<Counted> {
+) -> Vec<CountedRow> {
     let mut chats = chats(tokenizer, &rows).into_iter();
     let fixed = config.output_len;
     // Texts that stand alone, with the tokens around them, and answers, without them, of all rows.
@@ -79,7 +79,7 @@ pub fn count(
                 })
             })
             .collect();
-        counted.push(Counted { place, draft, input, about, outputs });
+        counted.push(CountedRow { place, draft, input, about, outputs });
     }
     counted
 }
@@ -109,7 +109,7 @@ fn chats(tokenizer: &dyn Tokenizer, rows: &[(Place, Draft)]) -> Vec<Option<u32>>
     counts
 }
 
-impl Counted {
+impl CountedRow {
     /// Returns the reason why a row is left out, if it is.
     pub fn refused(&self, config: &Config) -> Option<String> {
         let output = self.outputs.first().copied().flatten().unwrap_or(0);

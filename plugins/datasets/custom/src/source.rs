@@ -36,7 +36,7 @@ pub enum Place {
 }
 
 /// A row of the file.
-pub struct Found {
+pub struct FileRow {
     pub place: Place,
     /// The row, or why it cannot be read.
     pub row: Result<Row, String>,
@@ -135,7 +135,7 @@ impl Source {
     pub fn shuffle(
         &mut self,
         random: &mut Python,
-        mut keep: impl FnMut(&Found) -> bool,
+        mut keep: impl FnMut(&FileRow) -> bool,
         whole: bool,
     ) -> Result<(), Error> {
         let random_access = self.packed == Packed::Not && self.format != Format::Parquet;
@@ -196,7 +196,7 @@ impl Source {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the file cannot be read any further.
-    pub fn next(&mut self) -> Result<Option<Found>, Error> {
+    pub fn next(&mut self) -> Result<Option<FileRow>, Error> {
         let mut order = std::mem::replace(&mut self.order, Order::Places(Vec::new(), 0));
         let found = match &mut order {
             Order::File(stream) => {
@@ -242,7 +242,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn look(&self, number: usize) -> Result<Option<Found>, Error> {
+    pub fn look(&self, number: usize) -> Result<Option<FileRow>, Error> {
         match &self.order {
             Order::Places(places, at) if number >= *at => {
                 let place = places.get(number);
@@ -372,22 +372,24 @@ impl Source {
         }
     }
 
-    fn found(&self, raw: &Raw) -> Found {
+    fn found(&self, raw: &Raw) -> FileRow {
         match raw {
             Raw::Text(record) => {
-                Found { place: self.place(record), row: self.parsed(&record.bytes) }
+                FileRow { place: self.place(record), row: self.parsed(&record.bytes) }
             }
-            Raw::Parsed(number, row) => Found { place: Place::Row(*number), row: Ok(row.clone()) },
+            Raw::Parsed(number, row) => {
+                FileRow { place: Place::Row(*number), row: Ok(row.clone()) }
+            }
         }
     }
 
     /// The row that begins at a place of the file.
-    fn at(&self, place: u64) -> Result<Found, Error> {
+    fn at(&self, place: u64) -> Result<FileRow, Error> {
         let bytes = Bytes { file: Rc::clone(&self.file), offset: place };
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), place);
         let record = records.next_record().map_err(|what| self.wrong(what))?;
         let record = record.ok_or_else(|| self.wrong("it became shorter while it was read"))?;
-        Ok(Found { place: Place::Byte(place), row: self.parsed(&record.bytes) })
+        Ok(FileRow { place: Place::Byte(place), row: self.parsed(&record.bytes) })
     }
 
     fn parsed(&self, record: &[u8]) -> Result<Row, String> {
@@ -427,11 +429,11 @@ enum Raw {
     Parsed(u64, Row),
 }
 
-fn held(place: Place, row: &str) -> Found {
+fn held(place: Place, row: &str) -> FileRow {
     let row = match serde_json::from_str(row) {
         Ok(Value::Object(row)) => Ok(row),
         Ok(Value::String(what)) => Err(what),
         _ => Err("it does not read back".to_owned()),
     };
-    Found { place, row }
+    FileRow { place, row }
 }

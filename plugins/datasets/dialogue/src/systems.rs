@@ -5,7 +5,7 @@ use runner_plugin::lengths::Lengths;
 use runner_plugin::{Error, Tokenizer};
 
 use crate::draw::generator;
-use crate::words::{Wanted, Writer};
+use crate::words::{TextRequest, Writer};
 
 /// The most system prompts that are kept, so that they need not be written again, and the most
 /// bytes of them.
@@ -46,7 +46,7 @@ impl Systems {
         if let Some((_, known)) = self.kept.iter().find(|(of, _)| *of == group) {
             return Ok(known.clone());
         }
-        let wanted = Wanted {
+        let wanted = TextRequest {
             tokens: self.lengths.draw(&mut generator(self.seed, group, 0)),
             random: generator(self.seed, group, 1),
         };

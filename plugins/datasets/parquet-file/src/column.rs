@@ -119,7 +119,7 @@ impl Column {
                     3 => head.field(8),
                     _ => None,
                 };
-                break (kind, sizes, own.map(|own| Of::read(own, kind == 3)), length);
+                break (kind, sizes, own.map(|own| PageFacts::read(own, kind == 3)), length);
             }
             if self.kept.len() < wanted || wanted >= 16 << 20 {
                 return Err(damaged());
@@ -164,7 +164,7 @@ impl Column {
     }
 
     /// A page whose levels come with their lengths, before the values.
-    fn data(&mut self, of: &Of, bytes: &[u8]) -> Result<(), String> {
+    fn data(&mut self, of: &PageFacts, bytes: &[u8]) -> Result<(), String> {
         let damaged = || "a page is damaged".to_owned();
         let count = of.count(LONGEST)?;
         let mut input = Input { bytes, at: 0 };
@@ -206,7 +206,7 @@ impl Column {
 }
 
 /// The facts about its values in the head of a page.
-struct Of {
+struct PageFacts {
     count: i64,
     encoding: i64,
     /// Bytes of levels, in the second version of pages.
@@ -215,7 +215,7 @@ struct Of {
     packed: bool,
 }
 
-impl Of {
+impl PageFacts {
     fn read(head: &thrift::Value<'_>, newer: bool) -> Self {
         let length = |id| head.int(id).and_then(|length| usize::try_from(length).ok());
         Self {

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use column::Column;
-use schema::{Node, Schema, Times, What};
+use schema::{Node, NodeKind, Schema, Times};
 
 /// Reads at most a number of bytes at a place of a file.
 pub type ReadAt = dyn Fn(u64, u32) -> Result<Vec<u8>, String>;
@@ -118,9 +118,9 @@ fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
 /// A place among the columns of a node; its levels show if the node is there.
 fn first(node: &Node) -> Option<usize> {
     match &node.what {
-        What::Leaf(at) => Some(*at),
-        What::Group(nodes) => nodes.iter().find_map(first),
-        What::List(node) | What::Map(node) => first(node),
+        NodeKind::Leaf(at) => Some(*at),
+        NodeKind::Group(nodes) => nodes.iter().find_map(first),
+        NodeKind::List(node) | NodeKind::Map(node) => first(node),
     }
 }
 
@@ -134,9 +134,9 @@ fn peek(node: &Node, columns: &mut [Column]) -> Result<(u16, u16), String> {
 /// Skips a value that is missing in all columns of a node.
 fn skip(node: &Node, columns: &mut [Column]) -> Result<(), String> {
     match &node.what {
-        What::Leaf(at) => columns[*at].take().map(drop),
-        What::Group(nodes) => nodes.iter().try_for_each(|node| skip(node, columns)),
-        What::List(node) | What::Map(node) => skip(node, columns),
+        NodeKind::Leaf(at) => columns[*at].take().map(drop),
+        NodeKind::Group(nodes) => nodes.iter().try_for_each(|node| skip(node, columns)),
+        NodeKind::List(node) | NodeKind::Map(node) => skip(node, columns),
     }
 }
 
@@ -165,20 +165,22 @@ fn field(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
 /// One value of a node that is there.
 fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
     match &node.what {
-        What::Leaf(at) => Ok(columns[*at].take()?.unwrap_or(Value::Null)),
-        What::Group(nodes) => {
+        NodeKind::Leaf(at) => Ok(columns[*at].take()?.unwrap_or(Value::Null)),
+        NodeKind::Group(nodes) => {
             let mut fields = Map::new();
             for node in nodes {
                 fields.insert(node.name.clone(), field(node, columns)?);
             }
             Ok(Value::Object(fields))
         }
-        What::List(repeated) => {
+        NodeKind::List(repeated) => {
             let items = field(repeated, columns)?;
             // A repeated field is a group around the element, unless an old writer left the group
             // out.
             let wrapped = match &repeated.what {
-                What::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => nodes.first(),
+                NodeKind::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => {
+                    nodes.first()
+                }
                 _ => None,
             };
             let (Some(element), Value::Array(items)) = (wrapped, &items) else {
@@ -187,7 +189,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
             let element = |item: &Value| item.get(&element.name).cloned().unwrap_or(Value::Null);
             Ok(items.iter().map(element).collect())
         }
-        What::Map(repeated) => {
+        NodeKind::Map(repeated) => {
             let mut fields = Map::new();
             if let Value::Array(entries) = field(repeated, columns)? {
                 for entry in entries {

@@ -107,7 +107,7 @@ pub enum Form {
 
 /// The way in which prompts are made of token ids.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Making {
+pub(crate) struct Recipe {
     pub(crate) form: Form,
     /// True if a text is adjusted until it has as many tokens as there are ids.
     pub(crate) exact: bool,
@@ -120,8 +120,8 @@ impl Config {
     }
 
     /// Returns the way in which prompts are made of token ids.
-    pub(crate) fn making(&self) -> Making {
-        Making { form: self.form, exact: self.like.is_none() }
+    pub(crate) fn making(&self) -> Recipe {
+        Recipe { form: self.form, exact: self.like.is_none() }
     }
 
     /// The ratios for prompts and answers.

@@ -29,7 +29,7 @@ use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Toke
 use sharegpt_file::{Conversations, Like};
 
 use config::invalid;
-use source::{Drawn, Source};
+use source::{Entry, Source};
 
 pub use config::{Class, Config, Form, Ratio};
 
@@ -114,7 +114,7 @@ impl Dataset for Random {
 }
 
 impl Random {
-    fn sample(&self, id: String, drawn: Drawn) -> Sample {
+    fn sample(&self, id: String, drawn: Entry) -> Sample {
         let class = drawn.answer.class.map(|class| class as usize);
         Sample {
             input_tokens: Some(drawn.input_tokens),

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Tokenizer};
 
-use crate::config::{Form, Making};
+use crate::config::{Form, Recipe};
 use crate::exact;
 use crate::lengths::{Draw, Kind, Lengths};
 
@@ -17,11 +17,11 @@ pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
 pub(crate) trait Source {
     /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have
     /// [`ENOUGH_TOKENS`].
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error>;
 
     /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return
     /// one of them. The caller ensures that it never does. Fewer when they have [`ENOUGH_TOKENS`].
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error>;
 
     /// Returns remarks on prompts that were left out or changed so far, if it counts them.
     fn remarks(&self) -> Option<&Remarks> {
@@ -31,7 +31,7 @@ pub(crate) trait Source {
 
 /// A prompt, and the output length to request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Drawn {
+pub(crate) struct Entry {
     pub(crate) content: Content,
     pub(crate) input_tokens: u32,
     pub(crate) answer: AnswerRequest,
@@ -81,9 +81,9 @@ impl From<Content> for Prompt {
 /// length where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
-    making: Making,
+    making: Recipe,
     prompts: Vec<(Vec<u32>, AnswerRequest)>,
-) -> Vec<Drawn> {
+) -> Vec<Entry> {
     let (ids, answer): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let (contents, inputs): (Vec<_>, Vec<_>) = match making.form {
         Form::Tokens => {
@@ -101,7 +101,7 @@ pub(crate) fn formed(
         .into_iter()
         .zip(inputs)
         .zip(answer)
-        .map(|((content, input_tokens), answer)| Drawn { content, input_tokens, answer })
+        .map(|((content, input_tokens), answer)| Entry { content, input_tokens, answer })
         .collect()
 }
 

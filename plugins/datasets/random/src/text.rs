@@ -7,9 +7,9 @@ use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, File, Tokenizer};
 
-use crate::config::Making;
+use crate::config::Recipe;
 use crate::lengths::Lengths;
-use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 
 /// Bytes to read for a token at first. It is more for ordinary text, so that one attempt is enough.
 const BYTES_A_TOKEN: u64 = 6;
@@ -32,7 +32,7 @@ pub(crate) struct Text {
     /// Draws where spare prompts begin, separately so that it does not affect the measured ones.
     apart: NumpyGenerator,
     drafts: Drafts,
-    making: Making,
+    making: Recipe,
     begun: BTreeSet<u64>,
     remarks: Remarks,
 }
@@ -44,7 +44,7 @@ impl Text {
         name: &str,
         file: Box<dyn File>,
         lengths: Lengths,
-        making: Making,
+        making: Recipe,
         seed: u64,
         count: Option<u64>,
     ) -> Result<Self, Error> {
@@ -142,7 +142,7 @@ impl Text {
 }
 
 impl Source for Text {
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let size = self.file.size();
         let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
@@ -161,7 +161,7 @@ impl Source for Text {
         Ok(formed(tokenizer, self.making, prompts))
     }
 
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
         let size = self.file.size();

@@ -37,13 +37,13 @@ pub(crate) struct Vllm {
     sent: usize,
     prefixes: Vec<Vec<u32>>,
     /// The texts behind the prefix, of all prompts so far; without a shuffle of the last.
-    made: Vec<Made>,
+    made: Vec<IdSource>,
     made_before: usize,
 }
 
 /// Ids, or how to make them.
 #[derive(Debug)]
-enum Made {
+enum IdSource {
     Ids(Vec<u32>),
     From(NumpyLegacy),
 }
@@ -132,7 +132,7 @@ impl Vllm {
         }
         let before = (self.question_len > LONG).then(|| self.random.clone());
         let ids = mended(tokenizer, &mut self.random, &self.population, self.question_len);
-        self.made.push(before.map_or(Made::Ids(ids), Made::From));
+        self.made.push(before.map_or(IdSource::Ids(ids), IdSource::From));
     }
 }
 
@@ -150,8 +150,8 @@ impl Source for Vllm {
         }
         self.sent += 1;
         let question = match &self.made[at - self.made_before] {
-            Made::Ids(ids) => ids.clone(),
-            Made::From(state) => {
+            IdSource::Ids(ids) => ids.clone(),
+            IdSource::From(state) => {
                 mended(tokenizer, &mut state.clone(), &self.population, self.question_len)
             }
         };

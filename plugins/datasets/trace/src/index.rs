@@ -14,7 +14,7 @@ use crate::content::hash;
 use crate::formats::weka::{self, Session};
 use crate::formats::{Content, Format, Layout, Row};
 use crate::source::{Place, Source};
-use sessions::Known;
+use sessions::SessionEntry;
 
 /// Mistakes to report at once.
 const MOST_MISTAKES: usize = 8;
@@ -132,7 +132,7 @@ struct Scan {
     /// Requests, or sessions of one line, in the file.
     all: u64,
     /// By the hash of a session's name, or by a request's name.
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, SessionEntry>,
     /// By the hash of a session's name: the number of whole blocks in the last row with hash ids,
     /// and a hash of those ids.
     blocks: BTreeMap<u64, (usize, u64)>,
@@ -276,7 +276,7 @@ impl Pass<'_> {
         }
         let name = hash(&session.id);
         let shared = self.shared(name);
-        let known = Known::new(None, place.line, NEVER);
+        let known = SessionEntry::new(None, place.line, NEVER);
         if let Some(first) = seen.known.insert(name, known) {
             return Err(format!(
                 "the session `{}` occurs again (first on line {}); ids must be unique",

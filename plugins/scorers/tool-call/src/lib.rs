@@ -95,8 +95,8 @@ impl Scorer for ToolCall {
                 return Err(wrong(&format!("a list under `{}`", self.config.answers_key)));
             }
         };
-        let answers: Vec<check::Wanted<'_>> = (answers.iter())
-            .map(|answer| check::Wanted::new(answer, &functions, self.config.underscore_to_dot))
+        let answers: Vec<check::RightCall<'_>> = (answers.iter())
+            .map(|answer| check::RightCall::new(answer, &functions, self.config.underscore_to_dot))
             .collect::<Result<_, String>>()
             .map_err(|expected| wrong(&expected))?;
         let calls = calls::read(&exchange.tool_calls);

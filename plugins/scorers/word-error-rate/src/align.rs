@@ -28,7 +28,7 @@ pub struct Counts {
 
 /// The distance of a sequence from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aligned {
+pub struct Alignment {
     /// Insertions, deletions and substitutions of a shortest alignment.
     pub distance: u64,
     /// The steps by kind, where they were asked for and the sequences are not too long.
@@ -43,7 +43,7 @@ struct Vertical {
 }
 
 /// Aligns `answer` with `reference`; `None` if they are too long.
-pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Aligned> {
+pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Alignment> {
     // As RapidFuzz does, because it decides between alignments.
     let prefix = (reference.iter().zip(answer)).take_while(|(one, other)| one == other).count();
     let (one, other) = (&reference[prefix..], &answer[prefix..]);
@@ -61,7 +61,7 @@ pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Ali
         counts.hits += (prefix + suffix) as u64;
         counts
     });
-    Some(Aligned { distance, counts })
+    Some(Alignment { distance, counts })
 }
 
 /// The distance, and with `keep` the differences of every cell, a row for each item of `other`.

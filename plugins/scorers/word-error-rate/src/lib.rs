@@ -90,7 +90,7 @@ impl Errors {
 }
 
 /// An answer compared with one reference.
-struct Compared {
+struct Comparison {
     words: Errors,
     characters: Errors,
     counts: Option<Counts>,
@@ -119,7 +119,7 @@ impl Scorer for WordErrorRate {
         };
         let references = texts(exchange, &reference, &self.config.reference_key)?;
         let answer = self.config.part.text(exchange);
-        let mut best: Option<Compared> = None;
+        let mut best: Option<Comparison> = None;
         for reference in &references {
             let compared = self.compare(&answer, reference).ok_or_else(|| {
                 Error::InvalidInput(format!(
@@ -130,7 +130,7 @@ impl Scorer for WordErrorRate {
                     reference.len()
                 ))
             })?;
-            let rate = |compared: &Compared| compared.words.rate();
+            let rate = |compared: &Comparison| compared.words.rate();
             if best.as_ref().is_none_or(|best| rate(&compared) < rate(best)) {
                 best = Some(compared);
             }
@@ -171,7 +171,7 @@ impl Scorer for WordErrorRate {
 
 impl WordErrorRate {
     /// Compares an answer with a reference; `None` if they are too long.
-    fn compare(&self, answer: &str, reference: &str) -> Option<Compared> {
+    fn compare(&self, answer: &str, reference: &str) -> Option<Comparison> {
         let normalization = self.config.normalization;
         let (reference_words, answer_words) =
             (normalization.words(reference), normalization.words(answer));
@@ -182,7 +182,7 @@ impl WordErrorRate {
             (normalization.characters(reference), normalization.characters(answer));
         let (one, other) = (character(&reference), character(&answer));
         let characters = align(&one, &other, false)?;
-        Some(Compared {
+        Some(Comparison {
             words: Errors { errors: words.distance, length: reference_words.len() as u64 },
             characters: Errors { errors: characters.distance, length: one.len() as u64 },
             counts: words.counts,

@@ -52,7 +52,7 @@ pub enum Piece<'a> {
     /// The model calls a tool.
     Call(Call),
     /// The result that a tool returned.
-    Returned(Returned<'a>),
+    ToolResult(ToolResult<'a>),
 }
 
 /// A call of a tool.
@@ -68,7 +68,7 @@ pub struct Call {
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Returned<'a> {
+pub struct ToolResult<'a> {
     /// The call's id.
     pub id: String,
     /// The tool's name, if the message or the call says it.
@@ -161,8 +161,8 @@ fn of_messages<'a>(messages: &'a [Message], api: &str) -> Result<Conversation<'a
             Role::Tool => {
                 let id = fields.tool_call_id.unwrap_or_default();
                 let name = fields.name.or_else(|| tools.get(&id).cloned());
-                let returned = Returned { id, name, parts };
-                (Speaker::User, vec![Piece::Returned(returned)])
+                let returned = ToolResult { id, name, parts };
+                (Speaker::User, vec![Piece::ToolResult(returned)])
             }
         };
         match conversation.turns.last_mut() {
@@ -280,7 +280,7 @@ mod tests {
         };
         assert_eq!((ls.name.as_str(), &ls.arguments["path"]), ("ls", &Value::from(".")));
         assert!(pwd.arguments.is_empty());
-        let [Piece::Returned(first), Piece::Returned(second), Piece::Text("well?")] =
+        let [Piece::ToolResult(first), Piece::ToolResult(second), Piece::Text("well?")] =
             &answered.parts[..]
         else {
             panic!("{answered:?}");

@@ -12,7 +12,7 @@ use plugins::sandbox::{Grants, Limits, LogBook};
 use runner_plugin::Error;
 use tokenizer::Tokenizer;
 
-use crate::backend::{CONFIGURED, Of, Question, Read, batches, frames, read};
+use crate::backend::{CONFIGURED, Question, Read, ReplyKind, batches, frames, read};
 
 /// An engine's answer, read by a backend in the sandbox: the same comes out as natively, and
 /// nothing of it is the plugin's misbehaviour.
@@ -27,7 +27,7 @@ pub fn component(data: &[u8]) {
             .entry(question.configured)
             .or_insert_with(|| open(CONFIGURED[question.configured]));
         match (question.of, native) {
-            (Of::Reply { streaming }, Read::Events(expected, end)) => {
+            (ReplyKind::Reply { streaming }, Read::Events(expected, end)) => {
                 let framing = dialect.framing(streaming).expect("it says how");
                 let frames = frames(framing.into(), question.body);
                 let mut events = Vec::new();
@@ -51,15 +51,15 @@ pub fn component(data: &[u8]) {
                 same(&expected, &events);
                 compare(end, ended);
             }
-            (Of::Error { status }, Read::Refusal(expected)) => {
+            (ReplyKind::Error { status }, Read::Refusal(expected)) => {
                 let refusal = dialect.explain(status, question.body).expect("it explains");
                 assert_eq!(format!("{:?}", expected.reason), format!("{:?}", refusal.reason));
                 same_text(&expected.message, &refusal.message);
             }
-            (Of::Models, Read::Models(expected)) => {
+            (ReplyKind::Models, Read::Models(expected)) => {
                 compare(expected, dialect.read_models(question.body));
             }
-            (Of::Metrics, Read::Metrics(expected)) => {
+            (ReplyKind::Metrics, Read::Metrics(expected)) => {
                 compare(expected, dialect.read_metrics(question.body));
             }
             (of, read) => unreachable!("{of:?} read as {read:?}"),

@@ -118,7 +118,7 @@ fn ready<T>(future: impl Future<Output = T>, polls: usize) -> T {
 struct Pieces(std::cell::RefCell<Vec<Vec<u8>>>);
 
 impl Connect for Pieces {
-    type Io = Sent;
+    type Io = PacedStream;
 
     fn version(&self) -> Version {
         Version::Http1
@@ -129,9 +129,9 @@ impl Connect for Pieces {
         _: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<Sent>, String> {
+    ) -> Result<Opened<PacedStream>, String> {
         Ok(Opened {
-            io: Sent { pieces: self.0.take(), waited: false },
+            io: PacedStream { pieces: self.0.take(), waited: false },
             wire: Wire::new(clock),
             facts: exchange::Connection::default(),
             readiness: None,
@@ -140,12 +140,12 @@ impl Connect for Pieces {
 }
 
 /// A stream; each read gives the next piece, after a wait for it.
-struct Sent {
+struct PacedStream {
     pieces: Vec<Vec<u8>>,
     waited: bool,
 }
 
-impl AsyncRead for Sent {
+impl AsyncRead for PacedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl AsyncRead for Sent {
     }
 }
 
-impl AsyncWrite for Sent {
+impl AsyncWrite for PacedStream {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

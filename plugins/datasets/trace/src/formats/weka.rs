@@ -246,7 +246,7 @@ impl Walk<'_> {
         depth: u32,
     ) -> Result<Option<usize>, String> {
         #[derive(Deserialize)]
-        struct Begun {
+        struct Start {
             t: f64,
         }
         if depth == DEEPEST {
@@ -261,7 +261,7 @@ impl Walk<'_> {
         // Some traces count a sub-agent's times from its own beginning.
         let first = requests
             .first()
-            .map(|raw| parsed::<Begun>(raw.get().as_bytes()))
+            .map(|raw| parsed::<Start>(raw.get().as_bytes()))
             .transpose()?
             .and_then(|begun| nanos(begun.t));
         let base = if first.is_some_and(|first| first < time) { time } else { 0 };

@@ -10,7 +10,7 @@ use crate::formats::{Link, Row};
 
 /// A session, or a request in a tree of requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct SessionEntry {
     /// The time when it is replayed at the earliest, on the trace's clock.
     time: i64,
     /// [`UNSHARED`] if it is not in the share.
@@ -22,7 +22,7 @@ pub(super) struct Known {
 /// The group of requests outside the share.
 const UNSHARED: u32 = u32::MAX;
 
-impl Known {
+impl SessionEntry {
     pub(super) fn new(group: Option<u32>, line: u32, time: i64) -> Self {
         Self { time, group: group.unwrap_or(UNSHARED), line }
     }
@@ -73,7 +73,7 @@ impl Pass<'_> {
                 (group, time)
             }
         };
-        let known = Known::new(group, line, time.unwrap_or(NEVER));
+        let known = SessionEntry::new(group, line, time.unwrap_or(NEVER));
         seen.known.insert(name, known);
         Ok((group, time))
     }
@@ -100,7 +100,7 @@ impl Pass<'_> {
             return Ok(known.group());
         }
         let group = self.shared(name).then(|| seen.group());
-        seen.known.insert(name, Known::new(group, line, NEVER));
+        seen.known.insert(name, SessionEntry::new(group, line, NEVER));
         Ok(group)
     }
 

@@ -19,14 +19,14 @@ const FIXED: usize = 64;
 pub struct Pattern {
     /// The bytes before the text: `{"text":"`.
     head: Vec<u8>,
-    text: Grown,
+    text: Prefix,
     /// The bytes from the end of the text to the first id, and the ids; absent if no list follows.
-    ids: Option<(Vec<u8>, Grown)>,
+    ids: Option<(Vec<u8>, Prefix)>,
 }
 
 /// A value that grows at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Grown {
+struct Prefix {
     length: u32,
     tail: Vec<u8>,
 }
@@ -48,13 +48,13 @@ impl Pattern {
         let end = end_of_string(text)?;
         let mut seen = Pattern {
             head: chunk[..head].to_vec(),
-            text: Grown::from_bytes(&text[..end])?,
+            text: Prefix::from_bytes(&text[..end])?,
             ids: None,
         };
         let rest = &text[end..];
         if let Some(begin) = after(rest, &[b"\"", b",", b"\"output_ids\"", b":", b"["]) {
             let ids = &rest[begin..];
-            let ids = Grown::from_bytes(&ids[..memchr(b']', ids)?])?;
+            let ids = Prefix::from_bytes(&ids[..memchr(b']', ids)?])?;
             seen.ids = Some((rest[..begin].to_vec(), ids));
         }
         let fixed = seen.ids.as_ref().map_or(0, |(between, _)| between.len());
@@ -74,7 +74,7 @@ impl Pattern {
                 let list = rest.strip_prefix(&**between)?;
                 let old = ids.prefix_of(list)?;
                 let end = old + memchr(b']', &list[old..])?;
-                ids_now = Some(Grown::from_bytes(&list[..end])?);
+                ids_now = Some(Prefix::from_bytes(&list[..end])?);
                 rest = &list[end + 1..];
             }
             None => rest = &rest[1..],
@@ -85,7 +85,7 @@ impl Pattern {
             b'}' => rest,
             _ => return None,
         };
-        self.text = Grown::from_bytes(&value[..end])?;
+        self.text = Prefix::from_bytes(&value[..end])?;
         if let (Some((_, ids)), Some(now)) = (&mut self.ids, ids_now) {
             *ids = now;
         }
@@ -93,9 +93,9 @@ impl Pattern {
     }
 }
 
-impl Grown {
-    fn from_bytes(bytes: &[u8]) -> Option<Grown> {
-        Some(Grown {
+impl Prefix {
+    fn from_bytes(bytes: &[u8]) -> Option<Prefix> {
+        Some(Prefix {
             length: u32::try_from(bytes.len()).ok()?,
             tail: bytes[bytes.len().saturating_sub(TAIL)..].to_vec(),
         })

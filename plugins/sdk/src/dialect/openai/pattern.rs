@@ -17,7 +17,7 @@ const LONGEST: usize = 4 << 10;
 
 /// The kind of a piece of text: answer or reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Of {
+pub enum PieceKind {
     /// The answer.
     Text,
     /// Its reasoning.
@@ -27,7 +27,7 @@ pub enum Of {
 /// The bytes around the text of chunks that contain only a piece of text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pattern {
-    of: Of,
+    of: PieceKind,
     /// The number of bytes before the text.
     before: usize,
     /// The bytes before and after it.
@@ -92,7 +92,7 @@ struct Delta<'a> {
 impl Pattern {
     /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is
     /// ambiguous which of its strings that is, or if the pattern is too long to be kept.
-    pub fn from_chunk(of: Of, chunk: &[u8]) -> Option<Self> {
+    pub fn from_chunk(of: PieceKind, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
         let [choice] = &parsed.choices[..] else {
             return None;
@@ -108,8 +108,8 @@ impl Pattern {
             return None;
         }
         let candidates = match of {
-            Of::Text => texts,
-            Of::Reasoning => reasonings,
+            PieceKind::Text => texts,
+            PieceKind::Reasoning => reasonings,
         };
         let string = candidates.into_iter().flatten().find(|value| is_string(&value))?;
         // The value is a part of the chunk, so its place is the distance of their beginnings.
@@ -126,7 +126,7 @@ impl Pattern {
     }
 
     /// The text of a chunk, and its kind, if the chunk has the pattern and the text is not empty.
-    pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
+    pub fn text(&self, chunk: &[u8]) -> Option<(PieceKind, String)> {
         let expected = self.around.0.split_at_checked(self.before)?;
         let length = chunk.len().checked_sub(expected.0.len() + expected.1.len())?;
         let (before, rest) = chunk.split_at(expected.0.len());
@@ -181,12 +181,12 @@ mod tests {
 
     #[test]
     fn a_chunk_of_the_pattern_gives_its_text() {
-        let pattern = Pattern::from_chunk(Of::Text, CHUNK.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(PieceKind::Text, CHUNK.as_bytes()).unwrap();
         for (written, text) in
             [("two", "two"), (r#"a\n\"\u00e9"#, "a\n\"é"), ("é日", "é日"), (r"\\", "\\")]
         {
             let read = pattern.text(like(written).as_bytes());
-            assert_eq!(read, Some((Of::Text, text.to_owned())), "{written}");
+            assert_eq!(read, Some((PieceKind::Text, text.to_owned())), "{written}");
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_differs_elsewhere_or_is_no_json_is_left_to_be_read_in_full() {
-        let pattern = Pattern::from_chunk(Of::Text, CHUNK.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(PieceKind::Text, CHUNK.as_bytes()).unwrap();
         for chunk in [
             like(""),
             like("\n"),
@@ -229,13 +229,13 @@ mod tests {
     #[test]
     fn only_the_string_that_was_read_is_taken() {
         let twice = CHUNK.replace(r#"{"index""#, r#"{"text":"one","index""#);
-        assert!(Pattern::from_chunk(Of::Text, twice.as_bytes()).is_none());
+        assert!(Pattern::from_chunk(PieceKind::Text, twice.as_bytes()).is_none());
         let twin = CHUNK.replace(r#""logprobs""#, r#""twin":{"content":"one"},"logprobs""#);
-        let pattern = Pattern::from_chunk(Of::Text, twin.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(PieceKind::Text, twin.as_bytes()).unwrap();
         let other = twin.replacen("one", "two", 1);
-        assert_eq!(pattern.text(other.as_bytes()), Some((Of::Text, "two".to_owned())));
+        assert_eq!(pattern.text(other.as_bytes()), Some((PieceKind::Text, "two".to_owned())));
         let both =
             CHUNK.replace("one", "two").replace(r#""index""#, r#""reasoning":"one","index""#);
-        assert!(Pattern::from_chunk(Of::Reasoning, both.as_bytes()).is_none());
+        assert!(Pattern::from_chunk(PieceKind::Reasoning, both.as_bytes()).is_none());
     }
 }

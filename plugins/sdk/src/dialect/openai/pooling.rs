@@ -101,7 +101,7 @@ struct Item {
 
 /// An item that may have a score in place of a vector.
 #[derive(Deserialize)]
-struct Scored {
+struct ScoreItem {
     score: Option<IgnoredAny>,
 }
 
@@ -170,7 +170,7 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
 }
 
 fn is_scored(data: &RawValue) -> bool {
-    let items = serde_json::from_str::<Vec<Scored>>(data.get());
+    let items = serde_json::from_str::<Vec<ScoreItem>>(data.get());
     items.is_ok_and(|items| items.first().is_some_and(|item| item.score.is_some()))
 }
 

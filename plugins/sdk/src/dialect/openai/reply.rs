@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::counts::{Counts, Metrics, Sglext};
-use super::pattern::{Of, Pattern};
+use super::pattern::{Pattern, PieceKind};
 use super::pooling::pooled;
 use crate::dialect::generate::Length;
 use crate::dialect::{explain, frames};
@@ -104,8 +104,8 @@ pub fn decode(
         && let Some((of, text)) = pattern.text(data)
     {
         events.push(match of {
-            Of::Text => Meaning::Text(piece(0, text)),
-            Of::Reasoning => Meaning::Reasoning(piece(0, text)),
+            PieceKind::Text => Meaning::Text(piece(0, text)),
+            PieceKind::Reasoning => Meaning::Reasoning(piece(0, text)),
         });
         return Ok(());
     }
@@ -225,8 +225,10 @@ impl Reply {
     /// piece of text, uncounted, which leaves the state of the reply unchanged.
     fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
         let of = match events {
-            [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => Of::Text,
-            [Meaning::Reasoning(piece)] if piece.choice == 0 => Of::Reasoning,
+            [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => {
+                PieceKind::Text
+            }
+            [Meaning::Reasoning(piece)] if piece.choice == 0 => PieceKind::Reasoning,
             _ => return None,
         };
         let counted = events.iter().any(|event| match event {
