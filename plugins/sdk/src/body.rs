@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_laid_over_must_be_an_object() {
+    fn an_overlay_must_be_an_object() {
         let error = Body::new().merge(Some("[1]")).unwrap_err();
         assert!(matches!(error, Error::InvalidConfig(message) if message.contains("JSON object")));
     }

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_stands_over_the_sample_and_the_sample_over_the_plugin() {
+    fn the_user_overrides_the_sample_and_the_sample_the_plugin() {
         let mut sample = Sample::new("1", Prompt::Text("a".to_owned()));
         let mut settings = Settings {
             model: "m".to_owned(),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_names_its_key_and_what_was_expected() {
+    fn a_mistake_names_its_key_and_the_expected_value() {
         assert_eq!(
             complaint(r#"{"how-many":"x"}"#),
             "key `how-many`: invalid type: string \"x\", expected u32"

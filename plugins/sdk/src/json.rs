@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_read_however_the_file_is_cut() {
+    fn items_are_read_from_pieces_of_any_size() {
         let text = " [ {\"a\": [1, \"],{\\\"\"]} ,\n 2,\"é\" , [] ,{} ] ";
         let whole: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
         for piece in 1..=text.len() {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_told_with_its_place() {
+    fn a_missing_array_is_named_with_its_place() {
         for (text, expected) in [
             ("", "the file is not an array: expected `[`"),
             ("{}", "the file is not an array: expected `[`"),

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_by_what_was_done_and_why() {
+    fn counts_are_by_treatment_and_reason() {
         let mut remarks = Remarks::default();
         remarks.dropped("too short", || "line 3".to_owned());
         remarks.truncated("too long", || "line 4".to_owned());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_reasons_nor_examples_grow_without_end() {
+    fn reasons_and_examples_are_bounded() {
         let mut remarks = Remarks::default();
         for number in 0..1000 {
             remarks.dropped(&format!("reason {number}"), || "é".repeat(10_000));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_does_not_take_is_refused() {
+    fn unsupported_sound_is_refused() {
         for (media, what) in [
             (wav(2, 16_000, &[1, 2]), "16 bits, 2 channels and 16000 Hz"),
             (wav(1, 44_100, &[1]), "16 bits, 1 channels and 44100 Hz"),

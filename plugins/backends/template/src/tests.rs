@@ -241,7 +241,7 @@ fn a_minimum_stands_in_for_ignoring_the_end() {
 }
 
 #[test]
-fn a_cumulative_text_that_the_server_rewrites_adds_only_what_is_beyond_it() {
+fn a_rewritten_cumulative_text_adds_only_its_new_end() {
     let backend = with_events(json!({"text": "/t", "cumulative": true, "done": "X"}));
     // Half a character is U+FFFD, which is three bytes, until the other half makes it one of two
     // bytes.

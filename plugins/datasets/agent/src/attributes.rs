@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_conventions_become_those_of_the_api() {
+    fn messages_of_the_conventions_become_api_messages() {
         let read = |value| message(value).expect("a message");
         assert_eq!(
             read(json!({"role": "assistant", "finish_reason": "stop", "parts": [

@@ -250,7 +250,7 @@ fn lengths_become_texts_and_latencies_delays() {
 }
 
 #[test]
-fn a_file_begins_again_with_new_ids_if_asked() {
+fn repeat_begins_a_file_again_with_new_ids() {
     let mut dataset = open(r#"{"repeat": true}"#, 1, case("repeat"), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 5, 2);
     check(&samples);
@@ -268,7 +268,7 @@ fn a_file_begins_again_with_new_ids_if_asked() {
 }
 
 #[test]
-fn what_a_trace_does_not_say_is_made_up_for() {
+fn gaps_of_a_trace_are_filled() {
     let message = |role, text| format!(r#"{{"role":"{role}","content":"{text}"}}"#);
     let (one, two) = (message("user", "One."), message("user", "Two."));
     let answer = message("assistant", "1");

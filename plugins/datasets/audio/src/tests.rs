@@ -32,7 +32,7 @@ fn text_and_clips(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
 }
 
 #[test]
-fn files_have_the_length_that_was_asked_for() {
+fn files_have_the_requested_length() {
     let config = r#"{"milliseconds": {"distribution": "uniform", "min": 100, "max": 900}, "clips": 2,
         "sample-rate": 8000, "input-len": 20}"#;
     let mut lengths = Vec::new();

@@ -221,7 +221,7 @@ fn aiperf_conversations_have_delays_in_milliseconds() {
 }
 
 #[test]
-fn what_is_drawn_replaces_what_is_recorded() {
+fn drawn_values_replace_recorded_values() {
     let config =
         r#"{"think-time": 3, "output-len": {"distribution": "uniform", "min": 100, "max": 900}}"#;
     let mut dataset = open(config, 5, case("aiperf"), Pairs).expect("a dataset");
@@ -237,7 +237,7 @@ fn what_is_drawn_replaces_what_is_recorded() {
 }
 
 #[test]
-fn a_file_begins_again_with_new_ids_if_asked() {
+fn repeat_begins_a_file_again_with_new_ids() {
     let expected = [
         "conversation-000001/0",
         "conversation-000001/1",
@@ -274,7 +274,7 @@ const DRAWN: &str = r#"{"turns": {"distribution": "uniform", "min": 1, "max": 5}
     "think-time": {"distribution": "lognormal", "median": 2, "sigma": 1}, "system-len": 12, "system-groups": 3}"#;
 
 #[test]
-fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
+fn synthetic_conversations_have_the_requested_lengths() {
     let mut dataset = open(DRAWN, 3, Named::default(), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 400, 50);
     let (mut roots, mut systems, mut sizes) = (0, BTreeSet::new(), BTreeSet::new());
@@ -302,7 +302,7 @@ fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
 }
 
 #[test]
-fn a_synthetic_conversation_depends_on_the_seed_and_its_number_alone() {
+fn only_seed_and_number_decide_a_synthetic_conversation() {
     for (files, config) in [(Named::default(), DRAWN), (Named::default(), "{}")] {
         let sequence = |limit| {
             let mut dataset = open(config, 9, files.clone(), StandIn).expect("a dataset");
@@ -317,7 +317,7 @@ fn a_synthetic_conversation_depends_on_the_seed_and_its_number_alone() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for (config, files) in [
         (DRAWN, Named::default()),
         (r#"{"turns": 2, "input-len": 1}"#, Named::default()),
@@ -409,7 +409,7 @@ fn texts_that_do_not_fit_into_memory_are_refused() {
 }
 
 #[test]
-fn synthetic_answers_are_bounded_unless_the_run_says_how_long_they_are() {
+fn synthetic_answers_are_bounded_unless_the_run_sets_a_length() {
     let output_tokens = |config: &str| {
         let opened = open(config, 1, Named::default(), Pairs);
         let samples = opened.expect("a dataset").next(4).expect("samples");

@@ -173,7 +173,7 @@ fn sets_for_speculative_decoding_have_classes_and_turns() {
 }
 
 #[test]
-fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
+fn turns_follow_one_another_with_the_recorded_answers() {
     let samples = read(r#"{"turns": "all"}"#, "turns/conversations.jsonl");
     let first = &samples[0];
     assert_eq!(first.id, "greeting/0");
@@ -287,7 +287,7 @@ fn texts_are_lines_or_paragraphs() {
 }
 
 #[test]
-fn cells_may_have_separators_and_lines_and_a_template_takes_columns() {
+fn quoted_cells_are_read_and_a_template_takes_columns() {
     let config = r#"{"template": "{context;ignored}\n\n{question} {{}}",
         "columns": {"output-tokens": "len", "class": "kind"}}"#;
     let samples = read(config, "columns/rows.csv");
@@ -337,7 +337,7 @@ fn shuffled_rows_are_in_pythons_order() {
 }
 
 #[test]
-fn a_short_file_is_repeated_only_if_that_is_asked_for() {
+fn only_repeat_repeats_a_short_file() {
     let path = "vllm-custom/rows.jsonl";
     assert_eq!(read("{}", path).len(), 3);
     for config in [r#"{"repeat": true}"#, r#"{"repeat": true, "shuffle": true}"#] {
@@ -429,7 +429,7 @@ fn rows_of_a_session_wait_for_one_another() {
 }
 
 #[test]
-fn names_that_come_twice_are_told_apart() {
+fn equal_names_get_numbers() {
     let rows = [r#"{"id":"a","prompt":"1"}"#, r#"{"id":"a","prompt":"2"}"#];
     let mut dataset = open("{}", lines(&rows));
     let samples = all(&mut dataset, 5);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_the_length_that_is_said() {
+    fn texts_have_their_stated_length() {
         for files in [Named::default(), book()] {
             let writer = Writer::open(&files).expect("a writer");
             let all: Vec<TextRequest> = (0..60).map(|at| wanted(at, at as u32 * 7)).collect();

@@ -46,7 +46,7 @@ fn unpacked(bytes: &[u8]) -> (usize, usize, Vec<u8>) {
 }
 
 #[test]
-fn a_jpeg_shows_what_was_drawn() {
+fn a_jpeg_shows_the_drawn_image() {
     for (width, height) in [(64, 48), (13, 9), (8, 17)] {
         let mut random = runner_plugin::random::Python::new(1);
         let pixels = draw::pixels(&mut random, width, height, 0.0);
@@ -69,7 +69,7 @@ fn a_jpeg_shows_what_was_drawn() {
 }
 
 #[test]
-fn images_have_the_sizes_that_were_asked_for() {
+fn images_have_the_requested_sizes() {
     let config = r#"{"images": 3, "sizes": ["32x24:3", "16x40:1"], "format": "png"}"#;
     let samples = open(config, 5).unwrap().next(40).unwrap();
     let mut small = 0;

@@ -91,7 +91,7 @@ struct Golden {
 /// `goldens.json` has the prompts of SGLang's and vLLM's own modules:
 /// `host/benches/digests/prompts.py` prints it.
 #[test]
-fn prompts_are_those_of_the_tools_own_code() {
+fn prompts_equal_the_tools_own() {
     let goldens: Goldens =
         serde_json::from_str(include_str!("goldens.json")).expect("the goldens are well formed");
     assert!(goldens.goldens.len() > 50);
@@ -148,7 +148,7 @@ fn the_size_of_a_call_changes_nothing() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for config in WAYS {
         for seed in 0..4 {
             let plain = first(&mut opened(config, seed, Some(44)), 44, 16);
@@ -250,7 +250,7 @@ fn turns_of_a_conversation_follow_each_other() {
 }
 
 #[test]
-fn what_the_runner_makes_has_the_tokens_asked_for() {
+fn prompts_of_the_runner_have_the_requested_tokens() {
     let config = r#"{"algorithm": "runner", "groups": 5, "prefix-len": 41,
                      "question-len": {"distribution": "uniform", "min": 3, "max": 30}}"#;
     let mut dataset = opened(config, 3, None);
@@ -293,7 +293,7 @@ fn zipf_makes_the_first_prefix_the_most_frequent() {
 }
 
 #[test]
-fn without_the_models_tokenizer_prompts_have_as_many_characters_as_tokens() {
+fn the_stand_in_gives_one_character_per_token() {
     for config in [
         r#"{"groups": 2, "prompts-per-group": 4, "prefix-len": 50, "question-len": 8}"#,
         r#"{"algorithm": "vllm", "groups": 2, "prefix-len": 52, "question-len": 8}"#,

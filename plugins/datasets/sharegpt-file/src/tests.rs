@@ -220,7 +220,7 @@ fn a_file_that_the_scenario_does_not_name_is_absent() {
 }
 
 #[test]
-fn whole_conversations_are_read_however_the_file_is_cut() {
+fn whole_conversations_are_read_from_pieces_of_any_size() {
     let text = r#"[{"conversations": [{"from": "human", "value": "a"}, {"value": "b"} , {"from": "x", "value": "c"}]},
         {"id": 1, "conversation": [{"value": "d"}, {"from": null, "value": "e"}]}, {"conversations": [{"value": "f"}]}]"#;
     for size in [1, 7, 1000] {

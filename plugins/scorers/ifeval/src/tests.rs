@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::IfEval;
 
 #[test]
-fn it_agrees_with_the_harness() {
+fn scores_agree_with_the_harness() {
     assert_eq!(agree::<IfEval>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -23,7 +23,7 @@ fn judged(instructions: &[(&str, Value)], output: &str) -> Value {
 }
 
 #[test]
-fn what_cannot_be_judged_has_no_score_unless_another_instruction_is_broken() {
+fn an_unjudged_instruction_gives_no_score_unless_another_fails() {
     let instructions = [
         ("language:response_language", json!({"language": "de"})),
         ("punctuation:no_comma", json!({})),
@@ -40,7 +40,7 @@ fn what_cannot_be_judged_has_no_score_unless_another_instruction_is_broken() {
 }
 
 #[test]
-fn what_the_harness_draws_at_random_is_not_judged() {
+fn instructions_with_random_arguments_are_not_judged() {
     for (id, given) in [
         (
             "keywords:letter_frequency",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::ByJsonSchema;
 
 #[test]
-fn it_agrees_with_pythons_jsonschema() {
+fn scores_agree_with_pythons_jsonschema() {
     assert_eq!(agree::<ByJsonSchema>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -39,7 +39,7 @@ fn an_answer_without_json_is_wrong_and_unparsed() {
 }
 
 #[test]
-fn what_is_not_supported_is_an_error_with_its_place() {
+fn unsupported_keywords_are_errors_with_their_place() {
     let schema = json!({
         "properties": {"a": {"unevaluatedItems": false, "minLength": -1}},
         "items": [{"type": "text"}],

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Needle;
 
 #[test]
-fn it_agrees_with_ruler() {
+fn scores_agree_with_ruler() {
     assert_eq!(agree::<Needle>(include_str!("../golden.jsonl")), 500);
 }
 

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_give_what_the_table_gives() {
+    fn bits_and_table_agree() {
         let names: Vec<String> = (0..7).map(|n| n.to_string()).collect();
         let mut state = 1_u32;
         for length in [1, 3, 63, 64, 65, 130, 200] {

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::Overlap;
 
 #[test]
-fn it_agrees_with_rouge_score_sacrebleu_and_squad() {
+fn scores_agree_with_rouge_score_sacrebleu_and_squad() {
     assert_eq!(agree::<Overlap>(include_str!("../golden.jsonl")), 500);
 }
 

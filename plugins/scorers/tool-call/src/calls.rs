@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_not_read() {
+    fn text_without_a_call_is_not_read() {
         for text in
             ["{", "x", r#"{"function":{}}"#, r#"{"function":{"name":"f","arguments":"[1]"}}"#, "3"]
         {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::ToolCall;
 
 #[test]
-fn it_agrees_with_bfcl() {
+fn scores_agree_with_bfcl() {
     assert_eq!(agree::<ToolCall>(include_str!("../golden.jsonl")), 500);
 }
 

@@ -40,7 +40,7 @@ fn grades_are_in_brackets() {
 }
 
 #[test]
-fn a_grade_outside_of_the_scale_is_not_replaced_by_an_earlier_one() {
+fn a_grade_outside_the_scale_does_not_fall_back_to_an_earlier() {
     assert_eq!(grade("[[5]], no: [[50]]"), None);
 }
 
@@ -81,7 +81,7 @@ fn choices_are_letters_in_brackets_and_the_last_counts() {
 }
 
 #[test]
-fn the_reasoning_holds_no_verdict_unless_it_is_asked_for() {
+fn the_reasoning_holds_no_verdict_by_default() {
     let answer = json!({"id": "1", "output": "", "reasoning": "[[4]]"});
     let found = scores::<Verdict>(&json!({}), &answer);
     assert_eq!(found, json!({"grade-unparsed": 1.0}));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_has_no_counts_and_then_no_distance() {
+    fn long_sequences_have_no_counts_and_longer_no_distance() {
         let (one, other) = (vec![1; 16_385], vec![2; 16_385]);
         let aligned = align(&one, &other, true).unwrap();
         assert_eq!((aligned.distance, aligned.counts), (16_385, None));

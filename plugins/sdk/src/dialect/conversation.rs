@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_several_tools_and_what_follows_are_one_turn() {
+    fn results_of_several_tools_and_the_next_text_are_one_turn() {
         let calls = r#"{"tool_calls":[{"id":"1","type":"function","function":{"name":"ls","arguments":"{\"path\":\".\"}"}},
             {"id":"2","type":"function","function":{"name":"pwd","arguments":""}}],"reasoning_content":"hm","refusal":null}"#;
         let prompt = Prompt::Messages(vec![
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_lost_is_refused_with_its_place() {
+    fn content_without_a_field_is_refused_with_its_place() {
         let refusal = |role, extra| {
             let prompt =
                 Prompt::Messages(vec![message(Role::User, "a", None), message(role, "b", extra)]);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_trouble_is_told_from_status_and_words() {
+    fn status_and_words_decide_the_reason() {
         let cases = [
             (429, "slow down", Reason::Overloaded),
             (503, "The request queue is full.", Reason::Overloaded),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_fits_a_line_of_a_terminal() {
+    fn a_message_fits_a_line_of_a_terminal() {
         let message = status_message(500, format!("a\n\u{1b}[2Jb {}", "x".repeat(1000)).as_bytes());
         assert!(message.starts_with("a [2Jb x"));
         assert_eq!(message.chars().count(), LONGEST + 1);

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_what_was_seen_changes_nothing() {
+    fn skipping_seen_text_changes_nothing() {
         let pieces = ["", " a", "\"", "\\", "\u{1f600}", "é\n", "", "\u{2028}]", "[1,2", " end"];
         for has_ids in [true, false] {
             let (mut text, mut ids) = (String::new(), Vec::new());

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_the_route_cannot_carry_names_the_route_that_can() {
+    fn an_error_names_the_route_that_takes_the_prompt() {
         let messages = Prompt::Messages(Vec::new());
         let Err(Error::InvalidConfig(error)) =
             set_prompt(&mut Body::new(), Route::Completions, &messages)

@@ -80,7 +80,7 @@ fn python_draws_as_cpython_does() {
 }
 
 #[test]
-fn nothing_to_choose_from_draws_nothing() {
+fn an_empty_choice_draws_nothing() {
     let mut generator = Python::new(1);
     assert_eq!(generator.choice::<u8>(&[]), None);
     assert_eq!(generator.random(), Python::new(1).random());

@@ -160,7 +160,7 @@ fn an_agent_depends_on_the_seed_and_its_number_alone() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for (config, files) in
         [(FANS, Named::default()), ("{}", super::case("dag")), ("{}", super::case("trie"))]
     {

@@ -6,7 +6,7 @@ use runner_plugin_testing::files::Named;
 use super::{all, folder, lines, mistake, open};
 
 #[test]
-fn a_mistake_names_the_row_and_what_was_expected() {
+fn a_mistake_names_the_row_and_the_expected_value() {
     let good = r#"{"prompt":"a"}"#;
     for (config, rows, expected) in [
         ("{}", vec![good, "", "{"], "line 3: EOF while parsing"),
@@ -69,7 +69,7 @@ fn a_mistake_names_the_row_and_what_was_expected() {
 }
 
 #[test]
-fn cases_that_must_fail_say_what_their_files_say() {
+fn failing_cases_give_the_errors_in_their_files() {
     let mut tested = 0;
     for entry in std::fs::read_dir(folder("")).expect("the cases") {
         let path = entry.expect("a case").path();

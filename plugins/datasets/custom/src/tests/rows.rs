@@ -71,7 +71,7 @@ fn rows_out_of_order_are_left_out_if_they_may_be() {
 }
 
 #[test]
-fn names_that_are_made_differ_from_those_that_come_later() {
+fn made_names_differ_from_later_names() {
     let row = |id: &str| format!("{{\"id\": \"{id}\", \"prompt\": \"{id}\"}}");
     let rows = [row("x"), row("x"), row("x#2")];
     let rows: Vec<_> = rows.iter().map(String::as_str).collect();
@@ -105,7 +105,7 @@ fn exported_rows_are_as_they_were() {
 }
 
 #[test]
-fn a_reference_sets_a_length_only_where_that_is_asked_for() {
+fn only_its_key_lets_a_reference_set_a_length() {
     let rows = [r#"{"prompt": "What is 3*3?", "reference": "9"}"#];
     let output_tokens = |config: &str| {
         let samples = super::all(&mut super::open(config, super::lines(&rows)), 4);

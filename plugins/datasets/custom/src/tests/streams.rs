@@ -42,7 +42,7 @@ fn open(config: &str, file: &Endless) -> Result<Custom, Error> {
 }
 
 #[test]
-fn of_a_large_file_only_what_is_needed_is_read() {
+fn a_large_file_is_read_only_as_far_as_needed() {
     let file = Endless { size: 64 << 30, line: "{\"prompt\":\"hello\"}\n", read: Rc::default() };
     let mut dataset = open("{}", &file).unwrap();
     let samples = dataset.next(20).unwrap();

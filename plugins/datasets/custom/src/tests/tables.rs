@@ -42,7 +42,7 @@ fn text_is_not_cut_at_commas() {
 }
 
 #[test]
-fn what_could_be_a_table_or_text_is_refused() {
+fn an_ambiguous_file_is_refused() {
     for (file, expected) in [
         (
             "text, please summarise this\nHow are you, friend?\n",

@@ -85,7 +85,7 @@ fn target(task: &str, reference: &Value) -> Value {
 }
 
 #[test]
-fn prompts_are_those_of_the_reference_implementations() {
+fn prompts_equal_the_reference_implementations() {
     let goldens = goldens();
     assert_eq!(goldens.len(), 24);
     let mut count = 0;

@@ -314,7 +314,7 @@ fn files_of_too_many_rows() {
 }
 
 #[test]
-fn files_that_cannot_be_read_from_their_middle_are_held_up_to_a_bound() {
+fn sequential_files_are_held_in_memory_up_to_a_bound() {
     let row = format!("{{\"question\": \"?\", \"answer\": \"{}\"}}\n", "1".repeat(1 << 20));
     let packed = |rows: usize| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());

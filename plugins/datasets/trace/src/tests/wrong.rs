@@ -32,7 +32,7 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
 }
 
 #[test]
-fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
+fn a_wrong_number_of_ids_follows_the_rule_of_the_format() {
     let row =
         |ids: &str| format!("{{\"timestamp\": 0, \"input_length\": 10, \"hash_ids\": {ids}}}\n");
     let message = complaint(r#"{"block-size": 4}"#, &row("[1, 2]"));
@@ -132,7 +132,7 @@ fn wrong_configurations_name_every_key() {
 }
 
 #[test]
-fn it_says_where_the_requests_were_lost() {
+fn an_empty_selection_names_the_step_that_emptied_it() {
     let share = r#"{"block-size": 4, "share": 1e-9, "window": {"from": 2}}"#;
     let message = complaint(share, trace("mooncake"));
     assert!(
@@ -148,7 +148,7 @@ fn it_says_where_the_requests_were_lost() {
 }
 
 #[test]
-fn what_a_row_says_is_not_ignored() {
+fn contradictions_of_a_row_are_refused() {
     let message = complaint("{}", "{\"timestamp\": 0, \"delay\": 500, \"input_length\": 3}\n");
     assert!(
         message.contains("line 1: `delay` without `session_id`: name the session"),

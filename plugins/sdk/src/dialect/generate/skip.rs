@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_read() {
+    fn only_new_bytes_are_read() {
         let first = r#"{"text":"a\"b","output_ids":[1,22],"meta_info":{"x":1}}"#;
         let next = r#"{"text":"a\"b\\ c","output_ids":[1,22,3],"meta_info":{"x":2}}"#;
         assert_eq!(step(first, next), pair(r"\\ c", r#""meta_info":{"x":2}}"#));

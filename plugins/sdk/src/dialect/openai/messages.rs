@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told() {
+    fn unsupported_parts_are_refused() {
         let mut message = Message::text(Role::User, "a");
         for extra in ["[]", r#"{"content":"b"}"#] {
             message.extra = Some(extra.to_owned());

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_elsewhere_or_is_no_json_is_left_to_be_read_in_full() {
+    fn other_chunks_are_read_in_full() {
         let pattern = Pattern::from_chunk(PieceKind::Text, CHUNK.as_bytes()).unwrap();
         for chunk in [
             like(""),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_streamed_run_is_asked_not_to_stream() {
+    fn a_streamed_run_is_refused() {
         let sample = Sample::new("1", ranking());
         let error = pooling("/v1", &sample, &settings(true)).unwrap_err();
         let Error::InvalidConfig(error) = error else {

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_kept_is_not_sent_again() {
+    fn kept_messages_are_not_sent_again() {
         let message = |role, text| Message::text(role, text);
         let messages =
             vec![message(Role::User, "a"), message(Role::Assistant, "b"), message(Role::User, "c")];

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_wav_has_no_length() {
+    fn sound_that_is_not_wav_has_no_length() {
         assert_eq!(durations(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]), [None, None]);
     }
 }

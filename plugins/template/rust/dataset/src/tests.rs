@@ -22,7 +22,7 @@ fn prompts_are_called_by_their_lines() {
 }
 
 #[test]
-fn a_file_that_is_not_named_is_asked_for() {
+fn a_missing_file_is_named() {
     let refused = opened(Named::default()).err();
     assert!(matches!(refused, Some(Error::InvalidConfig(_))));
 }
