@@ -52,7 +52,7 @@ class Codec extends Backend {
   }
 
   encode(sample, settings, _earlier) {
-    const body = { model: modelOf(sample, settings), ...this.asked(sample.prompt) };
+    const body = { model: modelOf(sample, settings), ...this.promptFields(sample.prompt) };
     const { think } = this.config;
     if (think !== "") body.think = think === "true" || (think === "false" ? false : think);
     body.stream = settings.streaming;
@@ -68,7 +68,7 @@ class Codec extends Backend {
   }
 
   /** The fields of the body that hold the prompt. */
-  asked({ tag, val }) {
+  promptFields({ tag, val }) {
     if (this.config.route === "generate") {
       if (tag !== "text") {
         throw invalidConfig(
@@ -102,13 +102,13 @@ class Codec extends Backend {
     }
     const message = isObject(reply.message) ? reply.message : {};
     const thought = string(message.thinking) ?? string(reply.thinking);
-    const said = string(message.content) ?? string(reply.response);
+    const text = string(message.content) ?? string(reply.response);
     const calls = Array.isArray(message.tool_calls) && message.tool_calls.length ? message.tool_calls : null;
     if (thought) events.reasoning(thought);
-    if (said) events.text(said);
+    if (text) events.text(text);
     if (calls) events.toolCall(JSON.stringify(calls));
     if (reply.done !== true) {
-      if (!thought && !said && !calls) events.opened();
+      if (!thought && !text && !calls) events.opened();
       return;
     }
     if (string(reply.done_reason)) events.finish(reply.done_reason);
@@ -132,10 +132,10 @@ class Codec extends Backend {
   }
 
   explain(status, body) {
-    const said = refusal(status, body);
+    const error = refusal(status, body);
     // `server busy, please try again.  maximum pending requests exceeded`
-    if (status === 503 && said.message.includes("server busy")) said.reason = "overloaded";
-    return said;
+    if (status === 503 && error.message.includes("server busy")) error.reason = "overloaded";
+    return error;
   }
 }
 

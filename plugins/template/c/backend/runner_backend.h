@@ -105,7 +105,7 @@ bool output_tokens_of(const types_sample_t *sample, const types_settings_t *sett
 // The models in the OpenAI API's form, with what engines add to it.
 bool read_openai_models(slice body, exports_backend_list_served_model_t *models, types_error_t *error);
 // The kind of error, from the status (0 if there is none) and from words that engines use.
-exports_backend_reason_t reason_of(uint16_t status, slice said);
+exports_backend_reason_t reason_of(uint16_t status, slice text);
 // The error in a reply with an error status, in any of the forms that engines and proxies use.
 void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal);
 

@@ -9,9 +9,9 @@ import {
   invalidInput,
   parsed,
   protocol,
-  telling,
+  logFailures,
   textOf,
-  told,
+  logFailure,
   typed,
 } from "./index.js";
 
@@ -73,7 +73,7 @@ export class Backend {
     this.config = config;
     const framing = this.framing;
     this.framing = (streaming) => choiceOf("framing", FRAMINGS, framing.call(this, streaming));
-    telling(this, HOST_CALLS);
+    logFailures(this, HOST_CALLS);
   }
 
   /**
@@ -131,7 +131,7 @@ export class Backend {
   // Called by the host; these defaults suit most engines.
 
   static open(config) {
-    return told(() => new this(configured(this.config, config)));
+    return logFailure(() => new this(configured(this.config, config)));
   }
 
   defaultUrl() {
@@ -332,9 +332,9 @@ export class Events {
    * the contract, such as `overloaded`; without one, the words of the error decide.
    */
   failure(error, why = null) {
-    const said = messageIn(error);
-    const reason = choiceOf("event failure: reason", REASONS, why ?? reasonOf(null, said)).tag;
-    this.add("failure", { reason, message: said });
+    const message = messageIn(error);
+    const reason = choiceOf("event failure: reason", REASONS, why ?? reasonOf(null, message)).tag;
+    this.add("failure", { reason, message });
   }
 
   /** In an exchange of several requests: the next one, a `step`, to be sent when this reply has ended. */
@@ -418,8 +418,8 @@ export function step(request, framing, { seconds = 0, accepted = [], context = N
 export const socket = (path, messages, headers = []) => ({ tag: "socket", val: { path, headers, messages } });
 
 /** A text message: how long after the message before it is due, and whether it waits for `events.proceed()`. */
-export function text(said, { seconds = 0, hold = false } = {}) {
-  return { message: { tag: "text", val: said.toWellFormed() }, delay: nanoseconds(seconds), hold };
+export function text(content, { seconds = 0, hold = false } = {}) {
+  return { message: { tag: "text", val: content.toWellFormed() }, delay: nanoseconds(seconds), hold };
 }
 
 /** A binary message, as `text`. */
@@ -494,8 +494,8 @@ function part({ tag, val }) {
 /** The error in a reply with an error status, in any of the forms that engines and proxies use. */
 export function refusal(status, body) {
   const value = parsed(body);
-  const said = value === undefined ? excerpt(body, 400) : messageIn(value);
-  return { reason: reasonOf(status, said), message: said || "the server gave no reason" };
+  const message = value === undefined ? excerpt(body, 400) : messageIn(value);
+  return { reason: reasonOf(status, message), message: message || "the server gave no reason" };
 }
 
 /** The message in an error value, such as {"error": {"message": "…"}}. */
@@ -509,8 +509,8 @@ export function messageIn(error) {
 }
 
 /** The kind of error, from the status (null if there is none) and from words that engines use. */
-export function reasonOf(status, said) {
-  const text = said.toLowerCase();
+export function reasonOf(status, message) {
+  const text = message.toLowerCase();
   const says = (...words) => words.some((word) => text.includes(word));
   const model =
     says("model", "adapter", "lora") && says("not found", "not exist", "unknown", "no such");

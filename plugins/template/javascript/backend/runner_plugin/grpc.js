@@ -215,11 +215,11 @@ export function ended(frame, name, events) {
     events.failure("the call ended without `grpc-status`");
   } else {
     const [word, usual] = STATUSES[code] ?? ["UNKNOWN", "other"];
-    const said = unescaped(trailers.get("grpc-message") ?? "");
+    const detail = unescaped(trailers.get("grpc-message") ?? "");
     // The words say more than a code that has many uses.
-    const spoken = reasonOf(null, said);
-    const why = ["invalid", "internal", "other"].includes(usual) && spoken !== "other" ? spoken : usual;
-    events.failure(`${word} (${code})${said ? `: ${said}` : ""}`, why);
+    const guess = reasonOf(null, detail);
+    const why = ["invalid", "internal", "other"].includes(usual) && guess !== "other" ? guess : usual;
+    events.failure(`${word} (${code})${detail ? `: ${detail}` : ""}`, why);
   }
   return true;
 }

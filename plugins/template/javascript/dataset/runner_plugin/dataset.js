@@ -2,7 +2,7 @@
 
 import files from "runner:plugin/files@1.0.0";
 
-import { configured, invalidConfig, invalidInput, seedRandom, telling, textOf, told, typed } from "./index.js";
+import { configured, invalidConfig, invalidInput, seedRandom, logFailures, textOf, logFailure, typed } from "./index.js";
 
 /** A sequence of samples. Derive a class `Generator` from it, set the static field `config`, and write `samples`. */
 export class Dataset {
@@ -21,7 +21,7 @@ export class Dataset {
     this.noted = [];
     this.rest = this.samples();
     this.ahead = [];
-    telling(this, ["next", "spare", "remarks"]);
+    logFailures(this, ["next", "spare", "remarks"]);
   }
 
   /**
@@ -47,7 +47,7 @@ export class Dataset {
   static open(config, seed, { tag, val }) {
     const amount = { samples: { count: Number(val) }, sessions: { sessions: Number(val) } }[tag];
     seedRandom(seed);
-    return told(() => new this(configured(this.config, config), seed, amount));
+    return logFailure(() => new this(configured(this.config, config), seed, amount));
   }
 
   next(limit) {
@@ -135,7 +135,7 @@ export function following(id, parent, delay, messages, fields = {}) {
 }
 
 /** A message of one text. */
-export const said = (role, text) => ({
+export const message = (role, text) => ({
   role,
   parts: [{ tag: "text", val: text.toWellFormed() }],
   extra: null,

@@ -206,8 +206,8 @@ class Events:
     def failure(self, error, why=None):
         """The server reported an error inside a reply with a success status; `error` is what it sent. `why` is a
         `Reason`; without one, the words of the error decide."""
-        said = message(error)
-        self._add(api.Meaning_Failure(api.Refusal(reason(None, said) if why is None else why, said)))
+        text = message(error)
+        self._add(api.Meaning_Failure(api.Refusal(reason(None, text) if why is None else why, text)))
 
     def next(self, call):
         """In an exchange of several requests: the next one, as `step(…)`, to be sent when this reply has ended."""
@@ -300,9 +300,9 @@ def socket(path, messages, headers=()):
     return api.Call_Socket(api.Socket(well_formed(path), list(headers), list(messages)))
 
 
-def text(said, seconds=0, hold=False):
+def text(content, seconds=0, hold=False):
     """A text message: how long after the message before it is due, and whether it waits for `events.proceed()`."""
-    return api.Outgoing(api.Message_Text(well_formed(said)), round(seconds * 1e9), hold)
+    return api.Outgoing(api.Message_Text(well_formed(content)), round(seconds * 1e9), hold)
 
 
 def binary(data, seconds=0, hold=False):
@@ -347,8 +347,8 @@ def messages(prompt):
     match prompt:
         case types.Prompt_Text(text):
             return [{"role": "user", "content": text}]
-        case types.Prompt_Messages(said):
-            return [_message(message) for message in said]
+        case types.Prompt_Messages(conversation):
+            return [_message(message) for message in conversation]
         case _:
             kinds = {types.Prompt_Tokens: "token ids", types.Prompt_Embedding: "texts to embed"}
             kind = kinds.get(type(prompt), "texts to rank")
@@ -377,10 +377,10 @@ def _part(part):
 def refusal(status, body):
     """The error in a reply with an error status, in any of the forms that engines and proxies use."""
     try:
-        said = message(parsed(body))
+        text = message(parsed(body))
     except ValueError:
-        said = excerpt(body, 400)
-    return api.Refusal(reason(status, said), said or "the server gave no reason")
+        text = excerpt(body, 400)
+    return api.Refusal(reason(status, text), text or "the server gave no reason")
 
 
 def message(error):
@@ -392,16 +392,16 @@ def message(error):
         if not keys:
             break
         error = error[keys[0]]
-    said = error if isinstance(error, str) else json.dumps(error)
-    return excerpt(well_formed(said).encode(), 400)
+    text = error if isinstance(error, str) else json.dumps(error)
+    return excerpt(well_formed(text).encode(), 400)
 
 
-def reason(status, said):
+def reason(status, text):
     """The kind of error, from the status (None if there is none) and from words that engines use."""
-    said = said.lower()
+    text = text.lower()
 
     def says(*words):
-        return any(word in said for word in words)
+        return any(word in text for word in words)
 
     model = says("model", "adapter", "lora") and says("not found", "not exist", "unknown", "no such")
     busy = says("overload", "queue is full", "too many requests", "rate limit", "capacity", "try again later")

@@ -181,10 +181,10 @@ def ended(frame, name, events):
         events.failure("the call ended without `grpc-status`")
     else:
         word, why = STATUSES.get(int(code), ("UNKNOWN", Reason.OTHER))
-        said = unquote(trailers.get("grpc-message", ""))
+        detail = unquote(trailers.get("grpc-message", ""))
         # The words say more than a code that has many uses.
-        spoken = reason(None, said)
-        if why in (Reason.INVALID, Reason.INTERNAL, Reason.OTHER) and spoken != Reason.OTHER:
-            why = spoken
-        events.failure(f"{word} ({code})" + (f": {said}" if said else ""), why)
+        guess = reason(None, detail)
+        if why in (Reason.INVALID, Reason.INTERNAL, Reason.OTHER) and guess != Reason.OTHER:
+            why = guess
+        events.failure(f"{word} ({code})" + (f": {detail}" if detail else ""), why)
     return True

@@ -57,12 +57,12 @@ def _failed(kind, error, trace):
             place = f" at {code.co_name}, {code.co_filename.removeprefix(OWN)} line {trace.tb_lineno}"
         trace = trace.tb_next
     try:
-        said = str(error)
+        message = str(error)
     except Exception:
-        said = ""
+        message = ""
     if issubclass(kind, ModuleNotFoundError):
-        said += " (import modules at the top of a file: the component is a snapshot taken after that)"
-    log.write(log.Level.ERROR, well_formed(f"{kind.__name__}{': ' * bool(said)}{said}{place}"))
+        message += " (import modules at the top of a file: the component is a snapshot taken after that)"
+    log.write(log.Level.ERROR, well_formed(f"{kind.__name__}{': ' * bool(message)}{message}{place}"))
     sys.__excepthook__(kind, error, trace)
 
 

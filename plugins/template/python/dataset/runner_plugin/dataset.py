@@ -91,7 +91,7 @@ def following(id, parent, delay, messages, **fields):
     return sample(id, prompt, **({"after": [types.Dependency(parent, types.Point.END, delay)]} | fields))
 
 
-def said(role, text):
+def message(role, text):
     """A message of one text."""
     return Message(role, [Part_Text(well_formed(text))], None)
 
@@ -142,7 +142,7 @@ __all__ = [
     "Turn",
     "following",
     "lines",
-    "said",
+    "message",
     "sample",
     "text",
     "tokenizer",
