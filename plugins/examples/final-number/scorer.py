@@ -1,4 +1,4 @@
-"""final-number: whether the last number of an answer is the one that was asked for, as sets of word problems want."""
+"""final-number: whether the last number of an answer is the reference, as sets of word problems want."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,7 +46,7 @@ class Judge(Scorer):
         return {"correct": self.same(found, expected)}
 
     def whole(self):
-        """What the mean of `correct` does not tell: how many answers held a number, and how many marked it."""
+        """Beside the mean of `correct`: the shares of answers that held a number, and that marked it."""
         if not self.judged:
             return {}
         return {"answered": self.answered / self.judged, "marked": self.marked / self.judged}

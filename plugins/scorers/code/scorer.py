@@ -53,7 +53,7 @@ class Judge(Scorer):
         return {"code": passed, "code-unparsed": candidate.is_empty}
 
     def task(self, exchange, expected):
-        """What the program begins with, and the program that tests it."""
+        """The beginning of the program, and the program that tests it."""
         expected = expected if isinstance(expected, dict) else {}
         prompt, check, entry = expected.get("prompt", ""), expected.get("test"), expected.get("entry_point")
         asserted = expected.get("tests", expected.get("test_list"))
