@@ -118,7 +118,7 @@ bool exports_backend_method_codec_read_metrics(exports_backend_codec_t *codec, p
   return true;
 }
 
-// A segment of a path, in which only what RFC 3986 calls unreserved stands as it is.
+// A segment of a path, in which only RFC 3986's unreserved characters stand unescaped.
 static void put_segment(buffer *path, slice text) {
   static const char HEX[] = "0123456789ABCDEF";
   for (size_t at = 0; at < text.len; at++) {
@@ -195,7 +195,7 @@ static bool put_body(buffer *body, const exports_backend_codec_t *codec, const t
   }
   put_string_field(body, "text_input", sample->prompt.val.text);
   put_count_field(body, "max_tokens", limit);
-  // No end before the last token is what ignoring the end of a text comes to.
+  // To ignore the end of a text is to have no end before the last token.
   if (settings->ignore_eos) put_named_count(body, codec->min_tokens_field, limit);
   else if (settings->min_output_tokens.is_some) {
     put_named_count(body, codec->min_tokens_field, settings->min_output_tokens.val);

@@ -213,8 +213,8 @@ def _put_back(tests, own):
 def _steps(program, tests, names, put_back):
     """The calls in order: the program, the restoration of its changes, and its tests.
 
-    Each step holds a function with its arguments, chosen before the program runs, so its changes of `exec`, of this
-    module or of its callers' variables have no effect."""
+    Each step holds a function with its arguments, chosen before the program runs, so the program's changes of `exec`,
+    of this module or of its callers' variables have no effect."""
     run = functools.partial(exec, compile(program, "<answer>", "exec", dont_inherit=True), names)
     library = {name: sys.modules[name] for name in tests.modules}
     brought = dict(vars(builtins))

@@ -43,7 +43,7 @@ static void set_score(exports_scorer_list_score_t *scores, const char *name, dou
   scores->len = 1;
 }
 
-// Whether the answer contains the text of a JSON string.
+// True if the answer contains the text of a JSON string.
 static bool answer_holds(const exports_scorer_judge_t *judge, slice output, slice string) {
   buffer text = {0};
   put_text(&text, string);

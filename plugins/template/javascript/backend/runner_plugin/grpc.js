@@ -1,4 +1,4 @@
-// gRPC without generated code: messages of Protocol Buffers, calls, and how a call ended.
+// gRPC without generated code: messages of Protocol Buffers, calls, and their ends.
 //
 // Sources: the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/) and gRPC over HTTP/2
 // (`doc/PROTOCOL-HTTP2.md` of gRPC). The backend's `framing` returns `{ tag: "grpc" }`; delete this file if your engine
@@ -200,7 +200,7 @@ const STATUSES = {
   16: ["UNAUTHENTICATED", "unauthorised"],
 };
 
-/** Whether the frame says that the call ended; adds what that means: the end of the answer, or a failure. */
+/** True if the frame ends the call; adds its meaning: the end of the answer, or a failure. */
 export function ended(frame, name, events) {
   if (name !== "trailers") return false;
   const trailers = new Map();

@@ -1,9 +1,9 @@
-// What every kind of plugin needs: its description, its configuration, errors, log lines and text as bytes.
+// Support for every kind of plugin: its description, its configuration, errors, log lines and text as bytes.
 //
-// This folder is yours: it came with the project, and you may change it. The component is a snapshot of the
-// QuickJS interpreter after it has loaded your module. It has the language, and no files, no network, no
-// `TextDecoder` and no `Buffer`. Its clock stands still at 0. `Math.random()` gives the same numbers in every
-// instance; in a dataset they follow from its seed. What `console` is given goes to the log.
+// This folder is yours: it came with the project, and you may change it. The component is a snapshot of the QuickJS
+// interpreter after it has loaded your module. It has the language, and no files, no network, no `TextDecoder` and no
+// `Buffer`. Its clock stands still at 0. `Math.random()` gives the same numbers in every instance; in a dataset they
+// follow from its seed. `console` writes to the log.
 
 import log from "runner:plugin/log@1.0.0";
 

@@ -3,7 +3,8 @@
 This package is yours: it came with the project, and you may change it. Import at the top of a module whatever you need,
 also of the standard library: the component is a snapshot of the interpreter after it has imported your module, and it
 has no files, no network and no environment. Its clock stands still at 0, and the random numbers of `random` and
-`os.urandom` follow from the run's seed. Your `print` lines go to the log. """
+`os.urandom` follow from the run's seed. Your `print` lines go to the log.
+"""
 
 import builtins
 import dataclasses
