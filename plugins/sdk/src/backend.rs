@@ -82,8 +82,8 @@ pub trait Backend: Sized + 'static {
     /// key. The host adds the key; a plugin never sees it. The default is a bearer token from the
     /// variable that most clients read, `OPENAI_API_KEY`.
     ///
-    /// The host reads a variable named here if its name ends in `_API_KEY`, because a plugin does
-    /// not choose among the user's secrets; others are named by the user, with `--api-key-env`.
+    /// The host reads a variable named here if its name ends in `_API_KEY`: a plugin does not
+    /// choose among the user's secrets. The user names others with `--api-key-env`.
     fn credentials(&self) -> Credentials {
         Credentials::bearer("OPENAI_API_KEY")
     }
@@ -107,8 +107,8 @@ pub trait Backend: Sized + 'static {
         Ok(Vec::new())
     }
 
-    /// Returns the request to each target before the first sample's, if [`encode`](Self::encode) needs
-    /// something of its reply: to open a workspace, or to get an id. The default needs nothing.
+    /// Returns the request to each target before the first sample's, if [`encode`](Self::encode)
+    /// needs a value of its reply, such as a workspace or an id. The default needs nothing.
     fn prepare(&self) -> Option<Request> {
         None
     }
@@ -134,9 +134,9 @@ pub trait Backend: Sized + 'static {
         Err(Error::Other(what.to_owned()))
     }
 
-    /// Writes the request for a sample that continues a conversation, if the last reply of that
-    /// conversation had something to [carry](Meaning::Carry), such as the server's own id of the
-    /// conversation. The default ignores that and sends the whole history.
+    /// Writes the request for a sample that continues a conversation whose last reply had a
+    /// [carry](Meaning::Carry), such as the server's own id of the conversation. The default
+    /// ignores that and sends the whole history.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -196,9 +196,9 @@ pub trait Backend: Sized + 'static {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
-    /// Returns the number of bytes at the end of the frame just decoded that were not read, because
-    /// the item to which they belong is not complete. The next frame begins with them. Only for
-    /// [`Framing::Raw`]; the default has read everything.
+    /// Returns the number of unread bytes at the end of the frame just decoded, which belong to an
+    /// incomplete item. The next frame begins with them. Only for [`Framing::Raw`]; the default has
+    /// read everything.
     fn unread(&self, state: &Self::State) -> usize {
         let _ = state;
         0

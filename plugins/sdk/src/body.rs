@@ -58,8 +58,8 @@ impl Body {
     }
 
     /// Merges further fields, a JSON object, over these. If both sides have an object, the two are
-    /// merged, so that one field of `sampling_params` can be set without repeating the others;
-    /// otherwise the user's value wins, even if it is `null`.
+    /// merged, so that one field of `sampling_params` can be set without repeating the others.
+    /// Otherwise the user's value wins, even `null`.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it is not a JSON object.

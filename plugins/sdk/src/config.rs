@@ -1,5 +1,5 @@
 //! The user's configuration table: from the host's JSON to the plugin's type, and the schema that
-//! tells the host and the user which keys it can have.
+//! lists its keys for host and user.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -43,9 +43,9 @@ pub trait Dataset: Sized + 'static {
 
     /// At most `limit` samples for requests that are not measured. Called before the first
     /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default
-    /// takes the first ones that depend on no other. Nothing else is given of a session that begins
-    /// with a spare sample: the SDK leaves out what depends on others and comes before the first
-    /// root of [`next`](Self::next).
+    /// takes the first ones that depend on no other. The rest of a session that begins with a spare
+    /// sample is lost: the SDK leaves out dependent samples before the first root of
+    /// [`next`](Self::next).
     ///
     /// # Errors
     /// As [`next`](Self::next).

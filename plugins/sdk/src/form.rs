@@ -55,8 +55,8 @@ impl Form {
     }
 
     /// Adds the fields of a JSON object as fields of text, as OpenAI's own client does: a text
-    /// without its quotation marks, each item of a list under `NAME[]`, `null` not at all, and
-    /// whatever else as JSON.
+    /// without quotation marks, each item of a list under `NAME[]`, no `null`, and other values as
+    /// JSON.
     pub fn fields(&mut self, body: &Body) -> &mut Self {
         for (name, value) in body.fields() {
             match serde_json::from_str(value) {

@@ -282,8 +282,8 @@ fn sum(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     }
 }
 
-/// The model itself ends an answer with `STOP` or `MAX_TOKENS`, and filters end one with a word of
-/// theirs; an answer with one of these reasons is not there or cannot be used.
+/// The model itself ends an answer with `STOP` or `MAX_TOKENS`; filters have words of their own.
+/// Their answers are missing or unusable.
 fn finish(reason: String, message: Option<String>) -> Meaning {
     match reason.as_str() {
         "OTHER" | "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {

@@ -18,8 +18,8 @@ pub struct Config {
     /// The route to use.
     route: Route,
     /// True if the server may reuse the tokens that a slot still holds of an earlier prompt
-    /// (`cache_prompt`). The server's own default is to reuse it; without it, every prompt is
-    /// processed as a whole, so requests do not depend on the order in which slots take them.
+    /// (`cache_prompt`). The server's own default is to reuse it. Without it, every prompt is
+    /// processed as a whole, so requests do not depend on the order of slots.
     cache_prompt: bool,
 }
 

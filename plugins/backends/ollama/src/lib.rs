@@ -29,9 +29,9 @@ pub struct Config {
     /// server's default is small, 4096 tokens, whatever the model can do. A size other than the
     /// loaded model's loads the model anew.
     num_ctx: Option<u32>,
-    /// True if the server may cut a prompt that does not fit into the context, and drop the
-    /// beginning of a text that outgrows it, which are its defaults (`truncate` and `shift`). By
-    /// default, such a request fails instead.
+    /// True if the server may cut a prompt that exceeds the context, and drop the beginning of a
+    /// text that outgrows it. These are its defaults (`truncate` and `shift`). By default, such a
+    /// request fails instead.
     truncate: bool,
     /// Time for which the model stays loaded after a request (`keep_alive`), such as `"10m"` or
     /// `"-1s"` for ever. The server's default is five minutes.
@@ -111,8 +111,8 @@ impl Backend for Ollama {
     }
 
     /// `{"models": [{"name": "llama3.2:latest"}]}`. A name without a tag means the tag `latest`, so
-    /// such a model has two names; but the only model of a server gets one, so that it can be
-    /// chosen without being named.
+    /// such a model has two names. The only model of a server gets one name, so that the host can
+    /// choose it.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[derive(Deserialize)]
         struct List {

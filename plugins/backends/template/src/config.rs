@@ -188,7 +188,7 @@ pub struct Events {
     pub cumulative: bool,
     /// End of a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is =
     /// true }` for an event with this value, or without `is` with any value; or `end-of-body` if
-    /// the server has no end marker, so that an answer that breaks off at the end of the body looks
+    /// the server has no end marker. An answer that breaks off at the end of the body then looks
     /// complete.
     pub done: Option<Done>,
 }

@@ -27,9 +27,9 @@ pub struct State {
 /// Bytes seen of a text that every event repeats: the most so far.
 ///
 /// A server may change text that it sent before, above all half a character: it sends U+FFFD until
-/// the other half is there. So these count as seen only once they are final. Where a server changes
-/// other text, only the part beyond the longest text so far is new: nothing is sent twice, and a
-/// text that became shorter adds nothing until it is longer than before.
+/// the other half is there. So these count as seen only once they are final. If a server changes
+/// other text, only the part beyond the longest text so far is new: nothing is sent twice. A text
+/// that became shorter adds nothing until it is longer than before.
 #[derive(Default, Serialize, Deserialize)]
 struct SentLength(u32);
 

@@ -207,7 +207,8 @@ fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
 
 /// The refusal with the kind of error that TGI itself states as `error_type` (`InferError` in
 /// `router/src/infer/mod.rs`), because its status 424 for a failed generation looks like a wrong
-/// request; or with the kind that its words tell (`ValidationError` in `router/src/validation.rs`).
+/// request. Otherwise the kind follows from its words (`ValidationError` in
+/// `router/src/validation.rs`).
 pub fn refined(refusal: Refusal, body: &[u8]) -> Refusal {
     let kind = serde_json::from_slice::<Value>(body)
         .ok()

@@ -1,5 +1,5 @@
-//! Texts of a session that is drawn. The session is gone through twice: once to learn which texts
-//! it takes, and, when all of them are written at once, again to put them in their places.
+//! Texts of a session that is drawn. The session is visited twice: once to collect its texts, and,
+//! after all are written at once, again to place them.
 
 use std::rc::Rc;
 

@@ -1,6 +1,5 @@
-//! From the requests of a trace to a graph. Traces do not say which request continues which, so
-//! this goes by the messages: a request whose prompt begins with another's prompt and answer
-//! continues it.
+//! From the requests of a trace to a graph. Traces do not state continuations, so the messages
+//! decide: a request continues another if its prompt begins with the other's prompt and answer.
 //!
 //! A request that continues another waits for it, and for conversations that ran wholly between the
 //! two, such as conversations of sub-agents. A request that begins a conversation waits for the

@@ -204,8 +204,8 @@ impl Plan {
             .collect()
     }
 
-    /// Counts the turns from the first on that are within the bounds, if not all are, and names the
-    /// bound that the next one is outside of.
+    /// Counts the turns from the first on that are within the bounds, unless all are, and names the
+    /// bound that the next turn exceeds.
     fn fitting(&self, tokens: &[Tokens]) -> Option<(usize, &'static str)> {
         let within = |tokens: Option<u32>, bounds: (u32, u32)| {
             tokens.map_or(Ok(()), |tokens| {

@@ -84,8 +84,8 @@ pub fn count(
     counted
 }
 
-/// Tokens of the rows' conversations by the model's template, in one call of the host for all with
-/// the same tools; all absent if the template is not known.
+/// Tokens of the rows' conversations by the model's template, in one call of the host for equal
+/// tools. All are absent if the template is not known.
 fn chats(tokenizer: &dyn Tokenizer, rows: &[(Place, Draft)]) -> Vec<Option<u32>> {
     let mut chats = Vec::new();
     let mut by_tools = BTreeMap::<Option<String>, Vec<usize>>::new();

@@ -1,6 +1,6 @@
 //! Rows for requests that are not measured. Their prompts must not be measured, so rows with the
-//! same prompt, and the other rows of a session that begins with one, are lost: prompts that come
-//! once are preferred, and rows of no session.
+//! same prompt, and the rest of their sessions, are lost. Unique prompts and rows without a session
+//! come first.
 
 use std::collections::{HashMap, HashSet};
 

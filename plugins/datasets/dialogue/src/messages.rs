@@ -164,8 +164,8 @@ fn calls(extra: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     calls.into_iter().flatten()
 }
 
-/// The first tool call of a message whose arguments are not a JSON object, if there is one; models
-/// write such calls, and some servers refuse a history with one.
+/// The first tool call of a message whose arguments are not a JSON object. Models write such calls,
+/// and some servers refuse a history with one.
 #[must_use]
 pub fn bad_tool_call(message: &Message) -> Option<String> {
     let extra = serde_json::from_str::<Map<String, Value>>(message.extra.as_deref()?).ok()?;

@@ -1,5 +1,5 @@
-//! Reads the rows of a Parquet file as JSON objects, in the file's order and a page of each column
-//! at a time, so that a file of any size can be read.
+//! Reads the rows of a Parquet file as JSON objects, in the file's order. It holds one page of each
+//! column, so a file may have any size.
 //!
 //! Pages may be compressed by Snappy, gzip or Zstandard, or not at all. Columns may be nested:
 //! lists become arrays, groups and maps objects. Bytes that are not text become `data:` URLs. Not

@@ -18,19 +18,19 @@ pub struct Config {
     /// class, by which results can be grouped.
     pub classes: Vec<Class>,
     /// The range of lengths, as defined by the tool in `like`. With `sglang`, `lmdeploy` and
-    /// without `like`, lengths are drawn from (ratio × length) to (length), and 1, the default,
-    /// makes all exact; with `vllm`, from (1 − ratio) × length to (1 + ratio) × length, and 0, the
-    /// default, makes all exact. A table `{ input = …, output = … }` sets the two separately. Not
-    /// with distributions or classes, which say themselves how lengths vary.
+    /// without `like`, lengths are drawn from (ratio × length) to (length); 1, the default, makes
+    /// all exact. With `vllm`, they are drawn from (1 − ratio) × length to (1 + ratio) × length; 0,
+    /// the default, makes all exact. A table `{ input = …, output = … }` sets the two separately.
+    /// Not with distributions or classes, which say themselves how lengths vary.
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of
     /// prompts and tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted
     /// until their text tokenizes to exactly the length that is asked for. `sglang`: runs of
     /// consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut and
-    /// repeated to length (its `random`); the text of such prompts often has more or fewer tokens
-    /// than were drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive
-    /// token ids, adjusted until their text tokenizes to the requested length. With distributions
-    /// or classes, prompts are made in the tool's way, but with other lengths. With a file `text`,
+    /// repeated to length (its `random`). The text of such prompts often has more or fewer tokens
+    /// than drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive token
+    /// ids, adjusted until their text tokenizes to the requested length. With distributions or
+    /// classes, prompts are made in the tool's way, but with other lengths. With a file `text`,
     /// prompts are pieces of that text, and `like` is left out.
     pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.

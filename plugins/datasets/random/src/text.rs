@@ -1,5 +1,5 @@
-//! Pieces of a text, cut to length. Random ids read like nothing that a model has learned: a server
-//! that guesses tokens ahead, by a draft model or by n-grams, looks slower on them than it is.
+//! Pieces of a text, cut to length. Random ids resemble no text that a model has learned: a server
+//! with speculative decoding looks slower on them than it is.
 
 use std::collections::BTreeSet;
 

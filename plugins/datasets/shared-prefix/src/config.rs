@@ -31,9 +31,8 @@ pub struct Config {
     /// Draw all lengths from (ratio × length) to (length). Only with `sglang`; 1, the default,
     /// makes them exact.
     pub range_ratio: Option<f64>,
-    /// Choose each prompt's prefix by Zipf's law with this exponent, rather than each equally
-    /// often: the first is in the most prompts, the n-th in 1 / n^exponent as many. Not with
-    /// `vllm`.
+    /// Choose each prompt's prefix by Zipf's law with this exponent, rather than equally often. The
+    /// first prefix is in the most prompts, the n-th in 1 / n^exponent as many. Not with `vllm`.
     pub zipf: Option<f64>,
     /// Turns of a conversation, a number or, with `runner`, a distribution: each later turn is
     /// another question, sent after the previous answer. By default 1. Not with `vllm`.

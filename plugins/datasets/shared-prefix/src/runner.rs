@@ -2,9 +2,9 @@
 //!
 //! Every prefix and every conversation has a generator of its own, seeded from the seed and its
 //! number, so that none depends on their number. Ids that stand for no text of their own are not
-//! drawn. A text is used only if it tokenizes to the requested number of tokens and begins with the
-//! tokens of its prefix: otherwise two prompts of a group would share less in the server's cache
-//! than in their texts.
+//! drawn. A text is used only if it tokenizes to the requested number of tokens and begins with its
+//! prefix's tokens. Otherwise two prompts of a group share less in the server's cache than in their
+//! texts.
 
 use std::collections::BTreeMap;
 

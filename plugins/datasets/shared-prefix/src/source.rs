@@ -13,8 +13,8 @@ pub(crate) trait Source {
     /// The next conversation to measure; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer) -> Result<Option<Conversation>, Error>;
 
-    /// A conversation of one turn with a prefix of its own, so that it leaves nothing in the
-    /// server's cache that a measured one could use.
+    /// A conversation of one turn with a prefix of its own, so that measured conversations find
+    /// nothing of it in the server's cache.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it has more tokens than can be made.

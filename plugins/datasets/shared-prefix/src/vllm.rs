@@ -1,8 +1,8 @@
 //! Shared prefixes as `prefix_repetition` of `vllm bench serve` makes them.
 //!
-//! All ids are drawn by NumPy's generator, and drawn again where their text does not tokenize to
-//! the requested number, so the number of draws depends on the tokenizer. The shuffle, by Python's,
-//! comes last: to know the first prompt, all have to be made.
+//! NumPy's generator draws all ids, and draws again if their text has another number of tokens, so
+//! the number of draws depends on the tokenizer. The shuffle, by Python's, comes last: to know the
+//! first prompt, all have to be made.
 
 use runner_plugin::random::{NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};

@@ -1,10 +1,10 @@
 //! Reads files of the ShareGPT format: a JSON array of
 //! `{"conversations": [{"from": …, "value": …}, …]}`.
 //!
-//! Such files are hundreds of megabytes, and a plugin has tens. So the file is passed over once,
-//! piece by piece, and only where its conversations lie is kept, twelve bytes each; single ones are
-//! read when they are wanted. Responsible for the format and for saying where a file breaks it;
-//! which conversations a run is made of is the plugin's to decide.
+//! Such files are hundreds of megabytes, and a plugin has tens. So the file is read once, piece by
+//! piece, to keep the places of its conversations, twelve bytes each. A conversation is read at its
+//! use. Responsible for the format and for saying where a file breaks it; which conversations a run
+//! is made of is the plugin's to decide.
 #![forbid(unsafe_code)]
 
 mod index;

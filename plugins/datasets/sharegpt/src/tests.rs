@@ -1,8 +1,8 @@
 //! The golden cases, the effects that spare samples must not have, and the messages for a user.
 //!
-//! The file of the cases is made up: sixty conversations of words drawn at random, among them some
-//! without two turns, without a prompt, too short, too long, and three with the same prompt. The
-//! digests of the cases come from the tools' own Python code on it, with the same tokenizer.
+//! The file of the cases is made up: sixty conversations of random words. Some have no second turn
+//! or no prompt, are too short or too long, and three have the same prompt. The digests of the
+//! cases come from the tools' own Python code on it, with the same tokenizer.
 
 use std::collections::BTreeSet;
 use std::path::Path;

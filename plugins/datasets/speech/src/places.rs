@@ -67,9 +67,9 @@ impl Places {
         self.files.open(name)
     }
 
-    /// The whole name of the sound that a row calls `written`. It is looked for in the folder of
-    /// the row's file, in the folder of sounds, and under shorter and shorter ends of the path,
-    /// because a path of another machine begins with folders that this one has not.
+    /// The whole name of the sound that a row calls `written`. The search covers the folder of the
+    /// row's file, the folder of sounds, and shorter and shorter ends of the path: another
+    /// machine's path begins with unknown folders.
     pub fn sound(&self, row_of: &str, written: &str) -> Option<String> {
         let folder = row_of.rsplit_once('/').map_or("", |(folder, _)| folder);
         let near = joined(folder, written);

@@ -1,6 +1,5 @@
-//! One pass over a trace: checks every row, and keeps for each that is replayed where it is and
-//! when it is due, in the order in which they are. Twenty-four bytes a row; prompts are made later,
-//! by `replay`.
+//! One pass over a trace: checks every row, and keeps place and due time of each replayed row, in
+//! order. Twenty-four bytes a row; prompts are made later, by `replay`.
 
 mod sessions;
 
@@ -412,8 +411,8 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// Returns the message if nothing is left: the step at which the requests were lost, with the
-    /// numbers of requests in the file, in the share, and in the window.
+    /// Returns the message if nothing is left: the numbers of requests in the file, in the share,
+    /// and in the window.
     fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
         if all == 0 {
             return "the file has no requests: only line 1, which names the columns".to_owned();

@@ -1,5 +1,5 @@
-//! Replicate: the first request creates a prediction. Its reply names where to go on: a stream of
-//! events, often on another host, or the prediction itself, which has the output once it has ended.
+//! Replicate: the first request creates a prediction. Its reply names the next URL: a stream of
+//! events, often on another host, or the prediction itself, which has the output after its end.
 
 use runner_plugin::dialect::{explain, frames, openai};
 use runner_plugin::serde_json::Value;

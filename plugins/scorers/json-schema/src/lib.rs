@@ -5,8 +5,8 @@
 //! that is JSON.
 //!
 //! Schemas are read as JSON Schema 2020-12. A keyword that is not in this table is an error when
-//! the scorer opens, and for a sample's schema an error for that sample, because a rule that nobody
-//! checks would make answers look valid:
+//! the scorer opens, and for a sample's schema an error for that sample. An unchecked rule makes
+//! answers look valid:
 //!
 //! | keywords | |
 //! | --- | --- |

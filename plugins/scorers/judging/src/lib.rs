@@ -11,8 +11,8 @@
 //! | a wrong answer | 0 |
 //! | an answer in which the scorer finds nothing to compare | 0, and `NAME-unparsed` is 1 |
 //!
-//! A scorer that extracts something gives `NAME-unparsed` for every answer that it judges, so that
-//! its mean is the share of answers in which it found nothing.
+//! A scorer that extracts something gives `NAME-unparsed` for every judged answer, so that its mean
+//! is the share of answers without a find.
 #![forbid(unsafe_code)]
 
 pub mod python;

@@ -4,8 +4,8 @@
 //! that are in the answer, in lower case, after control characters have become line breaks.
 //!
 //! The reference is one text or a list of them. A needle's depth and the length of its haystack
-//! belong into the sample's class, such as `length=32768,depth=50`: the run then has the mean of
-//! each class as `needle:CLASS`, for the first 1000 classes.
+//! belong into the sample's class, such as `length=32768,depth=50`: The run then has each class's
+//! mean as `needle:CLASS`, for the first 1000 classes.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.
 #![deny(unsafe_code)]

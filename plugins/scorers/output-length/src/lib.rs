@@ -1,9 +1,8 @@
-//! Scorer that checks if an answer has the requested length. Where a server was told to continue to
-//! an exact length, any mean other than 1 says that its throughput was measured on other work than
-//! was requested.
+//! Scorer that checks if an answer has the requested length. If the run requested exact lengths, a
+//! mean other than 1 shows that the throughput was measured on other work.
 //!
-//! Judges the answer's token count as the host has it, whatever its source; an exchange without a
-//! count, or for which no length was requested, is not judged.
+//! Judges the host's token count of the answer, from any source. An exchange without a count or a
+//! requested length is not judged.
 #![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};

@@ -11,12 +11,11 @@
 //! before they use it. FastChat takes the first grade, and A before B before C wherever they stand.
 //! A grade outside of the scale is no verdict, and neither is moved into it.
 //!
-//! An answer that the limit of tokens cut has no verdict, wherever brackets stand in it: a judge
-//! that was cut may have repeated the form, or quoted the judged text, before it came to its own
-//! verdict.
+//! An answer that the limit of tokens cut has no verdict, even with brackets: the judge may have
+//! repeated the form, or quoted the judged text, before its own verdict.
 //!
-//! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as a bad one;
-//! the score with `-unparsed` behind its name is 1. No reference is needed.
+//! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as bad. Its
+//! score with `-unparsed` after the name is 1. No reference is needed.
 #![deny(unsafe_code)]
 
 use judging::{Part, is_cut, score, truth};

@@ -2,9 +2,9 @@
 //! Myers' bit-parallel algorithm (1999) in blocks, as Hyyrö has it (2003), which computes 64 cells
 //! at once.
 //!
-//! Several alignments are the shortest, and differ in their counts. This one is RapidFuzz's, which
-//! `jiwer` uses: from the end, a deletion where it can be one, otherwise an insertion where the
-//! cell before is less than its neighbour, otherwise a step of both.
+//! Several alignments are the shortest, and differ in their counts. This path is RapidFuzz's, which
+//! `jiwer` uses. From the end it takes a deletion if possible, otherwise an insertion if the
+//! previous cell is less than its neighbour, otherwise a step of both.
 
 use std::collections::HashMap;
 

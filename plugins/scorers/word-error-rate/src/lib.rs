@@ -22,10 +22,10 @@
 //! | `words` | `ToLowerCase`, `RemovePunctuation`, `SubstituteRegexes({r"\s+": " "})`, `Strip` |
 //!
 //! Counts come from the alignment that `jiwer` takes of the shortest ones. They equal its own up to
-//! some 2000 words a text; beyond, it takes another alignment of the same length. Where two texts
-//! have more than 268 million pairs of words there are no counts, and beyond 34 billion pairs no
-//! rate, because its time grows with their number. Such a sample is an error, so that no rate of
-//! the run leaves it out in silence.
+//! some 2000 words a text; beyond, it takes another alignment of the same length. Beyond 268
+//! million pairs of words two texts have no counts, and beyond 34 billion no rate, because the time
+//! grows with the pairs. Such a sample is an error, so that no rate of the run leaves it out in
+//! silence.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.
 #![deny(unsafe_code)]

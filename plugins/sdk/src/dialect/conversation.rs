@@ -1,5 +1,5 @@
-//! Conversations in the form of no API in particular: the instructions apart, then turns of the
-//! user and the model one after the other, with calls of tools and their results as parts of them.
+//! Conversations in the form of no API in particular: the instructions apart, then alternating
+//! turns of user and model, with tool calls and their results as parts.
 //!
 //! Datasets give messages with the fields of OpenAI's API. Backends of APIs with another form write
 //! them from this.

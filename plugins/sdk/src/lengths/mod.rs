@@ -53,8 +53,8 @@ use crate::Error;
 use crate::random::{NumpyGenerator, NumpyLegacy, Python};
 use table::Table;
 
-/// The most tokens of a prompt or an answer, and of all texts of a request or a session that are
-/// made up: more than any model takes, and as many as fit into a plugin's memory.
+/// The most tokens of a prompt or an answer, and of all made-up texts of a request or a session:
+/// more than any model takes, and still within a plugin's memory.
 pub const MOST_TOKENS: u32 = 4 << 20;
 
 /// Checks that the texts of a request, as many as `counts` says and each as long as `lengths` says,

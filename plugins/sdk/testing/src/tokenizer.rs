@@ -37,8 +37,8 @@ impl Tokenizer for StandIn {
     }
 }
 
-/// A tokenizer of printable ASCII that takes two characters at a time if it can, so that a text
-/// made from ids may tokenize to a different number of tokens, as with real ones.
+/// A tokenizer of printable ASCII that takes two characters at a time if it can. As with real
+/// tokenizers, a text made from ids may tokenize to a different number of tokens.
 ///
 /// | ids | text |
 /// | --- | --- |

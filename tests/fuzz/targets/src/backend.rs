@@ -135,8 +135,8 @@ pub(crate) enum Read {
     Metrics(Result<Vec<Reading>, Error>),
 }
 
-/// An engine's answer, read by a backend: how frames come in batches makes no difference, the state
-/// stays small and reads back, and no figure is infinite.
+/// An engine's answer, read by a backend: batches make no difference, the state stays small and
+/// reads back, and no figure is infinite.
 pub fn decode(data: &[u8]) {
     read(&Question::new(data));
 }

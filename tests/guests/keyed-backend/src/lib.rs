@@ -1,5 +1,5 @@
-//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: in
-//! ways that no shipped engine uses, and others do.
+//! A sound backend of the OpenAI routes whose configuration sets the scheme of its key: schemes
+//! that no shipped engine uses.
 #![deny(unsafe_code)]
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! A backend that is steady or fails in one of the ways that only `runner plugin test` finds:
-//! nothing traps and nothing breaks the contract of a single call. It goes below the kit's own
-//! glue, which would not let it.
+//! A backend that is steady or has one of the faults that only `runner plugin test` finds: nothing
+//! traps, and no single call breaks the contract. It goes below the kit's own glue, which would not
+//! let it.
 //!
 //! Its server's reply is one word per frame; `end` ends it. Framed as raw bytes, words end with a
 //! line feed.

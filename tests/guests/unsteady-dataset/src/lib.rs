@@ -1,5 +1,5 @@
-//! A dataset that is steady or fails in one of the ways that only `runner plugin test` finds:
-//! nothing traps and nothing breaks the contract of a single call.
+//! A dataset that is steady or has one of the faults that only `runner plugin test` finds: nothing
+//! traps, and no single call breaks the contract.
 
 use runner_plugin::Treatment;
 use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Prompt, Remark, Role, Sample};

@@ -6,9 +6,9 @@
 //! their session, its sub-agents included; with `"global"` within the file.
 //!
 //! A request follows its predecessor in its agent's list, after its `think_time`. A sub-agent
-//! begins after the request before it in the list, and the next request of the list waits for all
-//! sub-agents in between, except for sub-agents with the status `async_launched`. A sub-agent whose
-//! requests were not recorded is only time: the request behind it waits as long as recorded.
+//! begins after the previous request of the list. The next request waits for all sub-agents in
+//! between, except for the status `async_launched`. A sub-agent whose requests were not recorded is
+//! only time: the request behind it waits as long as recorded.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

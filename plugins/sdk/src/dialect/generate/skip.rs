@@ -2,9 +2,9 @@
 //!
 //! An answer of n tokens comes as n chunks whose text and ids grow, so reading all of each takes
 //! time that grows with n². If a chunk begins like the previous chunk, only the new bytes are read:
-//! the lengths of the old text and ids in the chunk's own bytes are remembered, and their last
-//! bytes, which must be there again at the same place. A chunk for which any of this fails is read
-//! in full.
+//! the state holds the lengths of the old text and ids in the chunk's own bytes, and their last
+//! bytes, which must come again at the same place. A chunk for which any of this fails is read in
+//! full.
 
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! The counts of a reply (`usage`), by all the names that engines have for them.
 //!
 //! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came
-//! with the request was right. SGLang puts what speculative decoding did under the names of such
-//! predictions, and counts images and videos beside audio; in `sglext` it has the steps of it, if a
-//! request asks. vLLM has a table by modality, and says in `metrics` beside `usage` how long the
+//! with the request was right. SGLang counts speculative decoding under the names of such
+//! predictions, and images and videos beside audio. Its `sglext` has the steps, if a request asks
+//! for them. vLLM has a table by modality, and says in `metrics` beside `usage` how long the
 //! request took and what speculative decoding did.
 
 use serde::Deserialize;

@@ -34,8 +34,8 @@ pub struct Pattern {
     around: Bytes,
 }
 
-/// Bytes that are copied in one piece when the state is read and written, which a list of bytes is
-/// not, and a text only after a look at each of its bytes.
+/// Bytes that the state copies in one piece, unlike a list of bytes, and unlike a text, whose every
+/// byte is checked.
 #[derive(Clone, Debug)]
 struct Bytes(Vec<u8>);
 

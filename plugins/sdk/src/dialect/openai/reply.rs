@@ -1,6 +1,5 @@
-//! Replies of the OpenAI API, streamed and whole, with the liberties that engines take: usage in
-//! the last chunk of the answer or in one of its own, reasoning under two names, errors inside a
-//! success.
+//! Replies of the OpenAI API, streamed and whole, with the liberties of engines: usage in the
+//! answer's last chunk or in its own, reasoning under two names, errors inside a success.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -221,8 +220,8 @@ impl Reply {
         Some(new)
     }
 
-    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: only a
-    /// piece of text, uncounted, which leaves the state of the reply unchanged.
+    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: one
+    /// uncounted piece of text that leaves the reply's state unchanged.
     fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
         let of = match events {
             [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => {
