@@ -150,7 +150,7 @@ pub trait Backend: Sized + 'static {
         self.encode(sample, settings)
     }
 
-    /// Writes what to send for a sample where that is more than one request: the first of several
+    /// Writes the exchange for a sample if it is more than one request: the first of several
     /// ([`Call::Steps`]), or messages over a WebSocket ([`Call::Socket`]). The default is the one
     /// request that [`encode`](Self::encode) or [`encode_next`](Self::encode_next) writes.
     ///
@@ -357,7 +357,7 @@ impl Step {
         Step { request, framing, delay: 0, accepted: Vec::new(), context: Vec::new() }
     }
 
-    /// Sends it this many nanoseconds after the end of the reply before.
+    /// Sends it this many nanoseconds after the end of the previous reply.
     #[must_use]
     pub fn after(self, delay: u64) -> Self {
         Step { delay, ..self }
@@ -387,7 +387,7 @@ impl Outgoing {
         Outgoing { message: crate::SocketMessage::Binary(bytes), delay: 0, hold: false }
     }
 
-    /// Sends it this many nanoseconds after the message before it was due.
+    /// Sends it this many nanoseconds after the previous message's due time.
     #[must_use]
     pub fn after(self, delay: u64) -> Self {
         Outgoing { delay, ..self }

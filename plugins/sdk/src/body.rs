@@ -14,7 +14,7 @@ pub struct Body {
     fields: Vec<(String, String)>,
 }
 
-/// As the object that it is, so that a body can be a field of another one.
+/// As an object, so that a body can be a field of another body.
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.fields.len()))?;

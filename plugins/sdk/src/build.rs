@@ -172,7 +172,7 @@ impl Settings {
         sample.output_tokens.or(self.output_tokens)
     }
 
-    /// Merges into a body what overrides the plugin's own fields: the sample's parameters, and then
+    /// Merges overrides of the plugin's own fields into a body: the sample's parameters, and then
     /// the user's `extra-body`.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ pub trait Dataset: Sized + 'static {
 
     /// At most `limit` samples for requests that are not measured. Called before the first
     /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default
-    /// takes the first ones that depend on no other. The rest of a session that begins with a spare
+    /// takes the first samples without dependencies. The rest of a session that begins with a spare
     /// sample is lost: the SDK leaves out dependent samples before the first root of
     /// [`next`](Self::next).
     ///
@@ -102,7 +102,7 @@ impl From<Option<u64>> for Amount {
 /// An opened dataset as the component's `generator`.
 pub struct Generator<D>(RefCell<Sequence<D>>);
 
-/// A dataset, and whether the rest of a session whose first sample was a spare one may come next.
+/// A dataset, and true if the rest of a spare sample's session may come next.
 struct Sequence<D> {
     dataset: D,
     spared: bool,

@@ -3,7 +3,7 @@
 //!
 //! Words are drawn as Python's `random.choice` draws them, and a passage begins at a word that is
 //! drawn likewise, from a generator for each text. So a text depends on its own generator and
-//! length alone, whatever is made with it.
+//! length alone.
 
 use std::borrow::Cow;
 
@@ -55,8 +55,8 @@ impl Words {
         Self { words: WORDS.split_ascii_whitespace().map(Cow::Borrowed).collect(), passages: false }
     }
 
-    /// Passages of a text file, which goes on at its end with its beginning; `name` is its name in
-    /// the scenario.
+    /// Passages of a text file, which continues at its end with its beginning; `name` is its name
+    /// in the scenario.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if it is too long, no text, or has no words.

@@ -184,8 +184,9 @@ fn piece(text: Option<String>) -> Option<Output> {
 }
 
 impl Counts {
-    /// Replaces the counts that later ones have. A server that learns the counts late begins with
-    /// zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a count.
+    /// Replaces the counts that a later object has. A server that learns the counts late begins
+    /// with zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a
+    /// count.
     fn take(&mut self, later: Option<Counts>) {
         let Some(later) = later else { return };
         let input = |counts: &Counts| {

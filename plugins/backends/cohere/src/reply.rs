@@ -180,8 +180,8 @@ impl Reply {
 }
 
 impl Message {
-    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call goes
-    /// on.
+    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call
+    /// continues.
     fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
         // The model's plan of how to use tools is thinking aloud, before it calls them.
         events.extend(piece(self.tool_plan).map(Meaning::Reasoning));

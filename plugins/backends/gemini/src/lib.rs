@@ -24,8 +24,8 @@ pub struct Config {
     /// `authorization`, as Vertex AI expects access tokens.
     key: Key,
     /// True to request the model's thoughts (`thinkingConfig.includeThoughts`), so that they are
-    /// timed. Models that do not think refuse this. Without it, a model thinks before the first
-    /// token without a sign of it.
+    /// timed. Models that do not think refuse this. Without it, a model thinks silently before the
+    /// first token.
     include_thoughts: bool,
     /// Most tokens to think (`thinkingConfig.thinkingBudget`): 0 turns thinking off, -1 lets the
     /// model decide. Absent: the model's default.

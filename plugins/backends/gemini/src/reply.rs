@@ -180,10 +180,10 @@ impl Reply {
         }
         self.begun = true;
         let counts = event.usage_metadata;
-        // The counts cover all candidates, so several candidates cannot be told apart.
+        // The counts cover all candidates together.
         self.attribute(counts.filter(|_| !several), &mut events[before..]);
         let ends = self.finished.values().all(|is| *is) && !self.finished.is_empty();
-        // Every event repeats the counts; only the last ones count the whole answer.
+        // Every event repeats the counts; only the last event counts the whole answer.
         if let Some(counts) = counts.filter(|_| ends) {
             events.push(Meaning::Usage(counts.usage()));
         }
@@ -359,7 +359,7 @@ struct ErrorBody {
 
 /// Reads the kind of an error from its body, which outweighs the guess from its status and words.
 pub fn refine(body: &[u8], guessed: Refusal) -> Refusal {
-    // A stream that was asked for without `alt=sse` is an array.
+    // A stream without `alt=sse` in its request is an array.
     let failed = serde_json::from_slice(body)
         .or_else(|_| serde_json::from_slice::<[Failed; 1]>(body).map(|[failed]| failed));
     let Ok(Failed { error }) = failed else {

@@ -52,7 +52,7 @@ pub struct Timings {
     pub draft_n_accepted: Option<u32>,
     /// Milliseconds from when the prompt was begun until the first token was chosen.
     prompt_ms: Option<f64>,
-    /// Milliseconds from then until the last one.
+    /// Milliseconds from then until the last token.
     predicted_ms: Option<f64>,
 }
 

@@ -160,7 +160,7 @@ impl Backend for LlamaCpp {
     }
 }
 
-/// The adapter by its number, which is all that the server knows of it, as the value of `lora`.
+/// The adapter by its number, its only name on the server, as the value of `lora`.
 fn adapter(sample: &Sample) -> Result<Option<[Adapter; 1]>, Error> {
     let Some(name) = &sample.adapter else {
         return Ok(None);

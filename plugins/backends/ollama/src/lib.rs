@@ -23,11 +23,11 @@ pub struct Config {
     /// the model's template. By default it does. The chat route always applies the template.
     raw: Option<bool>,
     /// Reasoning before the answer: `true`, `false`, or a level such as `"low"`. By default, the
-    /// model decides. For a text that is sent unchanged, the text decides.
+    /// model decides. A raw text decides by itself.
     think: Option<Think>,
     /// The size of the context in tokens, for prompt and answer together (`options.num_ctx`). The
-    /// server's default is small, 4096 tokens, whatever the model can do. A size other than the
-    /// loaded model's loads the model anew.
+    /// server's default is small, 4096 tokens for any model. A size other than the loaded model's
+    /// loads the model anew.
     num_ctx: Option<u32>,
     /// True if the server may cut a prompt that exceeds the context, and drop the beginning of a
     /// text that outgrows it. These are its defaults (`truncate` and `shift`). By default, such a

@@ -18,8 +18,7 @@ pub struct Reply {
     ended: bool,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by
-/// itself.
+/// The state before the first frame. The host itself finds the end of a reply that is not streamed.
 pub fn begin(head: &Head) -> Reply {
     Reply { begun: false, ended: !head.streaming }
 }

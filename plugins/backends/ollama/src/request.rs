@@ -178,7 +178,7 @@ fn wire_message(message: &Message) -> Result<WireMessage, Error> {
     })
 }
 
-/// The content alone, without the `data:` in front of it that Ollama does not expect.
+/// The content alone, without the prefix `data:`, which Ollama does not expect.
 fn base64(media: &Media) -> String {
     let url = media.data_url();
     url.split_once(',').map_or(String::new(), |(_, data)| data.to_owned())

@@ -1,4 +1,4 @@
-//! Mistakes in a configuration, all of them at once.
+//! All mistakes in a configuration, at once.
 
 use serde_json::{Map, Value};
 

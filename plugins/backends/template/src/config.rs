@@ -13,7 +13,7 @@ pub struct Config {
     /// The path of requests below the target's URL, such as `/v2/models/{model}/generate`. It may
     /// contain the placeholders `{model}` and `{adapter}`.
     pub path: String,
-    /// The path of requests for streamed replies, if the server has one of its own for them.
+    /// The path of requests for streamed replies, if the server has a separate path for them.
     pub stream_path: Option<String>,
     /// `POST` or `PUT`.
     pub method: String,
@@ -55,8 +55,8 @@ pub struct Config {
     /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and
     /// no error.
     ///
-    /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what
-    /// ends a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true
+    /// `cumulative = true` says that text and reasoning are all there is so far. `done` is the end
+    /// of a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true
     /// }`, an event with this value; or `end-of-body`, if the server has no end marker.
     pub events: Events,
     /// The URL of a server with its default settings.

@@ -27,9 +27,9 @@ pub struct State {
 /// Bytes seen of a text that every event repeats: the most so far.
 ///
 /// A server may change text that it sent before, above all half a character: it sends U+FFFD until
-/// the other half is there. So these count as seen only once they are final. If a server changes
-/// other text, only the part beyond the longest text so far is new: nothing is sent twice. A text
-/// that became shorter adds nothing until it is longer than before.
+/// the other half comes. So these count as seen only once they are final. If a server changes other
+/// text, only the part beyond the longest text so far is new: nothing is sent twice. A text that
+/// became shorter adds nothing until it is longer than before.
 #[derive(Default, Serialize, Deserialize)]
 struct SentLength(u32);
 
@@ -147,7 +147,7 @@ pub fn decode(
     state.pieces(places, &event, is_last, events)?;
     state.count(places, &event)?;
     let unmarked = matches!(&places.done, Some(Done::Text(text)) if text == "end-of-body");
-    // Servers that count in every event repeat the counts of its pieces; only the last ones are
+    // Servers that count in every event repeat the counts of its pieces; only the last counts are
     // new.
     if is_last || unmarked || state.whole || events.len() == before {
         state.report(events);

@@ -22,7 +22,7 @@ const PARTS: [&str; 5] = [
     "multimodal_encoders",
 ];
 
-/// The most sequences of a reply that are told apart: state must stay small.
+/// The most sequences of a reply with their own counts: state must stay small.
 const SEQUENCES: u32 = 1024;
 
 /// The request for the models that are ready.
@@ -124,7 +124,7 @@ fn not_taken(sample: &Sample, remedy: &str) -> Error {
     ))
 }
 
-/// The adapter by its number, which is all that the engine knows of it.
+/// The adapter by its number, its only name in the engine.
 fn adapter(sample: &Sample) -> Result<Option<u64>, Error> {
     let Some(name) = &sample.adapter else {
         return Ok(None);
@@ -167,7 +167,7 @@ pub struct Reply {
     begun: bool,
     /// True if the end marker has been given, or is not needed.
     ended: bool,
-    /// Tokens so far, if every event told its own.
+    /// Tokens so far, if every event had a count.
     tokens: u32,
     uncounted: bool,
     /// Bytes of the text so far of each sequence, where events repeat it.
@@ -177,8 +177,7 @@ pub struct Reply {
     complete: u32,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by
-/// itself.
+/// The state before the first frame. The host itself finds the end of a reply that is not streamed.
 pub fn begin(head: &Head) -> Reply {
     Reply { ended: !head.streaming, ..Reply::default() }
 }

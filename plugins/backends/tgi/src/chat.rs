@@ -17,7 +17,7 @@ const UNSUPPORTED: [Setting; 6] = [
     Setting::RepetitionPenalty,
 ];
 
-/// The name that stands for the model itself: TGI takes every other one for the name of an adapter.
+/// The name that stands for the model itself: TGI takes every other name for an adapter's.
 const MODEL: &str = "tgi";
 
 /// Writes the request for a conversation.

@@ -16,7 +16,7 @@ use wire::{Infer, Inferred, Streamed};
 
 /// The service, and its name for its methods.
 const SERVICE: &str = "/inference.GRPCInferenceService";
-/// The word of Triton's vLLM backend for an answer that goes on: Python's `None` as a text.
+/// The finish reason of Triton's vLLM backend for an unfinished answer: Python's `None` as a text.
 const GOES_ON: &[u8] = b"None";
 
 /// The user's configuration.

@@ -26,7 +26,7 @@ pub struct Config {
     /// True to begin again from the start of the file when it ends, with new ids. Otherwise the run
     /// ends with the file.
     pub repeat: bool,
-    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the
+    /// The time from a reply to its dependents, such as a tool's run time: as `recorded` in the
     /// file, or `none`. By default `recorded`.
     pub delays: Delays,
     /// The longest delay of a file, in seconds; longer ones are shortened to it.
@@ -65,7 +65,7 @@ pub struct Config {
 }
 
 /// Sub-agents: fresh conversations that start after an answer of an agent, all at once. The agent
-/// goes on when all of them have ended, with their last answers.
+/// continues with their last answers when all have ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubAgents {
@@ -129,7 +129,7 @@ pub enum Delays {
     /// As recorded.
     #[default]
     Recorded,
-    /// None: what depends on a reply is due at its end.
+    /// None: dependents of a reply are due at its end.
     None,
 }
 

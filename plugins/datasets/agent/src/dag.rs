@@ -4,7 +4,7 @@
 //! fresh, and a later turn waits for it.
 //!
 //! The file is passed over once, and only where its conversations are is kept. A session is a
-//! conversation that no other one starts, with all that it starts.
+//! conversation that no other conversation starts, with all conversations that it starts.
 
 mod outline;
 

@@ -12,7 +12,7 @@ use runner_plugin::{Continuation, Dependency, Message, Point, Prompt, Sample, To
 pub(crate) struct Request {
     /// The conversation that it belongs to.
     pub(crate) conversation: String,
-    /// The request whose conversation it continues, which it also depends on; a fresh one if
+    /// The request whose conversation it continues and on which it depends; a fresh conversation if
     /// absent.
     pub(crate) parent: Option<usize>,
     pub(crate) messages: Vec<Message>,
@@ -49,7 +49,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Adds a request, and gives its number. The first one becomes the root.
+    /// Adds a request, and gives its number. The first request becomes the root.
     ///
     /// # Errors
     /// If the session has too many.

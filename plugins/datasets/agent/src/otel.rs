@@ -24,7 +24,7 @@ type Fields = Map<String, Value>;
 /// Bytes without a span of a trace after which the trace has ended.
 const WINDOW: u64 = 16 << 20;
 
-/// Bytes of lines that are held while a trace goes on, at most.
+/// The most bytes of lines that are held while a trace continues.
 const MOST_HELD: u64 = 64 << 20;
 
 /// A trace that is read.

@@ -29,7 +29,7 @@ pub(crate) fn named(name: &str, pass: u64) -> String {
     }
 }
 
-/// The lines of the file `data`, which is there.
+/// The lines of the file `data`, which exists.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if it is not.

@@ -2,7 +2,7 @@
 //!
 //! An agent gets a task, calls tools one after the other, and answers. In place of a tool call it
 //! may start sub-agents, and go on with their answers. When its history becomes too long, it asks
-//! for a summary and goes on with that.
+//! for a summary and continues with that.
 
 use std::rc::Rc;
 
@@ -73,7 +73,7 @@ impl Synthetic {
     /// Draws as the configuration says.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         seed: u64,
@@ -211,7 +211,8 @@ struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    /// Adds the requests of a loop; gives the last one, and the number of its answer's tokens.
+    /// Adds the requests of a loop; returns the last request, and the number of its answer's
+    /// tokens.
     fn run(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The files are valid, have the lengths that were asked for, and depend on the seed alone.
+//! The files are valid, have the requested lengths, and depend on the seed alone.
 
 use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample};
 use runner_plugin_testing::files::Named;

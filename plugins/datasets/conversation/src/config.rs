@@ -37,8 +37,8 @@ pub struct Config {
     pub min_output_tokens: Option<u32>,
     /// The most tokens of a recorded answer.
     pub max_output_tokens: Option<u32>,
-    /// The most tokens of a conversation up to a turn, with its answer. Set it to what fits into
-    /// the model's context.
+    /// The most tokens of a conversation up to a turn, with its answer. Set it to fit into the
+    /// model's context.
     pub max_context_tokens: Option<u32>,
     /// Treatment of a conversation in which a turn is outside of these bounds: `truncate` keeps the
     /// turns before it, `drop` leaves the conversation out. By default `truncate`.

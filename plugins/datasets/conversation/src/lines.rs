@@ -145,7 +145,7 @@ impl Group {
     }
 
     /// Returns the new messages in the `messages` of a row: all of them, unless they begin with the
-    /// messages of the row before.
+    /// previous row's messages.
     fn new_of(&mut self, messages: Vec<Value>) -> Result<Vec<Value>, String> {
         let known = self.before.len();
         if known == 0 {

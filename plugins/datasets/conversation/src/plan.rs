@@ -62,7 +62,7 @@ impl Plan {
     /// Plans as the configuration says for a format.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         format: Format,

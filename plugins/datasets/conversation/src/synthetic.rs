@@ -42,7 +42,7 @@ impl Synthetic {
     /// Draws as the configuration says.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         seed: u64,
@@ -135,7 +135,8 @@ impl Source for Synthetic {
         self.draw(self.drawn - 1).map(Some)
     }
 
-    /// One question as long as a first one, which begins like no text of [`next`](Self::next).
+    /// One question of a first question's length, which begins like no text of
+    /// [`next`](Self::next).
     fn spare(&mut self) -> Result<Option<Conversation>, Error> {
         let number = self.spares;
         self.spares += 1;

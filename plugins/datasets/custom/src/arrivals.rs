@@ -82,7 +82,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Returns the arrival of a row, in nanoseconds after the first one.
+    /// Returns the arrival of a row, in nanoseconds after the first.
     ///
     /// # Errors
     /// If the time cannot be read.

@@ -30,8 +30,7 @@ pub struct Config {
     /// request's limit, or the length of a recorded answer.
     pub output_len: Option<u32>,
     /// Ask for as many output tokens as a row's reference has, where nothing else says how many.
-    /// Otherwise a reference is only what scorers compare answers with: an answer that is right and
-    /// longer would be cut.
+    /// Otherwise only scorers use a reference: its length would cut a right but longer answer.
     pub reference_sets_length: bool,
     /// Use only rows of these classes.
     pub classes: Vec<String>,
@@ -193,7 +192,7 @@ impl Config {
     /// Checks settings that contradict each other.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] with all of them.
+    /// [`Error::InvalidConfig`] with all mistakes.
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         if self.template.is_some() && self.columns.prompt.is_some() {

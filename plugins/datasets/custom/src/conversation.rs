@@ -55,8 +55,8 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     Ok((origin, turns))
 }
 
-/// The first two texts of a ShareGPT conversation, whoever says them, as SGLang's and vLLM's
-/// clients take them; `None` if there are fewer.
+/// The first two texts of a ShareGPT conversation, from any speaker, as SGLang's and vLLM's clients
+/// take them; `None` if there are fewer.
 pub fn first_pair(value: &Value) -> Option<(String, String)> {
     let text_of = |item: &Value| {
         let text = item.get("content").or_else(|| item.get("value"));
@@ -76,7 +76,7 @@ fn texts(items: &[Value]) -> Option<Vec<Turn>> {
     turns.filter(|turns| !turns.is_empty())
 }
 
-/// A turn is wherever a user's or a tool's message is followed by an assistant's, or by nothing.
+/// A turn ends at a user's or a tool's message before an assistant's message, or before the end.
 fn turns(messages: Vec<Message>) -> Vec<Turn> {
     let mut turns = Vec::new();
     let mut group = Vec::new();

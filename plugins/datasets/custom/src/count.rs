@@ -132,7 +132,7 @@ fn some(count: u32) -> (Option<u32>, u32) {
     (Some(count), count)
 }
 
-/// The answers on record whose lengths are asked for, of each turn.
+/// The recorded answers whose lengths are requested, of each turn.
 fn measures<'a>(
     config: &Config,
     draft: &'a Draft,

@@ -29,8 +29,7 @@ impl Names {
             self.made = true;
             return (self.free(generated(number), number, turns), false);
         };
-        // Names that were made for rows are not kept, since a file may have many: they are told by
-        // their form.
+        // Made names are not kept, since a file may have many: their form identifies them.
         let was_made =
             self.made && number_of(own).is_some_and(|made| made < number && own == generated(made));
         if !again && !was_made && self.is_free(own, turns) {

@@ -1,5 +1,5 @@
-//! From a row to its prompt, and the form of it. `columns` finds the columns, `conversation` reads
-//! conversations.
+//! From a row to its prompt, in the configured form. `columns` finds the columns, `conversation`
+//! reads conversations.
 
 use runner_plugin::{Candidates, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};

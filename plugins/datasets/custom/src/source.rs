@@ -74,8 +74,7 @@ impl Source {
     /// file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if its format cannot be told, or it is not in the format that was
-    /// named.
+    /// [`Error::InvalidInput`] if its format is unclear, or differs from the configured one.
     pub fn open(
         files: &dyn Files,
         name: &str,

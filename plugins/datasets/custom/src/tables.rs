@@ -82,7 +82,7 @@ fn table(head: &[u8], whole: bool, separator: u8, header: Names<'_>) -> Option<T
     {
         lines.push(record.bytes);
     }
-    // The last one may go on.
+    // The last line may continue.
     if !whole && lines.len() <= LINES {
         lines.pop();
     }

@@ -1,5 +1,5 @@
 //! Messages in the JSON of the OpenAI API: `{"role": "user", "content": "…"}`, with content in
-//! parts, tool calls and whatever else a message carries.
+//! parts, tool calls and further fields.
 
 use runner_plugin::{Media, Message, Part, Role, Tokenizer};
 use serde::Deserialize;

@@ -59,7 +59,7 @@ impl Writer {
     /// Writes the texts of a session.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if all of them have more than [`MOST_TOKENS`] together, and
+    /// [`Error::InvalidConfig`] if together they have more than [`MOST_TOKENS`], and
     /// [`Error::InvalidInput`] if the file cannot be read.
     pub fn write(
         &self,

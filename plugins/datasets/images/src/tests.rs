@@ -1,4 +1,4 @@
-//! The files are valid, have the sizes that were asked for, and depend on the seed alone.
+//! The files are valid, have the requested sizes, and depend on the seed alone.
 
 use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Prompt, Sample, Tokenizer};
 use runner_plugin_testing::files::Named;

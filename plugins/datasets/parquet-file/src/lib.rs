@@ -115,7 +115,7 @@ fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A place among the columns of a node; its levels show if the node is there.
+/// A place among the columns of a node; its levels show if the node is present.
 fn first(node: &Node) -> Option<usize> {
     match &node.what {
         NodeKind::Leaf(at) => Some(*at),
@@ -162,7 +162,7 @@ fn field(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
     Ok(Value::Array(items))
 }
 
-/// One value of a node that is there.
+/// One value of a present node.
 fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
     match &node.what {
         NodeKind::Leaf(at) => Ok(columns[*at].take()?.unwrap_or(Value::Null)),

@@ -12,7 +12,7 @@ pub struct Node {
     pub name: String,
     /// Number of times that it occurs.
     pub times: Times,
-    /// The definition level from which on it is there.
+    /// The definition level from which on it is present.
     pub def: u16,
     pub rep: u16,
     pub what: NodeKind,

@@ -119,7 +119,7 @@ impl Config {
     /// Checks settings that the task does not have.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] with all of them.
+    /// [`Error::InvalidConfig`] with all mistakes.
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         let facts = self.task.facts();

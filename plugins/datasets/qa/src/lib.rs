@@ -43,7 +43,7 @@ pub struct Qa {
     orders: Orders,
     answers: Answers,
     tokenizer: Box<dyn Tokenizer>,
-    /// The numbers of rows in the order in which they are asked, and which comes next.
+    /// The numbers of rows in the order of questions, and the place of the next row.
     order: Vec<u32>,
     at: usize,
     /// Number of questions of each subject so far, if limited.
@@ -235,7 +235,7 @@ impl Qa {
         }
         let form = config.form();
         if question.wording.begins.is_some() && form != Form::Text {
-            // As vLLM and SGLang call it: the answer goes on where the last message ends.
+            // As vLLM and SGLang call it: the answer continues the last message.
             parameters.insert("add_generation_prompt".to_owned(), false.into());
             parameters.insert("continue_final_message".to_owned(), true.into());
         }

@@ -33,7 +33,7 @@ pub enum Task {
     /// GSM8K, as `gsm8k_cot`: the first eight examples of the file `examples`, with `question` and
     /// `target`.
     Gsm8kCot,
-    /// GSM8K, as `gsm8k_cot_llama`: the same, asked in another way.
+    /// GSM8K, as `gsm8k_cot_llama`: the same questions in another wording.
     Gsm8kCotLlama,
     /// GSM8K, as `gsm8k_cot_zeroshot`: without examples.
     Gsm8kCotZeroshot,

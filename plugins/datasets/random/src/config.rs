@@ -25,13 +25,13 @@ pub struct Config {
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of
     /// prompts and tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted
-    /// until their text tokenizes to exactly the length that is asked for. `sglang`: runs of
-    /// consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut and
-    /// repeated to length (its `random`). The text of such prompts often has more or fewer tokens
-    /// than drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive token
-    /// ids, adjusted until their text tokenizes to the requested length. With distributions or
-    /// classes, prompts are made in the tool's way, but with other lengths. With a file `text`,
-    /// prompts are pieces of that text, and `like` is left out.
+    /// until their text tokenizes to exactly the requested length. `sglang`: runs of consecutive
+    /// token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut and repeated to
+    /// length (its `random`). The text of such prompts often has more or fewer tokens than drawn.
+    /// `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive token ids, adjusted
+    /// until their text tokenizes to the requested length. With distributions or classes, prompts
+    /// are made in the tool's way, but with other lengths. With a file `text`, prompts are pieces
+    /// of that text, and `like` is left out.
     pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]

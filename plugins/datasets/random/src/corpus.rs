@@ -133,7 +133,7 @@ impl Source for Corpus {
         Ok(formed(tokenizer, self.making, prompts))
     }
 
-    /// From the back of the shuffled file, texts that do not begin like a measured one. If the
+    /// Texts from the back of the shuffled file that do not begin like a measured text. If the
     /// measured number is unknown, at most half of the file is used.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();

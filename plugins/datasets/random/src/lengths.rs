@@ -158,7 +158,7 @@ impl Lengths {
         })
     }
 
-    /// The longest prompt, as it is drawn; of distributions a long one.
+    /// The longest drawn prompt; for distributions a long one.
     pub(crate) fn longest(&self) -> u32 {
         match &self.kind {
             Kind::Range { input, .. } => self.shortened(*input.end()),
@@ -166,7 +166,7 @@ impl Lengths {
         }
     }
 
-    /// The longest answer; of distributions a long one.
+    /// The longest answer; for distributions a long one.
     pub(crate) fn longest_output(&self) -> u32 {
         match &self.kind {
             Kind::Range { output, .. } => *output.end(),

@@ -10,8 +10,7 @@ use crate::config::{Form, Recipe};
 use crate::exact;
 use crate::lengths::{Draw, Kind, Lengths};
 
-/// Tokens of prompts after which a call returns, so that it fits into a plugin's memory whatever is
-/// asked for.
+/// Tokens of prompts after which a call returns, so that any request fits into a plugin's memory.
 pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
 
 pub(crate) trait Source {

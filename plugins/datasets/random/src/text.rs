@@ -20,8 +20,7 @@ const WORD: usize = 64;
 /// The number of places that are remembered to count repeated places.
 const PLACES: usize = 1 << 20;
 
-/// Every prompt begins at a word drawn at random, and goes on at the beginning of the file behind
-/// its end.
+/// Every prompt begins at a random word, and continues at the beginning of the file after its end.
 pub(crate) struct Text {
     name: String,
     file: Box<dyn File>,

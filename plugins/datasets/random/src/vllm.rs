@@ -9,7 +9,7 @@ use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{AnswerRequest, Content, Drafts, ENOUGH_TOKENS, Entry, Source};
 
-/// The number of times that a prompt is adjusted before it is used as it is.
+/// The most adjustments of a prompt.
 const MENDINGS: u32 = 10;
 
 /// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary without special ids,

@@ -22,7 +22,7 @@ pub struct Config {
     /// Length of a prefix in tokens, a number or, with `runner`, a distribution. By default 2048;
     /// with `vllm` 256.
     pub prefix_len: Option<Distribution>,
-    /// Length in tokens of what follows the prefix, and of each later turn; a number or, with
+    /// Length in tokens of the question after the prefix, and of each later turn; a number or, with
     /// `runner`, a distribution. By default 128; with `vllm` 256.
     pub question_len: Option<Distribution>,
     /// Output tokens to request, a number or, with `runner`, a distribution. By default 256; with
@@ -72,8 +72,8 @@ pub enum Algorithm {
     Sglang,
     /// As `prefix_repetition` of `vllm bench serve`.
     Vllm,
-    /// Prefix and prompt have exactly the tokens asked for, and a prompt's first tokens are those
-    /// of its prefix.
+    /// Prefix and prompt have exactly the requested tokens, and a prompt's first tokens are its
+    /// prefix's.
     Runner,
 }
 

@@ -1,4 +1,4 @@
-//! Shared prefixes with exactly the tokens asked for, of any lengths, without end.
+//! Shared prefixes with exactly the requested tokens, of any lengths, without end.
 //!
 //! Every prefix and every conversation has a generator of its own, seeded from the seed and its
 //! number, so that none depends on their number. Ids that stand for no text of their own are not
@@ -16,7 +16,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// The number of times that a text is drawn or adjusted before it is used as it is.
+/// The most draws and adjustments of a text.
 const ATTEMPTS: u32 = 20;
 
 /// The number of single ids that a prefix is tried with.

@@ -10,7 +10,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// The number of times that a piece is adjusted before it is used as it is.
+/// The most adjustments of a piece.
 const MENDINGS: u32 = 10;
 
 /// The most bytes of ids that are kept: half of a plugin's memory.

@@ -1,4 +1,4 @@
-//! Finds the conversations of a file, and where the first two turns of each lie, or all of them.
+//! Finds the conversations of a file, and the places of their first two turns, or of all turns.
 
 use runner_plugin::File;
 use runner_plugin::json::LONGEST;

@@ -33,7 +33,7 @@ pub enum Like {
     Sglang,
 }
 
-/// The first two turns of a conversation, whoever speaks.
+/// The first two turns of a conversation, from any speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The text of the first turn.
@@ -62,7 +62,7 @@ enum Extent {
 }
 
 /// The place in the file of the first two turns of a conversation, or of all of them. Two halves of
-/// an offset, so that one takes twelve bytes and not sixteen.
+/// an offset, so that a place takes twelve bytes and not sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     offset: [u32; 2],

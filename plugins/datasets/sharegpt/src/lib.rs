@@ -197,7 +197,7 @@ impl ShareGpt {
     fn keep(&mut self, wanted: usize) -> Result<(), Error> {
         let measured = self.count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         while self.kept.len() < wanted && self.examined < self.conversations.len() {
-            // Rather fewer than needed: conversations beyond the last one wanted are examined in
+            // Rather fewer than needed: conversations beyond the last needed one are examined in
             // vain.
             let missing = (wanted - self.kept.len()).min(BATCH);
             let end = self.conversations.len().min(self.examined + missing);

@@ -48,8 +48,8 @@ pub struct Config {
     /// The column with its text; by default `text`, `transcription`, `sentence` and other usual
     /// names.
     pub text_column: Option<String>,
-    /// A text to send with each sound: for routes of chat what to do (`Transcribe the audio.`), for
-    /// transcriptions the model's `prompt`.
+    /// A text to send with each sound: for routes of chat the instruction (`Transcribe the
+    /// audio.`), for transcriptions the model's `prompt`.
     pub prompt: String,
     /// The language of the sounds, such as `en`, sent as the field `language`, which routes of chat
     /// do not have.

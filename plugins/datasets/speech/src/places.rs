@@ -1,5 +1,5 @@
-//! The files of the scenario: one named file, the files of a folder, and the sound that a row means
-//! by whatever path its author had.
+//! The files of the scenario: one named file, the files of a folder, and the sound that a row names
+//! by its author's path.
 
 use std::collections::{BTreeMap, BTreeSet};
 

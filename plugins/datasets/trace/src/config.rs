@@ -80,7 +80,7 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
-    /// Mooncake's traces, and what AIPerf adds to them.
+    /// Mooncake's traces, with AIPerf's additions.
     Mooncake,
     /// Alibaba Bailian's traces of Qwen.
     Bailian,
@@ -145,7 +145,7 @@ pub struct Window {
     /// Its beginning, in seconds from the trace's first request.
     #[serde(default)]
     pub from: f64,
-    /// Its end; what arrives then is no longer part of it. Absent: the end of the trace.
+    /// Its end; a request at this time is no longer part of it. Absent: the end of the trace.
     pub to: Option<f64>,
 }
 

@@ -22,8 +22,8 @@
 //!
 //! # Sessions
 //! Rows of Mooncake's format that name a session are deltas, as AIPerf reads them. If one row's
-//! hash ids begin with the hash ids of the row before it in its session, every row of that session
-//! holds its whole prompt instead.
+//! hash ids begin with the previous row's in its session, every row of that session holds its whole
+//! prompt instead.
 //!
 //! With `replay = "sessions"` a session's requests follow its first one, each after the end of its
 //! predecessor and the recorded pause. The pause is the time from the end of that reply to the next
@@ -31,8 +31,8 @@
 //! between the two requests, which includes the recorded reply.
 //!
 //! # Memory
-//! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for
-//! each row. Samples are made one by one.
+//! One pass over the file checks all of it, and keeps twenty-four bytes for each row. Samples are
+//! made one by one.
 #![deny(unsafe_code)]
 
 mod config;

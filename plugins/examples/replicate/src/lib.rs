@@ -35,7 +35,7 @@ impl Backend for Replicate {
     }
 
     fn credentials(&self) -> Credentials {
-        // Its usual name, REPLICATE_API_TOKEN, is one that only a user may choose.
+        // Only a user may choose its usual name, REPLICATE_API_TOKEN.
         Credentials::bearer("REPLICATE_API_KEY")
     }
 

@@ -58,7 +58,7 @@ pub struct Config {
     pub part: Part,
     /// The key of the text if a reference is a table.
     pub reference_key: String,
-    /// The score's name, so that several patterns can be told apart.
+    /// The score's name, to distinguish several patterns.
     pub name: String,
 }
 

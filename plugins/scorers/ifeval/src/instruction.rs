@@ -201,7 +201,7 @@ impl Instruction {
         Ok(if given.values().any(is_below_zero) { Self::Unjudged } else { made })
     }
 
-    /// True if an answer follows it; `None` if that cannot be told.
+    /// True if an answer follows it; `None` if unknown.
     pub fn is_followed(&self, answer: &str) -> Option<bool> {
         Some(match self {
             Self::Existence(words) => words.iter().all(|word| word.is_in(answer)),

@@ -100,7 +100,7 @@ impl Schema {
             followed: BTreeSet::new(),
             pending: vec!["#".to_owned()],
         };
-        // The target of a reference must be a schema, too, wherever it stands.
+        // The target of a reference must be a schema too.
         while let Some(pointer) = reading.pending.pop() {
             match lookup(&root, &pointer) {
                 Some(target) => reading.schema(target, &pointer, 0),

@@ -18,7 +18,8 @@ pub struct Config {
     pub tolerance: u32,
 }
 
-/// Scores `output-length` (1 or 0) and `output-length-ratio` (tokens had by tokens asked for).
+/// Scores `output-length` (1 or 0) and `output-length-ratio` (tokens of the answer by requested
+/// tokens).
 pub struct OutputLength {
     tolerance: u32,
 }

@@ -7,9 +7,9 @@
 //! | `grade` | the number in double brackets, or in single ones after `Rating:` as FastChat accepts it |
 //! | `choice` | 1 for the first answer, 0 for the second, 0.5 for a tie |
 //!
-//! The last verdict of an answer counts, because judges repeat the form that they were asked for
-//! before they use it. FastChat takes the first grade, and A before B before C wherever they stand.
-//! A grade outside of the scale is no verdict, and neither is moved into it.
+//! The last verdict of an answer counts, because judges repeat the requested form before they use
+//! it. FastChat takes the first grade, and A before B before C at any place. A grade outside of the
+//! scale is no verdict, and neither is moved into it.
 //!
 //! An answer that the limit of tokens cut has no verdict, even with brackets: the judge may have
 //! repeated the form, or quoted the judged text, before its own verdict.

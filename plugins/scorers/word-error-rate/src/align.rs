@@ -31,7 +31,7 @@ pub struct Counts {
 pub struct Alignment {
     /// Insertions, deletions and substitutions of a shortest alignment.
     pub distance: u64,
-    /// The steps by kind, where they were asked for and the sequences are not too long.
+    /// The steps by kind, if requested and if the sequences are not too long.
     pub counts: Option<Counts>,
 }
 

@@ -11,7 +11,7 @@
 //! | `audio-seconds` | a sample | the length of the sound, where the reference has it as `seconds` | |
 //!
 //! A rate is above 1 where more is inserted than the reference has. With an empty reference it is
-//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several
+//! the number of insertions, as in `jiwer`: 0 if the answer to silence is empty. Of several
 //! references, the first with the lowest rate of words counts.
 //!
 //! `normalization` defines a word:

@@ -20,7 +20,7 @@ pub struct Conversation<'a> {
     pub turns: Vec<Turn<'a>>,
 }
 
-/// The messages of one side until the other one speaks.
+/// The messages of one side until the other side speaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn<'a> {
     /// The side that speaks.

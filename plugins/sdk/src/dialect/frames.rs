@@ -1,5 +1,5 @@
-//! Frames of JSON: reading one, and the error for one that is not of the API, with the frame's
-//! beginning.
+//! Frames of JSON: their reading, and the error for a frame that is not of the API, with the
+//! frame's beginning.
 
 use std::fmt::Display;
 

@@ -110,8 +110,8 @@ struct MetaInfo<'a> {
     spec_accept_token_num: Option<u32>,
 }
 
-/// The part of an answer's last chunk that says how long it took and what speculative decoding did,
-/// step by step. It is read there alone, though some servers send it with every chunk.
+/// The part of an answer's last chunk with its durations and the steps of speculative decoding. It
+/// is read there alone, though some servers send it with every chunk.
 #[derive(Deserialize)]
 struct LastChunk<'a> {
     #[serde(borrow)]
@@ -529,7 +529,8 @@ mod tests {
                 } else {
                     format!(r#"{{"text": {quoted}, "meta_info": {meta}}}"#)
                 });
-                // A server that takes text back is read in full until it has said more than before.
+                // A server that takes text back is read in full until its text is longer than
+                // before.
                 if number == 14 {
                     text.truncate(text.floor_char_boundary(text.len() - 9));
                 }

@@ -8,7 +8,7 @@ pub use crate::refuse::Setting;
 /// Refuses the settings that are set although `api` has no field for them.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] that names all of them.
+/// [`Error::InvalidConfig`] that names all refused settings.
 pub fn settings(
     api: &str,
     missing: &[Setting],

@@ -14,8 +14,8 @@ use tokenizer::Tokenizer;
 
 use crate::backend::{CONFIGURED, Question, Read, ReplyKind, batches, frames, read};
 
-/// An engine's answer, read by a backend in the sandbox: the same comes out as natively, and
-/// nothing of it is the plugin's misbehaviour.
+/// An engine's answer, read by a backend in the sandbox: the result is the same as natively, and no
+/// part of it is the plugin's fault.
 pub fn component(data: &[u8]) {
     thread_local! {
         static DIALECTS: RefCell<BTreeMap<usize, Dialect>> = const { RefCell::new(BTreeMap::new()) };

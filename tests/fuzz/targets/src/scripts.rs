@@ -12,7 +12,7 @@ pub fn mock_script(data: &[u8]) {
         return;
     };
     match Script::parse("script.toml", text) {
-        Ok(script) => script.check().expect("what was read can be played"),
+        Ok(script) => script.check().expect("a script that was read can be played"),
         Err(error) => check_message(&error, text),
     }
 }

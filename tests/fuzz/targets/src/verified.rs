@@ -70,7 +70,7 @@ pub fn verify_case(data: &[u8]) {
         };
         let script = case.script();
         match Script::parse("script.toml", &script) {
-            Ok(script) => script.check().expect("what was read can be played"),
+            Ok(script) => script.check().expect("a script that was read can be played"),
             Err(error) => check_message(&error, &script),
         }
         let expected = Expected::of(&case, &log(), 0, &count);
@@ -96,7 +96,7 @@ pub fn verify_profile(data: &[u8]) {
     };
     let case = Case::read("load-a.toml", CASE).expect("it is a case");
     for name in profile.figures.keys() {
-        profile.meaning(name).expect("what was read has a meaning");
+        profile.meaning(name).expect("a figure that was read has a meaning");
     }
     if let Some(version) = &profile.version {
         version.find(text);

@@ -80,7 +80,7 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// The places of the conversations by name, and the names of the conversations that no other one
+/// The places of the conversations by name, and the names of the conversations that no other
 /// starts, in the order of the file.
 ///
 /// # Errors

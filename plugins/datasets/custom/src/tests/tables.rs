@@ -24,7 +24,7 @@ fn names_in_capitals_and_semicolons_make_a_table() {
     ] {
         assert_eq!(texts("{}", file), ["Who?", "What?"], "{file}");
     }
-    // A name in the configuration is a column's, whatever it looks like.
+    // Any name in the configuration is a column's.
     let config = r#"{"columns": {"prompt": "what the user says here"}}"#;
     let file = "n;what the user says here\n1;a\n2;b\n";
     assert_eq!(texts(config, file), ["a", "b"]);

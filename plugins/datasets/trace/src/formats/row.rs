@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub(crate) class: Option<String>,
     pub(crate) output: Option<u32>,
     pub(crate) content: Content,
-    /// True if it holds only the messages that are new since the request before it in its session.
+    /// True if it holds only the new messages since the previous request of its session.
     pub(crate) delta: bool,
     /// The hash ids of its whole blocks, unless the row itself says whether it is a delta.
     pub(crate) ids: Vec<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Link {
 pub(crate) enum Content {
     /// Made up.
     Runs(Vec<Run>),
-    /// Made up: the beginning of the session's prompt before it, and then new tokens.
+    /// Made up: the beginning of the session's previous prompt, and then new tokens.
     Split {
         /// Tokens from the prompt before.
         prefix: u32,

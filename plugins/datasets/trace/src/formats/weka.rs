@@ -160,8 +160,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The requests of a conversation, which begins after the request `spawner`; gives the last
-    /// one.
+    /// The requests of a conversation, which begins after the request `spawner`; returns the last
+    /// request.
     fn thread(
         &mut self,
         requests: &[&RawValue],

@@ -113,8 +113,8 @@ impl Pass<'_> {
 }
 
 impl Scan {
-    /// Notes a session whose rows hold whole prompts: one of them has the blocks of the row before
-    /// it, and maybe more.
+    /// Notes a session whose rows hold whole prompts: one row has the blocks of its previous row,
+    /// and maybe more.
     fn look_for_whole(&mut self, name: u64, row: &Row) {
         if row.ids.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Blocks are the same tokens wherever they stand, with tokenizers that merge wherever they can.
+//! Equal blocks have equal tokens everywhere, with tokenizers that merge wherever they can.
 
 use runner_plugin::{Dataset, Facts, Prompt, Sample, Tokenizer};
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};

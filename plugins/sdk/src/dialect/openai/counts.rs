@@ -3,8 +3,8 @@
 //! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came
 //! with the request was right. SGLang counts speculative decoding under the names of such
 //! predictions, and images and videos beside audio. Its `sglext` has the steps, if a request asks
-//! for them. vLLM has a table by modality, and says in `metrics` beside `usage` how long the
-//! request took and what speculative decoding did.
+//! for them. vLLM has a table by modality, and in `metrics` beside `usage` the request's durations
+//! and its speculative decoding.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -107,7 +107,7 @@ struct Speculative<'a> {
 }
 
 impl Metrics<'_> {
-    /// Adds the counts of speculative decoding, if they are there, and returns the further events.
+    /// Adds the counts of speculative decoding, if present, and returns the further events.
     pub(super) fn read(self, usage: Option<&mut Usage>) -> impl Iterator<Item = Meaning> + use<> {
         let all: Extensions<'_> = readable(Some(self.0)).unwrap_or_default();
         let timings = Timings {
@@ -150,7 +150,7 @@ struct SpecTokens<'a> {
 }
 
 impl Sglext<'_> {
-    /// The event of the steps of speculative decoding, if they are there and there were any.
+    /// The event of the steps of speculative decoding, if there were any.
     pub(super) fn speculation(self) -> Option<Meaning> {
         let fields: SglextFields<'_> = readable(Some(self.0))?;
         let details: SpecTokens<'_> = readable(fields.spec_tokens_details)?;

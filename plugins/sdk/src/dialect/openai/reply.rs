@@ -65,7 +65,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: Option<String>,
-    /// The ids of the tokens in this chunk, where the request asked for them: vLLM's and LMDeploy's
+    /// The ids of the tokens in this chunk, if the request asked for them: vLLM's and LMDeploy's
     /// name.
     token_ids: Option<Length>,
     gen_tokens: Option<Length>,
@@ -155,7 +155,7 @@ impl Reply {
             let text = choice.text.or(delta.content);
             let reasoning = delta.reasoning.or(delta.reasoning_content);
             let tools = delta.tool_calls.unwrap_or_default();
-            // Ids tell what each choice has; the counts only what all have together.
+            // Ids give each choice's tokens; the counts only the sum of all.
             let ids = choice.token_ids.or(choice.gen_tokens).or(delta.gen_tokens);
             let own = ids.map(|ids| ids.0);
             let from = events.len();

@@ -1,9 +1,9 @@
 //! Replies of the Responses API: a stream of typed events, or one object.
 //!
 //! A stream ends with `response.completed`, `response.incomplete` or `response.failed`; without one
-//! of them it was cut off, whatever else comes. Each text comes several times: in deltas, again in
-//! the `done` events of its part and item, and in the last event. Only the deltas count, or the
-//! last event if the server sent none. vLLM's own facts about the request are in the last event too.
+//! of them it was cut off. Each text comes several times: in deltas, again in the `done` events of
+//! its part and item, and in the last event. Only the deltas count, or the last event if the server
+//! sent none. vLLM's own facts about the request are in the last event too.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
