@@ -45,7 +45,8 @@ impl Default for Usage {
 }
 
 impl Usage {
-    /// The event of the tokens of the prompt and of the answer; absent if the server counts neither.
+    /// The event of the tokens of the prompt and of the answer; absent if the server counts
+    /// neither.
     pub fn counted(input_tokens: Option<u32>, output_tokens: Option<u32>) -> Option<Meaning> {
         let counts = input_tokens.is_some() || output_tokens.is_some();
         counts.then_some(Meaning::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }))

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The server's events: `vllm` (one sound is transcribed) or `openai` (a conversation, with sound
-    /// or without, is answered).
+    /// The server's events: `vllm` (one sound is transcribed) or `openai` (a conversation, with
+    /// sound or without, is answered).
     api: Api,
     /// The path before `/realtime` and `/models`, below the target's URL.
     prefix: String,

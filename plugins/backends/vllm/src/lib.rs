@@ -57,8 +57,8 @@ impl Default for Config {
     }
 }
 
-/// State of decoding a reply, of the route in use. It crosses to the host and back with each call, so
-/// it is no larger than it has to be.
+/// State of decoding a reply, of the route in use. It crosses to the host and back with each call,
+/// so it is no larger than it has to be.
 #[derive(Serialize, Deserialize)]
 pub enum State {
     /// Of completions, chat, vectors and orders.

@@ -13,8 +13,8 @@ pub struct Config {
     pub format: Option<Format>,
     /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`.
     /// Keys: prompt, messages, system, reference, output-tokens, class, id, adapter, images, audio,
-    /// videos, tools, parameters, arrival, session. Columns with usual names are found without this. `a.b`
-    /// names the field `b` of the column `a`.
+    /// videos, tools, parameters, arrival, session. Columns with usual names are found without
+    /// this. `a.b` names the field `b` of the column `a`.
     pub columns: Columns,
     /// The prompt as a text with columns in it, such as `"{context}\n\n{question}"`. `{{` is a
     /// brace.

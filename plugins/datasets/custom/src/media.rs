@@ -1,5 +1,5 @@
-//! Images, audio and videos of a row: inside it as `data:` URLs or base64, or in files that the scenario
-//! names. Nothing is fetched.
+//! Images, audio and videos of a row: inside it as `data:` URLs or base64, or in files that the
+//! scenario names. Nothing is fetched.
 
 use std::rc::Rc;
 

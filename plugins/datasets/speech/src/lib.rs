@@ -42,8 +42,8 @@ pub struct Config {
     /// lines with `audio_filepath`), `librispeech` (`*.trans.txt`) or `text-files` (a `.txt` beside
     /// each sound). By default the first of them that the folder has.
     pub layout: Option<Layout>,
-    /// The column with the path of a sound; by default `file_name`, `audio_filepath` and other usual
-    /// names.
+    /// The column with the path of a sound; by default `file_name`, `audio_filepath` and other
+    /// usual names.
     pub file_column: Option<String>,
     /// The column with its text; by default `text`, `transcription`, `sentence` and other usual
     /// names.

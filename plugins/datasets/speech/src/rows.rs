@@ -46,7 +46,8 @@ const MOST_BYTES: usize = 64 << 20;
 pub enum Layout {
     /// `metadata.csv` or `metadata.jsonl`.
     Audiofolder,
-    /// JSON lines with `audio_filepath` and `text`, in files whose names end in `.json` or `.jsonl`.
+    /// JSON lines with `audio_filepath` and `text`, in files whose names end in `.json` or
+    /// `.jsonl`.
     Manifest,
     /// Files whose names end in `.trans.txt`.
     Librispeech,

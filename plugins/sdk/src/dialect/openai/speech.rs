@@ -7,7 +7,8 @@
 //! | the sound as it is made, without an end marker (`audio`) | OpenAI, vLLM-Omni |
 //!
 //! The length of the sound follows from its bytes for PCM and WAV. Of formats that would have to be
-//! decoded it stays unknown. A WAV whose header states more bytes than come was cut, and is no answer.
+//! decoded it stays unknown. A WAV whose header states more bytes than come was cut, and is no
+//! answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
