@@ -23,7 +23,7 @@ class Config:
     )
 
 
-class About(plate("code", "0.1.0", "Whether a program passes its tests, as for HumanEval and MBPP", Config)):
+class About(plate("code", "0.1.0", "Checks that a program passes its tests, as for HumanEval and MBPP", Config)):
     def describe(self):
         info = super().describe()
         schema = json.loads(info.config_schema)
