@@ -10,10 +10,10 @@ from runner_plugin.scorer import Scorer, reference
 
 @dataclass
 class Config:
-    tolerance: float = option(0.0, "How far from the reference a number may be, as a share of the reference.")
-    percent: bool = option(True, "Whether `12 %` and `0.12` are the same number as well as `12 %` and `12`.")
-    decimal_comma: bool = option(False, "Whether a comma stands before decimals, as in `3,5`.")
-    reasoning: bool = option(False, "Whether to look into the reasoning where the answer itself holds no number.")
+    tolerance: float = option(0.0, "Largest distance of a number from the reference, as a share of the reference.")
+    percent: bool = option(True, "Count `12 %` as `0.12` as well as `12`.")
+    decimal_comma: bool = option(False, "Read a comma before decimals, as in `3,5`.")
+    reasoning: bool = option(False, "Search the reasoning if the answer itself holds no number.")
 
 
 About = plate("final-number", "0.1.0", "Whether an answer ends in the right number.", Config)

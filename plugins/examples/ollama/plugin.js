@@ -18,7 +18,7 @@ import {
 const config = {
   route: option("chat", "`chat` for /api/chat, `generate` for /api/generate."),
   raw: option(false, "With `generate`: send the prompt as it is, without the model's template."),
-  think: option("", "Whether the model is to reason first: `true`, `false`, or a level such as `low`; empty leaves it to the model."),
+  think: option("", "Reasoning before the answer: `true`, `false`, or a level such as `low`; empty leaves the choice to the model."),
 };
 
 export const about = plate("ollama", "0.1.0", "Ollama's own API: /api/chat and /api/generate.", config);

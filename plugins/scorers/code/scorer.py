@@ -18,7 +18,7 @@ from wit_world.exports import about
 class Config:
     extraction: str = option(
         "fence",
-        "How the program is found: fence (the first code block, or the whole answer), or as a task of "
+        "Place of the program: fence (the first code block, or the whole answer), or as a task of "
         "lm-evaluation-harness: humaneval, humaneval-instruct, mbpp, mbpp-instruct.",
     )
 

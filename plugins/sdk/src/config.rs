@@ -97,7 +97,7 @@ mod tests {
     fn the_schema_carries_names_descriptions_and_defaults() {
         let schema: serde_json::Value = serde_json::from_str(&schema::<Config>()).unwrap();
         let key = &schema["properties"]["how-many"];
-        assert_eq!(key["description"], "How many.");
+        assert_eq!(key["description"], "The count.");
         assert_eq!(key["default"], 3);
         assert_eq!(schema["additionalProperties"], false);
     }

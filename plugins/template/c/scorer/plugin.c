@@ -11,14 +11,14 @@ struct exports_scorer_judge_t {
 
 static const option OPTIONS[] = {
     {"ignore-case", OPTION_BOOLEAN, offsetof(exports_scorer_judge_t, ignore_case), "true",
-     "Whether to ignore the case of ASCII letters."},
+     "Ignore the case of ASCII letters."},
 };
 #define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
 
 void exports_about_describe(exports_about_info_t *info) {
   info->name = owned_text("{{name}}");
   info->version = owned_text("0.1.0");
-  info->summary = owned_text("Whether the answer holds the sample's reference.");
+  info->summary = owned_text("Checks that the answer holds the sample's reference.");
   info->config_schema = schema(OPTIONS, OPTIONS_LEN);
 }
 
