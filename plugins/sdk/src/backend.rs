@@ -74,8 +74,8 @@ pub trait Backend: Sized + 'static {
 
     /// The request for something other than inference, if the engine supports it. The default
     /// supports nothing.
-    fn control(&self, what: Control) -> Option<Request> {
-        let _ = what;
+    fn control(&self, control: Control) -> Option<Request> {
+        let _ = control;
         None
     }
 
@@ -131,8 +131,8 @@ pub trait Backend: Sized + 'static {
     /// [`Error::InvalidConfig`] if this engine does not support such a request.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let _ = (sample, settings);
-        let what = "this backend writes no single request, and does not start anything else";
-        Err(Error::Other(what.to_owned()))
+        let message = "this backend writes no single request, and does not start anything else";
+        Err(Error::Other(message.to_owned()))
     }
 
     /// Writes the request for a sample that continues a conversation whose last reply had a
@@ -421,8 +421,8 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         self.backend.default_url()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        self.backend.control(what)
+    fn control(&self, control: Control) -> Option<Request> {
+        self.backend.control(control)
     }
 
     fn credentials(&self) -> Credentials {

@@ -163,7 +163,7 @@ impl Lines {
             return Ok(None);
         };
         let value =
-            parse(&line).map_err(|what| Error::InvalidInput(format!("line {number}: {what}")))?;
+            parse(&line).map_err(|cause| Error::InvalidInput(format!("line {number}: {cause}")))?;
         Ok(Some((number, value)))
     }
 }
@@ -217,7 +217,7 @@ impl Items {
         self.number += 1;
         let item = self.item()?;
         let value = parse(&item)
-            .map_err(|what| Error::InvalidInput(format!("item {}: {what}", self.number)))?;
+            .map_err(|cause| Error::InvalidInput(format!("item {}: {cause}", self.number)))?;
         Ok(Some((self.number, value)))
     }
 
@@ -275,9 +275,9 @@ impl Items {
 }
 
 /// The error for a line or an item beyond [`LONGEST`].
-fn too_long(what: &str, number: u64) -> Error {
+fn too_long(unit: &str, number: u64) -> Error {
     Error::InvalidInput(format!(
-        "{what} {number} is longer than {} MiB: split it into several",
+        "{unit} {number} is longer than {} MiB: split it into several",
         LONGEST >> 20
     ))
 }
@@ -401,9 +401,9 @@ mod tests {
                 Ok(vec![self.0; length as usize])
             }
         }
-        let expected = |what: &str| {
+        let expected = |unit: &str| {
             Err(Error::InvalidInput(format!(
-                "{what} 1 is longer than 24 MiB: split it into several"
+                "{unit} 1 is longer than 24 MiB: split it into several"
             )))
         };
         assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), expected("line"));

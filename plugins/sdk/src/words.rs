@@ -61,7 +61,7 @@ impl Words {
     /// # Errors
     /// [`Error::InvalidInput`] if it is too long, no text, or has no words.
     pub fn passages(name: &str, file: &dyn File) -> Result<Self, Error> {
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let size = file.size();
         if size > LONGEST {
             return Err(wrong(format!(

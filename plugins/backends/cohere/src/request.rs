@@ -126,9 +126,9 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
 
 /// One text as a string, anything else as blocks.
 fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
-    let refused = |what: &str| {
+    let refused = |kind: &str| {
         Err(Error::InvalidConfig(format!(
-            "the dataset gives {what}, which {API} does not take; name another dataset, or another backend"
+            "the dataset gives {kind}, which {API} does not take; name another dataset, or another backend"
         )))
     };
     let block = |part: &Piece<'_>| match part {

@@ -86,8 +86,8 @@ impl Backend for Gemini {
         }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => {
                 Some(Request::get(format!("{}/models?pageSize=1000", self.0.prefix)))
             }

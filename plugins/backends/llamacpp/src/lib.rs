@@ -75,8 +75,8 @@ impl Backend for LlamaCpp {
         Credentials::bearer("LLAMA_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             // It answers 503 while the model is being loaded.
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),

@@ -156,8 +156,8 @@ impl Backend for Lmdeploy {
         "http://127.0.0.1:23333".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
             Control::FlushCache => None,

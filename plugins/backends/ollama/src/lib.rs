@@ -102,8 +102,8 @@ impl Backend for Ollama {
         Credentials::bearer("OLLAMA_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(Request::get("/api/version")),
             Control::ListModels => Some(Request::get("/api/tags")),
             Control::FlushCache | Control::Metrics => None,

@@ -156,8 +156,8 @@ impl Backend for OpenAi {
         Credentials::bearer("OPENAI_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => Some(openai::list_models(&self.0.prefix)),
             Control::Health | Control::FlushCache | Control::Metrics => None,
         }

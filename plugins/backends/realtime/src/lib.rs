@@ -132,8 +132,8 @@ impl Backend for Realtime {
         })
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => Some(http::list_models(&self.0.prefix)),
             Control::Health if self.0.api == Api::Vllm => Some(Request::get("/health")),
             Control::Health | Control::FlushCache | Control::Metrics => None,

@@ -14,9 +14,9 @@ pub struct Piece {
 /// # Errors
 /// [`Error::InvalidInput`] if it is no WAV file of 16 bits, one channel and this rate.
 pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<Vec<i16>, Error> {
-    let wrong = |what: String| {
+    let wrong = |cause: String| {
         Error::InvalidInput(format!(
-            "sample {}: {what}, and {path} takes PCM of 16 bits, one channel and {rate} Hz; convert the sounds to such \
+            "sample {}: {cause}, and {path} takes PCM of 16 bits, one channel and {rate} Hz; convert the sounds to such \
              WAV files, or set the dataset's sample rate",
             sample.id
         ))
@@ -87,7 +87,7 @@ mod tests {
     fn read(media: &Media) -> Result<Vec<i16>, String> {
         let sample = Sample::new("a", Prompt::Text(String::new()));
         samples(&sample, media, "/v1/realtime", 16_000).map_err(|error| match error {
-            Error::InvalidInput(what) => what,
+            Error::InvalidInput(message) => message,
             other => panic!("{other:?}"),
         })
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn unsupported_sound_is_refused() {
-        for (media, what) in [
+        for (media, message) in [
             (wav(2, 16_000, &[1, 2]), "16 bits, 2 channels and 16000 Hz"),
             (wav(1, 44_100, &[1]), "16 bits, 1 channels and 44100 Hz"),
             (wav(1, 16_000, &[]), "no samples"),
@@ -125,7 +125,7 @@ mod tests {
             ),
         ] {
             let refused = read(&media).unwrap_err();
-            assert!(refused.contains(what), "{refused}");
+            assert!(refused.contains(message), "{refused}");
         }
     }
 }

@@ -153,8 +153,8 @@ impl Backend for Sglang {
         Credentials::bearer("OPENAI_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        Some(match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        Some(match control {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
             Control::FlushCache => Request::post("/flush_cache"),

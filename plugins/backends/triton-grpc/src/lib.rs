@@ -46,8 +46,8 @@ impl Backend for Triton {
         "http://127.0.0.1:8001".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(grpc::call(&format!("{SERVICE}/ServerReady"), &[])),
             // Its metrics are a page of HTTP/1.1 on another port, and only callers who may change
             // models can list them.

@@ -69,7 +69,7 @@ pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
     let output = list(&attributes, "gen_ai.output.messages")?;
     let output = output.and_then(|output| output.into_iter().next());
     let output = output.map(message).transpose();
-    let output = output.map_err(|what| format!("`gen_ai.output.messages[0]`: {what}"))?;
+    let output = output.map_err(|cause| format!("`gen_ai.output.messages[0]`: {cause}"))?;
     let mut parameters = Fields::new();
     if let Some(tools) = list(&attributes, "gen_ai.tool.definitions")?
         && !tools.is_empty()
@@ -176,11 +176,11 @@ fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Mes
     let mut all = Vec::new();
     if let Some(parts) = system.filter(|parts| !parts.is_empty()) {
         let instructions = message(json!({"role": "system", "parts": parts}));
-        all.extend(instructions.map_err(|what| format!("`gen_ai.system_instructions`: {what}"))?);
+        all.extend(instructions.map_err(|cause| format!("`gen_ai.system_instructions`: {cause}"))?);
     }
     for (index, each) in input.into_iter().enumerate() {
         let read = message(each);
-        all.extend(read.map_err(|what| format!("`gen_ai.input.messages[{index}]`: {what}"))?);
+        all.extend(read.map_err(|cause| format!("`gen_ai.input.messages[{index}]`: {cause}"))?);
     }
     Ok(all)
 }

@@ -116,7 +116,7 @@ impl Dag {
             }
             line.extend(read);
         }
-        let conversation = parse(&line).map_err(|what| wrong(place.line, &what))?;
+        let conversation = parse(&line).map_err(|cause| wrong(place.line, &cause))?;
         Ok((place.line, conversation))
     }
 }
@@ -190,7 +190,7 @@ impl Walk<'_> {
             let request = self
                 .request(turn, &name, origin, last, &joined, isolated)
                 .and_then(|request| self.graph.push(request))
-                .map_err(|what| wrong(line, &format!("`turns[{index}]`: {what}")))?;
+                .map_err(|cause| wrong(line, &format!("`turns[{index}]`: {cause}")))?;
             last = Some(request);
             if index == 0 {
                 for child in &conversation.pre_session_spawns {

@@ -104,12 +104,12 @@ impl Otel {
                 break;
             };
             self.position += line.len() as u64;
-            let fields: Fields = parse(&line).map_err(|what| wrong(number, &what))?;
+            let fields: Fields = parse(&line).map_err(|cause| wrong(number, &cause))?;
             // A line with all spans of a trace mostly stands alone.
             let window = if fields.contains_key("spans") { 0 } else { WINDOW };
-            for (id, fields) in spans(fields).map_err(|what| wrong(number, &what))? {
+            for (id, fields) in spans(fields).map_err(|cause| wrong(number, &cause))? {
                 self.add(id, number, fields, self.position + window)
-                    .map_err(|what| wrong(number, &what))?;
+                    .map_err(|cause| wrong(number, &cause))?;
             }
             if let Some(first) = self.open.front()
                 && self.position - first.begins > MOST_HELD

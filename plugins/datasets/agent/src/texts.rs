@@ -48,8 +48,8 @@ pub(crate) fn with_texts<T>(
         written: Vec::new().into_iter(),
         learning: true,
     };
-    if let Err(what) = build(&mut texts) {
-        return Ok(Err(what));
+    if let Err(cause) = build(&mut texts) {
+        return Ok(Err(cause));
     }
     texts.written = writer.write(&**tokenizer, &texts.wanted)?.into_iter();
     texts.learning = false;

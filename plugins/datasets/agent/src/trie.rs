@@ -153,7 +153,7 @@ impl Source for Trie {
         let Some((number, line)) = rows(&*self.files)?.line()? else {
             return Ok(None);
         };
-        let row = Row::read(&line).map_err(|what| wrong(number, &what))?;
+        let row = Row::read(&line).map_err(|cause| wrong(number, &cause))?;
         let wanted = TextRequest {
             random: generator(self.seed ^ SPARE, self.spares, 0),
             tokens: row.input_prompt_length,

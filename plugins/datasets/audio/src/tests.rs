@@ -96,7 +96,7 @@ fn mistakes_name_the_key() {
         (r#"{"milliseconds": 0}"#, "`milliseconds` is 0"),
     ] {
         match open(config, 0) {
-            Err(Error::InvalidConfig(what)) => assert!(what.contains(expected), "{what}"),
+            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
             Err(other) => panic!("{config}: {other:?}"),
             Ok(_) => panic!("{config} was taken"),
         }

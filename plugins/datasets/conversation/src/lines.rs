@@ -36,7 +36,7 @@ impl Lines {
             return Ok(None);
         };
         self.read += 1;
-        let fields: Fields = parse(&line).map_err(|what| wrong(number, &what))?;
+        let fields: Fields = parse(&line).map_err(|cause| wrong(number, &cause))?;
         let read = match self.format {
             Format::Sharegpt => of_sharegpt(fields),
             Format::Mlperf => return self.grouped("conversation_id", number, fields, mlperf),
@@ -46,7 +46,7 @@ impl Lines {
             Format::Aiperf => aiperf(fields),
             Format::Messages | Format::Synthetic => of_messages(fields),
         };
-        let mut conversation = read.map_err(|what| wrong(number, &what))?;
+        let mut conversation = read.map_err(|cause| wrong(number, &cause))?;
         conversation.place = format!("line {number}");
         Ok(Some(conversation))
     }
@@ -66,7 +66,7 @@ impl Lines {
             if name.is_none() && number == first && self.format == Format::Mlperf {
                 return Err(wrong(number, &format!("`{key}` is missing")));
             }
-            read(&mut group, fields).map_err(|what| wrong(number, &what))?;
+            read(&mut group, fields).map_err(|cause| wrong(number, &cause))?;
             if group.splitter.len() > MOST_TURNS {
                 return Err(wrong(
                     number,
@@ -82,7 +82,7 @@ impl Lines {
             let Some((next, line)) = self.rows.line()? else {
                 break;
             };
-            let following: Fields = parse(&line).map_err(|what| wrong(next, &what))?;
+            let following: Fields = parse(&line).map_err(|cause| wrong(next, &cause))?;
             if named(&following, key) != name || following.contains_key("turns") {
                 self.rows.put_back(next, line);
                 break;
@@ -280,7 +280,7 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     if let Some(results) = list(&mut fields, "tool_results")?.filter(|_| author == Role::Tool) {
         for (index, result) in results.into_iter().enumerate() {
             let message =
-                tool_result(result).map_err(|what| format!("`tool_results[{index}]`: {what}"))?;
+                tool_result(result).map_err(|cause| format!("`tool_results[{index}]`: {cause}"))?;
             group.splitter.push(message);
         }
         return Ok(());
@@ -335,7 +335,7 @@ fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
         let Value::Object(turn) = turn else {
             return Err(format!("`turns[{index}]`: expected an object"));
         };
-        aiperf_row(&mut group, turn).map_err(|what| format!("`turns[{index}]`: {what}"))?;
+        aiperf_row(&mut group, turn).map_err(|cause| format!("`turns[{index}]`: {cause}"))?;
     }
     Ok(Conversation { name, ..group.finish() })
 }
@@ -413,7 +413,7 @@ fn aiperf_message(fields: &mut Fields) -> Result<Message, String> {
         let Value::String(url) = each else {
             return Err("`images`: expected data URLs".to_owned());
         };
-        parts.push(picture(&url).map_err(|what| format!("`images`: {what}"))?);
+        parts.push(picture(&url).map_err(|cause| format!("`images`: {cause}"))?);
     }
     if parts.is_empty() {
         return Err(if fields.contains_key("input_length") {

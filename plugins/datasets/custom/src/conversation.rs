@@ -39,7 +39,7 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     let mut messages = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let message = message(item, shared, finder);
-        messages.push(message.map_err(|what| format!("`{of}[{index}]`: {what}"))?);
+        messages.push(message.map_err(|cause| format!("`{of}[{index}]`: {cause}"))?);
     }
     let only_user = messages.iter().all(|message| message.role == Role::User);
     if !shared && only_user && messages.len() > 1 {
@@ -96,7 +96,7 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
     let Value::Object(fields) = item else {
         return Err("expected an object with `role` and `content`".to_owned());
     };
-    let (who, what) =
+    let (who, body) =
         if fields.contains_key("from") { ("from", "value") } else { ("role", "content") };
     let speaker = fields.get(who).and_then(Value::as_str).unwrap_or_default();
     let role = match speaker {
@@ -114,10 +114,10 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
             ));
         }
     };
-    let parts = content(fields.get(what), finder).map_err(|error| format!("`{what}`: {error}"))?;
+    let parts = content(fields.get(body), finder).map_err(|error| format!("`{body}`: {error}"))?;
     let extra: Map<String, Value> = fields
         .iter()
-        .filter(|(key, value)| *key != who && *key != what && !value.is_null())
+        .filter(|(key, value)| *key != who && *key != body && !value.is_null())
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     Ok(Message {

@@ -243,19 +243,19 @@ impl Custom {
                 self.remarks.dropped(SHORT, || self.source.describe(place));
                 Ok(None)
             }
-            Err(what) => self.invalid(place, &what).map(|()| None),
+            Err(message) => self.invalid(place, &message).map(|()| None),
         }
     }
 
     /// A row that cannot be sent: it is left out if the user says so.
-    fn invalid(&mut self, place: Place, what: &str) -> Result<(), Error> {
+    fn invalid(&mut self, place: Place, message: &str) -> Result<(), Error> {
         if self.reader.config.skip_invalid {
-            let example = || format!("{}: {what}", self.source.describe(place));
+            let example = || format!("{}: {message}", self.source.describe(place));
             self.remarks.dropped("row that cannot be read", example);
             return Ok(());
         }
         let place = self.source.describe(place);
-        Err(Error::InvalidInput(format!("file `{FILE}`, {place}: {what}")))
+        Err(Error::InvalidInput(format!("file `{FILE}`, {place}: {message}")))
     }
 
     /// Makes a row's samples.
@@ -281,7 +281,7 @@ impl Custom {
         });
         let arrival = match timed {
             Ok(arrival) => arrival,
-            Err(what) => return self.invalid(row.place, &what),
+            Err(message) => return self.invalid(row.place, &message),
         };
         if self.passes > 0 {
             self.remarks.repeated("row of a file that is shorter than the run", || {

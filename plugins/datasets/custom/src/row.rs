@@ -167,7 +167,7 @@ impl Reader {
         let content = request.get("content").map(structured);
         if let Some(content @ Value::Array(_)) = &content {
             let parts = conversation::content(Some(content), &self.finder)
-                .map_err(|what| format!("`content`: {what}"))?;
+                .map_err(|cause| format!("`content`: {cause}"))?;
             let message = Message { role: Role::User, parts, extra: None };
             let turn = Turn { messages: vec![message], answer: None };
             return Ok(RowPrompt::Turns(Origin::Messages, vec![turn]));
@@ -254,17 +254,17 @@ impl Reader {
         let mut parts = Vec::new();
         if let Some(value) = find(row, of.images.as_deref(), IMAGES) {
             let images = self.finder.all(&structured(value), Kind::Image);
-            let images = images.map_err(|what| format!("the images: {what}"))?;
+            let images = images.map_err(|cause| format!("the images: {cause}"))?;
             parts.extend(images.into_iter().map(Part::Image));
         }
         if let Some(value) = find(row, of.audio.as_deref(), AUDIO) {
             let audio = self.finder.all(&structured(value), Kind::Audio);
-            let audio = audio.map_err(|what| format!("the audio: {what}"))?;
+            let audio = audio.map_err(|cause| format!("the audio: {cause}"))?;
             parts.extend(audio.into_iter().map(Part::Audio));
         }
         if let Some(value) = find(row, of.videos.as_deref(), VIDEOS) {
             let videos = self.finder.all(&structured(value), Kind::Video);
-            let videos = videos.map_err(|what| format!("the videos: {what}"))?;
+            let videos = videos.map_err(|cause| format!("the videos: {cause}"))?;
             parts.extend(videos.into_iter().map(Part::Video));
         }
         Ok(parts)

@@ -85,7 +85,7 @@ impl Source {
             return Ok(None);
         };
         let file: Rc<dyn File> = Rc::from(file);
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let start = file.read(0, 4).map_err(wrong)?;
         let packed = Packed::detect(&start);
         let format = match format {
@@ -140,9 +140,9 @@ impl Source {
         let random_access = self.packed == Packed::Not && self.format != Format::Parquet;
         let (mut places, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         let name = self.name.clone();
-        let too_much = |what: String| {
+        let too_much = |cause: String| {
             Err(Error::InvalidInput(format!(
-                "file `{}`: {what}; set `shuffle = false`, or use a part of the file",
+                "file `{}`: {cause}; set `shuffle = false`, or use a part of the file",
                 name
             )))
         };
@@ -156,7 +156,7 @@ impl Source {
                 if !random_access {
                     let row = match found.row {
                         Ok(row) => Value::Object(row).to_string(),
-                        Err(what) => Value::from(what).to_string(),
+                        Err(cause) => Value::from(cause).to_string(),
                     };
                     bytes += row.len() + size_of::<(Place, Box<str>)>();
                     held.push((found.place, row.into_boxed_str()));
@@ -314,8 +314,8 @@ impl Source {
         Ok(())
     }
 
-    fn wrong(&self, what: impl std::fmt::Display) -> Error {
-        Error::InvalidInput(format!("file `{}`: {what}", self.name))
+    fn wrong(&self, cause: impl std::fmt::Display) -> Error {
+        Error::InvalidInput(format!("file `{}`: {cause}", self.name))
     }
 
     fn begin(&mut self) -> Result<Stream, Error> {
@@ -323,14 +323,14 @@ impl Source {
             let file = Rc::clone(&self.file);
             let read = move |offset, length| file.read(offset, length);
             let opened = Parquet::open(Box::new(read), self.file.size());
-            return Ok(Stream::Parquet(Box::new(opened.map_err(|what| self.wrong(what))?)));
+            return Ok(Stream::Parquet(Box::new(opened.map_err(|cause| self.wrong(cause))?)));
         }
         let mut records = Records::new(stream(&self.file, self.packed), self.cut());
         if let Some(separator) = self.separator {
-            let first = records.next_record().map_err(|what| self.wrong(what))?;
+            let first = records.next_record().map_err(|cause| self.wrong(cause))?;
             let first = first.ok_or_else(|| self.wrong("expected the names of columns"))?;
             self.header = cells(&first.bytes, separator)
-                .map_err(|what| self.wrong(format!("the names of columns: {what}")))?;
+                .map_err(|cause| self.wrong(format!("the names of columns: {cause}")))?;
             for name in &mut self.header {
                 *name = name.trim().to_owned();
             }
@@ -351,13 +351,13 @@ impl Source {
     fn read(&self, stream: &mut Stream) -> Result<Option<Raw>, Error> {
         match stream {
             Stream::Text(records) => {
-                let record = records.next_record().map_err(|what| {
+                let record = records.next_record().map_err(|cause| {
                     let place = match self.format {
                         Format::Json => Place::Item(records.number() + 1, records.line()),
                         _ => Place::Line(records.line()),
                     };
                     Error::InvalidInput(format!(
-                        "file `{}`, {}: {what}",
+                        "file `{}`, {}: {cause}",
                         self.name,
                         self.describe(place)
                     ))
@@ -365,7 +365,7 @@ impl Source {
                 Ok(record.map(Raw::Text))
             }
             Stream::Parquet(parquet) => {
-                let row = parquet.row().map_err(|what| self.wrong(what))?;
+                let row = parquet.row().map_err(|cause| self.wrong(cause))?;
                 Ok(row.map(|(number, row)| Raw::Parsed(number, row)))
             }
         }
@@ -386,7 +386,7 @@ impl Source {
     fn at(&self, place: u64) -> Result<FileRow, Error> {
         let bytes = Bytes { file: Rc::clone(&self.file), offset: place };
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), place);
-        let record = records.next_record().map_err(|what| self.wrong(what))?;
+        let record = records.next_record().map_err(|cause| self.wrong(cause))?;
         let record = record.ok_or_else(|| self.wrong("it became shorter while it was read"))?;
         Ok(FileRow { place: Place::Byte(place), row: self.parsed(&record.bytes) })
     }
@@ -431,7 +431,7 @@ enum Raw {
 fn held(place: Place, row: &str) -> FileRow {
     let row = match serde_json::from_str(row) {
         Ok(Value::Object(row)) => Ok(row),
-        Ok(Value::String(what)) => Err(what),
+        Ok(Value::String(cause)) => Err(cause),
         _ => Err("it does not read back".to_owned()),
     };
     FileRow { place, row }

@@ -73,7 +73,7 @@ fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
 fn mistake(config: &str, files: Named) -> String {
     let opened = open_with(config, 0, Amount::Unknown, files);
     match opened.and_then(|mut dataset| dataset.next(10)) {
-        Err(Error::InvalidInput(what) | Error::InvalidConfig(what)) => what,
+        Err(Error::InvalidInput(message) | Error::InvalidConfig(message)) => message,
         other => panic!("expected an error, got {other:?}"),
     }
 }

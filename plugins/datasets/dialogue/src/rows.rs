@@ -41,8 +41,8 @@ impl Rows {
 
 /// The error for a line of the file `data`.
 #[must_use]
-pub fn wrong(number: u64, what: &str) -> Error {
-    Error::InvalidInput(format!("file `{FILE}`, line {number}: {what}"))
+pub fn wrong(number: u64, cause: &str) -> Error {
+    Error::InvalidInput(format!("file `{FILE}`, line {number}: {cause}"))
 }
 
 /// A number of seconds as nanoseconds.
@@ -79,8 +79,8 @@ mod tests {
     fn waits_have_bounds() {
         assert_eq!(nanoseconds("delay", 0.5), Ok(500_000_000));
         for seconds in [-1.0, f64::NAN, f64::INFINITY, 3e6] {
-            let what = nanoseconds("delay", seconds).expect_err("a mistake");
-            assert!(what.starts_with("`delay` is "), "{what}");
+            let message = nanoseconds("delay", seconds).expect_err("a mistake");
+            assert!(message.starts_with("`delay` is "), "{message}");
         }
     }
 }

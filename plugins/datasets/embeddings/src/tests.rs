@@ -76,10 +76,10 @@ fn passages_of_a_file_are_in_its_order() {
     starts.dedup();
     assert!(starts.len() > 5);
     let empty = Named::default().with_bytes("data", " \n");
-    let Err(Error::InvalidInput(what)) = open_with("{}", 1, empty, Box::new(StandIn)) else {
+    let Err(Error::InvalidInput(message)) = open_with("{}", 1, empty, Box::new(StandIn)) else {
         panic!("expected an error")
     };
-    assert_eq!(what, "file `data`: it has no words");
+    assert_eq!(message, "file `data`: it has no words");
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 #[test]
 fn mistakes_name_the_key() {
     let opened = open_with(r#"{"batch-size": 0}"#, 1, Named::default(), Box::new(StandIn));
-    let Err(Error::InvalidConfig(what)) = opened else { panic!("expected an error") };
-    assert!(what.contains("`batch-size` is 0"), "{what}");
+    let Err(Error::InvalidConfig(message)) = opened else { panic!("expected an error") };
+    assert!(message.contains("`batch-size` is 0"), "{message}");
 }
 
 #[test]

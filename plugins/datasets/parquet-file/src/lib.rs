@@ -97,7 +97,7 @@ impl Parquet {
         match content(&self.schema.root, &mut self.columns) {
             Ok(Value::Object(row)) => Ok(Some((self.number, row))),
             Ok(_) => Ok(Some((self.number, Map::new()))),
-            Err(what) => Err(format!("row {}: {what}", self.number)),
+            Err(message) => Err(format!("row {}: {message}", self.number)),
         }
     }
 }
@@ -117,7 +117,7 @@ fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
 
 /// A place among the columns of a node; its levels show if the node is present.
 fn first(node: &Node) -> Option<usize> {
-    match &node.what {
+    match &node.kind {
         NodeKind::Leaf(at) => Some(*at),
         NodeKind::Group(nodes) => nodes.iter().find_map(first),
         NodeKind::List(node) | NodeKind::Map(node) => first(node),
@@ -133,7 +133,7 @@ fn peek(node: &Node, columns: &mut [Column]) -> Result<(u16, u16), String> {
 
 /// Skips a value that is missing in all columns of a node.
 fn skip(node: &Node, columns: &mut [Column]) -> Result<(), String> {
-    match &node.what {
+    match &node.kind {
         NodeKind::Leaf(at) => columns[*at].take().map(drop),
         NodeKind::Group(nodes) => nodes.iter().try_for_each(|node| skip(node, columns)),
         NodeKind::List(node) | NodeKind::Map(node) => skip(node, columns),
@@ -164,7 +164,7 @@ fn field(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
 
 /// One value of a present node.
 fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
-    match &node.what {
+    match &node.kind {
         NodeKind::Leaf(at) => Ok(columns[*at].take()?.unwrap_or(Value::Null)),
         NodeKind::Group(nodes) => {
             let mut fields = Map::new();
@@ -177,7 +177,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
             let items = field(repeated, columns)?;
             // A repeated field is a group around the element, unless an old writer left the group
             // out.
-            let wrapped = match &repeated.what {
+            let wrapped = match &repeated.kind {
                 NodeKind::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => {
                     nodes.first()
                 }

@@ -15,7 +15,7 @@ pub struct Node {
     /// The definition level from which on it is present.
     pub def: u16,
     pub rep: u16,
-    pub what: NodeKind,
+    pub kind: NodeKind,
 }
 
 /// The number of times that something occurs.
@@ -119,7 +119,7 @@ impl Schema {
             times: Times::Once,
             def: 0,
             rep: 0,
-            what: NodeKind::Group(
+            kind: NodeKind::Group(
                 children(root, &mut elements, &mut leaves, 0, 0, DEEPEST).ok_or_else(damaged)?,
             ),
         };
@@ -179,7 +179,7 @@ fn children(
         };
         let def = def + u16::from(times != Times::Once);
         let rep = rep + u16::from(times == Times::Often);
-        let what = if element.int(5).unwrap_or(0) > 0 {
+        let kind = if element.int(5).unwrap_or(0) > 0 {
             let own = children(element, elements, leaves, def, rep, depth)?;
             let logical = |id| element.field(10).is_some_and(|kind| kind.field(id).is_some());
             let (is_list, is_map) = (
@@ -198,7 +198,7 @@ fn children(
             leaves.push(leaf(element, def, rep)?);
             NodeKind::Leaf(leaves.len() - 1)
         };
-        nodes.push(Node { name: element.text(4)?.to_owned(), times, def, rep, what });
+        nodes.push(Node { name: element.text(4)?.to_owned(), times, def, rep, kind });
     }
     Some(nodes)
 }

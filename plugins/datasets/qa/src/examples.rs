@@ -173,7 +173,7 @@ fn example(
 }
 
 fn made(task: Task, pool: &Table, row: &Row, of: &Context<'_>) -> Result<QuestionText, Error> {
-    task.example(row, of).map_err(|what| pool.wrong(row.place, &what))
+    task.example(row, of).map_err(|cause| pool.wrong(row.place, &cause))
 }
 
 /// The first rows of each subject.
@@ -187,7 +187,7 @@ fn of_subjects(
     for number in 0..pool.len() {
         let row = pool.row(number)?;
         let subject = task.subject(&row, of.subject);
-        let subject = subject.map_err(|what| pool.wrong(row.place, &what))?;
+        let subject = subject.map_err(|cause| pool.wrong(row.place, &cause))?;
         let kept = subjects.entry(subject.unwrap_or_default()).or_default();
         if kept.len() < shots {
             kept.push(made(task, pool, &row, of)?);

@@ -175,7 +175,7 @@ impl Qa {
         let question = task
             .asks(&row)
             .and_then(|asks| if asks { task.question(&row, &of).map(Some) } else { Ok(None) });
-        question.map_err(|what| self.data.wrong(row.place, &what))
+        question.map_err(|message| self.data.wrong(row.place, &message))
     }
 
     /// True if there may be one more question of this subject; counts it.
@@ -299,7 +299,7 @@ fn chosen(config: &Config, data: &Table) -> Result<Vec<u32>, Error> {
     for number in all {
         let row = data.row(number as usize)?;
         let subject = config.task.subject(&row, config.only_subject());
-        let subject = subject.map_err(|what| data.wrong(row.place, &what))?;
+        let subject = subject.map_err(|message| data.wrong(row.place, &message))?;
         let Some(subject) = subject else { continue };
         if config.subjects.contains(&subject) {
             chosen.push(number);

@@ -74,10 +74,10 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 
 #[test]
 fn mistakes_name_the_key() {
-    let Err(Error::InvalidConfig(what)) = open(r#"{"documents": 0}"#, 1) else {
+    let Err(Error::InvalidConfig(message)) = open(r#"{"documents": 0}"#, 1) else {
         panic!("expected an error")
     };
-    assert!(what.contains("`documents` is 0"), "{what}");
+    assert!(message.contains("`documents` is 0"), "{message}");
 }
 
 #[test]

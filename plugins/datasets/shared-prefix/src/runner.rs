@@ -127,7 +127,7 @@ impl Runner {
         length: u32,
         random: &mut impl Stream,
         tokenizer: &dyn Tokenizer,
-        what: impl FnOnce() -> String,
+        example: impl FnOnce() -> String,
     ) -> (Vec<u32>, String) {
         let whole = prefix.len() + length as usize;
         let mut ids = prefix.to_vec();
@@ -150,7 +150,7 @@ impl Runner {
                 } else {
                     "prompt whose first tokens differ from its prefix, since its text tokenizes differently"
                 };
-                self.remarks.repaired(reason, what);
+                self.remarks.repaired(reason, example);
                 return (ids, text);
             }
             // A joint that merges cannot be mended behind it.

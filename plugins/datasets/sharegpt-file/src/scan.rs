@@ -43,8 +43,8 @@ enum Kind {
 
 impl Fault {
     /// JSON, but something else than a conversation.
-    pub(crate) fn shape(offset: u64, what: String) -> Self {
-        Self { offset, conversation: 0, kind: Kind::Shape(what) }
+    pub(crate) fn shape(offset: u64, cause: String) -> Self {
+        Self { offset, conversation: 0, kind: Kind::Shape(cause) }
     }
 
     /// As a sentence for the user. Reads the file up to the fault once more, to count its lines.
@@ -78,8 +78,8 @@ impl Fault {
                 shown(found),
                 advice(self.offset, self.conversation, found),
             ),
-            Kind::Shape(what) => format!(
-                "the file `{name}` has {what} {within}({place}); expected entries like \
+            Kind::Shape(mistake) => format!(
+                "the file `{name}` has {mistake} {within}({place}); expected entries like \
                  {{\"conversations\": [{{\"from\": \"human\", \"value\": \"…\"}}, {{\"from\": \"gpt\", \"value\": \"…\"}}]}}: \
                  use a file of the ShareGPT format"
             ),
@@ -188,8 +188,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// A fault for JSON of another shape, that begins at `offset`.
-    pub(crate) fn misshapen(&self, offset: u64, what: &str) -> Fault {
-        Fault { offset, conversation: self.conversation, kind: Kind::Shape(what.to_owned()) }
+    pub(crate) fn misshapen(&self, offset: u64, cause: &str) -> Fault {
+        Fault { offset, conversation: self.conversation, kind: Kind::Shape(cause.to_owned()) }
     }
 
     /// A fault at the byte ahead, or at the end of the file.

@@ -191,7 +191,7 @@ impl Dataset for Speech {
 impl Speech {
     fn sample(&self, at: usize, id: String) -> Result<Sample, Error> {
         let Recording { row, sound, .. } = &self.recordings[at];
-        let wrong = |what: String| Error::InvalidInput(format!("file `{}`: {what}", row.sound));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{}`: {cause}", row.sound));
         let file = self.places.open(&row.sound);
         let file = file.ok_or_else(|| wrong("it is gone".to_owned()))?;
         let media = Media {
@@ -220,11 +220,11 @@ impl Speech {
 
 /// The sound of a row, by its header, which must agree with the row.
 fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
-    let named = |what: String| {
+    let named = |message: String| {
         if row.place.contains(&format!("`{}`", row.sound)) {
-            what
+            message
         } else {
-            format!("its sound `{}`: {what}", row.sound)
+            format!("its sound `{}`: {message}", row.sound)
         }
     };
     let file = places.open(&row.sound).ok_or_else(|| named("it is gone".to_owned()))?;

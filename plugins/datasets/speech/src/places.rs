@@ -35,7 +35,7 @@ impl Places {
             let Some(list) = files.open(&format!("{folder}/")) else {
                 continue;
             };
-            let wrong = |what: String| Error::InvalidInput(format!("folder `{folder}`: {what}"));
+            let wrong = |cause: String| Error::InvalidInput(format!("folder `{folder}`: {cause}"));
             let list = text(&*list, LONGEST).map_err(wrong)?;
             names.extend(list.lines().map(|name| format!("{folder}/{name}")));
         }

@@ -418,8 +418,8 @@ impl Pass<'_> {
             return "the file has no requests: only line 1, which names the columns".to_owned();
         }
         let weka = self.format.name == crate::config::Name::Weka;
-        let what = if weka && self.replay == Replay::Sessions { "session" } else { "request" };
-        let mut message = format!("no {what} is left: {all} in the file");
+        let unit = if weka && self.replay == Replay::Sessions { "session" } else { "request" };
+        let mut message = format!("no {unit} is left: {all} in the file");
         if self.config.share < 1.0 {
             message.push_str(&format!(", {shared} after `share`"));
         } else if (shared as u64) < all {

@@ -107,8 +107,8 @@ impl Arguments<'_> {
     }
 
     fn word(&self, text: &str) -> Result<Word, String> {
-        Word::new(text).map_err(|what| {
-            format!("a usable keyword in the instruction `{}`, but {what}", self.id)
+        Word::new(text).map_err(|cause| {
+            format!("a usable keyword in the instruction `{}`, but {cause}", self.id)
         })
     }
 }
@@ -159,8 +159,8 @@ impl Instruction {
             }
             "detectable_content:postscript" => {
                 let marker = python::strip(with.text("postscript_marker")?).to_owned();
-                find::has_postscript("", &marker).map_err(|what| {
-                    with.missing("postscript_marker", &format!("a marker, but {what},"))
+                find::has_postscript("", &marker).map_err(|cause| {
+                    with.missing("postscript_marker", &format!("a marker, but {cause},"))
                 })?;
                 Self::Postscript(marker)
             }
@@ -171,8 +171,8 @@ impl Instruction {
             }
             "detectable_format:multiple_sections" => {
                 let splitter = python::strip(with.text("section_spliter")?);
-                let splitter = Splitter::new(splitter).map_err(|what| {
-                    with.missing("section_spliter", &format!("a word, but {what},"))
+                let splitter = Splitter::new(splitter).map_err(|cause| {
+                    with.missing("section_spliter", &format!("a word, but {cause},"))
                 })?;
                 Self::Sections(splitter, with.number("num_sections")?)
             }

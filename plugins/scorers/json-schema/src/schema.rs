@@ -140,9 +140,9 @@ struct Reading<'s> {
 }
 
 impl Reading<'_> {
-    fn say(&mut self, place: &str, what: &str) {
+    fn say(&mut self, place: &str, cause: &str) {
         if self.wrong.len() < MOST_MISTAKES {
-            self.wrong.push(format!("`{place}`: {what}"));
+            self.wrong.push(format!("`{place}`: {cause}"));
         }
     }
 

@@ -232,7 +232,7 @@ fn fold<B: Backend>(
                 return (events, Err(error));
             }
             assert_eq!(backend.unread(&state), 0, "no framing but raw leaves bytes");
-            of_batch.extend(meanings.drain(..).map(|what| (before + index, what)));
+            of_batch.extend(meanings.drain(..).map(|meaning| (before + index, meaning)));
         }
         events.append(&mut of_batch);
         before += batch.len();

@@ -39,7 +39,8 @@ pub fn component(data: &[u8]) {
                     match dialect.decode(&mut fold, &mut batch) {
                         Ok(decoded) => {
                             let indices = decoded.into_iter();
-                            events.extend(indices.map(|(frame, what)| (before + frame, what)));
+                            events
+                                .extend(indices.map(|(frame, meaning)| (before + frame, meaning)));
                             before += length;
                         }
                         Err(error) => {

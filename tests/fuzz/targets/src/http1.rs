@@ -61,8 +61,8 @@ async fn exchange(connect: &Pieces) -> Reply {
     let mut seen = Reply { head: None, body: Vec::new(), end: Ok(()), again: false };
     let head = match connection.send(request(), &marks).await {
         Ok(head) => head,
-        Err(Unanswered::Broke(what)) => {
-            seen.end = Err(what);
+        Err(Unanswered::Broke(cause)) => {
+            seen.end = Err(cause);
             return seen;
         }
         Err(Unanswered::Unsent(_)) => unreachable!("HTTP/1.1 always sends"),
@@ -73,7 +73,7 @@ async fn exchange(connect: &Pieces) -> Reply {
     seen.body = body.0;
     seen.again = end.is_ok() && connection.rest(clock.now());
     seen.end = end.map_err(|broke| match broke {
-        Broke::Connection(what) | Broke::Refused(what) => what,
+        Broke::Connection(cause) | Broke::Refused(cause) => cause,
     });
     seen
 }

@@ -206,7 +206,7 @@ impl backend::GuestCodec for Codec {
         }
     }
 
-    fn control(&self, _what: Control) -> Option<Request> {
+    fn control(&self, _control: Control) -> Option<Request> {
         self.tempted(Call::Control, b"");
         let Config { method, path, header, .. } = &self.0;
         let steered = method.is_some() || path.is_some() || header.is_some();

@@ -118,8 +118,8 @@ impl Backend for Keyed {
         }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        (what == Control::ListModels).then(|| openai::list_models("/v1"))
+    fn control(&self, control: Control) -> Option<Request> {
+        (control == Control::ListModels).then(|| openai::list_models("/v1"))
     }
 
     fn prepare(&self) -> Option<Request> {

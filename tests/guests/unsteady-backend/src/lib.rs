@@ -156,8 +156,8 @@ impl backend::GuestCodec for Codec {
         "http://127.0.0.1:8000".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        (what == Control::Metrics).then(|| Request {
+    fn control(&self, control: Control) -> Option<Request> {
+        (control == Control::Metrics).then(|| Request {
             method: "GET".to_owned(),
             path: "/counted".to_owned(),
             headers: Vec::new(),

@@ -122,8 +122,8 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let outline: Outline = parse(&line).map_err(|what| wrong(number, &what))?;
-        check(&outline).map_err(|what| wrong(number, &what))?;
+        let outline: Outline = parse(&line).map_err(|cause| wrong(number, &cause))?;
+        check(&outline).map_err(|cause| wrong(number, &cause))?;
         let turns = outline.turns.iter();
         let forks = turns.clone().flat_map(|turn| &turn.forks).map(Fork::child);
         let spawns = turns.flat_map(|turn| &turn.spawns).flat_map(Spawn::children);

@@ -55,14 +55,14 @@ fn a_mistake_names_the_row_and_the_expected_value() {
             "`form` asks for text",
         ),
     ] {
-        let what = mistake(config, lines(&rows));
-        assert!(what.starts_with("file `data`"), "{what}");
-        assert!(what.contains(expected), "{what}\n  expected {expected}");
+        let message = mistake(config, lines(&rows));
+        assert!(message.starts_with("file `data`"), "{message}");
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
     }
     // Shuffled, a row is found by its place in the file, and named by its number.
     let rows = [good, good, "", "{", good];
-    let what = mistake(r#"{"shuffle":true}"#, lines(&rows));
-    assert!(what.contains("line 4: EOF"), "{what}");
+    let message = mistake(r#"{"shuffle":true}"#, lines(&rows));
+    assert!(message.contains("line 4: EOF"), "{message}");
     let mut dataset = open(r#"{"skip-invalid":true}"#, lines(&rows));
     assert_eq!(all(&mut dataset, 5).len(), 3);
     assert!(dataset.remarks()[0].first.as_ref().unwrap().starts_with("line 4: EOF"));

@@ -37,8 +37,8 @@ fn a_prompt_is_never_empty_nor_something_else() {
         (r#"{"columns": {"prompt": "q"}}"#, r#"{"q": null}"#, "the prompt's column `q` is empty"),
         (r#"{"template": "{q}"}"#, r#"{"q": ""}"#, "`template` gives an empty prompt"),
     ] {
-        let what = mistake(config, lines(&[row]));
-        assert!(what.contains(expected), "{what}\n  expected {expected}");
+        let message = mistake(config, lines(&[row]));
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
     }
     assert!(mistake("{}", lines(&["[]"])).contains("the file has none"));
 }
@@ -49,8 +49,8 @@ fn a_configured_column_may_be_rare() {
     let rows = [r#"{"prompt": "a"}"#, r#"{"prompt": "b", "lora_of": "x"}"#];
     let samples = all(&mut open(config, lines(&rows)), 5);
     assert_eq!(samples[1].adapter.as_deref(), Some("x"));
-    let what = mistake(config, lines(&rows[..1]));
-    assert!(what.contains("no row has the column `lora_of` (`columns.adapter`)"), "{what}");
+    let message = mistake(config, lines(&rows[..1]));
+    assert!(message.contains("no row has the column `lora_of` (`columns.adapter`)"), "{message}");
 }
 
 #[test]

@@ -52,8 +52,8 @@ fn an_ambiguous_file_is_refused() {
         ("a\tb\n1\t2\n", "1 tab; set `format = \"tsv\"`"),
         ("user_query;len\nx;1\n", "the columns `user_query`, `len`"),
     ] {
-        let what = refused(file);
-        assert!(what.contains(expected), "{what}\n  expected {expected}");
+        let message = refused(file);
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
         let text = texts(r#"{"format": "text"}"#, file);
         assert_eq!(text.len(), file.lines().count());
     }
@@ -71,6 +71,6 @@ fn a_quotation_mark_within_a_cell_is_text() {
     assert_eq!(shuffled, expected);
     // The line is the editor's: of a row, the first.
     let lines = "prompt,max_tokens\n\n\"a\nb\",1\n\nc,x\n";
-    let what = refused(lines);
-    assert!(what.starts_with("file `data`, line 6: column `max_tokens`"), "{what}");
+    let message = refused(lines);
+    assert!(message.starts_with("file `data`, line 6: column `max_tokens`"), "{message}");
 }

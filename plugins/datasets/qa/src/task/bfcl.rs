@@ -37,7 +37,7 @@ impl Answers {
         let mut rows = HashMap::new();
         for number in 0..table.len() {
             let row = table.row(number)?;
-            let id = row.label("id").map_err(|what| table.wrong(row.place, &what))?;
+            let id = row.label("id").map_err(|cause| table.wrong(row.place, &cause))?;
             rows.insert(id, number);
         }
         Ok(Self { table: Some(table), rows })
@@ -57,11 +57,11 @@ impl Answers {
             .get(id)
             .ok_or_else(|| format!("file `answers`: expected a row with the id `{id}`"))?;
         let row = table.row(*number).map_err(|error| match error {
-            Error::InvalidInput(what) => what,
+            Error::InvalidInput(cause) => cause,
             other => format!("{other:?}"),
         })?;
         let truth = row.value("ground_truth");
-        truth.cloned().map_err(|what| format!("file `{}`, {}: {what}", table.name(), row.place))
+        truth.cloned().map_err(|cause| format!("file `{}`, {}: {cause}", table.name(), row.place))
     }
 }
 

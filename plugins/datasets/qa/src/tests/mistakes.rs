@@ -16,7 +16,7 @@ use super::{Qa, of_goldens, open};
 fn mistake(config: &str, files: Named) -> String {
     let opened = open(config, 0, files);
     match opened.and_then(|mut dataset| dataset.next(100)) {
-        Err(Error::InvalidConfig(what) | Error::InvalidInput(what)) => what,
+        Err(Error::InvalidConfig(message) | Error::InvalidInput(message)) => message,
         other => panic!("expected a mistake, got {other:?}"),
     }
 }
@@ -296,7 +296,7 @@ fn files_of_too_many_rows() {
         let inputs = Inputs { files: Box::new(Long(rows)), tokenizer: Box::new(StandIn) };
         let config = runner_plugin::parse(config).expect("a configuration");
         match Qa::open(config, 0, Amount::Unknown, inputs) {
-            Err(Error::InvalidInput(what)) => Some(what),
+            Err(Error::InvalidInput(message)) => Some(message),
             Err(other) => panic!("{other:?}"),
             Ok(_) => None,
         }

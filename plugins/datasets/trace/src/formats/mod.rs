@@ -59,7 +59,7 @@ impl Format {
     pub(crate) fn detect(first: &[u8], config: &Config) -> Result<Self, Error> {
         let found = match found(first) {
             Ok(found) => found,
-            Err(what) => return Err(Error::InvalidInput(what)),
+            Err(cause) => return Err(Error::InvalidInput(cause)),
         };
         let name = match (config.format, found) {
             (Some(name), _) => name,
@@ -109,12 +109,12 @@ impl Format {
 
 /// Detects the format of a file with this first line, if it has one.
 fn found(first: &[u8]) -> Result<Option<Name>, String> {
-    for (magic, what, command) in
+    for (magic, packing, command) in
         [(&[0x1f, 0x8b][..], "gzip", "gunzip"), (&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd", "unzstd")]
     {
         if first.starts_with(magic) {
             return Err(format!(
-                "the file is compressed with {what}: decompress it first, with `{command}`"
+                "the file is compressed with {packing}: decompress it first, with `{command}`"
             ));
         }
     }

@@ -105,14 +105,14 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
     pub fn check(&self, route: Route) -> Result<(), Error> {
-        let what = if route != Route::Speech && *self != Options::default() {
+        let cause = if route != Route::Speech && *self != Options::default() {
             "key `speech`: only /v1/audio/speech has these settings; set route = \"speech\", or leave them out"
         } else if self.sample_rate == 0 {
             "key `speech.sample-rate`: expected at least 1 sample per second, found 0"
         } else {
             return Ok(());
         };
-        Err(Error::InvalidConfig(what.to_owned()))
+        Err(Error::InvalidConfig(cause.to_owned()))
     }
 
     /// Returns the way to split the reply into frames.
@@ -237,11 +237,11 @@ pub fn decode(
         reply.ends |= !reply.streaming;
         reply.hear(options, frame.data, events);
         if !reply.streaming && reply.missing > 0 {
-            let what = format!(
+            let cause = format!(
                 "the sound was cut: its header states {} bytes more than arrived",
                 reply.missing
             );
-            return Err(Error::Protocol(what));
+            return Err(Error::Protocol(cause));
         }
         return Ok(());
     }
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(events(false, Format::Wav, &[&file]).unwrap().len(), 1);
         let cut = events(false, Format::Wav, &[&file[..file.len() - 100]]).unwrap_err();
         assert!(
-            matches!(&cut, Error::Protocol(what) if what.contains("100 bytes more")),
+            matches!(&cut, Error::Protocol(message) if message.contains("100 bytes more")),
             "{cut:?}"
         );
         for unknown in [0, 0x7fff_ffff, u32::MAX - 36] {

@@ -77,9 +77,9 @@ fn content(message: &Message) -> Result<Value, Error> {
             Part::Image(media) => json!({"type": "input_image", "image_url": media.data_url()}),
             Part::Audio(media) => json!({"type": "input_audio", "input_audio": audio(media)?}),
             Part::Video(_) => {
-                let what = "the dataset gives videos, which /v1/responses does not take; set route = \"chat\", or name \
+                let cause = "the dataset gives videos, which /v1/responses does not take; set route = \"chat\", or name \
                             another dataset";
-                return Err(Error::InvalidConfig(what.to_owned()));
+                return Err(Error::InvalidConfig(cause.to_owned()));
             }
             Part::Answer(of) => return Err(no_answer(of)),
         })
