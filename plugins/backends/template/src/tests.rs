@@ -164,7 +164,7 @@ fn every_setting_without_a_place_is_refused_by_name() {
     let Err(Error::InvalidConfig(message)) = backend.encode(&sample, &everything) else {
         panic!("it must be refused");
     };
-    for wanted in [
+    for expected in [
         "token ids, and `body` has no `{token-ids}`",
         "--output-tokens, or the dataset's length of answers: `body` has no `{max-tokens}`",
         "--min-output-tokens: `body` has no `{min-tokens}`",
@@ -181,7 +181,7 @@ fn every_setting_without_a_place_is_refused_by_name() {
         "--disable-ignore-eos",
         "--disable-stream: ",
     ] {
-        assert!(message.contains(wanted), "{wanted} in {message}");
+        assert!(message.contains(expected), "{expected} in {message}");
     }
     assert!(backend.encode(&text(), &settings()).is_ok());
 }

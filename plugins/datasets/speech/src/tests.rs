@@ -192,7 +192,7 @@ fn bad_files_are_named_together() {
         ])
     };
     let message = refused(files(), "{}");
-    for wanted in [
+    for expected in [
         "file `data/a.wav`: it is cut off: its header says 200 bytes of sound, and it has 150",
         "file `data/b.wav`: it is neither WAV nor FLAC",
         "file `data/c.flac`: its header says 0 samples a second",
@@ -201,7 +201,7 @@ fn bad_files_are_named_together() {
         "file `data/g.wav`: it is empty",
         "set `skip-invalid = true`",
     ] {
-        assert!(message.contains(wanted), "{wanted}\nin\n{message}");
+        assert!(message.contains(expected), "{expected}\nin\n{message}");
     }
     let mut dataset = open(files(), r#"{"skip-invalid": true}"#).unwrap();
     let ids: Vec<_> = dataset.next(9).unwrap().into_iter().map(|sample| sample.id).collect();
@@ -213,7 +213,7 @@ fn bad_files_are_named_together() {
 #[test]
 fn bad_rows_are_named_with_their_line() {
     let sound = wav(16_000);
-    for (name, text, wanted) in [
+    for (name, text, expected) in [
         (
             "data/metadata.csv",
             "file_name,text\nx.wav,a\n",
@@ -243,7 +243,7 @@ fn bad_rows_are_named_with_their_line() {
         ("data/x.trans.txt", "a A\nb B", "file `data/x.trans.txt`, line 2: there is no sound `b`"),
     ] {
         let message = refused(folder(&[(name, text.as_bytes()), ("data/a.wav", &sound)]), "{}");
-        assert!(message.contains(wanted), "{wanted}\nin\n{message}");
+        assert!(message.contains(expected), "{expected}\nin\n{message}");
     }
     let message = refused(folder(&[("data/x.md", b"")]), "{}");
     assert!(message.contains("folder `data`: it has no sound"), "{message}");

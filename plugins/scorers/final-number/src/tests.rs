@@ -34,11 +34,11 @@ fn deletions_come_in_the_order_of_the_task() {
 #[test]
 fn an_answer_without_a_number_is_wrong_and_unparsed() {
     let answer = json!({"id": "1", "reference": "#### 7", "output": "no idea"});
-    let wanted = json!({
+    let expected = json!({
         "final-number-strict": 0.0, "final-number-strict-unparsed": 1.0,
         "final-number-flexible": 0.0, "final-number-flexible-unparsed": 1.0,
     });
-    assert_eq!(scores::<FinalNumber>(&json!({}), &answer), wanted);
+    assert_eq!(scores::<FinalNumber>(&json!({}), &answer), expected);
 }
 
 #[test]

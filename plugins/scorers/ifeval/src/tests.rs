@@ -70,13 +70,13 @@ fn the_run_has_the_share_of_all_instructions() {
     }
     let run: Vec<(String, f64)> =
         (scorer.finish().unwrap().into_iter()).map(|score| (score.name, score.value)).collect();
-    let wanted = [
+    let expected = [
         ("inst-level-strict".to_owned(), 1.0 / 3.0),
         // Without its last line, the first answer has no comma; without its first, the second has
         // none.
         ("inst-level-loose".to_owned(), 1.0),
     ];
-    assert_eq!(run, wanted);
+    assert_eq!(run, expected);
 }
 
 #[test]

@@ -33,9 +33,9 @@ fn schemas_come_from_the_configuration_or_the_sample() {
 
 #[test]
 fn an_answer_without_json_is_wrong_and_unparsed() {
-    let wanted = json!({"json-schema": 0.0, "json-schema-unparsed": 1.0});
-    assert_eq!(judged(&json!({}), &json!(true), "four"), wanted);
-    assert_eq!(judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"), wanted);
+    let expected = json!({"json-schema": 0.0, "json-schema-unparsed": 1.0});
+    assert_eq!(judged(&json!({}), &json!(true), "four"), expected);
+    assert_eq!(judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"), expected);
 }
 
 #[test]

@@ -18,8 +18,8 @@ fn each_class_has_a_mean() {
     }
     let run: Vec<(String, f64)> =
         (scorer.finish().unwrap().into_iter()).map(|score| (score.name, score.value)).collect();
-    let wanted = [("needle:depth=0".to_owned(), 0.75), ("needle:depth=50".to_owned(), 0.0)];
-    assert_eq!(run, wanted);
+    let expected = [("needle:depth=0".to_owned(), 0.75), ("needle:depth=50".to_owned(), 0.0)];
+    assert_eq!(run, expected);
 }
 
 #[test]

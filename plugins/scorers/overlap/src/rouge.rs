@@ -112,8 +112,8 @@ mod tests {
                 (0..length).map(word).collect::<Vec<_>>()
             };
             let (one, other) = (draw(), draw());
-            let wanted = by_table(&one, &other);
-            assert_eq!(longest_common_subsequence(&one, &other), wanted, "{length}");
+            let expected = by_table(&one, &other);
+            assert_eq!(longest_common_subsequence(&one, &other), expected, "{length}");
         }
     }
 

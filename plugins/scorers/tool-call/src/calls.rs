@@ -102,8 +102,8 @@ mod tests {
             r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}"#,
             r#"{"index":0,"function":{"arguments":"{\"x\":"}}{"index":0,"function":{"arguments":"1}"}}"#,
         );
-        let wanted = vec![("f".to_owned(), json!({"x": 1})), ("g".to_owned(), json!({}))];
-        assert_eq!(found(text), Some(wanted));
+        let expected = vec![("f".to_owned(), json!({"x": 1})), ("g".to_owned(), json!({}))];
+        assert_eq!(found(text), Some(expected));
     }
 
     #[test]

@@ -25,8 +25,8 @@ fn rates_of_a_run_cover_all_its_texts() {
         }
         assert_eq!(json!(count), run["count"]);
         for score in scorer.finish().unwrap() {
-            let wanted = run[&score.name].as_f64().unwrap();
-            assert!((score.value - wanted).abs() < 1e-12, "{score:?}: {wanted}");
+            let expected = run[&score.name].as_f64().unwrap();
+            assert!((score.value - expected).abs() < 1e-12, "{score:?}: {expected}");
         }
     }
 }
