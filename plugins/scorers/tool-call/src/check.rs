@@ -156,7 +156,7 @@ fn is_empty(value: &Value) -> bool {
 /// `type_checker`: `None` if the type is wrong; otherwise true if the value is a variable in BFCL's
 /// terms: of the right values' type, and not of the declared one.
 fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>) -> Option<bool> {
-    let of_right = right.iter().find(|right| !is_empty(right)).map(Type::of);
+    let of_right = right.iter().find(|right| !is_empty(right)).map(Type::from_value);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);
     if Type::from_value(value) == declared {
         let Some(items) = items else {
