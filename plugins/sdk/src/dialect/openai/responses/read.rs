@@ -151,7 +151,7 @@ pub fn decode(
         }
         "response.output_item.added" => {
             let item = event.item.map(|item| parse::<Value>(item.get().as_bytes()));
-            let item = item.transpose()?.map(Item::of).transpose()?.flatten();
+            let item = item.transpose()?.map(Item::from_value).transpose()?.flatten();
             if let Some(call) = item.as_ref().and_then(Item::call) {
                 reply.begun = true;
                 events.push(tool(call, event.output_index));
