@@ -52,7 +52,7 @@ pub enum Api {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// Each piece when it would have been spoken.
+    /// Each piece at the time of its speaking.
     #[default]
     Spoken,
     /// One piece after the other.

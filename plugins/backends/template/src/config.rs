@@ -30,10 +30,10 @@ pub struct Config {
     /// `{repetition-penalty}`, `{seed}`, `{stop}` (a list), `{ignore-eos}` and `{stream}` (true or
     /// false).
     pub body: Map<String, Value>,
-    /// Fields that `body` has as well when a streamed reply is requested.
+    /// Further fields of `body` in requests for streamed replies.
     pub stream_body: Map<String, Value>,
-    /// Fields that `body` has as well when the end-of-sequence token is to be ignored, for servers
-    /// without a single field for it.
+    /// Further fields of `body` to ignore the end-of-sequence token, for servers without a single
+    /// field for it.
     pub ignore_eos_body: Map<String, Value>,
     /// Framing: the division of a streamed reply into events.
     pub framing: Framing,
@@ -55,7 +55,7 @@ pub struct Config {
     /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and
     /// no error.
     ///
-    /// `cumulative = true` says that text and reasoning are all there is so far. `done` is the end
+    /// With `cumulative = true`, text and reasoning are the whole answer so far. `done` is the end
     /// of a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true
     /// }`, an event with this value; or `end-of-body`, if the server has no end marker.
     pub events: Events,
@@ -154,7 +154,7 @@ pub struct Events {
     /// A piece of a tool call, of any type. Histories of conversations take over those in the form
     /// of the OpenAI API.
     pub tool_call: Places,
-    /// Reason why the server stopped. Null, `false` and an empty text mean that it has not.
+    /// Reason why the server stopped. Null, `false` and an empty text mean no reason.
     pub finish: Places,
     /// Number of tokens that the event adds: a number, or a list that has as many items, such as
     /// token ids.
@@ -182,7 +182,7 @@ pub struct Events {
     /// Tokens of the answer that are audio.
     pub output_audio_tokens: Places,
     /// An error inside a reply with a success status, and the message in a reply with an error
-    /// status. Null, `false` and an empty text mean that there is none.
+    /// status. Null, `false` and an empty text mean no error.
     pub error: Places,
     /// True if text and reasoning are the whole answer so far, so that only the new part counts.
     pub cumulative: bool,

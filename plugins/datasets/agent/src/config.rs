@@ -49,8 +49,8 @@ pub struct Config {
     /// Seconds that a tool takes; 0 by default.
     pub tool_latency: Option<Distribution>,
     /// The role in which a synthetic tool's result is sent, by default `user`. `user` works with
-    /// the answers that the model really gives. `tool` belongs to recorded histories, in which
-    /// every answer calls the tool; many servers refuse it after an answer that calls none.
+    /// the model's real answers. `tool` belongs to recorded histories, in which every answer calls
+    /// the tool; many servers refuse it after an answer that calls none.
     pub tool_role: ToolRole,
     /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have
     /// it too.
@@ -69,7 +69,7 @@ pub struct Config {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubAgents {
-    /// In place of how many of its tool calls an agent starts sub-agents.
+    /// Number of an agent's tool calls in whose place it starts sub-agents.
     pub fan_outs: Distribution,
     /// Number of sub-agents that start at once.
     pub count: Distribution,

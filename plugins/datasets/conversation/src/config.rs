@@ -43,9 +43,8 @@ pub struct Config {
     /// Treatment of a conversation in which a turn is outside of these bounds: `truncate` keeps the
     /// turns before it, `drop` leaves the conversation out. By default `truncate`.
     pub outside: Outside,
-    /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn
-    /// from a distribution. The default is `recorded` for files and 128 for synthetic
-    /// conversations.
+    /// Output tokens to request: the `recorded` answer's, the `run`'s, or drawn from a
+    /// distribution. The default is `recorded` for files and 128 for synthetic conversations.
     pub output_len: Option<Setting<Length>>,
     /// Seconds between an answer and the next question: as `recorded` in the file, which is the
     /// default, `none`, or drawn from a distribution. Synthetic conversations have none unless a

@@ -8,8 +8,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The file's format. Without it, it follows from the file's content, and the log says which it
-    /// is. A file compressed by gzip or zstd is decompressed, whatever its name.
+    /// The file's format. Without it, the file's content decides, and the log names the format.
+    /// Files compressed by gzip or zstd are decompressed under any name.
     pub format: Option<Format>,
     /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`.
     /// Keys: prompt, messages, system, reference, output-tokens, class, id, adapter, images, audio,
@@ -29,7 +29,7 @@ pub struct Config {
     /// Output tokens to request, instead of the file's own: the column `output-tokens`, a recorded
     /// request's limit, or the length of a recorded answer.
     pub output_len: Option<u32>,
-    /// Ask for as many output tokens as a row's reference has, where nothing else says how many.
+    /// Request as many output tokens as a row's reference has, if nothing else sets the number.
     /// Otherwise only scorers use a reference: its length would cut a right but longer answer.
     pub reference_sets_length: bool,
     /// Use only rows of these classes.

@@ -31,14 +31,14 @@ pub struct Config {
     /// Class of a sample.
     #[serde(default)]
     pub class: Class,
-    /// The seed by which examples are drawn, where the task draws them: the fourth of the harness'
+    /// The seed by which examples are drawn, if the task draws them: the fourth of the harness'
     /// `--seed`.
     #[serde(default = "examples_seed")]
     pub examples_seed: u64,
     /// The seed by which the choices of GPQA are put in order: the first of the harness' `--seed`.
     #[serde(default)]
     pub choices_seed: u64,
-    /// Begin the answer where the task does, such as with `The best answer is`.
+    /// Begin the answer if the task does, such as with `The best answer is`.
     #[serde(default = "yes")]
     pub begin_answer: bool,
     /// Send the task's stop texts with each request, as the field `stop`. They replace
@@ -66,7 +66,7 @@ pub enum Form {
     /// A conversation in which each example is a turn, as the harness with `--apply_chat_template`.
     Turns,
     /// One user's message with the examples in it, as the harness with `--fewshot_as_multiturn
-    /// False` beside.
+    /// False` in addition.
     Message,
 }
 

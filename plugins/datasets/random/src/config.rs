@@ -21,7 +21,7 @@ pub struct Config {
     /// without `like`, lengths are drawn from (ratio × length) to (length); 1, the default, makes
     /// all exact. With `vllm`, they are drawn from (1 − ratio) × length to (1 + ratio) × length; 0,
     /// the default, makes all exact. A table `{ input = …, output = … }` sets the two separately.
-    /// Not with distributions or classes, which say themselves how lengths vary.
+    /// Not with distributions or classes, which set the range themselves.
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of
     /// prompts and tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted
@@ -31,7 +31,7 @@ pub struct Config {
     /// `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive token ids, adjusted
     /// until their text tokenizes to the requested length. With distributions or classes, prompts
     /// are made in the tool's way, but with other lengths. With a file `text`, prompts are pieces
-    /// of that text, and `like` is left out.
+    /// of that text, without `like`.
     pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
@@ -114,7 +114,7 @@ pub(crate) struct Recipe {
 }
 
 impl Config {
-    /// The tool in whose way prompts are drawn, whether or not they are then adjusted.
+    /// The tool in whose way prompts are drawn, also if they are then adjusted.
     pub(crate) fn way(&self) -> Like {
         self.like.unwrap_or(Like::Sglang)
     }

@@ -15,9 +15,8 @@ pub struct Config {
     pub algorithm: Algorithm,
     /// Number of prefixes. By default 64; with `vllm` 10.
     pub groups: Option<u32>,
-    /// Number of prompts for each prefix. With `sglang` 16 by default. With `vllm` by default as
-    /// many as the number of requests has for each. With `runner` prompts do not end, and this key
-    /// is left out.
+    /// Number of prompts for each prefix. With `sglang` 16 by default. With `vllm` by default the
+    /// run's requests divided by the prefixes. Not with `runner`, whose prompts do not end.
     pub prompts_per_group: Option<u32>,
     /// Length of a prefix in tokens, a number or, with `runner`, a distribution. By default 2048;
     /// with `vllm` 256.

@@ -12,7 +12,7 @@ pub struct Config {
     /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be
     /// named: its rows look like Mooncake's, whose times are milliseconds.
     pub format: Option<Name>,
-    /// Arrival of requests: every request arrives when the trace says (`timestamps`), or each
+    /// Arrival of requests: every request arrives at its time in the trace (`timestamps`), or each
     /// request of a session waits for the previous request's end and for the recorded pause
     /// (`sessions`). The default is `sessions` for Weka, TraceLab, and Mooncake rows with a
     /// `session_id`, and `timestamps` for all else. Arrival times take effect only with `--arrival
@@ -33,8 +33,8 @@ pub struct Config {
     /// The part of the trace to replay, in seconds from its first request. A session belongs to it
     /// with its first request.
     pub window: Option<Window>,
-    /// The share of the sessions to replay, from 0 to 1; of the requests, where they have no
-    /// sessions. A smaller share is a part of a larger one with the same seed.
+    /// The share of the sessions to replay, from 0 to 1; of the requests, if they have no sessions.
+    /// A smaller share is a part of a larger one with the same seed.
     pub share: f64,
     /// The longest prompt, in tokens.
     pub max_input: Option<u32>,
@@ -102,7 +102,7 @@ pub enum Name {
 pub enum Replay {
     /// The trace's clock.
     Timestamps,
-    /// The end of the request before it in its session.
+    /// The end of the previous request of its session.
     Sessions,
 }
 
