@@ -73,7 +73,7 @@ class Codec extends Backend {
       if (tag !== "text") {
         throw invalidConfig(
           tag === "messages"
-            ? "key `route`: the dataset gives conversations, which /api/generate does not take; set route = \"chat\""
+            ? "key `route`: the dataset gives conversations, which /api/generate does not accept; set route = \"chat\""
             : notText(tag),
         );
       }
@@ -141,7 +141,7 @@ class Codec extends Backend {
 
 const KINDS = { tokens: "token ids", embedding: "texts to embed", ranking: "texts to rank" };
 
-const notText = (tag) => `the dataset gives ${KINDS[tag]}, which Ollama does not take; have it give text`;
+const notText = (tag) => `the dataset gives ${KINDS[tag]}, which Ollama does not accept; have it give text`;
 
 // The contract's `developer` message is a system message to Ollama.
 function message({ role, parts, extra }) {

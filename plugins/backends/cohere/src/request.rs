@@ -128,7 +128,7 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
 fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
     let refused = |kind: &str| {
         Err(Error::InvalidConfig(format!(
-            "the dataset gives {kind}, which {API} does not take; name another dataset, or another backend"
+            "the dataset gives {kind}, which {API} does not accept; name another dataset, or another backend"
         )))
     };
     let block = |part: &Piece<'_>| match part {

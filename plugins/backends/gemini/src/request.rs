@@ -64,7 +64,7 @@ fn part(part: &Piece<'_>) -> Result<Value, Error> {
             for part in &returned.parts {
                 let Piece::Text(text) = part else {
                     return Err(Error::InvalidInput(format!(
-                        "the result of the tool call `{}` has a part that is not text, which {API} does not take",
+                        "the result of the tool call `{}` has a part that is not text, which {API} does not accept",
                         returned.id
                     )));
                 };

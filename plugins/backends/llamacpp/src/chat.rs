@@ -17,7 +17,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     settings.refuse(sample, route, &[Setting::MinOutputTokens])?;
     if matches!(sample.prompt, Prompt::Tokens(_)) {
         return Err(Error::InvalidConfig(format!(
-            "key `route`: the dataset gives token ids, which {route} does not take; set route = \"completion\", or have \
+            "key `route`: the dataset gives token ids, which {route} does not accept; set route = \"completion\", or have \
              the dataset give text"
         )));
     }

@@ -79,13 +79,13 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
         }
         (Route::Generate, Prompt::Messages(_) | Prompt::Continuation(_)) => {
             return Err(Error::InvalidConfig(format!(
-                "key `route`: the dataset gives {}, which {path} does not take; set route = \"chat\"",
+                "key `route`: the dataset gives {}, which {path} does not accept; set route = \"chat\"",
                 sample.prompt.kind()
             )));
         }
         (_, other) => {
             return Err(Error::InvalidConfig(format!(
-                "the dataset gives {}, which Ollama does not take; have the dataset give text, or name another dataset",
+                "the dataset gives {}, which Ollama does not accept; have the dataset give text, or name another dataset",
                 other.kind()
             )));
         }
@@ -160,7 +160,7 @@ fn wire_message(message: &Message) -> Result<WireMessage, Error> {
             Part::Image(media) => images.push(base64(media)),
             Part::Audio(_) | Part::Video(_) => {
                 return Err(Error::InvalidConfig(
-                    "the dataset gives audio or videos, which Ollama does not take; name another dataset, or another \
+                    "the dataset gives audio or videos, which Ollama does not accept; name another dataset, or another \
                      backend"
                         .to_owned(),
                 ));

@@ -119,7 +119,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
 
 fn not_taken(sample: &Sample, remedy: &str) -> Error {
     Error::InvalidConfig(format!(
-        "key `route`: the dataset gives {}, which Triton's generate extension does not take; {remedy}",
+        "key `route`: the dataset gives {}, which Triton's generate extension does not accept; {remedy}",
         sample.prompt.kind()
     ))
 }

@@ -28,7 +28,7 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     settings.refuse(sample, "TGI's /v1/chat/completions", &UNSUPPORTED)?;
     if let Some(kind) = not_taken(&sample.prompt) {
         return Err(Error::InvalidConfig(format!(
-            "the dataset gives {kind}, which TGI does not take; name another dataset, or another backend"
+            "the dataset gives {kind}, which TGI does not accept; name another dataset, or another backend"
         )));
     }
     // `max_completion_tokens` would be ignored.

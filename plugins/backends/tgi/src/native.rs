@@ -52,7 +52,7 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         Prompt::Text(text) => text,
         Prompt::Tokens(_) => {
             return Err(Error::InvalidConfig(format!(
-                "the dataset gives token ids, which TGI does not take; have the dataset give text for {path}"
+                "the dataset gives token ids, which TGI does not accept; have the dataset give text for {path}"
             )));
         }
         other => return Err(openai::not_taken(other, path, "chat")),

@@ -64,7 +64,7 @@ impl Backend for Triton {
             Prompt::Text(text) => text,
             Prompt::Tokens(_) => {
                 return Err(Error::InvalidConfig(
-                    "the dataset gives token ids, which Triton's vLLM backend does not take; have \
+                    "the dataset gives token ids, which Triton's vLLM backend does not accept; have \
                      the dataset give text"
                         .to_owned(),
                 ));

@@ -118,7 +118,7 @@ pub fn read<'a>(prompt: &'a Prompt, api: &str) -> Result<Conversation<'a>, Error
         }),
         Prompt::Messages(messages) => of_messages(messages, api),
         other => Err(Error::InvalidConfig(format!(
-            "the dataset gives {}, which {api} does not take; have the dataset give text or conversations, or name \
+            "the dataset gives {}, which {api} does not accept; have the dataset give text or conversations, or name \
              another backend",
             other.kind()
         ))),

@@ -78,7 +78,7 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
         }
         (Route::Chat, Prompt::Tokens(_)) => {
             return Err(Error::InvalidConfig(
-                "key `route`: the dataset gives token ids, which /v1/chat/completions does not take; \
+                "key `route`: the dataset gives token ids, which /v1/chat/completions does not accept; \
                  set route = \"completions\", or have the dataset give text"
                     .to_owned(),
             ));
@@ -106,7 +106,7 @@ pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
     Ok(Some(written))
 }
 
-/// The error for a prompt that a path does not take; `chat` is the name of the route for
+/// The error for a prompt that a path does not accept; `chat` is the name of the route for
 /// conversations.
 pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
     let remedy = match prompt {
@@ -114,7 +114,7 @@ pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
         _ => "name another dataset, or another backend".to_owned(),
     };
     Error::InvalidConfig(format!(
-        "key `route`: the dataset gives {}, which {path} does not take; {remedy}",
+        "key `route`: the dataset gives {}, which {path} does not accept; {remedy}",
         prompt.kind()
     ))
 }

@@ -170,7 +170,7 @@ impl Table {
             .chain(self.bins.as_ref().map(|_| "bins"));
         if let Some(other) = given.into_iter().find(|key| !kind.keys().contains(key)) {
             return Err(format!(
-                "a {} distribution does not take `{other}`; expected {}",
+                "a {} distribution does not accept `{other}`; expected {}",
                 kind.name(),
                 listed(kind.keys())
             ));

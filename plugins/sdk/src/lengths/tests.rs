@@ -185,7 +185,7 @@ fn a_wrong_table_names_its_key_and_the_expected_value() {
         (r#"{"distribution": "uniform", "low": 1}"#, "key `length.low`: unknown field `low`"),
         (
             r#"{"distribution": "uniform", "min": 1, "max": 3, "mean": 2}"#,
-            "key `length`: a uniform distribution does not take `mean`; expected `min` and `max`",
+            "key `length`: a uniform distribution does not accept `mean`; expected `min` and `max`",
         ),
         (
             r#"{"distribution": "uniform", "min": 1}"#,

@@ -28,7 +28,7 @@ pub struct Fields<'f> {
 /// The body of a request; `earlier` comes from the last reply of the conversation.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] if this API does not take such a prompt, or has no field for a setting;
+/// [`Error::InvalidConfig`] if this API does not accept such a prompt, or has no field for a setting;
 /// and [`Error::InvalidInput`] if a message holds what this API cannot express.
 pub fn body(
     sample: &Sample,
@@ -50,7 +50,7 @@ pub fn body(
         }
         Prompt::Tokens(_) => {
             return Err(Error::InvalidConfig(
-                "key `route`: the dataset gives token ids, which /v1/responses does not take; set route = \
+                "key `route`: the dataset gives token ids, which /v1/responses does not accept; set route = \
                  \"completions\", or have the dataset give text"
                     .to_owned(),
             ));

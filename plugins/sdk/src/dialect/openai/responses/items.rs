@@ -77,7 +77,7 @@ fn content(message: &Message) -> Result<Value, Error> {
             Part::Image(media) => json!({"type": "input_image", "image_url": media.data_url()}),
             Part::Audio(media) => json!({"type": "input_audio", "input_audio": audio(media)?}),
             Part::Video(_) => {
-                let cause = "the dataset gives videos, which /v1/responses does not take; set route = \"chat\", or name \
+                let cause = "the dataset gives videos, which /v1/responses does not accept; set route = \"chat\", or name \
                             another dataset";
                 return Err(Error::InvalidConfig(cause.to_owned()));
             }
