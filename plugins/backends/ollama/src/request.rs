@@ -166,7 +166,9 @@ fn wire_message(message: &Message) -> Result<WireMessage, Error> {
                 ));
             }
             Part::Answer(of) => {
-                return Err(Error::Other(format!("the answer to `{of}` was not put in its place")));
+                return Err(Error::Other(format!(
+                    "the placeholder for the answer of sample `{of}` was not replaced"
+                )));
             }
         }
     }

@@ -197,7 +197,9 @@ fn piece(part: &Part) -> Result<Piece<'_>, String> {
         Part::Image(media) => Ok(Piece::Image(media)),
         Part::Audio(media) => Ok(Piece::Audio(media)),
         Part::Video(media) => Ok(Piece::Video(media)),
-        Part::Answer(of) => Err(format!("the answer to `{of}` was not put in its place")),
+        Part::Answer(of) => {
+            Err(format!("the placeholder for the answer of sample `{of}` was not replaced"))
+        }
     }
 }
 

@@ -84,7 +84,9 @@ fn part(part: &Part) -> Result<Value, Error> {
             json!({"type": "video_url", "video_url": {"url": media.data_url()}})
         }
         Part::Answer(of) => {
-            return Err(Error::Other(format!("the answer to `{of}` was not put in its place")));
+            return Err(Error::Other(format!(
+                "the placeholder for the answer of sample `{of}` was not replaced"
+            )));
         }
     })
 }

@@ -28,8 +28,8 @@ pub struct Fields<'f> {
 /// The body of a request; `earlier` comes from the last reply of the conversation.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] if this API does not accept such a prompt, or has no field for a setting;
-/// and [`Error::InvalidInput`] if a message holds what this API cannot express.
+/// [`Error::InvalidConfig`] if this API does not accept such a prompt, or has no field for a
+/// setting; and [`Error::InvalidInput`] if a message holds what this API cannot express.
 pub fn body(
     sample: &Sample,
     settings: &Settings,

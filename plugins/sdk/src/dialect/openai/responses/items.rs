@@ -102,7 +102,7 @@ fn text(parts: &[Part]) -> Result<String, Error> {
 }
 
 fn no_answer(of: &str) -> Error {
-    Error::Other(format!("the answer to `{of}` was not put in its place"))
+    Error::Other(format!("the placeholder for the answer of sample `{of}` was not replaced"))
 }
 
 #[cfg(test)]
