@@ -176,8 +176,8 @@ impl Config {
             && !(1..compaction.trigger_tokens).contains(&compaction.target_tokens)
         {
             return Err(invalid(format!(
-                "`compaction`: `target-tokens` is {} and `trigger-tokens` is {}; expected a summary of at least 1 token \
-                 that is shorter than what triggers it",
+                "`compaction`: `target-tokens` is {} and `trigger-tokens` is {}; expected `target-tokens` \
+                 from 1 to below `trigger-tokens`",
                 compaction.target_tokens, compaction.trigger_tokens
             )));
         }

@@ -117,7 +117,7 @@ impl Otel {
                 return Err(wrong(
                     number,
                     &format!(
-                        "the trace `{}`, which began on line {}, still goes on after {MOST_HELD} bytes: sort the file so \
+                        "the trace `{}`, which began on line {}, is still open after {MOST_HELD} bytes: sort the file so \
                          that the spans of a trace are together",
                         first.id, first.line
                     ),

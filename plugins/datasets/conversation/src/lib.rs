@@ -202,7 +202,7 @@ impl Conversations {
             } else if conversation.name.is_some() && !self.names.insert(hash(&session)) {
                 return Err(Error::InvalidInput(format!(
                     "file `{}`, {}: there is a conversation `{session}` before this one; put all lines of a \
-                     conversation together, and give each another name",
+                     conversation together, and give each its own name",
                     dialogue::FILE,
                     conversation.place
                 )));

@@ -134,7 +134,7 @@ impl Text {
         let text = String::from_utf8_lossy(&read[..end]);
         if text.contains(char::REPLACEMENT_CHARACTER) {
             self.remarks
-                .repaired("piece of text that is not UTF-8", || format!("behind byte {place}"));
+                .repaired("piece of text that is not UTF-8", || format!("after byte {place}"));
         }
         text.trim_start().to_owned()
     }
@@ -150,7 +150,7 @@ impl Source for Text {
         {
             let place = self.places.integers(0, size.max(1));
             if self.begun.len() < PLACES && !self.begun.insert(place) {
-                self.remarks.repeated("place of the text where another prompt begins too", || {
+                self.remarks.repeated("place of the text at which another prompt begins", || {
                     format!("byte {place}")
                 });
             }

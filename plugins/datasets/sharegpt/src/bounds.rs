@@ -26,8 +26,8 @@ impl Bounds {
         let least = if config.like == Like::Vllm { 1 } else { 4 };
         if let Some(length) = fixed.filter(|length| *length < least) {
             return Err(Error::InvalidConfig(format!(
-                "`output-len` is {length}; expected at least {least}: set a larger one, or leave it out to ask for \
-                 as many tokens as the conversations have"
+                "`output-len` is {length}; expected at least {least}: set a larger one, or leave it out to request \
+                 the lengths of the conversations"
             )));
         }
         if config.context_len.is_some() && config.like != Like::Sglang {

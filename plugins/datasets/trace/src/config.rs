@@ -200,7 +200,7 @@ impl Config {
             let to = to.unwrap_or(f64::MAX);
             if !(from >= 0.0 && to > from && from.is_finite()) {
                 wrong.push(format!(
-                    "`window` is from {from} to {to}; expected `from` at 0 or more, and `to` behind it"
+                    "`window` is from {from} to {to}; expected `from` at 0 or more, and `to` after it"
                 ));
             }
         }

@@ -137,7 +137,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
             return Err(wrong(
                 number,
                 &format!(
-                    "there is a conversation `{}` before this one: give each another `session_id`",
+                    "there is a conversation `{}` before this one: give each its own `session_id`",
                     outline.session_id
                 ),
             ));
@@ -205,7 +205,7 @@ fn check(outline: &Outline) -> Result<(), String> {
         if index + 1 < count && turn.forks.iter().any(Fork::ends) {
             return Err(format!(
                 "`turns[{index}].forks`: a fork ends its conversation, and {} turns follow: write {{\"child\": \"…\", \
-                 \"background\": true}} to go on",
+                 \"background\": true}} to continue",
                 count - index - 1
             ));
         }

@@ -61,7 +61,7 @@ fn mistakes_name_their_line_and_their_key() {
         (r#"{"bad-tool-calls": "drop"}"#, trie.to_owned(), "`bad-tool-calls` cannot be set"),
         (r#"{"repeat": true, "max-delay": 3}"#, String::new(), "`repeat`, `max-delay` cannot be set for the format `synthetic`"),
         (r#"{"max-delay": -1}"#, trie.to_owned(), "`max-delay` is -1"),
-        (r#"{"compaction": {"trigger-tokens": 9, "target-tokens": 9}}"#, String::new(), "expected a summary of at least 1 token"),
+        (r#"{"compaction": {"trigger-tokens": 9, "target-tokens": 9}}"#, String::new(), "expected `target-tokens` from 1"),
         (r#"{"tool-calls": 9, "tool-result-len": 1000000}"#, String::new(), "expected at most 4194304: set smaller lengths"),
         (r#"{"sub-agents": {"depth": 0}}"#, String::new(), "`sub-agents.depth` is 0"),
         (r#"{"sub-agents": {"count": 0}}"#, String::new(), "`sub-agents.count` is 0; expected at least 1"),

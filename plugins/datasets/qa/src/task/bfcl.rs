@@ -47,7 +47,7 @@ impl Answers {
     fn calls(&self, id: &str) -> Result<Value, String> {
         let Some(table) = &self.table else {
             return Err(
-                "its answer is in a file of its own: set `answers = \"FILE\"` under [dataset.files], the file of the same \
+                "its answer is in a separate file: set `answers = \"FILE\"` under [dataset.files], the file of the same \
                  name in BFCL's folder `possible_answer`"
                     .to_owned(),
             );

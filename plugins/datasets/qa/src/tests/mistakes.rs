@@ -205,7 +205,7 @@ fn rows() {
         (
             "bfcl",
             r#"{"id": "simple_python_0", "question": [[{"role": "user", "content": "?"}]], "function": []}"#,
-            "file `data`, line 1: its answer is in a file of its own: set `answers = \"FILE\"` under [dataset.files], the \
+            "file `data`, line 1: its answer is in a separate file: set `answers = \"FILE\"` under [dataset.files], the \
              file of the same name in BFCL's folder `possible_answer`",
         ),
         (
