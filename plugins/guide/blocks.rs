@@ -1,5 +1,5 @@
-//! The fenced blocks of a page: what they are, for which file, and their text. Used by this
-//! package's build and by the test that follows the guide.
+//! The fenced blocks of a page: their language, file and text. Used by this package's build and by
+//! the test that follows the guide.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {

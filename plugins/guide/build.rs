@@ -20,7 +20,7 @@ fn main() -> io::Result<()> {
             block.language() == "rust" && path.ends_with("src/lib.rs")
         });
         let code = code.unwrap_or_else(|| panic!("{path} has no Rust file"));
-        // What begins a file cannot stand where it is included.
+        // An inner doc comment cannot stand in the middle of a file.
         let code = code.text.replace("//!", "//");
         fs::write(out.join(format!("{page}.rs")), code)?;
     }

@@ -1,7 +1,7 @@
 // Sessions of three turns.
 
 import { plate } from "./runner_plugin/index.js";
-import { Dataset, following, said, sample } from "./runner_plugin/dataset.js";
+import { Dataset, following, message, sample } from "./runner_plugin/dataset.js";
 
 export const about = plate("mine", "0.1.0", "Sessions of three turns.", {});
 
@@ -10,7 +10,7 @@ class Generator extends Dataset {
     for (let number = 1; ; number++) {
       const text = `Turn ${number}.`;
       if (number % 3 === 1) yield sample(`${number}`, text, { reference: `${number}` });
-      else yield following(`${number}`, `${number - 1}`, 1000, [said("user", text)], { reference: number });
+      else yield following(`${number}`, `${number - 1}`, 1000, [message("user", text)], { reference: number });
     }
   }
 }

@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 
 from runner_plugin import plate
-from runner_plugin.dataset import Dataset, Role, following, said, sample
+from runner_plugin.dataset import Dataset, Role, following, message, sample
 
 
 @dataclass
@@ -24,5 +24,5 @@ class Generator(Dataset):
             if number % 3 == 1:
                 yield sample(f"{number}", text, reference=f"{number}")
             else:
-                messages = [said(Role.USER, text)]
+                messages = [message(Role.USER, text)]
                 yield following(f"{number}", f"{number - 1}", 1_000, messages, reference=number)

@@ -1,4 +1,4 @@
-"""Numbers in text, as exact decimals: where an answer says its final number, and how numbers are written.
+"""Numbers in text, as exact decimals: the place of an answer's final number, and the forms of numbers.
 
 Looked for in this order: behind the last `####` (GSM8K's marker), in the last `\\boxed{…}` (MATH's), behind the last
 "answer is" or "answer:", and at last the last number of all.
@@ -14,7 +14,7 @@ class Number:
     value: Fraction
     is_percent: bool = False
     is_marked: bool = False
-    """Whether the text said that this is the answer."""
+    """True if the text marks this number as the answer."""
 
 
 # Digits in groups of three, or as they come; decimals; a power of ten; a fraction's denominator.
@@ -37,7 +37,7 @@ MARKS = (
     re.compile(r"####"),
     re.compile(r"(?:final\s+answer|answer|result)\s*(?:\*\*)?\s*(?:is|are|=|:)", re.IGNORECASE),
 )
-# What stands between a marker and its number: `**`, `$`, `\(`, `approximately`.
+# Text between a marker and its number: `**`, `$`, `\(`, `approximately`.
 NEAR = 80
 LONGEST = 1000
 

@@ -1,4 +1,4 @@
-"""final-number: whether the last number of an answer is the one that was asked for, as sets of word problems want."""
+"""final-number: whether the last number of an answer is the reference, as sets of word problems want."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,10 +10,10 @@ from runner_plugin.scorer import Scorer, reference
 
 @dataclass
 class Config:
-    tolerance: float = option(0.0, "How far from the reference a number may be, as a share of the reference.")
-    percent: bool = option(True, "Whether `12 %` and `0.12` are the same number as well as `12 %` and `12`.")
-    decimal_comma: bool = option(False, "Whether a comma stands before decimals, as in `3,5`.")
-    reasoning: bool = option(False, "Whether to look into the reasoning where the answer itself holds no number.")
+    tolerance: float = option(0.0, "Largest distance of a number from the reference, as a share of the reference.")
+    percent: bool = option(True, "Count `12 %` as `0.12` as well as `12`.")
+    decimal_comma: bool = option(False, "Read a comma before decimals, as in `3,5`.")
+    reasoning: bool = option(False, "Search the reasoning if the answer itself holds no number.")
 
 
 About = plate("final-number", "0.1.0", "Whether an answer ends in the right number.", Config)
@@ -46,7 +46,7 @@ class Judge(Scorer):
         return {"correct": self.same(found, expected)}
 
     def whole(self):
-        """What the mean of `correct` does not tell: how many answers held a number, and how many marked it."""
+        """Beside the mean of `correct`: the shares of answers that held a number, and that marked it."""
         if not self.judged:
             return {}
         return {"answered": self.answered / self.judged, "marked": self.marked / self.judged}

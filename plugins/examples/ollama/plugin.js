@@ -18,7 +18,7 @@ import {
 const config = {
   route: option("chat", "`chat` for /api/chat, `generate` for /api/generate."),
   raw: option(false, "With `generate`: send the prompt as it is, without the model's template."),
-  think: option("", "Whether the model is to reason first: `true`, `false`, or a level such as `low`; empty leaves it to the model."),
+  think: option("", "Reasoning before the answer: `true`, `false`, or a level such as `low`; empty leaves the choice to the model."),
 };
 
 export const about = plate("ollama", "0.1.0", "Ollama's own API: /api/chat and /api/generate.", config);
@@ -52,7 +52,7 @@ class Codec extends Backend {
   }
 
   encode(sample, settings, _earlier) {
-    const body = { model: modelOf(sample, settings), ...this.asked(sample.prompt) };
+    const body = { model: modelOf(sample, settings), ...this.promptFields(sample.prompt) };
     const { think } = this.config;
     if (think !== "") body.think = think === "true" || (think === "false" ? false : think);
     body.stream = settings.streaming;
@@ -68,12 +68,12 @@ class Codec extends Backend {
   }
 
   /** The fields of the body that hold the prompt. */
-  asked({ tag, val }) {
+  promptFields({ tag, val }) {
     if (this.config.route === "generate") {
       if (tag !== "text") {
         throw invalidConfig(
           tag === "messages"
-            ? "key `route`: the dataset gives conversations, which /api/generate does not take; set route = \"chat\""
+            ? "key `route`: the dataset gives conversations, which /api/generate does not accept; set route = \"chat\""
             : notText(tag),
         );
       }
@@ -102,13 +102,13 @@ class Codec extends Backend {
     }
     const message = isObject(reply.message) ? reply.message : {};
     const thought = string(message.thinking) ?? string(reply.thinking);
-    const said = string(message.content) ?? string(reply.response);
+    const text = string(message.content) ?? string(reply.response);
     const calls = Array.isArray(message.tool_calls) && message.tool_calls.length ? message.tool_calls : null;
     if (thought) events.reasoning(thought);
-    if (said) events.text(said);
+    if (text) events.text(text);
     if (calls) events.toolCall(JSON.stringify(calls));
     if (reply.done !== true) {
-      if (!thought && !said && !calls) events.opened();
+      if (!thought && !text && !calls) events.opened();
       return;
     }
     if (string(reply.done_reason)) events.finish(reply.done_reason);
@@ -132,16 +132,16 @@ class Codec extends Backend {
   }
 
   explain(status, body) {
-    const said = refusal(status, body);
+    const error = refusal(status, body);
     // `server busy, please try again.  maximum pending requests exceeded`
-    if (status === 503 && said.message.includes("server busy")) said.reason = "overloaded";
-    return said;
+    if (status === 503 && error.message.includes("server busy")) error.reason = "overloaded";
+    return error;
   }
 }
 
 const KINDS = { tokens: "token ids", embedding: "texts to embed", ranking: "texts to rank" };
 
-const notText = (tag) => `the dataset gives ${KINDS[tag]}, which Ollama does not take; have it give text`;
+const notText = (tag) => `the dataset gives ${KINDS[tag]}, which Ollama does not accept; have it give text`;
 
 // The contract's `developer` message is a system message to Ollama.
 function message({ role, parts, extra }) {

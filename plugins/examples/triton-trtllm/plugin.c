@@ -101,10 +101,10 @@ bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, pl
   if (well) {
     *models = found;
   } else {
-    buffer said = {0};
-    put(&said, "expected [{\"name\": …}, …], found ");
-    put_excerpt(&said, slice_of_bytes(*body), 200);
-    fail(error, TYPES_ERROR_PROTOCOL, &said);
+    buffer message = {0};
+    put(&message, "expected [{\"name\": …}, …], found ");
+    put_excerpt(&message, slice_of_bytes(*body), 200);
+    fail(error, TYPES_ERROR_PROTOCOL, &message);
     exports_backend_list_served_model_free(&found);
   }
   plugin_list_u8_free(body);
@@ -118,7 +118,7 @@ bool exports_backend_method_codec_read_metrics(exports_backend_codec_t *codec, p
   return true;
 }
 
-// A segment of a path, in which only what RFC 3986 calls unreserved stands as it is.
+// A segment of a path, in which only RFC 3986's unreserved characters stand unescaped.
 static void put_segment(buffer *path, slice text) {
   static const char HEX[] = "0123456789ABCDEF";
   for (size_t at = 0; at < text.len; at++) {
@@ -162,11 +162,11 @@ static bool put_adapter(buffer *body, const types_sample_t *sample, types_error_
   if (!sample->adapter.is_some) return true;
   uint32_t task;
   if (!count_of(slice_of_string(sample->adapter.val), &task)) {
-    buffer said = {0};
-    put(&said, "TensorRT-LLM knows adapters by number; expected one such as `7`, found `");
-    put_slice(&said, slice_of_string(sample->adapter.val));
-    put(&said, "`");
-    return fail(error, TYPES_ERROR_INVALID_CONFIG, &said);
+    buffer message = {0};
+    put(&message, "TensorRT-LLM knows adapters by number; expected one such as `7`, found `");
+    put_slice(&message, slice_of_string(sample->adapter.val));
+    put(&message, "`");
+    return fail(error, TYPES_ERROR_INVALID_CONFIG, &message);
   }
   put_count_field(body, "lora_task_id", task);
   return true;
@@ -191,11 +191,11 @@ static bool put_body(buffer *body, const exports_backend_codec_t *codec, const t
   }
   if (!output_tokens_of(sample, settings, &limit)) {
     return fail_text(error, TYPES_ERROR_INVALID_CONFIG,
-                     "this engine must be told how many tokens to answer with; set the output length");
+                     "this engine needs the length of every answer; set the output length");
   }
   put_string_field(body, "text_input", sample->prompt.val.text);
   put_count_field(body, "max_tokens", limit);
-  // No end before the last token is what ignoring the end of a text comes to.
+  // To ignore the end of a text is to have no end before the last token.
   if (settings->ignore_eos) put_named_count(body, codec->min_tokens_field, limit);
   else if (settings->min_output_tokens.is_some) {
     put_named_count(body, codec->min_tokens_field, settings->min_output_tokens.val);
@@ -309,9 +309,9 @@ bool exports_backend_method_codec_decode(exports_backend_codec_t *codec, plugin_
 
 void exports_backend_method_codec_explain(exports_backend_codec_t *codec, uint16_t status, plugin_list_u8_t *body,
                                           exports_backend_refusal_t *refusal) {
-  slice said = slice_of_bytes(*body);
-  read_refusal(status, said, refusal);
-  if (holds(said, slice_of("exceeds maximum input length"), true)) refusal->reason = EXPORTS_BACKEND_REASON_TOO_LONG;
-  if (holds(said, slice_of("exceeds maximum queue size"), true)) refusal->reason = EXPORTS_BACKEND_REASON_OVERLOADED;
+  slice text = slice_of_bytes(*body);
+  read_refusal(status, text, refusal);
+  if (holds(text, slice_of("exceeds maximum input length"), true)) refusal->reason = EXPORTS_BACKEND_REASON_TOO_LONG;
+  if (holds(text, slice_of("exceeds maximum queue size"), true)) refusal->reason = EXPORTS_BACKEND_REASON_OVERLOADED;
   plugin_list_u8_free(body);
 }

@@ -1,4 +1,4 @@
-"""From an answer to the program that is run. The rules are those of EleutherAI's lm-evaluation-harness 0.4.13
+"""From an answer to the program that is run, by the rules of EleutherAI's lm-evaluation-harness 0.4.13
 (`lm_eval/tasks/humaneval`, `lm_eval/tasks/mbpp`), and `fence` for servers that do not continue a begun answer."""
 
 import re

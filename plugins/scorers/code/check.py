@@ -30,7 +30,7 @@ OPERATIONS = [ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod]
 
 
 class Fault(ast.NodeTransformer):
-    """Changes one node: the one of this number among those that can be changed."""
+    """Changes the node of this number among the nodes that can change."""
 
     def __init__(self, draw, number):
         self.draw, self.left, self.count = draw, number, 0
@@ -77,7 +77,7 @@ def faulty(problem, draw):
 
 
 def judged(runner, component, answers):
-    """What the component says of `(problem, completion)`: whether it passes, by the problem's id."""
+    """The component's verdict on `(problem, completion)`: whether it passes, by the problem's id."""
     with tempfile.TemporaryDirectory() as folder:
         case = Path(folder) / "case"
         case.mkdir()
@@ -87,7 +87,7 @@ def judged(runner, component, answers):
         (case / "exchanges.json").write_text(json.dumps(exchanges))
         (case / "config.toml").write_text('extraction = "humaneval"\n')
         command = [runner, "plugin", "test", folder, "--plugin", component, "--bless"]
-        # The scores are new, so that it fails; what they are is compared below.
+        # The scores are new, so that it fails; their values are compared below.
         done = subprocess.run(command, capture_output=True, text=True)
         if not (case / "scores.json").is_file():
             sys.exit(f"the component gave no scores:\n{done.stdout}{done.stderr}")

@@ -1,8 +1,8 @@
 """Runs a program and its tests in this interpreter, once: the instance is thrown away afterwards.
 
-The component has no files, no network, no processes and no clock, whatever a program tries. What is done here is to
-make these things fail as an exception that the program could meet elsewhere, instead of by ending the component; and
-to have the standard library in memory, because a component cannot load what it did not import when it was built.
+The component has no files, no network, no processes and no clock, whatever a program tries. This module's task is to
+make these things fail as an exception that the program could meet elsewhere, instead of by ending the component; and to
+have the standard library in memory, because a component cannot load what it did not import when it was built.
 """
 
 import ast
@@ -30,7 +30,7 @@ PARTS = (
 
 
 def _library():
-    """Imports what this interpreter has of the standard library; returns the names of what it lacks."""
+    """Imports the standard library as far as this interpreter has it; returns the names of missing modules."""
     # Private ones too: `_strptime` is loaded when it is first needed.
     modules = [name for name in sorted(sys.stdlib_module_names) if not name.startswith(LEFT_OUT)]
     codecs = [f"encodings.{module.name}" for module in pkgutil.iter_modules(encodings.__path__)]
@@ -49,7 +49,7 @@ LACKING = _library()
 
 
 class Sink(io.TextIOBase):
-    """Takes what is written and keeps nothing; there is nothing to read."""
+    """Discards all writes; there is nothing to read."""
 
     def writable(self):
         return True
@@ -104,7 +104,7 @@ def _classes():
 
 
 def stand_still():
-    """The clocks stand still, and what is random is the same in every run."""
+    """Stops the clocks, and makes random numbers the same in every run."""
     for name in ["time", "monotonic", "perf_counter", "process_time", "thread_time"]:
         setattr(time, name, lambda: 0.0)
         setattr(time, f"{name}_ns", lambda: 0)
@@ -119,9 +119,9 @@ OWN = "\u02d0own_{}"
 
 
 class Tests:
-    """The statements that test a program. They run among the program's variables, where they find what it defines, but
-    what Python itself brings they call by names that the program does not have: one that calls something `abs` does
-    not change what the tests compare with.
+    """The statements that test a program. They run among the program's variables and find its definitions, but call
+    Python's own functions by names that the program lacks: a program that defines `abs` does not change the tests'
+    comparisons.
 
     Raises `SyntaxError` or `ValueError` where the text is no program."""
 
@@ -160,14 +160,14 @@ def _bind(names, brought, library, own, others):
         # `from datetime import datetime` is no other `datetime`.
         imported = name in library and getattr(library[name], name, None) is mine
         names[OWN.format(name)] = mine if tests_it or imported else real
-    # Also what the tests import is imported by Python's own function.
+    # Python's own function also imports the tests' modules.
     names["__builtins__"] = brought
 
 
 def _restore_classes(
     members, held, copy=dict, variables=vars, put=type.__setattr__, drop=type.__delattr__, is_function=callable
 ):
-    """Puts back what a program changed in classes that it did not define."""
+    """Puts back a program's changes in classes that it did not define."""
     for one, before in members:
         now = copy(variables(one))
         held.append(now)
@@ -175,13 +175,13 @@ def _restore_classes(
             if now.get(name) is not value:
                 put(one, name, value)
         for name in now.keys() - before.keys():
-            # Python keeps some values in a class when they are first asked for.
+            # Python stores some values in a class at their first use.
             if is_function(now[name]):
                 drop(one, name)
 
 
 def _restore_spaces(spaces, held, copy=dict, clear=dict.clear, update=dict.update):
-    """Puts back the variables of modules. Like the above it uses none itself: those of this module are among them."""
+    """Puts back the variables of modules. Like the above it uses none itself: this module's are among them."""
     for space, before in spaces:
         # A program's value there must not be deleted now: that may call it.
         held.append(copy(space))
@@ -194,8 +194,8 @@ HELD = []
 
 
 def _put_back(tests, own):
-    """What restores Python's functions, the modules in memory, and the classes of those that the tests name and of this
-    scorer, whose modules are `own`."""
+    """The calls that restore Python's functions, the modules in memory, and the classes of the tests' modules and of
+    this scorer's, `own`."""
     modules = [module for module in [*sys.modules.values(), *own] if isinstance(module, type(sys))]
     spaces = [(space, dict(space)) for space in (vars(builtins), sys.modules, *map(vars, modules))]
     judging = [*own, *map(sys.modules.get, tests.modules)]
@@ -211,10 +211,10 @@ def _put_back(tests, own):
 
 
 def _steps(program, tests, names, put_back):
-    """What is called in turn: the program, what puts back that it may have replaced, and its tests.
+    """The calls in order: the program, the restoration of its changes, and its tests.
 
-    Each step holds a function with its arguments, chosen before the program runs, so it does not matter what the
-    program makes of `exec`, of this module or of the variables of the functions that called it."""
+    Each step holds a function with its arguments, chosen before the program runs, so the program's changes of `exec`,
+    of this module or of its callers' variables have no effect."""
     run = functools.partial(exec, compile(program, "<answer>", "exec", dont_inherit=True), names)
     library = {name: sys.modules[name] for name in tests.modules}
     brought = dict(vars(builtins))
@@ -224,7 +224,7 @@ def _steps(program, tests, names, put_back):
 
 
 def _attempt(steps):
-    """Whether all steps run to their end. The only one of `steps` makes them."""
+    """True if all steps run to their end. The only item of `steps` makes them."""
     try:
         # No variable holds them: a program finds and changes the variables of the functions that called it.
         collections.deque(map(operator.call, steps.pop()()), maxlen=0)
@@ -234,7 +234,7 @@ def _attempt(steps):
 
 
 def passes(program, tests):
-    """Whether a program runs to its end, and its `Tests` after it.
+    """True if a program runs to its end, and its `Tests` after it.
 
     The two are compiled one by one, so that a program cannot swallow its tests in a text that it leaves open."""
     stand_still()
@@ -251,8 +251,8 @@ def passes(program, tests):
 
 
 def _all(program, tests, own):
-    """What is called in turn: the attempt, and what has this scorer go on with Python as it was, without a collection of
-    garbage that calls the program once more."""
+    """The calls in order: the attempt, and the restoration of Python for this scorer, without a garbage collection that
+    calls the program once more."""
     names = {}
     HELD.append(names)
     put_back = _put_back(tests, own)

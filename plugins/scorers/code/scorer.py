@@ -18,18 +18,18 @@ from wit_world.exports import about
 class Config:
     extraction: str = option(
         "fence",
-        "How the program is found: fence (the first code block, or the whole answer), or as a task of "
+        "Place of the program: fence (the first code block, or the whole answer), or as a task of "
         "lm-evaluation-harness: humaneval, humaneval-instruct, mbpp, mbpp-instruct.",
     )
 
 
-class About(plate("code", "0.1.0", "Whether a program passes its tests, as for HumanEval and MBPP", Config)):
+class About(plate("code", "0.1.0", "Checks that a program passes its tests, as for HumanEval and MBPP", Config)):
     def describe(self):
-        said = super().describe()
-        schema = json.loads(said.config_schema)
+        info = super().describe()
+        schema = json.loads(info.config_schema)
         schema["properties"]["extraction"]["enum"] = list(EXTRACTIONS)
         schema["x-runs-answers"] = {"passed": "code", "killed": "code-killed"}
-        return about.Info(said.name, said.version, said.summary, json.dumps(schema))
+        return about.Info(info.name, info.version, info.summary, json.dumps(schema))
 
 
 class Judge(Scorer):
@@ -43,21 +43,21 @@ class Judge(Scorer):
         self.extract = EXTRACTIONS[config.extraction]
 
     def judge(self, exchange):
-        said = reference(exchange)
+        expected = reference(exchange)
         if exchange.reference is None:
             # Nothing to test with: no score rather than a wrong one.
             return {}
-        prompt, tests = self.task(exchange, said)
+        prompt, tests = self.task(exchange, expected)
         candidate = self.extract(prompt, exchange.output)
         passed = not candidate.is_empty and sandbox.passes(candidate.program, tests)
         return {"code": passed, "code-unparsed": candidate.is_empty}
 
-    def task(self, exchange, said):
-        """What the program begins with, and the program that tests it."""
-        said = said if isinstance(said, dict) else {}
-        prompt, check, entry = said.get("prompt", ""), said.get("test"), said.get("entry_point")
-        asserted = said.get("tests", said.get("test_list"))
-        setup = said.get("setup", said.get("test_setup_code", ""))
+    def task(self, exchange, expected):
+        """The beginning of the program, and the program that tests it."""
+        expected = expected if isinstance(expected, dict) else {}
+        prompt, check, entry = expected.get("prompt", ""), expected.get("test"), expected.get("entry_point")
+        asserted = expected.get("tests", expected.get("test_list"))
+        setup = expected.get("setup", expected.get("test_setup_code", ""))
         tests = None
         if isinstance(check, str) and isinstance(entry, str) and entry.isidentifier():
             tests = f"{check}\ncheck({entry})"

@@ -45,7 +45,8 @@ impl Default for Usage {
 }
 
 impl Usage {
-    /// The event of the tokens of the prompt and of the answer; absent if the server counts neither.
+    /// The event of the tokens of the prompt and of the answer; absent if the server counts
+    /// neither.
     pub fn counted(input_tokens: Option<u32>, output_tokens: Option<u32>) -> Option<Meaning> {
         let counts = input_tokens.is_some() || output_tokens.is_some();
         counts.then_some(Meaning::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }))
@@ -73,8 +74,8 @@ pub trait Backend: Sized + 'static {
 
     /// The request for something other than inference, if the engine supports it. The default
     /// supports nothing.
-    fn control(&self, what: Control) -> Option<Request> {
-        let _ = what;
+    fn control(&self, control: Control) -> Option<Request> {
+        let _ = control;
         None
     }
 
@@ -82,8 +83,8 @@ pub trait Backend: Sized + 'static {
     /// key. The host adds the key; a plugin never sees it. The default is a bearer token from the
     /// variable that most clients read, `OPENAI_API_KEY`.
     ///
-    /// The host reads a variable named here if its name ends in `_API_KEY`, because a plugin does
-    /// not choose among the user's secrets; others are named by the user, with `--api-key-env`.
+    /// The host reads a variable named here if its name ends in `_API_KEY`: a plugin does not
+    /// choose among the user's secrets. The user names others with `--api-key-env`.
     fn credentials(&self) -> Credentials {
         Credentials::bearer("OPENAI_API_KEY")
     }
@@ -97,7 +98,7 @@ pub trait Backend: Sized + 'static {
         openai::read_models(body)
     }
 
-    /// The figures in a successful answer to [`Control::Metrics`], without those that the engine
+    /// The figures in a successful answer to [`Control::Metrics`], without figures that the engine
     /// does not report. The default returns none.
     ///
     /// # Errors
@@ -107,14 +108,14 @@ pub trait Backend: Sized + 'static {
         Ok(Vec::new())
     }
 
-    /// Returns the request to each target before the first sample's, if [`encode`](Self::encode) needs
-    /// something of its reply: to open a workspace, or to get an id. The default needs nothing.
+    /// Returns the request to each target before the first sample's, if [`encode`](Self::encode)
+    /// needs a value of its reply, such as a workspace or an id. The default needs nothing.
     fn prepare(&self) -> Option<Request> {
         None
     }
 
-    /// Reads what a successful reply to [`prepare`](Self::prepare) has for every later request, as
-    /// [`Settings::prepared`]. The default takes the whole reply, for good.
+    /// Reads a successful reply to [`prepare`](Self::prepare): the value of [`Settings::prepared`]
+    /// in every later request. The default takes the whole reply, for good.
     ///
     /// # Errors
     /// [`Error::Protocol`] if the reply cannot be parsed.
@@ -122,20 +123,21 @@ pub trait Backend: Sized + 'static {
         Ok(Prepared { value: body.to_vec(), lifetime: None })
     }
 
-    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes. Every
-    /// backend writes one, except those that only [`start`](Self::start) something else.
+    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
+    /// Every backend writes one, except a backend whose [`start`](Self::start) writes another
+    /// exchange.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if this engine does not support such a request.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let _ = (sample, settings);
-        let what = "this backend writes no single request, and does not start anything else";
-        Err(Error::Other(what.to_owned()))
+        let message = "this backend writes no single request, and does not start anything else";
+        Err(Error::Other(message.to_owned()))
     }
 
-    /// Writes the request for a sample that continues a conversation, if the last reply of that
-    /// conversation had something to [carry](Meaning::Carry), such as the server's own id of the
-    /// conversation. The default ignores that and sends the whole history.
+    /// Writes the request for a sample that continues a conversation whose last reply had a
+    /// [carry](Meaning::Carry), such as the server's own id of the conversation. The default
+    /// ignores that and sends the whole history.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -149,7 +151,7 @@ pub trait Backend: Sized + 'static {
         self.encode(sample, settings)
     }
 
-    /// Writes what to send for a sample where that is more than one request: the first of several
+    /// Writes the exchange for a sample if it is more than one request: the first of several
     /// ([`Call::Steps`]), or messages over a WebSocket ([`Call::Socket`]). The default is the one
     /// request that [`encode`](Self::encode) or [`encode_next`](Self::encode_next) writes.
     ///
@@ -195,9 +197,9 @@ pub trait Backend: Sized + 'static {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error>;
 
-    /// Returns the number of bytes at the end of the frame just decoded that were not read, because
-    /// the item to which they belong is not complete. The next frame begins with them. Only for
-    /// [`Framing::Raw`]; the default has read everything.
+    /// Returns the number of unread bytes at the end of the frame just decoded, which belong to an
+    /// incomplete item. The next frame begins with them. Only for [`Framing::Raw`]; the default has
+    /// read everything.
     fn unread(&self, state: &Self::State) -> usize {
         let _ = state;
         0
@@ -240,7 +242,7 @@ impl Flavor for Frozen {
     }
 }
 
-/// Writes a reply's state to where the one before was: most often it is as long, and then nothing
+/// Writes a reply's state over the previous one: if the length is the same, as most often, nothing
 /// is allocated.
 pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec<u8>, Error> {
     before.clear();
@@ -248,8 +250,7 @@ pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec
         .map_err(|error| Error::Other(format!("the reply's state cannot be written: {error}")))
 }
 
-/// Decodes a batch of frames: what the component's `decode` does. `meanings` is room for those of
-/// one frame.
+/// Decodes a batch of frames for the component's `decode`. `meanings` is room for one frame's.
 pub(crate) fn decode_batch<'f, B: Backend>(
     backend: &B,
     frozen: Vec<u8>,
@@ -304,7 +305,7 @@ impl Credentials {
     pub fn bearer(variable: &str) -> Self {
         Credentials {
             variable: Some(variable.to_owned()),
-            ..Credentials::of(Authentication::Bearer)
+            ..Credentials::new(Authentication::Bearer)
         }
     }
 
@@ -312,35 +313,35 @@ impl Credentials {
     /// variable.
     pub fn header(name: &str, variable: &str) -> Self {
         let scheme = Authentication::Header(name.to_owned());
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
     }
 
     /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools
     /// of AWS keep it.
     pub fn sigv4(service: &str) -> Self {
-        Credentials::of(Authentication::Sigv4(service.to_owned()))
+        Credentials::new(Authentication::Sigv4(service.to_owned()))
     }
 
     /// A signature by HMAC with a key from this variable, whose value is `SECRET` or `ID:SECRET`.
     pub fn hmac(hmac: Hmac, variable: &str) -> Self {
         let scheme = Authentication::Hmac(hmac);
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
     }
 
     /// A token that the server gives for a key from this variable, whose value is `SECRET` or
     /// `ID:SECRET`.
     pub fn token(token: Token, variable: &str) -> Self {
         let scheme = Authentication::Token(token);
-        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::new(scheme) }
     }
 
     /// Requests without a key.
     pub fn none() -> Self {
-        Credentials::of(Authentication::None)
+        Credentials::new(Authentication::None)
     }
 
     /// This way, with a key from no usual variable.
-    pub fn of(scheme: Authentication) -> Self {
+    pub fn new(scheme: Authentication) -> Self {
         Credentials { scheme, variable: None, cookies: false }
     }
 
@@ -357,7 +358,7 @@ impl Step {
         Step { request, framing, delay: 0, accepted: Vec::new(), context: Vec::new() }
     }
 
-    /// Sends it this many nanoseconds after the end of the reply before.
+    /// Sends it this many nanoseconds after the end of the previous reply.
     #[must_use]
     pub fn after(self, delay: u64) -> Self {
         Step { delay, ..self }
@@ -387,7 +388,7 @@ impl Outgoing {
         Outgoing { message: crate::SocketMessage::Binary(bytes), delay: 0, hold: false }
     }
 
-    /// Sends it this many nanoseconds after the message before it was due.
+    /// Sends it this many nanoseconds after the previous message's due time.
     #[must_use]
     pub fn after(self, delay: u64) -> Self {
         Outgoing { delay, ..self }
@@ -420,8 +421,8 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         self.backend.default_url()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        self.backend.control(what)
+    fn control(&self, control: Control) -> Option<Request> {
+        self.backend.control(control)
     }
 
     fn credentials(&self) -> Credentials {

@@ -1,7 +1,7 @@
-//! The bindings that `wit-bindgen` generates from `wit/`. The `types` interface, and everything the
-//! host offers, is generated once and shared; each exported interface has a module of its own,
-//! because the names of the generated export macros must not collide. Plugins should not use this
-//! module directly: the crate's root re-exports the types, and the export macros do the rest.
+//! The bindings that `wit-bindgen` generates from `wit/`. The `types` interface and the host's
+//! interfaces are generated once and shared. Each exported interface has its own module, so that
+//! the generated export macros do not collide. Plugins should not use this module directly: the
+//! crate's root re-exports the types, and the export macros do the rest.
 #![allow(missing_docs, unsafe_code, clippy::all)]
 
 /// The interfaces that the host offers, and the shared types.

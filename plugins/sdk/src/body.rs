@@ -14,7 +14,7 @@ pub struct Body {
     fields: Vec<(String, String)>,
 }
 
-/// As the object that it is, so that a body can be a field of another one.
+/// As an object, so that a body can be a field of another body.
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.fields.len()))?;
@@ -58,8 +58,8 @@ impl Body {
     }
 
     /// Merges further fields, a JSON object, over these. If both sides have an object, the two are
-    /// merged, so that one field of `sampling_params` can be set without repeating the others;
-    /// otherwise the user's value wins, even if it is `null`.
+    /// merged, so that one field of `sampling_params` can be set without repeating the others.
+    /// Otherwise the user's value wins, even `null`.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it is not a JSON object.
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_laid_over_must_be_an_object() {
+    fn an_overlay_must_be_an_object() {
         let error = Body::new().merge(Some("[1]")).unwrap_err();
         assert!(matches!(error, Error::InvalidConfig(message) if message.contains("JSON object")));
     }

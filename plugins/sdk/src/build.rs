@@ -49,9 +49,8 @@ impl Sample {
 }
 
 impl Sample {
-    /// Roughly how many bytes it has: those of its prompt, of its recorded answer, and of what goes
-    /// along with them. What a dataset returns at once is limited, so one with large samples
-    /// returns fewer at [`ENOUGH`](crate::ENOUGH).
+    /// Roughly its size in bytes: prompt, recorded answer and fields. A dataset's list of samples
+    /// is limited, so a dataset with large samples returns fewer at [`ENOUGH`](crate::ENOUGH).
     pub fn bytes(&self) -> usize {
         let texts = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
         let message = |message: &Message| -> usize {
@@ -66,7 +65,7 @@ impl Sample {
         let prompt = match &self.prompt {
             Prompt::Text(text) => text.len(),
             Prompt::Tokens(ids) => 4 * ids.len(),
-            Prompt::Messages(said) => messages(said),
+            Prompt::Messages(list) => messages(list),
             Prompt::Continuation(continuation) => messages(&continuation.messages),
             Prompt::Embedding(each) => texts(each),
             Prompt::Ranking(candidates) => candidates.query.len() + texts(&candidates.documents),
@@ -106,7 +105,7 @@ impl Output {
 }
 
 impl ServedModel {
-    /// A model of which nothing but the name is known.
+    /// A model with only its name known.
     pub fn named(name: impl Into<String>) -> Self {
         ServedModel { name: name.into(), root: None, context_tokens: None }
     }
@@ -173,23 +172,23 @@ impl Settings {
         sample.output_tokens.or(self.output_tokens)
     }
 
-    /// Merges into a body what overrides the plugin's own fields: the sample's parameters, and then
+    /// Merges overrides of the plugin's own fields into a body: the sample's parameters, and then
     /// the user's `extra-body`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] and [`Error::InvalidConfig`] if one of them is not a JSON object.
     pub fn lay_over(&self, body: &mut Body, sample: &Sample) -> Result<(), Error> {
         body.merge(sample.parameters.as_deref()).map_err(|error| {
-            let Error::InvalidConfig(said) = error else {
+            let Error::InvalidConfig(message) = error else {
                 return error;
             };
-            Error::InvalidInput(format!("the parameters of sample {}: {said}", sample.id))
+            Error::InvalidInput(format!("the parameters of sample {}: {message}", sample.id))
         })?;
         body.merge(self.extra_body.as_deref()).map_err(|error| {
-            let Error::InvalidConfig(said) = error else {
+            let Error::InvalidConfig(message) = error else {
                 return error;
             };
-            Error::InvalidConfig(format!("key `extra-body`: {said}"))
+            Error::InvalidConfig(format!("key `extra-body`: {message}"))
         })?;
         Ok(())
     }
@@ -247,7 +246,7 @@ impl Request {
     }
 }
 
-/// Base64 as in RFC 4648; what is read may lack its padding.
+/// Base64 as in RFC 4648; input may lack its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_stands_over_the_sample_and_the_sample_over_the_plugin() {
+    fn the_user_overrides_the_sample_and_the_sample_the_plugin() {
         let mut sample = Sample::new("1", Prompt::Text("a".to_owned()));
         let mut settings = Settings {
             model: "m".to_owned(),
@@ -329,10 +328,10 @@ mod tests {
         assert_eq!(body.to_bytes(), br#"{"a":1,"b":2,"c":3}"#);
         sample.parameters = Some("[]".to_owned());
         let error = settings.lay_over(&mut body, &sample).unwrap_err();
-        assert!(matches!(error, Error::InvalidInput(said) if said.contains("sample 1")));
+        assert!(matches!(error, Error::InvalidInput(message) if message.contains("sample 1")));
         sample.parameters = None;
         settings.extra_body = Some("[]".to_owned());
         let error = settings.lay_over(&mut body, &sample).unwrap_err();
-        assert!(matches!(error, Error::InvalidConfig(said) if said.contains("extra-body")));
+        assert!(matches!(error, Error::InvalidConfig(message) if message.contains("extra-body")));
     }
 }

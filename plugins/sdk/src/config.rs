@@ -1,5 +1,5 @@
 //! The user's configuration table: from the host's JSON to the plugin's type, and the schema that
-//! tells the host and the user which keys it can have.
+//! lists its keys for host and user.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use crate::Error;
 /// Reads a plugin's configuration from a JSON object.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] that names the key and says what was expected.
+/// [`Error::InvalidConfig`] that names the key and the expected value.
 pub fn parse<C: DeserializeOwned>(json: &str) -> Result<C, Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -59,7 +59,7 @@ mod tests {
     #[derive(Debug, serde::Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
     struct Config {
-        /// How many.
+        /// The count.
         how_many: u32,
     }
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_names_its_key_and_what_was_expected() {
+    fn a_mistake_names_its_key_and_the_expected_value() {
         assert_eq!(
             complaint(r#"{"how-many":"x"}"#),
             "key `how-many`: invalid type: string \"x\", expected u32"
@@ -97,7 +97,7 @@ mod tests {
     fn the_schema_carries_names_descriptions_and_defaults() {
         let schema: serde_json::Value = serde_json::from_str(&schema::<Config>()).unwrap();
         let key = &schema["properties"]["how-many"];
-        assert_eq!(key["description"], "How many.");
+        assert_eq!(key["description"], "The count.");
         assert_eq!(key["default"], 3);
         assert_eq!(schema["additionalProperties"], false);
     }

@@ -9,8 +9,8 @@ use crate::bindings::dataset as wit;
 use crate::inputs::{HostFiles, HostTokenizer};
 use crate::{Amount, Error, Files, Remark, Sample, Tokenizer, config, export};
 
-/// Bytes of samples after which a call had better return, so that what it returns stays within the
-/// host's limit of 64 MiB whatever the last sample has.
+/// Bytes of samples after which a call had better return, so that its list stays within the host's
+/// limit of 64 MiB with any last sample.
 pub const ENOUGH: usize = 12 << 20;
 
 /// Inputs that the host provides to a dataset.
@@ -30,7 +30,7 @@ pub trait Dataset: Sized + 'static {
     /// every machine. `amount` says how many samples the run will measure.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for what the user can fix.
+    /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for mistakes that the user can fix.
     fn open(config: Self::Config, seed: u64, amount: Amount, inputs: Inputs)
     -> Result<Self, Error>;
 
@@ -43,9 +43,9 @@ pub trait Dataset: Sized + 'static {
 
     /// At most `limit` samples for requests that are not measured. Called before the first
     /// [`next`](Self::next), if at all. `next` must never return any of these prompts. The default
-    /// takes the first ones that depend on no other. Nothing else is given of a session that begins
-    /// with a spare sample: the SDK leaves out what depends on others and comes before the first
-    /// root of [`next`](Self::next).
+    /// takes the first samples without dependencies. The rest of a session that begins with a spare
+    /// sample is lost: the SDK leaves out dependent samples before the first root of
+    /// [`next`](Self::next).
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -83,7 +83,7 @@ impl Amount {
         }
     }
 
-    /// The number of sessions that the run will measure, if that is what it counts.
+    /// The number of sessions that the run will measure, if it counts sessions.
     pub fn sessions(self) -> Option<u64> {
         match self {
             Amount::Sessions(count) => Some(count),
@@ -102,7 +102,7 @@ impl From<Option<u64>> for Amount {
 /// An opened dataset as the component's `generator`.
 pub struct Generator<D>(RefCell<Sequence<D>>);
 
-/// A dataset, and whether the rest of a session whose first sample was a spare one may come next.
+/// A dataset, and true if the rest of a spare sample's session may come next.
 struct Sequence<D> {
     dataset: D,
     spared: bool,

@@ -55,8 +55,8 @@ impl Form {
     }
 
     /// Adds the fields of a JSON object as fields of text, as OpenAI's own client does: a text
-    /// without its quotation marks, each item of a list under `NAME[]`, `null` not at all, and
-    /// whatever else as JSON.
+    /// without quotation marks, each item of a list under `NAME[]`, no `null`, and other values as
+    /// JSON.
     pub fn fields(&mut self, body: &Body) -> &mut Self {
         for (name, value) in body.fields() {
             match serde_json::from_str(value) {
@@ -179,13 +179,13 @@ mod tests {
                 "multipart/form-data; boundary=runner-form-0000000000000000".to_owned()
             )]
         );
-        let mut wanted = concat!(
+        let mut expected = concat!(
             "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a%22%0D%0A.wav\"\r\n",
             "Content-Type: audio/wav\r\n\r\nRIFF\r\n\0"
         )
         .replace('B', "runner-form-0000000000000000")
         .into_bytes();
-        wanted.push(0xff);
+        expected.push(0xff);
         for (name, value) in [
             ("model", "m"),
             ("temperature", "0.5"),
@@ -197,10 +197,10 @@ mod tests {
             let part = format!(
                 "\r\n--runner-form-0000000000000000\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}"
             );
-            wanted.extend(part.bytes());
+            expected.extend(part.bytes());
         }
-        wanted.extend(b"\r\n--runner-form-0000000000000000--\r\n");
-        assert_eq!(request.body, wanted);
+        expected.extend(b"\r\n--runner-form-0000000000000000--\r\n");
+        assert_eq!(request.body, expected);
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::{Error, File};
 /// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
 
-/// The longest line or item, in bytes: a plugin must hold it, what is read from it, and the samples
-/// made from that.
+/// The longest line or item, in bytes: a plugin must hold it, its values, and their samples.
 pub const LONGEST: usize = 24 << 20;
 
 /// Bytes with which a file of UTF-8 may begin; they mean nothing.
@@ -25,7 +24,7 @@ pub(crate) fn readable<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> O
 /// Reads JSON, such as a line of a file.
 ///
 /// # Errors
-/// The key, what was expected, and the column in bytes: ``"`turns[2].delay`: invalid type: string
+/// The key, the expected value, and the column in bytes: ``"`turns[2].delay`: invalid type: string
 /// \"x\", expected f64, at column 30"``.
 pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(line).or_else(|_| {
@@ -39,8 +38,8 @@ pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
             },
             Err(error) => (error.path().to_string(), error.into_inner()),
         };
-        let said = error.to_string();
-        let said = said.rsplit_once(" at line ").map_or(&*said, |(said, _)| said);
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         let key = match &*key {
             "." | "?" => String::new(),
             key => format!("`{key}`: "),
@@ -50,7 +49,7 @@ pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
             0 | 1 => format!("at column {column}"),
             _ => format!("at line {line}, column {column}"),
         };
-        Err(format!("{key}{said}, {place}"))
+        Err(format!("{key}{message}, {place}"))
     })
 }
 
@@ -164,7 +163,7 @@ impl Lines {
             return Ok(None);
         };
         let value =
-            parse(&line).map_err(|what| Error::InvalidInput(format!("line {number}: {what}")))?;
+            parse(&line).map_err(|cause| Error::InvalidInput(format!("line {number}: {cause}")))?;
         Ok(Some((number, value)))
     }
 }
@@ -218,7 +217,7 @@ impl Items {
         self.number += 1;
         let item = self.item()?;
         let value = parse(&item)
-            .map_err(|what| Error::InvalidInput(format!("item {}: {what}", self.number)))?;
+            .map_err(|cause| Error::InvalidInput(format!("item {}: {cause}", self.number)))?;
         Ok(Some((self.number, value)))
     }
 
@@ -276,9 +275,9 @@ impl Items {
 }
 
 /// The error for a line or an item beyond [`LONGEST`].
-fn too_long(what: &str, number: u64) -> Error {
+fn too_long(unit: &str, number: u64) -> Error {
     Error::InvalidInput(format!(
-        "{what} {number} is longer than {} MiB: split it into several",
+        "{unit} {number} is longer than {} MiB: split it into several",
         LONGEST >> 20
     ))
 }
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_read_however_the_file_is_cut() {
+    fn items_are_read_from_pieces_of_any_size() {
         let text = " [ {\"a\": [1, \"],{\\\"\"]} ,\n 2,\"é\" , [] ,{} ] ";
         let whole: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
         for piece in 1..=text.len() {
@@ -323,8 +322,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_told_with_its_place() {
-        for (text, said) in [
+    fn a_missing_array_is_named_with_its_place() {
+        for (text, expected) in [
             ("", "the file is not an array: expected `[`"),
             ("{}", "the file is not an array: expected `[`"),
             ("[1, 2", "the file ends within item 2: it is truncated"),
@@ -332,7 +331,7 @@ mod tests {
             ("[1,]", "item 2: EOF while parsing a value, at column 0"),
             ("[1, }]", "item 2: expected value, at column 1"),
         ] {
-            assert_eq!(items(text, 3), Err(Error::InvalidInput(said.to_owned())), "{text}");
+            assert_eq!(items(text, 3), Err(Error::InvalidInput(expected.to_owned())), "{text}");
         }
     }
 
@@ -344,10 +343,10 @@ mod tests {
             let mut next = || lines.value::<serde_json::Value>();
             assert_eq!(next(), Ok(Some((1, serde_json::json!({"a": 1})))));
             assert_eq!(next(), Ok(Some((4, serde_json::json!([2])))));
-            let Err(Error::InvalidInput(said)) = next() else {
+            let Err(Error::InvalidInput(message)) = next() else {
                 panic!("it is no JSON");
             };
-            assert!(said.starts_with("line 5: "), "{said}");
+            assert!(message.starts_with("line 5: "), "{message}");
             assert_eq!(next(), Ok(Some((6, serde_json::json!(3)))));
             assert_eq!(next(), Ok(None));
         }
@@ -365,7 +364,7 @@ mod tests {
             #[expect(dead_code, reason = "only whether it can be read matters")]
             delay: f64,
         }
-        for (line, said) in [
+        for (line, expected) in [
             (
                 r#"{"turns": [{"delay": 1}, {"delay": "x"}]}"#,
                 "`turns[1].delay`: invalid type: string \"x\", expected f64, at column 38",
@@ -373,7 +372,7 @@ mod tests {
             (r#"{"turns": []} x"#, "trailing characters, at column 15"),
             ("{}", "missing field `turns`, at column 2"),
         ] {
-            assert_eq!(parse::<Row>(line.as_bytes()).unwrap_err(), said);
+            assert_eq!(parse::<Row>(line.as_bytes()).unwrap_err(), expected);
         }
         assert!(parse::<Row>(br#"{"turns": [{"delay": 1}]}"#).is_ok());
     }
@@ -402,13 +401,13 @@ mod tests {
                 Ok(vec![self.0; length as usize])
             }
         }
-        let said = |what: &str| {
+        let expected = |unit: &str| {
             Err(Error::InvalidInput(format!(
-                "{what} 1 is longer than 24 MiB: split it into several"
+                "{unit} 1 is longer than 24 MiB: split it into several"
             )))
         };
-        assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), said("line"));
+        assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), expected("line"));
         let mut nested = Items::new(Box::new(Endless(b'[')));
-        assert_eq!(nested.value::<serde_json::Value>().map(drop), said("item").map(drop));
+        assert_eq!(nested.value::<serde_json::Value>().map(drop), expected("item").map(drop));
     }
 }

@@ -9,9 +9,9 @@
 //!
 //! A plugin is an ordinary library crate. Compiled natively it runs its unit tests, and the macros
 //! export nothing; compiled for WebAssembly it is a component that imports `runner:plugin`
-//! interfaces and nothing else. So a plugin must not use what those do not offer: no clock, no
-//! environment, no network, no randomness except what it derives from its seed
-//! (`std::time::Instant::now()` compiles, but panics).
+//! interfaces and nothing else. So a plugin has only what these interfaces offer: no clock, no
+//! environment, no network, no randomness except from its seed (`std::time::Instant::now()`
+//! compiles, but panics).
 //!
 //! The configuration is a type that derives [`serde::Deserialize`] and [`schemars::JsonSchema`];
 //! its doc comments become the user's help. Start it with

@@ -1,5 +1,5 @@
-//! Settings that a route has no field for: refused by name and all at once, because a run with a
-//! setting that was silently left out measures something else than what was asked for.
+//! Settings that a route has no field for: refused by name and all at once, because a run without a
+//! requested setting measures something else.
 
 use crate::{Error, Sample, Sampling, Settings};
 
@@ -85,8 +85,8 @@ impl Setting {
 }
 
 impl Settings {
-    /// Refuses those of these settings that are set for a sample; `route` names what has no field
-    /// for them, such as `TGI's /generate_stream`.
+    /// Refuses the settings among these that are set for a sample; `route` names the API without
+    /// fields for them, such as `TGI's /generate_stream`.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the settings with their flags.
@@ -134,30 +134,31 @@ mod tests {
         let unsupported = [Setting::IgnoreEos, Setting::TopK, Setting::Stop];
         assert_eq!(settings.refuse(&sample, "x", &unsupported), Ok(()));
         settings.sampling.top_k = Some(1);
-        let said = |settings: &Settings| match settings.refuse(&sample, "/x", &unsupported) {
-            Err(Error::InvalidConfig(said)) => said,
+        let refusal = |settings: &Settings| match settings.refuse(&sample, "/x", &unsupported) {
+            Err(Error::InvalidConfig(message)) => message,
             other => panic!("expected invalid-config, got {other:?}"),
         };
         assert_eq!(
-            said(&settings),
+            refusal(&settings),
             "/x has no field for a setting under [request]: `top-k` (--top-k); leave it out, or use another backend"
         );
         settings.ignore_eos = true;
         settings.sampling.stop = vec!["\n".to_owned()];
         assert_eq!(
-            said(&settings),
+            refusal(&settings),
             "/x has no field for settings under [request]: `ignore-eos` (turn it off with --disable-ignore-eos), \
              `top-k` (--top-k), `stop` (--stop); leave them out, or use another backend"
         );
         settings.sampling.temperature = Some(0.0);
         settings.sampling.top_p = Some(0.5);
         let both = [Setting::Temperature, Setting::TopP];
-        let Err(Error::InvalidConfig(said)) = settings.refuse(&sample, "/x", &both) else {
+        let Err(Error::InvalidConfig(message)) = settings.refuse(&sample, "/x", &both) else {
             panic!("it must be refused");
         };
         assert!(
-            said.contains("`temperature` (--temperature; ") && said.contains("`top-p` (--top-p)"),
-            "{said}"
+            message.contains("`temperature` (--temperature; ")
+                && message.contains("`top-p` (--top-p)"),
+            "{message}"
         );
     }
 }

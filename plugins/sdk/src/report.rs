@@ -1,8 +1,8 @@
 //! Remarks of a dataset on samples that it left out or changed, and the reasons: counted while
 //! samples are made, for the user to read with the results.
 //!
-//! [`Dataset::remarks`](crate::Dataset::remarks) returns the list. A corpus that shrinks in
-//! silence, or a prompt that is cut, changes what a benchmark measures.
+//! [`Dataset::remarks`](crate::Dataset::remarks) returns the list. A dataset that shrinks in
+//! silence, or a cut prompt, changes the measurement.
 
 use crate::{Remark, Treatment};
 
@@ -12,10 +12,10 @@ const MOST_REASONS: usize = 64;
 /// The most characters of a reason or an example; the rest is cut off.
 const MOST_CHARACTERS: usize = 200;
 
-/// The reason of what is beyond [`MOST_REASONS`].
+/// The reason of all remarks beyond [`MOST_REASONS`].
 const OTHER: &str = "other reasons";
 
-/// Counts what a dataset leaves out or changes, by reason, and keeps the first example of each.
+/// Counts a dataset's omissions and changes by reason, and keeps the first example of each.
 ///
 /// ```
 /// use runner_plugin::report::Remarks;
@@ -56,8 +56,7 @@ impl Remarks {
         self.count(Treatment::Repeated, reason, 1, example);
     }
 
-    /// Counts `count` at once, such as those that were passed over while a file was read; nothing
-    /// if it is 0.
+    /// Counts `count` at once, such as rows skipped while a file was read; nothing if it is 0.
     pub fn count(
         &mut self,
         what: Treatment,
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_by_what_was_done_and_why() {
+    fn counts_are_by_treatment_and_reason() {
         let mut remarks = Remarks::default();
         remarks.dropped("too short", || "line 3".to_owned());
         remarks.truncated("too long", || "line 4".to_owned());
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_reasons_nor_examples_grow_without_end() {
+    fn reasons_and_examples_are_bounded() {
         let mut remarks = Remarks::default();
         for number in 0..1000 {
             remarks.dropped(&format!("reason {number}"), || "é".repeat(10_000));

@@ -17,7 +17,7 @@ pub trait Scorer: Sized + 'static {
     /// Opens the scorer.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] for what the user can fix.
+    /// [`Error::InvalidConfig`] for mistakes that the user can fix.
     fn open(config: Self::Config, tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error>;
 
     /// Scores of one exchange; none if it cannot be scored. The host computes the mean of each.

@@ -1,8 +1,8 @@
-//! The server's own timings of a request, and what speculative decoding did for it: makes the
-//! meanings that the contract allows of what a server states.
+//! The server's own timings of a request, and its speculative decoding: the values within the
+//! contract's limits.
 //!
 //! A server's clocks may contradict each other, and its formats change. The answer is worth more
-//! than such a value, so what cannot be is left out, as if the server had not reported it.
+//! than such a value, so an impossible value counts as not reported.
 
 use crate::{Meaning, Speculation, Timings};
 
@@ -32,9 +32,9 @@ impl Timings {
 }
 
 impl Speculation {
-    /// The event of so many steps, and of how many of them accepted 0, 1, 2, … proposed tokens.
-    /// Steps that the server does not count are those of the list. A list that does not add up to
-    /// them, or is too long, is left out. Absent if nothing is left.
+    /// The event of `steps` steps and their numbers that accepted 0, 1, 2, … proposed tokens.
+    /// Without `steps`, the list's sum counts. A list with another sum, or a too long list, is
+    /// dropped. Absent if nothing is left.
     pub fn meaning(steps: Option<u32>, mut by_accepted: Vec<u32>) -> Option<Meaning> {
         let sum = by_accepted
             .iter()

@@ -3,7 +3,7 @@
 //!
 //! Words are drawn as Python's `random.choice` draws them, and a passage begins at a word that is
 //! drawn likewise, from a generator for each text. So a text depends on its own generator and
-//! length alone, whatever is made with it.
+//! length alone.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ const ADJUSTMENTS: u32 = 8;
 pub struct Text {
     /// The text.
     pub text: String,
-    /// Its tokens, with those that the model puts around a text.
+    /// Its tokens, including the model's own around a text.
     pub tokens: u32,
 }
 
@@ -55,13 +55,13 @@ impl Words {
         Self { words: WORDS.split_ascii_whitespace().map(Cow::Borrowed).collect(), passages: false }
     }
 
-    /// Passages of a text file, which goes on at its end with its beginning; `name` is its name in
-    /// the scenario.
+    /// Passages of a text file, which continues at its end with its beginning; `name` is its name
+    /// in the scenario.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if it is too long, no text, or has no words.
     pub fn passages(name: &str, file: &dyn File) -> Result<Self, Error> {
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let size = file.size();
         if size > LONGEST {
             return Err(wrong(format!(
@@ -87,9 +87,9 @@ impl Words {
         Ok(Self { words, passages: true })
     }
 
-    /// A text for each of these generators and numbers of tokens, which include those that the
-    /// model puts around a text. In rare cases, where the tokenizer gives no prefix of the words
-    /// exactly that number, a text is a token or two shorter or longer.
+    /// A text for each of these generators and numbers of tokens, which include the model's own
+    /// around a text. In rare cases, where the tokenizer gives no prefix of the words exactly that
+    /// number, a text is a token or two shorter or longer.
     pub fn texts(&self, tokenizer: &dyn Tokenizer, wanted: Vec<(Python, u32)>) -> Vec<Text> {
         let around = tokenizer.describe().added_tokens;
         let mut drafts: Vec<Draft> = wanted

@@ -101,8 +101,8 @@ impl Backend for Anthropic {
         }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => {
                 let list = Request::get(format!("{}/models", self.0.prefix));
                 Some(self.versioned(list))
@@ -127,7 +127,7 @@ impl Backend for Anthropic {
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::told(body, explain::refusal(status, body))
+        reply::refine(body, explain::refusal(status, body))
     }
 }
 

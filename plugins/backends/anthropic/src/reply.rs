@@ -98,7 +98,7 @@ pub fn decode(
     }
     let event: Event = frames::json(data, EVENT)?;
     if event.error.is_some() {
-        events.push(Meaning::Failure(told(data, explain::in_band(data))));
+        events.push(Meaning::Failure(refine(data, explain::in_band(data))));
         return Ok(());
     }
     let Some(kind) = event.kind.as_deref() else {
@@ -132,7 +132,7 @@ pub fn decode(
             events.extend(reply.counts.usage().map(Meaning::Usage));
             events.extend(event.stop_reason.map(Meaning::Finish));
         }
-        "error" => events.push(Meaning::Failure(told(data, explain::in_band(data)))),
+        "error" => events.push(Meaning::Failure(refine(data, explain::in_band(data)))),
         // Pings, ends of blocks, and types that the API may get: its documentation says to ignore
         // them.
         _ => {}
@@ -161,8 +161,8 @@ impl Block<'_> {
                 events.push(tools::begun(index, &id, &name, input));
             }
             _ => {
-                events.extend(said(self.thinking).map(Meaning::Reasoning));
-                events.extend(said(self.text).map(Meaning::Text));
+                events.extend(piece(self.thinking).map(Meaning::Reasoning));
+                events.extend(piece(self.text).map(Meaning::Text));
             }
         }
     }
@@ -170,8 +170,8 @@ impl Block<'_> {
 
 impl Delta {
     fn read(self, index: u32, events: &mut Vec<Meaning>) {
-        events.extend(said(self.thinking).map(Meaning::Reasoning));
-        events.extend(said(self.text).map(Meaning::Text));
+        events.extend(piece(self.thinking).map(Meaning::Reasoning));
+        events.extend(piece(self.text).map(Meaning::Text));
         let arguments = self.partial_json.filter(|text| !text.is_empty());
         events.extend(arguments.map(|text| tools::continued(index, &text)));
     }
@@ -179,13 +179,14 @@ impl Delta {
 
 /// A piece of text. Empty ones are no output: servers that translate another API send one with the
 /// role.
-fn said(text: Option<String>) -> Option<Output> {
+fn piece(text: Option<String>) -> Option<Output> {
     text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
 impl Counts {
-    /// Replaces the counts that later ones have. A server that learns the counts late begins with
-    /// zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a count.
+    /// Replaces the counts that a later object has. A server that learns the counts late begins
+    /// with zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a
+    /// count.
     fn take(&mut self, later: Option<Counts>) {
         let Some(later) = later else { return };
         let input = |counts: &Counts| {
@@ -247,11 +248,11 @@ struct ErrorBody {
 }
 
 /// Reads the kind of an error from its body, which outweighs the guess from its status and words.
-pub fn told(body: &[u8], guessed: Refusal) -> Refusal {
+pub fn refine(body: &[u8], guessed: Refusal) -> Refusal {
     let Ok(Failed { error }) = serde_json::from_slice(body) else {
         return guessed;
     };
-    let names_model = error.message.is_some_and(|said| said.starts_with("model:"));
+    let names_model = error.message.is_some_and(|message| message.starts_with("model:"));
     let reason = match error.kind.as_str() {
         _ if guessed.reason == Reason::TooLong => Reason::TooLong,
         "overloaded_error" | "rate_limit_error" => Reason::Overloaded,

@@ -93,7 +93,7 @@ fn block(part: &Piece<'_>) -> Result<Value, Error> {
             "name": call.name,
             "input": call.arguments,
         }),
-        Piece::Returned(returned) => json!({
+        Piece::ToolResult(returned) => json!({
             "type": "tool_result",
             "tool_use_id": returned.id,
             "content": content(&returned.parts)?,

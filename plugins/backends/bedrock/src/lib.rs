@@ -57,9 +57,9 @@ impl Backend for Bedrock {
         }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
+    fn control(&self, control: Control) -> Option<Request> {
         // Models are listed at another address: the control plane.
-        match what {
+        match control {
             Control::ListModels | Control::Health | Control::FlushCache | Control::Metrics => None,
         }
     }

@@ -87,7 +87,7 @@ fn check(parts: &[&[u8]], sent: [u8; 4], of: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the CRC of its {of} is {found:08x}, and {sent:08x} was sent; look for a proxy that changes what it passes on"
+        "its {of} has the CRC {found:08x}, expected {sent:08x}; look for a proxy that changes replies"
     ))
 }
 
@@ -156,10 +156,10 @@ mod tests {
         message.extend(9_u32.to_be_bytes());
         message.extend(crc32fast::hash(&message).to_be_bytes());
         message.extend(crc32fast::hash(&message).to_be_bytes());
-        let Err(Error::Protocol(said)) = Message::read(&message[4..]) else {
+        let Err(Error::Protocol(error)) = Message::read(&message[4..]) else {
             panic!("it must be refused");
         };
-        assert!(said.contains("headers have 9 bytes"), "{said}");
+        assert!(error.contains("headers have 9 bytes"), "{error}");
         let broken = written(b"\x09:x", b"");
         assert_eq!(Message::read(&broken[4..]).unwrap().header(":x"), None);
     }

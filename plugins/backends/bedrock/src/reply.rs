@@ -166,8 +166,8 @@ pub fn decode(
         }
         "error" => {
             let code = message.header(":error-code").unwrap_or("error");
-            let said = message.header(":error-message").unwrap_or_default();
-            events.push(Meaning::Failure(exception(code, said.as_bytes())));
+            let text = message.header(":error-message").unwrap_or_default();
+            events.push(Meaning::Failure(exception(code, text.as_bytes())));
             return Ok(());
         }
         other => {
@@ -213,7 +213,7 @@ fn whole(reply: Whole<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {
         if let Some(reasoning) = block.reasoning_content {
             reasoning.read(events);
         }
-        events.extend(said(block.text).map(Meaning::Text));
+        events.extend(piece(block.text).map(Meaning::Text));
         if let Some(call) = block.tool_use {
             let input = call.input.map_or("{}", |input| input.get());
             events.push(tools::begun(index, &call.tool_use_id, &call.name, input));
@@ -229,7 +229,7 @@ impl Delta {
         if let Some(reasoning) = self.reasoning_content {
             reasoning.read(events);
         }
-        events.extend(said(self.text).map(Meaning::Text));
+        events.extend(piece(self.text).map(Meaning::Text));
         let input = self.tool_use.and_then(|call| call.input);
         let input = input.filter(|input| !input.is_empty());
         events.extend(input.map(|input| tools::continued(index, &input)));
@@ -239,7 +239,7 @@ impl Delta {
 impl Reasoning {
     fn read(self, events: &mut Vec<Meaning>) {
         let text = self.reasoning_text.and_then(|inner| inner.text);
-        events.extend(said(self.text.or(text)).map(Meaning::Reasoning));
+        events.extend(piece(self.text.or(text)).map(Meaning::Reasoning));
         // The model thought, but the server hides its thoughts.
         let redacted = self.redacted_content;
         events.extend(redacted.map(|_| Meaning::Reasoning(Output::text(""))));
@@ -247,7 +247,7 @@ impl Reasoning {
 }
 
 /// A piece of text; empty ones are not output.
-fn said(text: Option<String>) -> Option<Output> {
+fn piece(text: Option<String>) -> Option<Output> {
     text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
@@ -307,12 +307,12 @@ fn exception(name: &str, payload: &[u8]) -> Refusal {
 /// there to read.
 pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     let guessed = explain::refusal(status, &lower_message(body));
-    let said = guessed.message.to_lowercase();
+    let text = guessed.message.to_lowercase();
     let reason = match status {
         // ModelTimeoutException, ModelErrorException
         408 => Reason::Unavailable,
         424 => Reason::Internal,
-        400 | 404 if said.contains("model identifier") => Reason::UnknownModel,
+        400 | 404 if text.contains("model identifier") => Reason::UnknownModel,
         _ => guessed.reason,
     };
     Refusal { reason, ..guessed }

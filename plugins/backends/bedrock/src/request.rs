@@ -71,7 +71,7 @@ fn block(part: &Piece<'_>) -> Result<Value, Error> {
         Piece::Call(call) => json!({
             "toolUse": {"toolUseId": call.id, "name": call.name, "input": call.arguments},
         }),
-        Piece::Returned(returned) => json!({
+        Piece::ToolResult(returned) => json!({
             "toolResult": {"toolUseId": returned.id, "content": blocks(&returned.parts)?},
         }),
     })

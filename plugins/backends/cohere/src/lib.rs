@@ -54,8 +54,8 @@ impl Backend for Cohere {
         Credentials::bearer("COHERE_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             // The list of models has no second version.
             Control::ListModels => Some(Request::get("/v1/models?page_size=1000")),
             Control::Health | Control::FlushCache | Control::Metrics => None,
@@ -80,7 +80,7 @@ impl Backend for Cohere {
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::told(status, explain::refusal(status, body))
+        reply::refine(status, explain::refusal(status, body))
     }
 }
 

@@ -180,14 +180,14 @@ impl Reply {
 }
 
 impl Message {
-    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call goes
-    /// on.
+    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call
+    /// continues.
     fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
         // The model's plan of how to use tools is thinking aloud, before it calls them.
-        events.extend(said(self.tool_plan).map(Meaning::Reasoning));
+        events.extend(piece(self.tool_plan).map(Meaning::Reasoning));
         for content in self.content.map_or(Vec::new(), OneOrMany::into_list) {
-            events.extend(said(content.thinking).map(Meaning::Reasoning));
-            events.extend(said(content.text).map(Meaning::Text));
+            events.extend(piece(content.thinking).map(Meaning::Reasoning));
+            events.extend(piece(content.text).map(Meaning::Text));
         }
         let calls = self.tool_calls.map_or(Vec::new(), OneOrMany::into_list);
         for (number, call) in (0..).zip(calls) {
@@ -215,7 +215,7 @@ impl<T> OneOrMany<T> {
 }
 
 /// A piece of text; empty ones are not output.
-fn said(text: Option<String>) -> Option<Output> {
+fn piece(text: Option<String>) -> Option<Output> {
     text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
@@ -251,16 +251,16 @@ fn finish(reason: String, error: Option<String>) -> Meaning {
         "TIMEOUT" => Reason::Unavailable,
         _ => return Meaning::Finish(reason),
     };
-    let said = error
+    let detail = error
         .map_or(String::new(), |error| format!(": {}", explain::excerpt(error.as_bytes(), 300)));
     Meaning::Failure(Refusal {
         reason: kind,
-        message: format!("the server gave up on the answer (finish reason `{reason}`){said}"),
+        message: format!("the server gave up on the answer (finish reason `{reason}`){detail}"),
     })
 }
 
 /// Reads the meaning of a status that only Cohere uses; otherwise the guess holds.
-pub fn told(status: u16, guessed: Refusal) -> Refusal {
+pub fn refine(status: u16, guessed: Refusal) -> Refusal {
     let reason = match status {
         498 => Reason::Unauthorised,
         499 => Reason::Unavailable,

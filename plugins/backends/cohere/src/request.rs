@@ -90,10 +90,10 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
             Speaker::Model => "assistant",
         };
         // Results of tools are messages of their own, before the user's text.
-        let (mut said, mut calls) = (Vec::new(), Vec::new());
+        let (mut parts, mut calls) = (Vec::new(), Vec::new());
         for part in &turn.parts {
             match part {
-                Piece::Returned(returned) => messages.push(json!({
+                Piece::ToolResult(returned) => messages.push(json!({
                     "role": "tool",
                     "tool_call_id": returned.id,
                     "content": content(&returned.parts)?,
@@ -106,15 +106,15 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
                         "function": {"name": call.name, "arguments": arguments},
                     }));
                 }
-                other => said.push(other.clone()),
+                other => parts.push(other.clone()),
             }
         }
-        if said.is_empty() && calls.is_empty() {
+        if parts.is_empty() && calls.is_empty() {
             continue;
         }
         let mut message = json!({"role": role});
-        if !said.is_empty() {
-            message["content"] = content(&said)?;
+        if !parts.is_empty() {
+            message["content"] = content(&parts)?;
         }
         if !calls.is_empty() {
             message["tool_calls"] = calls.into();
@@ -126,9 +126,9 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
 
 /// One text as a string, anything else as blocks.
 fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
-    let refused = |what: &str| {
+    let refused = |kind: &str| {
         Err(Error::InvalidConfig(format!(
-            "the dataset gives {what}, which {API} does not take; name another dataset, or another backend"
+            "the dataset gives {kind}, which {API} does not accept; name another dataset, or another backend"
         )))
     };
     let block = |part: &Piece<'_>| match part {
@@ -138,7 +138,7 @@ fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
         }
         Piece::Audio(_) => refused("audio"),
         Piece::Video(_) => refused("a video"),
-        Piece::Call(_) | Piece::Returned(_) => refused("a call inside the result of a tool"),
+        Piece::Call(_) | Piece::ToolResult(_) => refused("a call inside the result of a tool"),
     };
     match parts {
         [Piece::Text(text)] => Ok(json!(text)),

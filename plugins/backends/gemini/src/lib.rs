@@ -24,8 +24,8 @@ pub struct Config {
     /// `authorization`, as Vertex AI expects access tokens.
     key: Key,
     /// True to request the model's thoughts (`thinkingConfig.includeThoughts`), so that they are
-    /// timed. Models that do not think refuse this. Without it, a model thinks before the first
-    /// token without a sign of it.
+    /// timed. Models that do not think refuse this. Without it, a model thinks silently before the
+    /// first token.
     include_thoughts: bool,
     /// Most tokens to think (`thinkingConfig.thinkingBudget`): 0 turns thinking off, -1 lets the
     /// model decide. Absent: the model's default.
@@ -86,8 +86,8 @@ impl Backend for Gemini {
         }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => {
                 Some(Request::get(format!("{}/models?pageSize=1000", self.0.prefix)))
             }
@@ -126,7 +126,7 @@ impl Backend for Gemini {
     }
 
     fn explain(&self, status: u16, body: &[u8]) -> Refusal {
-        reply::told(body, explain::refusal(status, body))
+        reply::refine(body, explain::refusal(status, body))
     }
 }
 

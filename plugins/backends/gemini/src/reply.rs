@@ -109,7 +109,7 @@ struct Counts {
 /// Counts of the non-text modalities, out of a list by modality; a modality without an entry is
 /// absent.
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(from = "Vec<OfModality>")]
+#[serde(from = "Vec<ModalityCount>")]
 struct Modalities {
     image: Option<u32>,
     video: Option<u32>,
@@ -118,7 +118,7 @@ struct Modalities {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OfModality {
+struct ModalityCount {
     #[serde(default)]
     modality: String,
     /// Left out where it is 0.
@@ -126,8 +126,8 @@ struct OfModality {
     token_count: u32,
 }
 
-impl From<Vec<OfModality>> for Modalities {
-    fn from(list: Vec<OfModality>) -> Self {
+impl From<Vec<ModalityCount>> for Modalities {
+    fn from(list: Vec<ModalityCount>) -> Self {
         let mut modalities = Modalities::default();
         for entry in list {
             let of = match entry.modality.as_str() {
@@ -180,10 +180,10 @@ impl Reply {
         }
         self.begun = true;
         let counts = event.usage_metadata;
-        // The counts cover all candidates, so several candidates cannot be told apart.
+        // The counts cover all candidates together.
         self.attribute(counts.filter(|_| !several), &mut events[before..]);
         let ends = self.finished.values().all(|is| *is) && !self.finished.is_empty();
-        // Every event repeats the counts; only the last ones count the whole answer.
+        // Every event repeats the counts; only the last event counts the whole answer.
         if let Some(counts) = counts.filter(|_| ends) {
             events.push(Meaning::Usage(counts.usage()));
         }
@@ -282,18 +282,18 @@ fn sum(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     }
 }
 
-/// The model itself ends an answer with `STOP` or `MAX_TOKENS`, and filters end one with a word of
-/// theirs; an answer with one of these reasons is not there or cannot be used.
+/// The model itself ends an answer with `STOP` or `MAX_TOKENS`; filters have words of their own.
+/// Their answers are missing or unusable.
 fn finish(reason: String, message: Option<String>) -> Meaning {
     match reason.as_str() {
         "OTHER" | "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
-            let said = message.map_or(String::new(), |message| {
+            let detail = message.map_or(String::new(), |message| {
                 format!(": {}", explain::excerpt(message.as_bytes(), 300))
             });
             Meaning::Failure(Refusal {
                 reason: Reason::Internal,
                 message: format!(
-                    "the server gave up on the answer (finish reason `{reason}`){said}"
+                    "the server gave up on the answer (finish reason `{reason}`){detail}"
                 ),
             })
         }
@@ -302,13 +302,13 @@ fn finish(reason: String, message: Option<String>) -> Meaning {
 }
 
 fn blocked(reason: &str, message: Option<String>) -> Refusal {
-    let said = message.map_or(String::new(), |message| {
+    let detail = message.map_or(String::new(), |message| {
         format!(": {}", explain::excerpt(message.as_bytes(), 300))
     });
     Refusal {
         reason: Reason::Invalid,
         message: format!(
-            "the server blocked the prompt (block reason `{}`){said}",
+            "the server blocked the prompt (block reason `{}`){detail}",
             explain::excerpt(reason.as_bytes(), 60)
         ),
     }
@@ -329,7 +329,7 @@ pub fn decode(
     let data = frame.data.trim_ascii();
     let event: Event = frames::json(data, EVENT)?;
     if event.error.is_some() {
-        events.push(Meaning::Failure(told(data, explain::in_band(data))));
+        events.push(Meaning::Failure(refine(data, explain::in_band(data))));
         return Ok(());
     }
     if event.candidates.is_none()
@@ -358,18 +358,18 @@ struct ErrorBody {
 }
 
 /// Reads the kind of an error from its body, which outweighs the guess from its status and words.
-pub fn told(body: &[u8], guessed: Refusal) -> Refusal {
-    // A stream that was asked for without `alt=sse` is an array.
+pub fn refine(body: &[u8], guessed: Refusal) -> Refusal {
+    // A stream without `alt=sse` in its request is an array.
     let failed = serde_json::from_slice(body)
         .or_else(|_| serde_json::from_slice::<[Failed; 1]>(body).map(|[failed]| failed));
     let Ok(Failed { error }) = failed else {
         return guessed;
     };
-    let said = error.message.unwrap_or_default().to_lowercase();
+    let text = error.message.unwrap_or_default().to_lowercase();
     let reason = match error.status.as_deref() {
         // A wrong key has the status 400.
-        Some("INVALID_ARGUMENT") if said.contains("api key") => Reason::Unauthorised,
-        Some("INVALID_ARGUMENT") if said.contains("token count") && said.contains("exceeds") => {
+        Some("INVALID_ARGUMENT") if text.contains("api key") => Reason::Unauthorised,
+        Some("INVALID_ARGUMENT") if text.contains("token count") && text.contains("exceeds") => {
             Reason::TooLong
         }
         Some("UNAUTHENTICATED" | "PERMISSION_DENIED") => Reason::Unauthorised,
@@ -377,7 +377,7 @@ pub fn told(body: &[u8], guessed: Refusal) -> Refusal {
         // «The model is overloaded. Please try again later.»
         Some("UNAVAILABLE") if guessed.reason == Reason::Overloaded => Reason::Overloaded,
         Some("UNAVAILABLE" | "DEADLINE_EXCEEDED") => Reason::Unavailable,
-        Some("NOT_FOUND") if said.contains("model") => Reason::UnknownModel,
+        Some("NOT_FOUND") if text.contains("model") => Reason::UnknownModel,
         Some("INTERNAL") => Reason::Internal,
         _ => guessed.reason,
     };

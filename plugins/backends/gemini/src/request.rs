@@ -52,7 +52,7 @@ fn part(part: &Piece<'_>) -> Result<Value, Error> {
         Piece::Text(text) => json!({"text": text}),
         Piece::Image(media) | Piece::Audio(media) | Piece::Video(media) => inline(media),
         Piece::Call(call) => json!({"functionCall": {"name": call.name, "args": call.arguments}}),
-        Piece::Returned(returned) => {
+        Piece::ToolResult(returned) => {
             let name = returned.name.as_deref().ok_or_else(|| {
                 Error::InvalidInput(format!(
                     "the result of the tool call `{}` has no call before it, and {API} needs the tool's name; add \
@@ -64,7 +64,7 @@ fn part(part: &Piece<'_>) -> Result<Value, Error> {
             for part in &returned.parts {
                 let Piece::Text(text) = part else {
                     return Err(Error::InvalidInput(format!(
-                        "the result of the tool call `{}` has a part that is not text, which {API} does not take",
+                        "the result of the tool call `{}` has a part that is not text, which {API} does not accept",
                         returned.id
                     )));
                 };

@@ -17,7 +17,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     settings.refuse(sample, route, &[Setting::MinOutputTokens])?;
     if matches!(sample.prompt, Prompt::Tokens(_)) {
         return Err(Error::InvalidConfig(format!(
-            "key `route`: the dataset gives token ids, which {route} does not take; set route = \"completion\", or have \
+            "key `route`: the dataset gives token ids, which {route} does not accept; set route = \"completion\", or have \
              the dataset give text"
         )));
     }
@@ -52,7 +52,7 @@ pub struct Timings {
     pub draft_n_accepted: Option<u32>,
     /// Milliseconds from when the prompt was begun until the first token was chosen.
     prompt_ms: Option<f64>,
-    /// Milliseconds from then until the last one.
+    /// Milliseconds from then until the last token.
     predicted_ms: Option<f64>,
 }
 

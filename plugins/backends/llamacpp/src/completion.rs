@@ -68,8 +68,7 @@ pub struct Reply {
     accepted: Option<u32>,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by
-/// itself.
+/// The state before the first frame. The host itself finds the end of a reply that is not streamed.
 pub fn begin(head: &Head) -> Reply {
     Reply { ended: !head.streaming, ..Reply::default() }
 }
@@ -183,8 +182,8 @@ impl Reply {
         Ok(())
     }
 
-    /// The number of tokens that an event adds to an answer. The count so far tells it better than
-    /// `tokens`, which holds only the last one where several end in the middle of a character.
+    /// The number of tokens that an event adds to an answer. The count so far is better than
+    /// `tokens`, which holds only the last token if several end in the middle of a character.
     fn new_tokens(
         &mut self,
         index: u32,

@@ -18,8 +18,8 @@ pub struct Config {
     /// The route to use.
     route: Route,
     /// True if the server may reuse the tokens that a slot still holds of an earlier prompt
-    /// (`cache_prompt`). The server's own default is to reuse it; without it, every prompt is
-    /// processed as a whole, so requests do not depend on the order in which slots take them.
+    /// (`cache_prompt`). The server's own default is to reuse it. Without it, every prompt is
+    /// processed as a whole, so requests do not depend on the order of slots.
     cache_prompt: bool,
 }
 
@@ -75,8 +75,8 @@ impl Backend for LlamaCpp {
         Credentials::bearer("LLAMA_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             // It answers 503 while the model is being loaded.
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
@@ -160,7 +160,7 @@ impl Backend for LlamaCpp {
     }
 }
 
-/// The adapter by its number, which is all that the server knows of it, as the value of `lora`.
+/// The adapter by its number, its only name on the server, as the value of `lora`.
 fn adapter(sample: &Sample) -> Result<Option<[Adapter; 1]>, Error> {
     let Some(name) = &sample.adapter else {
         return Ok(None);

@@ -146,8 +146,7 @@ impl Backend for Lmdeploy {
         }
         if config.include_usage && config.route == Route::Generate {
             return Err(Error::InvalidConfig(
-                "key `include-usage`: /generate counts tokens without being asked; leave this out"
-                    .to_owned(),
+                "key `include-usage`: /generate always counts tokens; leave this out".to_owned(),
             ));
         }
         Ok(Lmdeploy(config))
@@ -157,8 +156,8 @@ impl Backend for Lmdeploy {
         "http://127.0.0.1:23333".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
             Control::FlushCache => None,

@@ -23,15 +23,15 @@ pub struct Config {
     /// the model's template. By default it does. The chat route always applies the template.
     raw: Option<bool>,
     /// Reasoning before the answer: `true`, `false`, or a level such as `"low"`. By default, the
-    /// model decides. For a text that is sent unchanged, the text decides.
+    /// model decides. A raw text decides by itself.
     think: Option<Think>,
     /// The size of the context in tokens, for prompt and answer together (`options.num_ctx`). The
-    /// server's default is small, 4096 tokens, whatever the model can do. Another size than that of
-    /// the loaded model loads the model anew.
+    /// server's default is small, 4096 tokens for any model. A size other than the loaded model's
+    /// loads the model anew.
     num_ctx: Option<u32>,
-    /// True if the server may cut a prompt that does not fit into the context, and drop the
-    /// beginning of a text that outgrows it, which are its defaults (`truncate` and `shift`). By
-    /// default, such a request fails instead.
+    /// True if the server may cut a prompt that exceeds the context, and drop the beginning of a
+    /// text that outgrows it. These are its defaults (`truncate` and `shift`). By default, such a
+    /// request fails instead.
     truncate: bool,
     /// Time for which the model stays loaded after a request (`keep_alive`), such as `"10m"` or
     /// `"-1s"` for ever. The server's default is five minutes.
@@ -78,7 +78,7 @@ impl Backend for Ollama {
         }
         if config.think.is_some() && config.route == Route::Generate && config.raw.unwrap_or(true) {
             wrong.push(
-                "key `think`: a text that is sent unchanged decides by itself whether the model reasons; set raw = false or \
+                "key `think`: a raw text decides by itself whether the model reasons; set raw = false or \
                  route = \"chat\", or leave this out",
             );
         }
@@ -102,8 +102,8 @@ impl Backend for Ollama {
         Credentials::bearer("OLLAMA_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(Request::get("/api/version")),
             Control::ListModels => Some(Request::get("/api/tags")),
             Control::FlushCache | Control::Metrics => None,
@@ -111,8 +111,8 @@ impl Backend for Ollama {
     }
 
     /// `{"models": [{"name": "llama3.2:latest"}]}`. A name without a tag means the tag `latest`, so
-    /// such a model has two names; but the only model of a server gets one, so that it can be
-    /// chosen without being named.
+    /// such a model has two names. The only model of a server gets one name, so that the host can
+    /// choose it.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[derive(Deserialize)]
         struct List {

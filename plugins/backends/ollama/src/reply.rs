@@ -18,8 +18,7 @@ pub struct Reply {
     ended: bool,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by
-/// itself.
+/// The state before the first frame. The host itself finds the end of a reply that is not streamed.
 pub fn begin(head: &Head) -> Reply {
     Reply { begun: false, ended: !head.streaming }
 }
@@ -31,7 +30,7 @@ struct Line<'a> {
     error: Option<&'a RawValue>,
     /// Of `/api/chat`.
     #[serde(borrow)]
-    message: Option<Said<'a>>,
+    message: Option<AnswerMessage<'a>>,
     /// Of `/api/generate`, as are the two after it.
     #[serde(borrow)]
     response: Option<Cow<'a, str>>,
@@ -72,7 +71,7 @@ impl Line<'_> {
 }
 
 #[derive(Default, Deserialize)]
-struct Said<'a> {
+struct AnswerMessage<'a> {
     #[serde(borrow)]
     content: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -108,10 +107,10 @@ pub fn decode(
     }
     let done = line.done.unwrap_or(false);
     let timings = line.timings().filter(|_| done);
-    let said = line.message.unwrap_or_default();
-    let thinking = said.thinking.or(line.thinking).unwrap_or_default();
-    let text = said.content.or(line.response).unwrap_or_default();
-    let calls = said.tool_calls.or(line.tool_calls).unwrap_or_default();
+    let answer = line.message.unwrap_or_default();
+    let thinking = answer.thinking.or(line.thinking).unwrap_or_default();
+    let text = answer.content.or(line.response).unwrap_or_default();
+    let calls = answer.tool_calls.or(line.tool_calls).unwrap_or_default();
     let silent = thinking.is_empty() && text.is_empty() && calls.is_empty();
     if !thinking.is_empty() {
         events.push(Meaning::Reasoning(Output::text(thinking)));

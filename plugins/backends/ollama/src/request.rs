@@ -41,7 +41,7 @@ struct Options<'a> {
 
 /// A message of a conversation.
 #[derive(Serialize)]
-struct Said {
+struct WireMessage {
     role: &'static str,
     content: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,21 +71,21 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
         }
         (Route::Chat, Prompt::Text(text)) => {
             let message = Message::text(Role::User, text.as_str());
-            body.set("messages", [said(&message)?]);
+            body.set("messages", [wire_message(&message)?]);
         }
         (Route::Chat, Prompt::Messages(messages)) => {
-            let said: Vec<_> = messages.iter().map(said).collect::<Result<_, _>>()?;
-            body.set("messages", said);
+            let list: Vec<_> = messages.iter().map(wire_message).collect::<Result<_, _>>()?;
+            body.set("messages", list);
         }
         (Route::Generate, Prompt::Messages(_) | Prompt::Continuation(_)) => {
             return Err(Error::InvalidConfig(format!(
-                "key `route`: the dataset gives {}, which {path} does not take; set route = \"chat\"",
+                "key `route`: the dataset gives {}, which {path} does not accept; set route = \"chat\"",
                 sample.prompt.kind()
             )));
         }
         (_, other) => {
             return Err(Error::InvalidConfig(format!(
-                "the dataset gives {}, which Ollama does not take; have the dataset give text, or name another dataset",
+                "the dataset gives {}, which Ollama does not accept; have the dataset give text, or name another dataset",
                 other.kind()
             )));
         }
@@ -152,7 +152,7 @@ fn embed(
 }
 
 /// A message as Ollama writes it: one text, and the images beside it.
-fn said(message: &Message) -> Result<Said, Error> {
+fn wire_message(message: &Message) -> Result<WireMessage, Error> {
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in &message.parts {
         match part {
@@ -160,17 +160,19 @@ fn said(message: &Message) -> Result<Said, Error> {
             Part::Image(media) => images.push(base64(media)),
             Part::Audio(_) | Part::Video(_) => {
                 return Err(Error::InvalidConfig(
-                    "the dataset gives audio or videos, which Ollama does not take; name another dataset, or another \
+                    "the dataset gives audio or videos, which Ollama does not accept; name another dataset, or another \
                      backend"
                         .to_owned(),
                 ));
             }
             Part::Answer(of) => {
-                return Err(Error::Other(format!("the answer to `{of}` was not put in its place")));
+                return Err(Error::Other(format!(
+                    "the placeholder for the answer of sample `{of}` was not replaced"
+                )));
             }
         }
     }
-    Ok(Said {
+    Ok(WireMessage {
         role: speaker(message.role),
         content: texts.join("\n"),
         images,
@@ -178,7 +180,7 @@ fn said(message: &Message) -> Result<Said, Error> {
     })
 }
 
-/// The content alone, without the `data:` in front of it that Ollama does not expect.
+/// The content alone, without the prefix `data:`, which Ollama does not expect.
 fn base64(media: &Media) -> String {
     let url = media.data_url();
     url.split_once(',').map_or(String::new(), |(_, data)| data.to_owned())

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The route to use: `chat` (text becomes a single user message), `completions` (text or token
-    /// ids, unchanged), `responses` (as `chat`, with the newer API), `transcriptions` (the text of one
-    /// sound) or `speech` (the sound of a text).
+    /// ids, unchanged), `responses` (as `chat`, with the newer API), `transcriptions` (the text of
+    /// one sound) or `speech` (the sound of a text).
     route: openai::Route,
     /// The path before `/chat/completions`, `/completions`, `/responses`, `/audio/transcriptions`,
     /// `/audio/speech` and `/models`, below the target's URL.
@@ -58,8 +58,8 @@ impl Default for Config {
     }
 }
 
-/// State of decoding a reply, of the route in use. It crosses to the host and back with each call, so
-/// it is no larger than it has to be.
+/// State of decoding a reply, of the route in use. It crosses to the host and back with each call,
+/// so it is no larger than it has to be.
 #[derive(Serialize, Deserialize)]
 pub enum State {
     /// Of completions, chat, vectors and orders.
@@ -156,8 +156,8 @@ impl Backend for OpenAi {
         Credentials::bearer("OPENAI_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => Some(openai::list_models(&self.0.prefix)),
             Control::Health | Control::FlushCache | Control::Metrics => None,
         }

@@ -21,17 +21,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The server's events: `vllm` (one sound is transcribed) or `openai` (a conversation, with sound
-    /// or without, is answered).
+    /// The server's events: `vllm` (one sound is transcribed) or `openai` (a conversation, with
+    /// sound or without, is answered).
     api: Api,
     /// The path before `/realtime` and `/models`, below the target's URL.
     prefix: String,
-    /// When sound is sent: `spoken` (each piece when it would have been spoken, so that a sound takes
-    /// as long as it lasts) or `at-once`.
+    /// Pace of sound: `spoken` (each piece at the time of its speaking, so that sending takes the
+    /// sound's own length) or `at-once`.
     pace: Pace,
     /// The length of a piece of sound, in milliseconds, from 1 to 10000.
     piece: u32,
-    /// What the model answers with, of `openai`: `text`, or `audio` with its transcript.
+    /// Form of the model's answers, of `openai`: `text`, or `audio` with its transcript.
     output: Modality,
     /// The voice that the model answers in, of `openai` with `audio`. By default the server's.
     voice: Option<String>,
@@ -41,25 +41,25 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
-    /// Those of vLLM.
+    /// The events of vLLM.
     #[default]
     Vllm,
-    /// Those of OpenAI's Realtime API.
+    /// The events of OpenAI's Realtime API.
     Openai,
 }
 
-/// When sound is sent.
+/// The pace at which sound is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// Each piece when it would have been spoken.
+    /// Each piece at the time of its speaking.
     #[default]
     Spoken,
     /// One piece after the other.
     AtOnce,
 }
 
-/// What a model answers with.
+/// The form of a model's answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modality {
@@ -104,7 +104,7 @@ impl Backend for Realtime {
         check_prefix(&mut config.prefix).map_err(Error::InvalidConfig)?;
         if !(1..=LONGEST_PIECE).contains(&config.piece) {
             return Err(Error::InvalidConfig(format!(
-                "key `piece`: {} ms is not from 1 to {LONGEST_PIECE}",
+                "key `piece`: expected 1 to {LONGEST_PIECE} ms, got {}",
                 config.piece
             )));
         }
@@ -132,8 +132,8 @@ impl Backend for Realtime {
         })
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::ListModels => Some(http::list_models(&self.0.prefix)),
             Control::Health if self.0.api == Api::Vllm => Some(Request::get("/health")),
             Control::Health | Control::FlushCache | Control::Metrics => None,

@@ -117,7 +117,7 @@ fn spoken(
 
 fn not_taken(path: &str, sample: &Sample) -> Error {
     Error::InvalidConfig(format!(
-        "key `api`: {path} takes text, and messages with text and sound, and sample {} has something else; have the \
+        "key `api`: {path} takes text, or messages of text and sound, and sample {} has neither; have the \
          dataset give one of these, or name another backend",
         sample.id
     ))
@@ -204,8 +204,8 @@ fn done(response: Option<Response>, events: &mut Vec<Meaning>) {
     let (reason, error) = details.map_or((None, None), |own| (own.reason, own.error));
     match &*status {
         "failed" | "cancelled" => {
-            let said = error.as_ref().and_then(explain::message).or(reason);
-            let message = said.unwrap_or_else(|| "the server gave no reason".to_owned());
+            let detail = error.as_ref().and_then(explain::message).or(reason);
+            let message = detail.unwrap_or_else(|| "the server gave no reason".to_owned());
             let known = error.map(|error| explain::in_band(error.to_string().as_bytes()).reason);
             events.push(Meaning::Failure(Refusal {
                 reason: known.unwrap_or(Reason::Other),

@@ -14,16 +14,16 @@ pub struct Piece {
 /// # Errors
 /// [`Error::InvalidInput`] if it is no WAV file of 16 bits, one channel and this rate.
 pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<Vec<i16>, Error> {
-    let wrong = |what: String| {
+    let wrong = |cause: String| {
         Error::InvalidInput(format!(
-            "sample {}: {what}, and {path} takes PCM of 16 bits, one channel and {rate} Hz; convert the sounds to such \
+            "sample {}: {cause}, and {path} takes PCM of 16 bits, one channel and {rate} Hz; convert the sounds to such \
              WAV files, or set the dataset's sample rate",
             sample.id
         ))
     };
     let unread = |error: hound::Error| {
         let kind = &media.media_type;
-        wrong(format!("its sound ({kind}) is no WAV file that can be read ({error})"))
+        wrong(format!("its sound ({kind}) is not a readable WAV file ({error})"))
     };
     let mut reader = hound::WavReader::new(&*media.bytes).map_err(unread)?;
     let spec = reader.spec();
@@ -87,7 +87,7 @@ mod tests {
     fn read(media: &Media) -> Result<Vec<i16>, String> {
         let sample = Sample::new("a", Prompt::Text(String::new()));
         samples(&sample, media, "/v1/realtime", 16_000).map_err(|error| match error {
-            Error::InvalidInput(what) => what,
+            Error::InvalidInput(message) => message,
             other => panic!("{other:?}"),
         })
     }
@@ -108,24 +108,24 @@ mod tests {
             media.unwrap().bytes
         });
         let bytes: Vec<u8> = bytes.collect();
-        let heard: Vec<i16> =
+        let decoded: Vec<i16> =
             bytes.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
-        assert_eq!(heard, spoken);
+        assert_eq!(decoded, spoken);
     }
 
     #[test]
-    fn what_the_api_does_not_take_is_refused() {
-        for (media, what) in [
+    fn unsupported_sound_is_refused() {
+        for (media, message) in [
             (wav(2, 16_000, &[1, 2]), "16 bits, 2 channels and 16000 Hz"),
             (wav(1, 44_100, &[1]), "16 bits, 1 channels and 44100 Hz"),
             (wav(1, 16_000, &[]), "no samples"),
             (
                 Media { media_type: "audio/flac".to_owned(), bytes: b"fLaC".to_vec() },
-                "(audio/flac) is no WAV file",
+                "(audio/flac) is not a readable WAV file",
             ),
         ] {
             let refused = read(&media).unwrap_err();
-            assert!(refused.contains(what), "{refused}");
+            assert!(refused.contains(message), "{refused}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub fn messages(
     if settings.sampling.temperature.is_some_and(|own| own != 0.0) {
         settings.refuse(sample, path, &[Setting::Temperature])?;
     }
-    let media = heard(path, sample)?;
+    let media = only_sound(path, sample)?;
     let samples = sound::samples(sample, media, path, RATE)?;
     let mut update = Body::new();
     update.set("type", "session.update");
@@ -55,8 +55,8 @@ pub fn messages(
     Ok(messages)
 }
 
-/// The one sound of a sample.
-fn heard<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
+/// Returns a sample's only sound.
+fn only_sound<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
     let parts = match &sample.prompt {
         Prompt::Messages(messages) => messages.iter().flat_map(|message| &message.parts).collect(),
         _ => Vec::new(),
@@ -64,7 +64,7 @@ fn heard<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media,
     match parts[..] {
         [Part::Audio(media)] => Ok(media),
         _ => Err(Error::InvalidConfig(format!(
-            "key `api`: vLLM's {path} takes one sound and no text, and sample {} is something else; name a dataset of \
+            "key `api`: vLLM's {path} takes one sound without text, and sample {} has other content; name a dataset of \
              sounds, such as datasets/speech.wasm, or set api = \"openai\"",
             sample.id
         ))),

@@ -153,8 +153,8 @@ impl Backend for Sglang {
         Credentials::bearer("OPENAI_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        Some(match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        Some(match control {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
             Control::FlushCache => Request::post("/flush_cache"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_to_rank_go_to_their_own_route_whatever_the_route_for_answers() {
+    fn texts_to_rank_always_go_to_the_rerank_route() {
         let candidates = Candidates { query: "q".to_owned(), documents: vec!["a".to_owned()] };
         let sample = Sample::new("1", Prompt::Ranking(candidates));
         let settings = Settings {

@@ -1,4 +1,4 @@
-//! Mistakes in a configuration, all of them at once.
+//! All mistakes in a configuration, at once.
 
 use serde_json::{Map, Value};
 
@@ -22,8 +22,8 @@ const HOST_HEADERS: [&str; 8] = [
 struct Mistakes(Vec<String>);
 
 impl Mistakes {
-    fn add(&mut self, key: &str, said: impl std::fmt::Display) {
-        self.0.push(format!("key `{key}`: {said}"));
+    fn add(&mut self, key: &str, mistake: impl std::fmt::Display) {
+        self.0.push(format!("key `{key}`: {mistake}"));
     }
 
     fn path(&mut self, key: &str, path: &str) {
@@ -103,7 +103,7 @@ impl Mistakes {
                     let known: Vec<_> =
                         NAMES.iter().map(|(_, name)| format!("{{{name}}}")).collect();
                     self.add(key, format!(
-                        "`{{{name}}}` is no placeholder; there are {}; write `{{{{{name}}}}}` for the text",
+                        "`{{{name}}}` is no placeholder; expected one of {}; write `{{{{{name}}}}}` for the text",
                         known.join(", ")
                     ));
                 }
@@ -180,7 +180,7 @@ fn request(config: &Config, mistakes: &mut Mistakes) {
         if lower == "authorization" {
             mistakes.add(
                 &key,
-                "the key is not written here; set `authentication` and `api-key-variable`",
+                "headers do not hold the key; set `authentication` and `api-key-variable`",
             );
         } else if HOST_HEADERS.contains(&lower.as_str()) {
             mistakes.add(&key, "this field belongs to the runner; leave it out");
@@ -269,7 +269,7 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
     if events.text.all().is_empty() {
         mistakes.add(
             "events.text",
-            "missing; expected where an event has its text, such as \"/choices/0/text\"",
+            "missing; expected the place of an event's text, such as \"/choices/0/text\"",
         );
     }
     if !events.tokens.all().is_empty() && !events.tokens_so_far.all().is_empty() {
@@ -283,7 +283,7 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
         ),
         None if config.framing != Framing::Whole => mistakes.add(
             "events.done",
-            "missing; expected what ends a stream: a text such as \"[DONE]\", { at = \"/done\", is = true }, or \
+            "missing; expected the end of a stream: a text such as \"[DONE]\", { at = \"/done\", is = true }, or \
              \"end-of-body\"",
         ),
         _ => {}

@@ -13,7 +13,7 @@ pub struct Config {
     /// The path of requests below the target's URL, such as `/v2/models/{model}/generate`. It may
     /// contain the placeholders `{model}` and `{adapter}`.
     pub path: String,
-    /// The path of requests for streamed replies, if the server has one of its own for them.
+    /// The path of requests for streamed replies, if the server has a separate path for them.
     pub stream_path: Option<String>,
     /// `POST` or `PUT`.
     pub method: String,
@@ -30,10 +30,10 @@ pub struct Config {
     /// `{repetition-penalty}`, `{seed}`, `{stop}` (a list), `{ignore-eos}` and `{stream}` (true or
     /// false).
     pub body: Map<String, Value>,
-    /// Fields that `body` has as well when a streamed reply is requested.
+    /// Further fields of `body` in requests for streamed replies.
     pub stream_body: Map<String, Value>,
-    /// Fields that `body` has as well when the end-of-sequence token is to be ignored, for servers
-    /// without a single field for it.
+    /// Further fields of `body` to ignore the end-of-sequence token, for servers without a single
+    /// field for it.
     pub ignore_eos_body: Map<String, Value>,
     /// Framing: the division of a streamed reply into events.
     pub framing: Framing,
@@ -43,9 +43,9 @@ pub struct Config {
     /// includes itself.
     pub length_prefix: Option<LengthPrefix>,
     /// Content of events, and its places; a whole reply is a single event. Each place is a JSON
-    /// pointer such as `/choices/0/text`, or a list of pointers of which the first that finds a
-    /// value counts. In place of a pointer, `{ at = "/delta", when = "/type", is = "text" }`
-    /// applies only to events that have this value at `when`.
+    /// pointer such as `/choices/0/text`, or a list of pointers; the first that finds a value
+    /// counts. In place of a pointer, `{ at = "/delta", when = "/type", is = "text" }` applies only
+    /// to events that have this value at `when`.
     ///
     /// Places: `text`, `reasoning` and `tool-call` of a piece; `finish`, the reason why the server
     /// stopped; `tokens` of the event (a number, or a list such as token ids) or `tokens-so-far`;
@@ -55,8 +55,8 @@ pub struct Config {
     /// `/error`), the message of an error. Null, `false` and an empty text are no finish reason and
     /// no error.
     ///
-    /// `cumulative = true` says that text and reasoning are all there is so far. `done` says what
-    /// ends a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true
+    /// With `cumulative = true`, text and reasoning are the whole answer so far. `done` is the end
+    /// of a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is = true
     /// }`, an event with this value; or `end-of-body`, if the server has no end marker.
     pub events: Events,
     /// The URL of a server with its default settings.
@@ -142,8 +142,8 @@ impl Default for LengthPrefix {
 }
 
 /// Places of the content in events: a JSON pointer (RFC 6901) such as `/choices/0/text`, or
-/// several, of which the first that finds a value counts. `{ at = "/delta", when = "/type", is =
-/// "text" }` applies only to events that have this value at the second pointer.
+/// several; the first that finds a value counts. `{ at = "/delta", when = "/type", is = "text" }`
+/// applies only to events that have this value at the second pointer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Events {
@@ -154,7 +154,7 @@ pub struct Events {
     /// A piece of a tool call, of any type. Histories of conversations take over those in the form
     /// of the OpenAI API.
     pub tool_call: Places,
-    /// Reason why the server stopped. Null, `false` and an empty text mean that it has not.
+    /// Reason why the server stopped. Null, `false` and an empty text mean no reason.
     pub finish: Places,
     /// Number of tokens that the event adds: a number, or a list that has as many items, such as
     /// token ids.
@@ -173,22 +173,22 @@ pub struct Events {
     pub draft_tokens: Places,
     /// Of these, tokens that the model accepted.
     pub accepted_draft_tokens: Places,
-    /// Of the tokens of the prompt, those of images.
+    /// Tokens of the prompt that are images.
     pub input_image_tokens: Places,
-    /// Of the tokens of the prompt, those of videos.
+    /// Tokens of the prompt that are videos.
     pub input_video_tokens: Places,
-    /// Of the tokens of the prompt, those of audio.
+    /// Tokens of the prompt that are audio.
     pub input_audio_tokens: Places,
-    /// Of the tokens of the answer, those of audio.
+    /// Tokens of the answer that are audio.
     pub output_audio_tokens: Places,
     /// An error inside a reply with a success status, and the message in a reply with an error
-    /// status. Null, `false` and an empty text mean that there is none.
+    /// status. Null, `false` and an empty text mean no error.
     pub error: Places,
     /// True if text and reasoning are the whole answer so far, so that only the new part counts.
     pub cumulative: bool,
     /// End of a stream: an event that is only this text, such as `[DONE]`; `{ at = "/done", is =
     /// true }` for an event with this value, or without `is` with any value; or `end-of-body` if
-    /// the server has no end marker, so that an answer that breaks off at the end of the body looks
+    /// the server has no end marker. An answer that breaks off at the end of the body then looks
     /// complete.
     pub done: Option<Done>,
 }

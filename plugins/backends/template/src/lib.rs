@@ -63,12 +63,12 @@ impl Backend for Template {
             config::Authentication::None => Authentication::None,
         };
         let variable = self.config().api_key_variable.clone();
-        Credentials { variable, ..Credentials::of(scheme) }
+        Credentials { variable, ..Credentials::new(scheme) }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
+    fn control(&self, control: Control) -> Option<Request> {
         let config = self.config();
-        match what {
+        match control {
             Control::Health => config.health.as_deref().map(Request::get),
             Control::ListModels => config.models.as_ref().map(|models| Request::get(&models.path)),
             Control::FlushCache => config.flush_cache.as_deref().map(Request::post),
@@ -127,7 +127,7 @@ impl Backend for Template {
     }
 
     fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(State::of(!head.streaming))
+        Ok(State::new(!head.streaming))
     }
 
     fn decode(
@@ -146,9 +146,9 @@ impl Backend for Template {
 
 /// The models in a list of names, or of objects that have one.
 fn read_models(models: &Models, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
-    let wrong = |what: &str| {
+    let wrong = |message: &str| {
         Error::Protocol(format!(
-            "expected a list of models at `{}` (key `models`), got `{}`: {what}",
+            "expected a list of models at `{}` (key `models`), got `{}`: {message}",
             models.list,
             explain::excerpt(body, 120)
         ))

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn values_keep_their_types_and_absent_ones_take_their_keys_along() {
+    fn values_keep_their_types_and_absent_values_drop_their_keys() {
         let template = json!({
             "ids": "{token-ids}", "n": "{max-tokens}", "t": "{temperature}", "seed": "{seed}",
             "text": "seed {seed}", "deep": {"seed": "{seed}"}, "list": ["{seed}"], "mixed": ["{seed}", 1],

@@ -27,9 +27,9 @@ pub struct State {
 /// Bytes seen of a text that every event repeats: the most so far.
 ///
 /// A server may change text that it sent before, above all half a character: it sends U+FFFD until
-/// the other half is there. So these count as seen only once they are final. Where a server changes
-/// other text, only the part beyond the longest text so far is new: nothing is sent twice, and a
-/// text that became shorter adds nothing until it is longer than before.
+/// the other half comes. So these count as seen only once they are final. If a server changes other
+/// text, only the part beyond the longest text so far is new: nothing is sent twice. A text that
+/// became shorter adds nothing until it is longer than before.
 #[derive(Default, Serialize, Deserialize)]
 struct SentLength(u32);
 
@@ -59,7 +59,7 @@ fn find<'v, 'p>(event: &'v Value, places: &'p Places) -> Option<(&'p str, &'v Va
 }
 
 /// A value that says something: neither `false` nor an empty text.
-fn said<'v>(event: &'v Value, places: &Places) -> Option<&'v Value> {
+fn value_at<'v>(event: &'v Value, places: &Places) -> Option<&'v Value> {
     let (_, value) = find(event, places)?;
     (value != &Value::Bool(false) && value.as_str() != Some("")).then_some(value)
 }
@@ -107,9 +107,9 @@ fn failure(value: &Value) -> Refusal {
 /// The error in a reply with an error status.
 pub fn refusal(places: &Events, status: u16, body: &[u8]) -> Refusal {
     let event: Option<Value> = serde_json::from_slice(body).ok();
-    let told = event.as_ref().and_then(|event| said(event, &places.error));
-    match told {
-        Some(told) => explain::refusal(status, told.to_string().as_bytes()),
+    let error = event.as_ref().and_then(|event| value_at(event, &places.error));
+    match error {
+        Some(error) => explain::refusal(status, error.to_string().as_bytes()),
         None => explain::refusal(status, body),
     }
 }
@@ -132,8 +132,8 @@ pub fn decode(
         return Ok(());
     }
     let event: Value = frames::json(data, "an event in JSON")?;
-    if let Some(told) = said(&event, &places.error) {
-        events.push(Meaning::Failure(failure(told)));
+    if let Some(error) = value_at(&event, &places.error) {
+        events.push(Meaning::Failure(failure(error)));
         return Ok(());
     }
     if frame.name == Some("error") {
@@ -142,12 +142,12 @@ pub fn decode(
     }
     let before = events.len();
     let done = !state.whole && is_done(&event, places.done.as_ref());
-    let finish = said(&event, &places.finish);
+    let finish = value_at(&event, &places.finish);
     let is_last = done || finish.is_some();
     state.pieces(places, &event, is_last, events)?;
     state.count(places, &event)?;
     let unmarked = matches!(&places.done, Some(Done::Text(text)) if text == "end-of-body");
-    // Servers that count in every event repeat the counts of its pieces; only the last ones are
+    // Servers that count in every event repeat the counts of its pieces; only the last counts are
     // new.
     if is_last || unmarked || state.whole || events.len() == before {
         state.report(events);
@@ -190,7 +190,7 @@ fn finished(reason: &Value) -> Meaning {
 
 impl State {
     /// Of a reply that has not begun.
-    pub fn of(whole: bool) -> Self {
+    pub fn new(whole: bool) -> Self {
         State { whole, ..State::default() }
     }
 

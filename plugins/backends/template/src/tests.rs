@@ -81,7 +81,7 @@ fn all_mistakes_are_reported_at_once_with_their_keys() {
         "authentication": {"header": "host"},
         "api-key-variable": "SECRET",
     }));
-    let keys: Vec<&str> = found.iter().filter_map(|said| said.split('`').nth(1)).collect();
+    let keys: Vec<&str> = found.iter().filter_map(|message| message.split('`').nth(1)).collect();
     assert_eq!(
         keys,
         [
@@ -114,11 +114,11 @@ fn all_mistakes_are_reported_at_once_with_their_keys() {
         "{found:#?}"
     );
     let opened = Template::open(config(json!({"events": {"text": "/a"}})));
-    let Err(Error::InvalidConfig(said)) = opened else {
+    let Err(Error::InvalidConfig(message)) = opened else {
         panic!("it must not open");
     };
     for key in ["path", "body", "events.done"] {
-        assert!(said.contains(&format!("key `{key}`: missing")), "{said}");
+        assert!(message.contains(&format!("key `{key}`: missing")), "{message}");
     }
 }
 
@@ -161,10 +161,10 @@ fn every_setting_without_a_place_is_refused_by_name() {
     };
     let sample =
         Sample { adapter: Some("l".to_owned()), ..Sample::new("1", Prompt::Tokens(vec![1])) };
-    let Err(Error::InvalidConfig(said)) = backend.encode(&sample, &everything) else {
+    let Err(Error::InvalidConfig(message)) = backend.encode(&sample, &everything) else {
         panic!("it must be refused");
     };
-    for wanted in [
+    for expected in [
         "token ids, and `body` has no `{token-ids}`",
         "--output-tokens, or the dataset's length of answers: `body` has no `{max-tokens}`",
         "--min-output-tokens: `body` has no `{min-tokens}`",
@@ -181,7 +181,7 @@ fn every_setting_without_a_place_is_refused_by_name() {
         "--disable-ignore-eos",
         "--disable-stream: ",
     ] {
-        assert!(said.contains(wanted), "{wanted} in {said}");
+        assert!(message.contains(expected), "{expected} in {message}");
     }
     assert!(backend.encode(&text(), &settings()).is_ok());
 }
@@ -201,18 +201,22 @@ fn a_prompt_goes_to_the_place_of_its_kind() {
         Ok::<_, Error>((request.path, body))
     };
     let on = |body: &str| ("/m/m/l%2F1".to_owned(), body.to_owned());
-    let said = vec![runner_plugin::Message::text(runner_plugin::Role::User, "b")];
+    let messages = vec![runner_plugin::Message::text(runner_plugin::Role::User, "b")];
     for (prompt, body) in [
         (Prompt::Text("a".to_owned()), r#"{"p":"a"}"#),
-        (Prompt::Messages(said), r#"{"m":[{"role":"user","content":"b"}]}"#),
+        (Prompt::Messages(messages), r#"{"m":[{"role":"user","content":"b"}]}"#),
         (Prompt::Tokens(vec![7]), r#"{"i":[7]}"#),
     ] {
         assert_eq!(request(prompt, Some("l/1")).unwrap(), on(body));
     }
     let none = request(Prompt::Text("a".to_owned()), None);
-    assert!(matches!(none, Err(Error::InvalidConfig(said)) if said.contains("--lora-modules")));
+    assert!(
+        matches!(none, Err(Error::InvalidConfig(message)) if message.contains("--lora-modules"))
+    );
     let texts = request(Prompt::Embedding(vec!["a".to_owned()]), Some("l"));
-    assert!(matches!(texts, Err(Error::InvalidConfig(said)) if said.contains("texts to embed")));
+    assert!(
+        matches!(texts, Err(Error::InvalidConfig(message)) if message.contains("texts to embed"))
+    );
 }
 
 #[test]
@@ -237,7 +241,7 @@ fn a_minimum_stands_in_for_ignoring_the_end() {
 }
 
 #[test]
-fn a_cumulative_text_that_the_server_rewrites_adds_only_what_is_beyond_it() {
+fn a_rewritten_cumulative_text_adds_only_its_new_end() {
     let backend = with_events(json!({"text": "/t", "cumulative": true, "done": "X"}));
     // Half a character is U+FFFD, which is three bytes, until the other half makes it one of two
     // bytes.
@@ -291,7 +295,7 @@ fn places_can_depend_on_the_kind_of_event() {
 #[test]
 fn values_of_another_type_are_not_read() {
     let backend = with_events(json!({"text": "/t", "tokens": "/n", "done": "X"}));
-    for (frame, said) in [
+    for (frame, expected) in [
         (r#"{"t":5}"#, "a text at `/t`, got `5`"),
         (r#"{"n":-1}"#, "a number of tokens at `/n`, got `-1`"),
         (r#"{"n":4294967296}"#, "a number of tokens at `/n`"),
@@ -300,9 +304,9 @@ fn values_of_another_type_are_not_read() {
         let frame = Frame { name: None, data: frame.as_bytes() };
         let error = backend.decode(&mut State::default(), &frame, &mut Vec::new());
         let Err(Error::Protocol(error)) = error else {
-            panic!("{said}: {error:?}");
+            panic!("{expected}: {error:?}");
         };
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
@@ -317,7 +321,7 @@ fn an_error_is_one_only_if_it_says_something() {
     }
     let failed = read(&backend, &[r#"{"problem":{"what":"the queue is full"}}"#]);
     assert!(
-        matches!(&failed[..], [Meaning::Failure(said)] if said.message == "the queue is full"),
+        matches!(&failed[..], [Meaning::Failure(failure)] if failure.message == "the queue is full"),
         "{failed:?}"
     );
     assert_eq!(backend.explain(503, br#"{"problem":{"what":"asleep"}}"#).message, "asleep");

@@ -121,8 +121,8 @@ impl Backend for TensorRtLlm {
         "http://127.0.0.1:8000".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match (self.0.route, what) {
+    fn control(&self, control: Control) -> Option<Request> {
+        match (self.0.route, control) {
             (Route::Generate, Control::Health) => Some(Request::get("/v2/health/ready")),
             (Route::Generate, Control::ListModels) => Some(triton::list_models()),
             // Triton serves its metrics on another port.

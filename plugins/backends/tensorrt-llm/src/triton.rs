@@ -22,7 +22,7 @@ const PARTS: [&str; 5] = [
     "multimodal_encoders",
 ];
 
-/// The most sequences of a reply that are told apart: state must stay small.
+/// The most sequences of a reply with their own counts: state must stay small.
 const SEQUENCES: u32 = 1024;
 
 /// The request for the models that are ready.
@@ -80,7 +80,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     };
     let Some(limit) = settings.output_tokens_for(sample) else {
         return Err(Error::InvalidConfig(
-            "key `output-tokens` (--output-tokens): a model behind Triton must be told how many tokens to answer with; set \
+            "key `output-tokens` (--output-tokens): a model behind Triton needs the length of every answer; set \
              it, or have the dataset give lengths"
                 .to_owned(),
         ));
@@ -119,12 +119,12 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
 
 fn not_taken(sample: &Sample, remedy: &str) -> Error {
     Error::InvalidConfig(format!(
-        "key `route`: the dataset gives {}, which Triton's generate extension does not take; {remedy}",
+        "key `route`: the dataset gives {}, which Triton's generate extension does not accept; {remedy}",
         sample.prompt.kind()
     ))
 }
 
-/// The adapter by its number, which is all that the engine knows of it.
+/// The adapter by its number, its only name in the engine.
 fn adapter(sample: &Sample) -> Result<Option<u64>, Error> {
     let Some(name) = &sample.adapter else {
         return Ok(None);
@@ -167,7 +167,7 @@ pub struct Reply {
     begun: bool,
     /// True if the end marker has been given, or is not needed.
     ended: bool,
-    /// Tokens so far, if every event told its own.
+    /// Tokens so far, if every event had a count.
     tokens: u32,
     uncounted: bool,
     /// Bytes of the text so far of each sequence, where events repeat it.
@@ -177,8 +177,7 @@ pub struct Reply {
     complete: u32,
 }
 
-/// The state before the first frame. The host finds the end of a reply that is not streamed by
-/// itself.
+/// The state before the first frame. The host itself finds the end of a reply that is not streamed.
 pub fn begin(head: &Head) -> Reply {
     Reply { ended: !head.streaming, ..Reply::default() }
 }
@@ -204,14 +203,14 @@ struct Event<'a> {
 }
 
 /// The engine's own measurements of one sequence.
-struct Measured {
+struct Measurement {
     timings: Timings,
     drafted: Option<u32>,
     accepted: Option<u32>,
 }
 
-impl Measured {
-    fn of(event: &Event<'_>) -> Self {
+impl Measurement {
+    fn from_event(event: &Event<'_>) -> Self {
         let between = |from: Option<i64>, to: Option<i64>| {
             let [from, to] = [from, to].map(|at| at.filter(|at| *at > 0));
             Some(to?.saturating_sub(from?) as f64 / 1e6)
@@ -220,7 +219,7 @@ impl Measured {
         let (first, last) = (event.first_token_time_ns, event.last_token_time_ns);
         // An engine that does not speculate states zeros.
         let drafted = event.total_draft_tokens.filter(|drafted| *drafted > 0);
-        Measured {
+        Measurement {
             timings: Timings {
                 queue: between(arrival, scheduled),
                 prefill: between(scheduled, first),
@@ -257,7 +256,7 @@ pub fn decode(
         events.push(Meaning::Failure(explain::in_band(error.get().as_bytes())));
         return Ok(());
     }
-    let measured = Measured::of(&event);
+    let measured = Measurement::from_event(&event);
     let Some(text) = event.text_output else {
         return Err(wrong(data, &"it has no text_output or error"));
     };
@@ -340,7 +339,7 @@ impl Reply {
     }
 
     /// Gives the counts, and the measurements if the reply has one sequence.
-    fn count(&self, input: Option<u32>, measured: Measured, events: &mut Vec<Meaning>) {
+    fn count(&self, input: Option<u32>, measured: Measurement, events: &mut Vec<Meaning>) {
         let single = self.sequences <= 1;
         let usage = Usage {
             input_tokens: input,

@@ -17,7 +17,7 @@ const UNSUPPORTED: [Setting; 6] = [
     Setting::RepetitionPenalty,
 ];
 
-/// The name that stands for the model itself: TGI takes every other one for the name of an adapter.
+/// The name that stands for the model itself: TGI takes every other name for an adapter's.
 const MODEL: &str = "tgi";
 
 /// Writes the request for a conversation.
@@ -26,9 +26,9 @@ const MODEL: &str = "tgi";
 /// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     settings.refuse(sample, "TGI's /v1/chat/completions", &UNSUPPORTED)?;
-    if let Some(what) = not_taken(&sample.prompt) {
+    if let Some(kind) = not_taken(&sample.prompt) {
         return Err(Error::InvalidConfig(format!(
-            "the dataset gives {what}, which TGI does not take; name another dataset, or another backend"
+            "the dataset gives {kind}, which TGI does not accept; name another dataset, or another backend"
         )));
     }
     // `max_completion_tokens` would be ignored.

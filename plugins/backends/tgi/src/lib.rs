@@ -65,8 +65,8 @@ impl Backend for Tgi {
         "http://127.0.0.1:8080".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(Request::get("/health")),
             // Unlike /v1/models, it gives the longest prompt and answer.
             Control::ListModels => Some(Request::get("/info")),

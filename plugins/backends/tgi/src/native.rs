@@ -52,7 +52,7 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         Prompt::Text(text) => text,
         Prompt::Tokens(_) => {
             return Err(Error::InvalidConfig(format!(
-                "the dataset gives token ids, which TGI does not take; have the dataset give text for {path}"
+                "the dataset gives token ids, which TGI does not accept; have the dataset give text for {path}"
             )));
         }
         other => return Err(openai::not_taken(other, path, "chat")),
@@ -169,7 +169,7 @@ pub fn decode(
             events.push(Meaning::Text(piece(text, 0, Some(1))));
         }
         (None, Some(text)) => {
-            let tokens = event.details.as_ref().and_then(|said| said.generated_tokens);
+            let tokens = event.details.as_ref().and_then(|details| details.generated_tokens);
             events.push(Meaning::Text(piece(text.into_owned(), 0, tokens)));
         }
         (None, None) => {
@@ -207,7 +207,8 @@ fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {
 
 /// The refusal with the kind of error that TGI itself states as `error_type` (`InferError` in
 /// `router/src/infer/mod.rs`), because its status 424 for a failed generation looks like a wrong
-/// request; or with the kind that its words tell (`ValidationError` in `router/src/validation.rs`).
+/// request. Otherwise the kind follows from its words (`ValidationError` in
+/// `router/src/validation.rs`).
 pub fn refined(refusal: Refusal, body: &[u8]) -> Refusal {
     let kind = serde_json::from_slice::<Value>(body)
         .ok()

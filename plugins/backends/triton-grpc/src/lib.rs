@@ -16,7 +16,7 @@ use wire::{Infer, Inferred, Streamed};
 
 /// The service, and its name for its methods.
 const SERVICE: &str = "/inference.GRPCInferenceService";
-/// The word of Triton's vLLM backend for an answer that goes on: Python's `None` as a text.
+/// The finish reason of Triton's vLLM backend for an unfinished answer: Python's `None` as a text.
 const GOES_ON: &[u8] = b"None";
 
 /// The user's configuration.
@@ -46,8 +46,8 @@ impl Backend for Triton {
         "http://127.0.0.1:8001".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(grpc::call(&format!("{SERVICE}/ServerReady"), &[])),
             // Its metrics are a page of HTTP/1.1 on another port, and only callers who may change
             // models can list them.
@@ -64,7 +64,7 @@ impl Backend for Triton {
             Prompt::Text(text) => text,
             Prompt::Tokens(_) => {
                 return Err(Error::InvalidConfig(
-                    "the dataset gives token ids, which Triton's vLLM backend does not take; have \
+                    "the dataset gives token ids, which Triton's vLLM backend does not accept; have \
                      the dataset give text"
                         .to_owned(),
                 ));
@@ -110,11 +110,11 @@ impl Backend for Triton {
             return Ok(());
         }
         let streamed = Streamed::decode(frame.data).map_err(|error| {
-            Error::Protocol(format!("a message is no ModelStreamInferResponse: {error}"))
+            Error::Protocol(format!("expected a ModelStreamInferResponse: {error}"))
         })?;
         if !streamed.error.is_empty() {
-            let said = explain::in_band(streamed.error.as_bytes());
-            events.push(Meaning::Failure(said));
+            let refusal = explain::in_band(streamed.error.as_bytes());
+            events.push(Meaning::Failure(refusal));
             return Ok(());
         }
         match streamed.inferred {

@@ -124,7 +124,7 @@ impl Inferred {
         match rest {
             [] => Ok(numbers.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()),
             _ => Err(format!(
-                "the output `{name}` has {} bytes, which are no numbers of 32 bits",
+                "the output `{name}` has {} bytes; expected numbers of 4 bytes each",
                 raw.len()
             )),
         }

@@ -57,8 +57,8 @@ impl Default for Config {
     }
 }
 
-/// State of decoding a reply, of the route in use. It crosses to the host and back with each call, so
-/// it is no larger than it has to be.
+/// State of decoding a reply, of the route in use. It crosses to the host and back with each call,
+/// so it is no larger than it has to be.
 #[derive(Serialize, Deserialize)]
 pub enum State {
     /// Of completions, chat, vectors and orders.
@@ -209,8 +209,8 @@ impl Backend for Vllm {
         Credentials::bearer("VLLM_API_KEY")
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        Some(match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        Some(match control {
             Control::Health => Request::get("/health"),
             Control::ListModels => openai::list_models("/v1"),
             // Served only if the engine was started with VLLM_SERVER_DEV_MODE=1.

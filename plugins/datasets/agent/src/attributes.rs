@@ -69,7 +69,7 @@ pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
     let output = list(&attributes, "gen_ai.output.messages")?;
     let output = output.and_then(|output| output.into_iter().next());
     let output = output.map(message).transpose();
-    let output = output.map_err(|what| format!("`gen_ai.output.messages[0]`: {what}"))?;
+    let output = output.map_err(|cause| format!("`gen_ai.output.messages[0]`: {cause}"))?;
     let mut parameters = Fields::new();
     if let Some(tools) = list(&attributes, "gen_ai.tool.definitions")?
         && !tools.is_empty()
@@ -176,11 +176,11 @@ fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Mes
     let mut all = Vec::new();
     if let Some(parts) = system.filter(|parts| !parts.is_empty()) {
         let instructions = message(json!({"role": "system", "parts": parts}));
-        all.extend(instructions.map_err(|what| format!("`gen_ai.system_instructions`: {what}"))?);
+        all.extend(instructions.map_err(|cause| format!("`gen_ai.system_instructions`: {cause}"))?);
     }
     for (index, each) in input.into_iter().enumerate() {
         let read = message(each);
-        all.extend(read.map_err(|what| format!("`gen_ai.input.messages[{index}]`: {what}"))?);
+        all.extend(read.map_err(|cause| format!("`gen_ai.input.messages[{index}]`: {cause}"))?);
     }
     Ok(all)
 }
@@ -258,9 +258,9 @@ fn call(mut part: Fields) -> Value {
 
 /// The result of a tool.
 fn result(mut part: Fields, content: Option<Value>) -> Message {
-    let said = ["response", "result"].iter();
-    let said = said.clone().find_map(|key| part.remove(*key)).or(content);
-    let text = match said {
+    let keys = ["response", "result"];
+    let result = keys.iter().find_map(|key| part.remove(*key)).or(content);
+    let text = match result {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text,
         Some(value) => value.to_string(),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_conventions_become_those_of_the_api() {
+    fn messages_of_the_conventions_become_api_messages() {
         let read = |value| message(value).expect("a message");
         assert_eq!(
             read(json!({"role": "assistant", "finish_reason": "stop", "parts": [

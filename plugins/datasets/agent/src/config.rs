@@ -26,7 +26,7 @@ pub struct Config {
     /// True to begin again from the start of the file when it ends, with new ids. Otherwise the run
     /// ends with the file.
     pub repeat: bool,
-    /// The time from a reply to what depends on it, such as a tool takes: as `recorded` in the
+    /// The time from a reply to its dependents, such as a tool's run time: as `recorded` in the
     /// file, or `none`. By default `recorded`.
     pub delays: Delays,
     /// The longest delay of a file, in seconds; longer ones are shortened to it.
@@ -49,8 +49,8 @@ pub struct Config {
     /// Seconds that a tool takes; 0 by default.
     pub tool_latency: Option<Distribution>,
     /// The role in which a synthetic tool's result is sent, by default `user`. `user` works with
-    /// the answers that the model really gives. `tool` belongs to recorded histories, in which
-    /// every answer calls the tool; many servers refuse it after an answer that calls none.
+    /// the model's real answers. `tool` belongs to recorded histories, in which every answer calls
+    /// the tool; many servers refuse it after an answer that calls none.
     pub tool_role: ToolRole,
     /// Tokens of a system prompt before synthetic agents; there is none by default. Sub-agents have
     /// it too.
@@ -65,11 +65,11 @@ pub struct Config {
 }
 
 /// Sub-agents: fresh conversations that start after an answer of an agent, all at once. The agent
-/// goes on when all of them have ended, with their last answers.
+/// continues with their last answers when all have ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SubAgents {
-    /// In place of how many of its tool calls an agent starts sub-agents.
+    /// Number of an agent's tool calls in whose place it starts sub-agents.
     pub fan_outs: Distribution,
     /// Number of sub-agents that start at once.
     pub count: Distribution,
@@ -129,7 +129,7 @@ pub enum Delays {
     /// As recorded.
     #[default]
     Recorded,
-    /// None: what depends on a reply is due at its end.
+    /// None: dependents of a reply are due at its end.
     None,
 }
 
@@ -176,8 +176,8 @@ impl Config {
             && !(1..compaction.trigger_tokens).contains(&compaction.target_tokens)
         {
             return Err(invalid(format!(
-                "`compaction`: `target-tokens` is {} and `trigger-tokens` is {}; expected a summary of at least 1 token \
-                 that is shorter than what triggers it",
+                "`compaction`: `target-tokens` is {} and `trigger-tokens` is {}; expected `target-tokens` \
+                 from 1 to below `trigger-tokens`",
                 compaction.target_tokens, compaction.trigger_tokens
             )));
         }

@@ -4,7 +4,7 @@
 //! fresh, and a later turn waits for it.
 //!
 //! The file is passed over once, and only where its conversations are is kept. A session is a
-//! conversation that no other one starts, with all that it starts.
+//! conversation that no other conversation starts, with all conversations that it starts.
 
 mod outline;
 
@@ -116,7 +116,7 @@ impl Dag {
             }
             line.extend(read);
         }
-        let conversation = parse(&line).map_err(|what| wrong(place.line, &what))?;
+        let conversation = parse(&line).map_err(|cause| wrong(place.line, &cause))?;
         Ok((place.line, conversation))
     }
 }
@@ -190,12 +190,12 @@ impl Walk<'_> {
             let request = self
                 .request(turn, &name, origin, last, &joined, isolated)
                 .and_then(|request| self.graph.push(request))
-                .map_err(|what| wrong(line, &format!("`turns[{index}]`: {what}")))?;
+                .map_err(|cause| wrong(line, &format!("`turns[{index}]`: {cause}")))?;
             last = Some(request);
             if index == 0 {
                 for child in &conversation.pre_session_spawns {
                     self.conversation(child, Origin::Beside(request), depth + 1)?;
-                    let reason = "a conversation before the first turn, which now starts with its first output";
+                    let reason = "a conversation before the first turn; it now starts with that turn's first output";
                     self.remarks.repaired(reason, || format!("`{child}` of `{id}`"));
                 }
             }
@@ -244,7 +244,7 @@ impl Walk<'_> {
         let answered = messages.last().is_some_and(|last| last.role == Role::Assistant);
         let answer = if answered { messages.pop() } else { None };
         if messages.is_empty() {
-            return Err("`messages` has nothing that the model could answer".to_owned());
+            return Err("`messages` has no message for the model to answer".to_owned());
         }
         let delay = self.dag.config.delay(nanoseconds("delay", turn.delay / 1e3)?);
         let (parent, mut after) = match (last, origin) {
@@ -267,7 +267,7 @@ impl Walk<'_> {
             return Err("`max_tokens` is 0; expected at least 1".to_owned());
         }
         if turn.model.is_some() {
-            let reason = "a turn with a model of its own, which now goes to that of the run";
+            let reason = "a turn with its own model, now sent to the run's model";
             self.remarks.repaired(reason, || name.to_owned());
         }
         Ok(Request {

@@ -12,7 +12,7 @@ use runner_plugin::{Continuation, Dependency, Message, Point, Prompt, Sample, To
 pub(crate) struct Request {
     /// The conversation that it belongs to.
     pub(crate) conversation: String,
-    /// The request whose conversation it continues, which it also depends on; a fresh one if
+    /// The request whose conversation it continues and on which it depends; a fresh conversation if
     /// absent.
     pub(crate) parent: Option<usize>,
     pub(crate) messages: Vec<Message>,
@@ -49,14 +49,14 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Adds a request, and gives its number. The first one becomes the root.
+    /// Adds a request, and gives its number. The first request becomes the root.
     ///
     /// # Errors
     /// If the session has too many.
     pub(crate) fn push(&mut self, request: Request) -> Result<usize, String> {
         if self.samples.len() == MOST_TURNS {
             return Err(format!(
-                "the session has more than {MOST_TURNS} requests, or begins itself again: make it smaller"
+                "the session has more than {MOST_TURNS} requests, or contains itself: make it smaller"
             ));
         }
         let next = self.turns.entry(request.conversation.clone()).or_insert(0);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use dialogue::draw::generator;
 use dialogue::messages::{bad_tool_call, count};
 use dialogue::rows::{Rows, parse, wrong};
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use dialogue::{LONGEST_WAIT, MOST_TURNS};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer, Treatment};
@@ -24,7 +24,7 @@ type Fields = Map<String, Value>;
 /// Bytes without a span of a trace after which the trace has ended.
 const WINDOW: u64 = 16 << 20;
 
-/// Bytes of lines that are held while a trace goes on, at most.
+/// The most bytes of lines that are held while a trace continues.
 const MOST_HELD: u64 = 64 << 20;
 
 /// A trace that is read.
@@ -104,12 +104,12 @@ impl Otel {
                 break;
             };
             self.position += line.len() as u64;
-            let fields: Fields = parse(&line).map_err(|what| wrong(number, &what))?;
+            let fields: Fields = parse(&line).map_err(|cause| wrong(number, &cause))?;
             // A line with all spans of a trace mostly stands alone.
             let window = if fields.contains_key("spans") { 0 } else { WINDOW };
-            for (id, fields) in spans(fields).map_err(|what| wrong(number, &what))? {
+            for (id, fields) in spans(fields).map_err(|cause| wrong(number, &cause))? {
                 self.add(id, number, fields, self.position + window)
-                    .map_err(|what| wrong(number, &what))?;
+                    .map_err(|cause| wrong(number, &cause))?;
             }
             if let Some(first) = self.open.front()
                 && self.position - first.begins > MOST_HELD
@@ -117,7 +117,7 @@ impl Otel {
                 return Err(wrong(
                     number,
                     &format!(
-                        "the trace `{}`, which began on line {}, still goes on after {MOST_HELD} bytes: sort the file so \
+                        "the trace `{}`, which began on line {}, is still open after {MOST_HELD} bytes: sort the file so \
                          that the spans of a trace are together",
                         first.id, first.line
                     ),
@@ -135,7 +135,7 @@ impl Otel {
         if known.is_none() {
             if !self.seen.insert(hash(&id)) {
                 return Err(format!(
-                    "there are spans of the trace `{id}` far before this line: sort the file so that those of a trace \
+                    "spans of the trace `{id}` stand far before this line: sort the file so that the spans of a trace \
                      are together"
                 ));
             }
@@ -180,12 +180,12 @@ impl Otel {
             remarks.dropped("a trace without a request to a model", || place);
             return Ok(None);
         }
-        let said = |span: &Span| {
+        let bad_call = |span: &Span| {
             let input = span.input.iter().flatten();
             input.chain(&span.output).find_map(bad_tool_call)
         };
         if self.config.bad_tool_calls == BadToolCalls::Drop
-            && let Some(tool) = trace.spans.iter().find_map(said)
+            && let Some(tool) = trace.spans.iter().find_map(bad_call)
         {
             let reason = "a tool call whose arguments are not a JSON object";
             remarks.dropped(reason, || format!("{place}, of `{tool}`"));
@@ -197,7 +197,7 @@ impl Otel {
             return Err(wrong(
                 trace.line,
                 &format!(
-                    "the trace `{}` lasts more than 30 days: are its times of one unit?",
+                    "the trace `{}` lasts more than 30 days: check that its times share one unit",
                     trace.id
                 ),
             ));
@@ -208,7 +208,7 @@ impl Otel {
         for span in &trace.spans {
             if span.end.is_none() {
                 remarks.repaired(
-                    "a request without an end, after which the next one does not wait",
+                    "a request without an end; the next request does not wait for it",
                     || place.clone(),
                 );
             }
@@ -234,12 +234,11 @@ impl Otel {
         for (index, span) in spans.iter().enumerate() {
             if span.input.is_none() {
                 empty.push(index);
-                wanted.push(Wanted {
+                wanted.push(TextRequest {
                     random: generator(self.seed, session, index as u64),
                     tokens: span.input_tokens.unwrap_or(1).min(LONGEST),
                 });
-                let reason =
-                    "a request without its messages, which now has words of the same length";
+                let reason = "a request without messages; it now has words of the same length";
                 remarks.repaired(reason, || place.to_owned());
             }
         }
@@ -260,7 +259,7 @@ impl Otel {
         let began = *self.began.get_or_insert(start);
         let arrival = self.base.saturating_add(start.saturating_sub(began));
         if arrival < self.arrival || start < began {
-            let reason = "a trace that began before the one before it in the file, which now arrives with that one";
+            let reason = "a trace that began before the previous trace in the file; it now arrives with that trace";
             remarks.repaired(reason, || place.to_owned());
         }
         self.arrival = self.arrival.max(arrival);

@@ -29,7 +29,7 @@ pub(crate) fn named(name: &str, pass: u64) -> String {
     }
 }
 
-/// The lines of the file `data`, which is there.
+/// The lines of the file `data`, which exists.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] if it is not.
@@ -64,7 +64,7 @@ pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<For
     let Some((number, line)) = rows(files)?.line()? else {
         return Err(Error::InvalidInput(format!("the file `{FILE}` is empty")));
     };
-    let fields: Map<String, Value> = parse(&line).map_err(|what| wrong(number, &what))?;
+    let fields: Map<String, Value> = parse(&line).map_err(|cause| wrong(number, &cause))?;
     let has = |key: &str| fields.contains_key(key);
     if has("input_prompt_length") {
         Ok(Format::Trie)

@@ -2,14 +2,14 @@
 //!
 //! An agent gets a task, calls tools one after the other, and answers. In place of a tool call it
 //! may start sub-agents, and go on with their answers. When its history becomes too long, it asks
-//! for a summary and goes on with that.
+//! for a summary and continues with that.
 
 use std::rc::Rc;
 
 use dialogue::draw::generator;
 use dialogue::setting::wait;
 use dialogue::systems::Systems;
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::report::Remarks;
@@ -73,7 +73,7 @@ impl Synthetic {
     /// Draws as the configuration says.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         seed: u64,
@@ -138,7 +138,7 @@ impl Source for Synthetic {
         let number = self.drawn;
         self.drawn += 1;
         let system = match &mut self.systems {
-            Some(systems) => Some(systems.of(number, &self.writer, &*self.tokenizer)?),
+            Some(systems) => Some(systems.prompt(number, &self.writer, &*self.tokenizer)?),
             None => None,
         };
         let system = match &system {
@@ -180,7 +180,7 @@ impl Source for Synthetic {
         let tokens = self.shape.main.prompt.draw(&mut random);
         let output_tokens = Some(self.shape.output.draw(&mut random));
         let random = generator(self.seed ^ SPARE, number, WAITS);
-        let wanted = Wanted { random, tokens };
+        let wanted = TextRequest { random, tokens };
         let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
         let mut graph = Graph::default();
         let pushed = graph.push(Request {
@@ -211,7 +211,8 @@ struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    /// Adds the requests of a loop; gives the last one, and the number of its answer's tokens.
+    /// Adds the requests of a loop; returns the last request, and the number of its answer's
+    /// tokens.
     fn run(
         &mut self,
         name: &str,
@@ -352,10 +353,10 @@ impl Agent<'_> {
     fn begun(&self, conversation: &str, parts: Vec<Part>, after: Vec<After>) -> Request {
         let system = self.system.iter();
         let system = system.map(|(text, _)| Message::text(Role::System, *text));
-        let asked = Message { role: Role::User, parts, extra: None };
+        let question = Message { role: Role::User, parts, extra: None };
         Request {
             conversation: conversation.to_owned(),
-            messages: system.chain([asked]).collect(),
+            messages: system.chain([question]).collect(),
             after,
             ..Request::default()
         }

@@ -48,7 +48,7 @@ fn messages(sample: &Sample) -> &[Message] {
     }
 }
 
-fn said(message: &Message) -> String {
+fn text_of(message: &Message) -> String {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
         Part::Answer(of) => format!("<{of}>"),
@@ -74,8 +74,8 @@ fn shown(sample: &Sample) -> String {
         format!(" [{}{point}+{}ms]", after.sample, after.delay / 1_000_000)
     });
     let after: String = after.collect();
-    let messages: Vec<String> = messages(sample).iter().map(said).collect();
-    let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
+    let messages: Vec<String> = messages(sample).iter().map(text_of).collect();
+    let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
     let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
         "{}{parent}{after} | {} | {answer} | {}>{} {}",
@@ -196,7 +196,7 @@ fn the_graph_of_a_trace_follows_from_its_messages() {
         remarks,
         [
             "Treatment::Dropped a span that is no request to a model `t1` (line 1)",
-            "Treatment::Repaired a request without its messages, which now has words of the same length `t2` (line 2)",
+            "Treatment::Repaired a request without messages; it now has words of the same length `t2` (line 2)",
             "Treatment::Dropped a trace without a request to a model `t3` (line 3)",
             "Treatment::Dropped a tool call whose arguments are not a JSON object `t4` (line 4), of `f`",
         ]
@@ -232,7 +232,7 @@ fn lengths_become_texts_and_latencies_delays() {
         .iter()
         .map(|sample| {
             let delays: Vec<u64> = sample.after.iter().map(|after| after.delay).collect();
-            let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
+            let answer = sample.recorded_answer.as_ref().map(text_of).unwrap_or_default();
             let answer = answer.trim_start_matches("Assistant: ").to_owned();
             assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
             (&*sample.id, sample.input_tokens, sample.output_tokens, delays)
@@ -250,7 +250,7 @@ fn lengths_become_texts_and_latencies_delays() {
 }
 
 #[test]
-fn a_file_begins_again_with_new_ids_if_asked() {
+fn repeat_begins_a_file_again_with_new_ids() {
     let mut dataset = open(r#"{"repeat": true}"#, 1, case("repeat"), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 5, 2);
     check(&samples);
@@ -268,7 +268,7 @@ fn a_file_begins_again_with_new_ids_if_asked() {
 }
 
 #[test]
-fn what_a_trace_does_not_say_is_made_up_for() {
+fn gaps_of_a_trace_are_filled() {
     let message = |role, text| format!(r#"{{"role":"{role}","content":"{text}"}}"#);
     let (one, two) = (message("user", "One."), message("user", "Two."));
     let answer = message("assistant", "1");

@@ -1,10 +1,10 @@
-//! Texts of a session that is drawn. The session is gone through twice: once to learn which texts
-//! it takes, and, when all of them are written at once, again to put them in their places.
+//! Texts of a session that is drawn. The session is visited twice: once to collect its texts, and,
+//! after all are written at once, again to place them.
 
 use std::rc::Rc;
 
 use dialogue::draw::generator;
-use dialogue::words::{Wanted, Writer, Written};
+use dialogue::words::{CountedText, TextRequest, Writer};
 use runner_plugin::{Error, Tokenizer};
 
 /// Parts of a session from here on are texts; lower parts draw lengths and waits.
@@ -14,8 +14,8 @@ const TEXTS: u64 = 1 << 32;
 pub(crate) struct Texts {
     seed: u64,
     session: u64,
-    wanted: Vec<Wanted>,
-    written: std::vec::IntoIter<Written>,
+    wanted: Vec<TextRequest>,
+    written: std::vec::IntoIter<CountedText>,
     learning: bool,
 }
 
@@ -25,7 +25,8 @@ impl Texts {
     pub(crate) fn text(&mut self, tokens: u32) -> String {
         if self.learning {
             let part = TEXTS + self.wanted.len() as u64;
-            self.wanted.push(Wanted { random: generator(self.seed, self.session, part), tokens });
+            self.wanted
+                .push(TextRequest { random: generator(self.seed, self.session, part), tokens });
             return String::new();
         }
         self.written.next().unwrap_or_default().0
@@ -47,8 +48,8 @@ pub(crate) fn with_texts<T>(
         written: Vec::new().into_iter(),
         learning: true,
     };
-    if let Err(what) = build(&mut texts) {
-        return Ok(Err(what));
+    if let Err(cause) = build(&mut texts) {
+        return Ok(Err(cause));
     }
     texts.written = writer.write(&**tokenizer, &texts.wanted)?.into_iter();
     texts.learning = false;

@@ -1,6 +1,5 @@
-//! From the requests of a trace to a graph. Traces do not say which request continues which, so
-//! this goes by the messages: a request whose prompt begins with another's prompt and answer
-//! continues it.
+//! From the requests of a trace to a graph. Traces do not state continuations, so the messages
+//! decide: a request continues another if its prompt begins with the other's prompt and answer.
 //!
 //! A request that continues another waits for it, and for conversations that ran wholly between the
 //! two, such as conversations of sub-agents. A request that begins a conversation waits for the
@@ -17,7 +16,7 @@ use crate::attributes::Span;
 use crate::config::Config;
 use crate::graph::{After, Graph, Request};
 
-/// The request that another one continues.
+/// The request that another request continues.
 #[derive(Clone, Copy, Debug)]
 struct Parent {
     span: usize,
@@ -51,7 +50,7 @@ pub(crate) fn graph(
     let (of_span, mut chains) = chains(&spans, &parents);
     let mut graph = Graph::default();
     let ends: Vec<u64> = spans.iter().map(ended).collect();
-    // After a request without an end, the wait of the next one is unknown.
+    // After a request without an end, the next request's wait is unknown.
     let known: Vec<bool> = spans.iter().map(|span| span.end.is_some()).collect();
     for (index, span) in spans.into_iter().enumerate() {
         let chain = of_span[index];
@@ -84,8 +83,8 @@ pub(crate) fn graph(
             .collect();
         if after.is_empty() && index > 0 {
             after.push(After { request: 0, point: Point::FirstOutput, delay: 0 });
-            let reason = "a request that began before any other of its trace had ended, which now starts with the \
-                          first output of the first one";
+            let reason = "a request that began before any other of its trace had ended; it now starts with the \
+                          first request's first output";
             remarks.repaired(reason, || format!("request {} of `{name}`", index + 1));
         }
         let mut messages = span.input.unwrap_or_default();
@@ -167,9 +166,9 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
     parents
 }
 
-/// The conversation of each request, and all conversations in the order of their beginnings. Of
-/// several requests that continue the same one, the first goes on with its conversation, and the
-/// others are forks.
+/// The conversation of each request, and all conversations in the order of their beginnings. If
+/// several requests continue the same request, the first continues its conversation, and the others
+/// are forks.
 fn chains(spans: &[Span], parents: &[Option<Parent>]) -> (Vec<usize>, Vec<Chain>) {
     let mut chains: Vec<Chain> = Vec::new();
     let mut of_span: Vec<usize> = Vec::with_capacity(spans.len());

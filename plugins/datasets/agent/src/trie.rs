@@ -7,7 +7,7 @@ use std::rc::Rc;
 use dialogue::MOST_TURNS;
 use dialogue::draw::generator;
 use dialogue::rows::{Rows, nanoseconds, parse, wrong};
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer};
 use serde::Deserialize;
@@ -49,7 +49,7 @@ impl Row {
         ] {
             if length != row.num_turns {
                 return Err(format!(
-                    "`{field}` has {length} numbers and `num_turns` is {}; expected as many",
+                    "`{field}` has {length} numbers and `num_turns` is {}; expected equal numbers",
                     row.num_turns
                 ));
             }
@@ -153,8 +153,8 @@ impl Source for Trie {
         let Some((number, line)) = rows(&*self.files)?.line()? else {
             return Ok(None);
         };
-        let row = Row::read(&line).map_err(|what| wrong(number, &what))?;
-        let wanted = Wanted {
+        let row = Row::read(&line).map_err(|cause| wrong(number, &cause))?;
+        let wanted = TextRequest {
             random: generator(self.seed ^ SPARE, self.spares, 0),
             tokens: row.input_prompt_length,
         };

@@ -1,5 +1,5 @@
-//! Prompts with audio: real WAV files of given lengths and a given sample rate, drawn by the seed,
-//! each with a text of a given length.
+//! Prompts with audio: real WAV files of given lengths and sample rate, drawn by the seed, each
+//! with a text.
 //!
 //! `sound` makes the sound and the file.
 #![deny(unsafe_code)]

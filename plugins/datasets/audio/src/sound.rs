@@ -1,6 +1,5 @@
-//! Makes a sound: syllables of a voice's pitch and its overtones, with pauses between them and
-//! noise over all of it, so that a speech model has something to hear; and the WAV file that has
-//! it.
+//! Makes a sound for a speech model, and its WAV file: syllables of a voice's pitch and overtones,
+//! with pauses between them and noise over all.
 
 use std::f32::consts::TAU;
 
@@ -65,8 +64,8 @@ pub fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8>
     file
 }
 
-/// A sine of turns, by Bhaskara's approximation in whole arithmetic operations, so that it is the
-/// same on every machine; the sine of a library need not be.
+/// A sine of turns, by Bhaskara's approximation in whole arithmetic operations: the same on every
+/// machine, unlike a library's sine.
 fn wave(turns: f32) -> f32 {
     let turns = turns - turns.floor();
     let (half, sign) = if turns < 0.5 { (turns, 1.0) } else { (turns - 0.5, -1.0) };

@@ -1,4 +1,4 @@
-//! The files are valid, have the lengths that were asked for, and depend on the seed alone.
+//! The files are valid, have the requested lengths, and depend on the seed alone.
 
 use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample};
 use runner_plugin_testing::files::Named;
@@ -12,7 +12,7 @@ fn open(config: &str, seed: u64) -> Result<Audio, Error> {
 }
 
 /// Text, and rate and samples of each piece.
-fn heard(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
+fn text_and_clips(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
     let Prompt::Messages(messages) = &sample.prompt else {
         panic!("expected messages, got {:?}", sample.prompt)
     };
@@ -32,12 +32,12 @@ fn heard(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
 }
 
 #[test]
-fn files_have_the_length_that_was_asked_for() {
+fn files_have_the_requested_length() {
     let config = r#"{"milliseconds": {"distribution": "uniform", "min": 100, "max": 900}, "clips": 2,
         "sample-rate": 8000, "input-len": 20}"#;
     let mut lengths = Vec::new();
     for sample in open(config, 3).unwrap().next(12).unwrap() {
-        let (text, clips) = heard(&sample);
+        let (text, clips) = text_and_clips(&sample);
         assert_eq!((text.len(), clips.len()), (20, 2));
         for (rate, samples) in clips {
             assert_eq!(rate, 8000);
@@ -52,7 +52,7 @@ fn files_have_the_length_that_was_asked_for() {
     assert!(lengths.len() > 10);
     let config = r#"{"milliseconds": 1500}"#;
     let samples = open(config, 3).unwrap().next(1).unwrap();
-    assert_eq!(heard(&samples[0]).1[0].1.len(), 24_000);
+    assert_eq!(text_and_clips(&samples[0]).1[0].1.len(), 24_000);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn noise_decides_how_rough_it_is() {
     let rough = |noise: &str| {
         let config = format!(r#"{{"noise": {noise}, "milliseconds": 500}}"#);
         let samples = open(&config, 3).unwrap().next(1).unwrap();
-        let (_, clips) = heard(&samples[0]);
+        let (_, clips) = text_and_clips(&samples[0]);
         let steps = clips[0].1.windows(2);
         steps.map(|pair| u64::from(pair[0].abs_diff(pair[1]))).sum::<u64>()
     };
@@ -96,7 +96,7 @@ fn mistakes_name_the_key() {
         (r#"{"milliseconds": 0}"#, "`milliseconds` is 0"),
     ] {
         match open(config, 0) {
-            Err(Error::InvalidConfig(what)) => assert!(what.contains(expected), "{what}"),
+            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
             Err(other) => panic!("{config}: {other:?}"),
             Ok(_) => panic!("{config} was taken"),
         }
@@ -105,11 +105,11 @@ fn mistakes_name_the_key() {
 
 #[test]
 fn audio_that_does_not_fit_into_memory_is_refused() {
-    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
-        Err(Error::InvalidConfig(said)) => said,
+    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
+        Err(Error::InvalidConfig(message)) => message,
         other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
     };
-    let large = said(r#"{"milliseconds": 3600000, "clips": 50}"#);
+    let large = refusal(r#"{"milliseconds": 3600000, "clips": 50}"#);
     assert!(
         large.starts_with("`clips`, `milliseconds` and `sample-rate` give requests of up to 5493 MiB; expected at most 48"),
         "{large}"
@@ -118,12 +118,12 @@ fn audio_that_does_not_fit_into_memory_is_refused() {
     let rare = r#"{"milliseconds": {"distribution": "histogram", "bins": [{"value": 1, "weight": 9999}, {"value": 3600000, "weight": 1}]}, "sample-rate": 8000}"#;
     let mut dataset = open(rare, 1).unwrap();
     let refused = (0..100).find_map(|_| dataset.next(1000).err());
-    let Some(Error::InvalidConfig(said)) = refused else {
+    let Some(Error::InvalidConfig(message)) = refused else {
         panic!("{refused:?}");
     };
     assert!(
-        said.ends_with("has more than 48 MiB: set fewer `clips`, fewer `milliseconds`, or a lower `sample-rate`"),
-        "{said}"
+        message.ends_with("has more than 48 MiB: set fewer `clips`, fewer `milliseconds`, or a lower `sample-rate`"),
+        "{message}"
     );
 }
 

@@ -37,15 +37,14 @@ pub struct Config {
     pub min_output_tokens: Option<u32>,
     /// The most tokens of a recorded answer.
     pub max_output_tokens: Option<u32>,
-    /// The most tokens of a conversation up to a turn, with its answer. Set it to what fits into
-    /// the model's context.
+    /// The most tokens of a conversation up to a turn, with its answer. Set it to fit into the
+    /// model's context.
     pub max_context_tokens: Option<u32>,
     /// Treatment of a conversation in which a turn is outside of these bounds: `truncate` keeps the
     /// turns before it, `drop` leaves the conversation out. By default `truncate`.
     pub outside: Outside,
-    /// Output tokens to request: as many as the `recorded` answer has, as the `run` says, or drawn
-    /// from a distribution. The default is `recorded` for files and 128 for synthetic
-    /// conversations.
+    /// Output tokens to request: the `recorded` answer's, the `run`'s, or drawn from a
+    /// distribution. The default is `recorded` for files and 128 for synthetic conversations.
     pub output_len: Option<Setting<Length>>,
     /// Seconds between an answer and the next question: as `recorded` in the file, which is the
     /// default, `none`, or drawn from a distribution. Synthetic conversations have none unless a
@@ -105,7 +104,7 @@ pub enum Format {
     /// "delay_seconds": 0.4}`.
     Mlperf,
     /// A conversation a line: `{"session_id": "a", "turns": [{"text": "…", "delay": 500}]}`, or a
-    /// turn a line with the same `session_id`, with what is new in it or, in `messages`, with the
+    /// turn a line with the same `session_id`, with its new content or, in `messages`, with the
     /// whole conversation so far. Delays are in milliseconds.
     Aiperf,
     /// Drawn from distributions.
@@ -164,7 +163,7 @@ impl Config {
                 && least > most
             {
                 return Err(invalid(format!(
-                    "`min-{key}` is {least} and `max-{key}` is {most}; no turn can be within both"
+                    "`min-{key}` is {least} and `max-{key}` is {most}; expected the minimum at or below the maximum"
                 )));
             }
         }
@@ -207,7 +206,7 @@ impl Config {
             return Ok(());
         }
         let (is, not) = match format {
-            Format::Synthetic => ("synthetic conversations", "those of a file"),
+            Format::Synthetic => ("synthetic conversations", "conversations of a file"),
             _ => ("the conversations of a file", "synthetic ones"),
         };
         Err(invalid(format!(

@@ -202,7 +202,7 @@ impl Conversations {
             } else if conversation.name.is_some() && !self.names.insert(hash(&session)) {
                 return Err(Error::InvalidInput(format!(
                     "file `{}`, {}: there is a conversation `{session}` before this one; put all lines of a \
-                     conversation together, and give each another name",
+                     conversation together, and give each its own name",
                     dialogue::FILE,
                     conversation.place
                 )));
@@ -241,7 +241,7 @@ impl Conversations {
         let began = *self.began.get_or_insert(at);
         let arrival = self.base.saturating_add(at.saturating_sub(began));
         if (arrival < self.arrival || at < began) && self.pass == 1 {
-            let reason = "a conversation with an earlier timestamp than the one before it, which now arrives with that one";
+            let reason = "a conversation with an earlier timestamp than the previous one; it now arrives with the previous one";
             self.remarks.repaired(reason, || session.to_owned());
         }
         self.arrival = self.arrival.max(arrival);

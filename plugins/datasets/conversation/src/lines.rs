@@ -6,7 +6,7 @@ use dialogue::turns::Splitter;
 use dialogue::{FILE, MOST_TURNS};
 use runner_plugin::{Error, Files, Message, Part, Role};
 use serde_json::{Map, Value};
-use sharegpt_file::Said;
+use sharegpt_file::Utterance;
 
 use crate::config::Format;
 use crate::sharegpt;
@@ -36,7 +36,7 @@ impl Lines {
             return Ok(None);
         };
         self.read += 1;
-        let fields: Fields = parse(&line).map_err(|what| wrong(number, &what))?;
+        let fields: Fields = parse(&line).map_err(|cause| wrong(number, &cause))?;
         let read = match self.format {
             Format::Sharegpt => of_sharegpt(fields),
             Format::Mlperf => return self.grouped("conversation_id", number, fields, mlperf),
@@ -46,7 +46,7 @@ impl Lines {
             Format::Aiperf => aiperf(fields),
             Format::Messages | Format::Synthetic => of_messages(fields),
         };
-        let mut conversation = read.map_err(|what| wrong(number, &what))?;
+        let mut conversation = read.map_err(|cause| wrong(number, &cause))?;
         conversation.place = format!("line {number}");
         Ok(Some(conversation))
     }
@@ -66,7 +66,7 @@ impl Lines {
             if name.is_none() && number == first && self.format == Format::Mlperf {
                 return Err(wrong(number, &format!("`{key}` is missing")));
             }
-            read(&mut group, fields).map_err(|what| wrong(number, &what))?;
+            read(&mut group, fields).map_err(|cause| wrong(number, &cause))?;
             if group.splitter.len() > MOST_TURNS {
                 return Err(wrong(
                     number,
@@ -82,7 +82,7 @@ impl Lines {
             let Some((next, line)) = self.rows.line()? else {
                 break;
             };
-            let following: Fields = parse(&line).map_err(|what| wrong(next, &what))?;
+            let following: Fields = parse(&line).map_err(|cause| wrong(next, &cause))?;
             if named(&following, key) != name || following.contains_key("turns") {
                 self.rows.put_back(next, line);
                 break;
@@ -145,26 +145,26 @@ impl Group {
     }
 
     /// Returns the new messages in the `messages` of a row: all of them, unless they begin with the
-    /// messages of the row before.
-    fn new_of(&mut self, said: Vec<Value>) -> Result<Vec<Value>, String> {
+    /// previous row's messages.
+    fn new_of(&mut self, messages: Vec<Value>) -> Result<Vec<Value>, String> {
         let known = self.before.len();
         if known == 0 {
-            self.before.clone_from(&said);
-            return Ok(said);
+            self.before.clone_from(&messages);
+            return Ok(messages);
         }
-        let begins = said.len() > known && said[..known] == self.before;
+        let begins = messages.len() > known && messages[..known] == self.before;
         if !*self.whole.get_or_insert(begins) {
-            return Ok(said);
+            return Ok(messages);
         }
         if !begins {
             return Err(
-                "`messages` do not begin with those of the row before, as in earlier rows of the session: give it a \
+                "`messages` do not begin with the previous row's, as in earlier rows of the session: give this row a \
                  `session_id` of its own"
                     .to_owned(),
             );
         }
-        let new = said[known..].to_vec();
-        self.before = said;
+        let new = messages[known..].to_vec();
+        self.before = messages;
         Ok(new)
     }
 
@@ -227,13 +227,13 @@ fn text(fields: &mut Fields, key: &str) -> Result<Option<String>, String> {
 
 /// A line of the ShareGPT format.
 fn of_sharegpt(mut fields: Fields) -> Result<Conversation, String> {
-    let said = fields
+    let list = fields
         .remove("conversations")
         .or_else(|| fields.remove("conversation"))
         .ok_or("`conversations` is missing")?;
-    let said: Vec<Said> =
-        serde_json::from_value(said).map_err(|error| format!("`conversations`: {error}"))?;
-    let (turns, fault) = sharegpt::turns(said);
+    let utterances: Vec<Utterance> =
+        serde_json::from_value(list).map_err(|error| format!("`conversations`: {error}"))?;
+    let (turns, fault) = sharegpt::turns(utterances);
     Ok(Conversation { turns, fault, ..Conversation::default() })
 }
 
@@ -242,10 +242,10 @@ fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
     let names = ["id", "conversation_id", "session_id"];
     let name = names.iter().find_map(|key| named(&fields, key));
     let mut group = Group::default();
-    let said = list(&mut fields, "messages")?.ok_or(
+    let items = list(&mut fields, "messages")?.ok_or(
         "`messages` is missing; expected {\"messages\": [{\"role\": \"user\", \"content\": \"…\"}]}",
     )?;
-    for message in messages::messages(said)? {
+    for message in messages::messages(items)? {
         group.splitter.push(message);
     }
     group.take_parameters(&mut fields)?;
@@ -280,7 +280,7 @@ fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     if let Some(results) = list(&mut fields, "tool_results")?.filter(|_| author == Role::Tool) {
         for (index, result) in results.into_iter().enumerate() {
             let message =
-                tool_result(result).map_err(|what| format!("`tool_results[{index}]`: {what}"))?;
+                tool_result(result).map_err(|cause| format!("`tool_results[{index}]`: {cause}"))?;
             group.splitter.push(message);
         }
         return Ok(());
@@ -306,8 +306,8 @@ fn tool_result(result: Value) -> Result<Message, String> {
         Value::Object(fields) => fields,
         _ => return Err("expected {\"tool_call_id\": \"…\", \"content\": \"…\"}".to_owned()),
     };
-    let said = ["content", "output", "result"].iter().find_map(|key| fields.remove(*key));
-    let parts = match said {
+    let answer = ["content", "output", "result"].iter().find_map(|key| fields.remove(*key));
+    let parts = match answer {
         Some(value @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) => {
             vec![Part::Text(value.to_string())]
         }
@@ -335,7 +335,7 @@ fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
         let Value::Object(turn) = turn else {
             return Err(format!("`turns[{index}]`: expected an object"));
         };
-        aiperf_row(&mut group, turn).map_err(|what| format!("`turns[{index}]`: {what}"))?;
+        aiperf_row(&mut group, turn).map_err(|cause| format!("`turns[{index}]`: {cause}"))?;
     }
     Ok(Conversation { name, ..group.finish() })
 }
@@ -355,8 +355,8 @@ fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
         group.arrival = Some((milliseconds * 1e3).round() as u64 * 1000);
     }
     group.take_parameters(&mut fields)?;
-    if let Some(said) = list(&mut fields, "messages")? {
-        let new = group.new_of(said)?;
+    if let Some(items) = list(&mut fields, "messages")? {
+        let new = group.new_of(items)?;
         for message in messages::messages(new)? {
             group.splitter.push(message);
         }
@@ -413,7 +413,7 @@ fn aiperf_message(fields: &mut Fields) -> Result<Message, String> {
         let Value::String(url) = each else {
             return Err("`images`: expected data URLs".to_owned());
         };
-        parts.push(picture(&url).map_err(|what| format!("`images`: {what}"))?);
+        parts.push(picture(&url).map_err(|cause| format!("`images`: {cause}"))?);
     }
     if parts.is_empty() {
         return Err(if fields.contains_key("input_length") {

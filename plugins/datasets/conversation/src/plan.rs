@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     bounds: Bounds,
     outside: Outside,
     outputs: Outputs,
-    think: Waits,
+    think: Pauses,
 }
 
 /// Numbers of tokens that a turn must keep to.
@@ -45,7 +45,7 @@ enum Outputs {
     Drawn(Lengths),
 }
 
-enum Waits {
+enum Pauses {
     Recorded,
     None,
     Drawn(Distribution),
@@ -62,7 +62,7 @@ impl Plan {
     /// Plans as the configuration says for a format.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         format: Format,
@@ -85,10 +85,10 @@ impl Plan {
         };
         let think = match (&config.think_time, format) {
             (_, Format::Synthetic) | (None | Some(Setting::Word(Think::Recorded)), _) => {
-                Waits::Recorded
+                Pauses::Recorded
             }
-            (Some(Setting::Word(Think::None)), _) => Waits::None,
-            (Some(Setting::Drawn(distribution)), _) => Waits::Drawn(distribution.clone()),
+            (Some(Setting::Word(Think::None)), _) => Pauses::None,
+            (Some(Setting::Drawn(distribution)), _) => Pauses::Drawn(distribution.clone()),
         };
         Ok(Self {
             tokenizer,
@@ -128,7 +128,7 @@ impl Plan {
         }
         let mut turns = conversation.turns;
         if turns.is_empty() {
-            remarks.dropped("nothing that the model could answer", place);
+            remarks.dropped("no message for the model to answer", place);
             return None;
         }
         let recorded = turns.len();
@@ -158,9 +158,9 @@ impl Plan {
         let mut samples: Vec<Sample> = Vec::with_capacity(turns.len());
         for (index, (turn, tokens)) in turns.into_iter().zip(tokens).enumerate() {
             let delay = match &self.think {
-                Waits::Recorded => turn.delay,
-                Waits::None => 0,
-                Waits::Drawn(distribution) => wait(distribution, &mut waits),
+                Pauses::Recorded => turn.delay,
+                Pauses::None => 0,
+                Pauses::Drawn(distribution) => wait(distribution, &mut waits),
             };
             let output = match &self.outputs {
                 Outputs::Recorded => turn.output_tokens.or(tokens.output),
@@ -204,8 +204,8 @@ impl Plan {
             .collect()
     }
 
-    /// Counts the turns from the first on that are within the bounds, if not all are, and names the
-    /// bound that the next one is outside of.
+    /// Counts the turns from the first on that are within the bounds, unless all are, and names the
+    /// bound that the next turn exceeds.
     fn fitting(&self, tokens: &[Tokens]) -> Option<(usize, &'static str)> {
         let within = |tokens: Option<u32>, bounds: (u32, u32)| {
             tokens.map_or(Ok(()), |tokens| {

@@ -4,7 +4,7 @@ use dialogue::turns::{Splitter, Turn};
 use runner_plugin::random::Python;
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role};
-use sharegpt_file::{Conversations, Said};
+use sharegpt_file::{Conversations, Utterance};
 
 use crate::source::{Conversation, Source};
 
@@ -37,10 +37,10 @@ impl ShareGpt {
     }
 
     fn read(&self, position: usize) -> Result<Option<Conversation>, Error> {
-        let Some(said) = self.conversations.read_whole(position)? else {
+        let Some(utterances) = self.conversations.read_whole(position)? else {
             return Ok(None);
         };
-        let (turns, fault) = turns(said);
+        let (turns, fault) = turns(utterances);
         Ok(Some(Conversation {
             place: self.conversations.place(position),
             turns,
@@ -76,10 +76,10 @@ impl Source for ShareGpt {
 
 /// The turns of a conversation, or why there are none. Where the file does not say who speaks, the
 /// user and the model take turns.
-pub(crate) fn turns(said: Vec<Said>) -> (Vec<Turn>, Option<&'static str>) {
+pub(crate) fn turns(utterances: Vec<Utterance>) -> (Vec<Turn>, Option<&'static str>) {
     let mut splitter = Splitter::default();
-    for (index, said) in said.into_iter().enumerate() {
-        let role = match said.from.as_deref() {
+    for (index, utterances) in utterances.into_iter().enumerate() {
+        let role = match utterances.from.as_deref() {
             Some("human" | "user") => Role::User,
             Some("gpt" | "assistant" | "chatgpt" | "bing" | "bard" | "model") => Role::Assistant,
             Some("system") => Role::System,
@@ -88,7 +88,7 @@ pub(crate) fn turns(said: Vec<Said>) -> (Vec<Turn>, Option<&'static str>) {
             None => Role::Assistant,
             Some(_) => return (Vec::new(), Some(UNKNOWN)),
         };
-        splitter.push(Message::text(role, said.value));
+        splitter.push(Message::text(role, utterances.value));
     }
     (splitter.finish(), None)
 }

@@ -84,7 +84,7 @@ pub(crate) fn recognise(
     else {
         return Err(Error::InvalidInput(format!("the file `{FILE}` is empty")));
     };
-    let fields: Map<String, Value> = parse(&line).map_err(|what| wrong(number, &what))?;
+    let fields: Map<String, Value> = parse(&line).map_err(|cause| wrong(number, &cause))?;
     let has = |key: &str| fields.contains_key(key);
     let format = if has("conversations") || has("conversation") {
         Format::Sharegpt

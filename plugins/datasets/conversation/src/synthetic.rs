@@ -7,7 +7,7 @@ use dialogue::draw::generator;
 use dialogue::setting::{Setting, wait};
 use dialogue::systems::Systems;
 use dialogue::turns::Turn;
-use dialogue::words::{Wanted, Writer};
+use dialogue::words::{TextRequest, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
 use runner_plugin::{Error, Message, Role, Tokenizer};
 
@@ -42,7 +42,7 @@ impl Synthetic {
     /// Draws as the configuration says.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if a number of it is out of range.
+    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         seed: u64,
@@ -93,7 +93,7 @@ impl Synthetic {
         for index in 0..u64::from(count) {
             let input = if index == 0 { &self.first } else { &self.later };
             let mut text = |part, tokens| {
-                wanted.push(Wanted {
+                wanted.push(TextRequest {
                     random: generator(self.seed, number, TEXTS + 2 * index + part),
                     tokens,
                 });
@@ -118,7 +118,7 @@ impl Synthetic {
         if let Some(systems) = &mut self.systems
             && let Some(first) = turns.first_mut()
         {
-            let system = systems.of(number, &self.writer, &*self.tokenizer)?;
+            let system = systems.prompt(number, &self.writer, &*self.tokenizer)?;
             first.messages.insert(0, Message::text(Role::System, system));
         }
         Ok(Conversation {
@@ -135,14 +135,15 @@ impl Source for Synthetic {
         self.draw(self.drawn - 1).map(Some)
     }
 
-    /// One question as long as a first one, which begins like no text of [`next`](Self::next).
+    /// One question of a first question's length, which begins like no text of
+    /// [`next`](Self::next).
     fn spare(&mut self) -> Result<Option<Conversation>, Error> {
         let number = self.spares;
         self.spares += 1;
         let mut lengths = generator(self.seed ^ SPARE, number, TURNS);
         let tokens = self.first.draw(&mut lengths);
         let random = generator(self.seed ^ SPARE, number, TEXTS);
-        let wanted = Wanted { random, tokens };
+        let wanted = TextRequest { random, tokens };
         let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
         let outputs = self.outputs.as_ref();
         Ok(Some(Conversation {

@@ -43,7 +43,7 @@ fn all(dataset: &mut Conversations, most: usize, limit: u32) -> Vec<Sample> {
     samples
 }
 
-fn said(message: &Message) -> String {
+fn text_of(message: &Message) -> String {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
         Part::Image(media) => format!("[{}]", media.media_type),
@@ -70,8 +70,8 @@ fn shown(sample: &Sample) -> String {
         format!(" +{}ms", after.delay / 1_000_000)
     });
     let after: String = after.collect();
-    let messages: Vec<String> = messages.iter().map(said).collect();
-    let answer = sample.recorded_answer.as_ref().map(said);
+    let messages: Vec<String> = messages.iter().map(text_of).collect();
+    let answer = sample.recorded_answer.as_ref().map(text_of);
     let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
         "{}{parent}{after} | {} | {} | {}>{}",
@@ -221,7 +221,7 @@ fn aiperf_conversations_have_delays_in_milliseconds() {
 }
 
 #[test]
-fn what_is_drawn_replaces_what_is_recorded() {
+fn drawn_values_replace_recorded_values() {
     let config =
         r#"{"think-time": 3, "output-len": {"distribution": "uniform", "min": 100, "max": 900}}"#;
     let mut dataset = open(config, 5, case("aiperf"), Pairs).expect("a dataset");
@@ -237,7 +237,7 @@ fn what_is_drawn_replaces_what_is_recorded() {
 }
 
 #[test]
-fn a_file_begins_again_with_new_ids_if_asked() {
+fn repeat_begins_a_file_again_with_new_ids() {
     let expected = [
         "conversation-000001/0",
         "conversation-000001/1",
@@ -262,8 +262,8 @@ fn a_file_begins_again_with_new_ids_if_asked() {
 
 fn said_first(sample: &Sample) -> String {
     match &sample.prompt {
-        Prompt::Messages(messages) => said(&messages[0]),
-        Prompt::Continuation(next) => said(&next.messages[0]),
+        Prompt::Messages(messages) => text_of(&messages[0]),
+        Prompt::Continuation(next) => text_of(&next.messages[0]),
         other => panic!("expected messages, got {}", other.kind()),
     }
 }
@@ -274,7 +274,7 @@ const DRAWN: &str = r#"{"turns": {"distribution": "uniform", "min": 1, "max": 5}
     "think-time": {"distribution": "lognormal", "median": 2, "sigma": 1}, "system-len": 12, "system-groups": 3}"#;
 
 #[test]
-fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
+fn synthetic_conversations_have_the_requested_lengths() {
     let mut dataset = open(DRAWN, 3, Named::default(), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 400, 50);
     let (mut roots, mut systems, mut sizes) = (0, BTreeSet::new(), BTreeSet::new());
@@ -286,13 +286,13 @@ fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
             Prompt::Messages(messages) => {
                 roots += 1;
                 assert!(sample.after.is_empty() && messages.len() == 2);
-                systems.insert(said(&messages[0]));
+                systems.insert(text_of(&messages[0]));
                 // The two texts, and the token that the model puts before them.
                 assert_eq!(tokens, 30 + 12 + 1, "{}", shown(sample));
             }
             _ => assert!((4..=20).contains(&tokens), "{}", shown(sample)),
         }
-        let answer = sample.recorded_answer.as_ref().map(said).expect("an answer");
+        let answer = sample.recorded_answer.as_ref().map(text_of).expect("an answer");
         let answer = answer.trim_start_matches("Assistant: ").to_owned();
         assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
     }
@@ -302,7 +302,7 @@ fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
 }
 
 #[test]
-fn a_synthetic_conversation_depends_on_the_seed_and_its_number_alone() {
+fn only_seed_and_number_decide_a_synthetic_conversation() {
     for (files, config) in [(Named::default(), DRAWN), (Named::default(), "{}")] {
         let sequence = |limit| {
             let mut dataset = open(config, 9, files.clone(), StandIn).expect("a dataset");
@@ -317,7 +317,7 @@ fn a_synthetic_conversation_depends_on_the_seed_and_its_number_alone() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for (config, files) in [
         (DRAWN, Named::default()),
         (r#"{"turns": 2, "input-len": 1}"#, Named::default()),
@@ -377,8 +377,8 @@ fn rows_of_whole_conversations_are_not_added_up() {
                     Prompt::Continuation(continuation) => &continuation.messages,
                     other => panic!("{other:?}"),
                 };
-                let new: Vec<_> = new.iter().map(said).collect();
-                let answer = sample.recorded_answer.as_ref().map(said);
+                let new: Vec<_> = new.iter().map(text_of).collect();
+                let answer = sample.recorded_answer.as_ref().map(text_of);
                 format!("{} {} > {}", sample.id, new.join("+"), answer.unwrap_or_default())
             })
             .collect();
@@ -402,19 +402,19 @@ fn texts_that_do_not_fit_into_memory_are_refused() {
     // Each of 100 turns has 128 tokens of a synthetic answer besides.
     let config = r#"{"turns": 100, "input-len": 100000}"#;
     let mut dataset = open(config, 1, Named::default(), Pairs).expect("a configuration");
-    let Err(Error::InvalidConfig(said)) = dataset.next(1) else {
+    let Err(Error::InvalidConfig(message)) = dataset.next(1) else {
         panic!("it is made");
     };
-    assert!(said.contains("have 10012800 tokens; expected at most 4194304"), "{said}");
+    assert!(message.contains("have 10012800 tokens; expected at most 4194304"), "{message}");
 }
 
 #[test]
-fn synthetic_answers_are_bounded_unless_the_run_says_how_long_they_are() {
-    let asked = |config: &str| {
+fn synthetic_answers_are_bounded_unless_the_run_sets_a_length() {
+    let output_tokens = |config: &str| {
         let opened = open(config, 1, Named::default(), Pairs);
         let samples = opened.expect("a dataset").next(4).expect("samples");
         samples[0].output_tokens
     };
-    assert_eq!(asked("{}"), Some(128));
-    assert_eq!(asked(r#"{"output-len": "run"}"#), None);
+    assert_eq!(output_tokens("{}"), Some(128));
+    assert_eq!(output_tokens(r#"{"output-len": "run"}"#), None);
 }

@@ -82,7 +82,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Returns the arrival of a row, in nanoseconds after the first one.
+    /// Returns the arrival of a row, in nanoseconds after the first.
     ///
     /// # Errors
     /// If the time cannot be read.
@@ -101,9 +101,7 @@ impl Arrivals {
         let Some(time) = draft.arrival else {
             return match self.began {
                 None => Ok(None),
-                Some(_) => {
-                    Err("the arrival time is missing; rows before this one have one".to_owned())
-                }
+                Some(_) => Err("the arrival time is missing; earlier rows have one".to_owned()),
             };
         };
         if config.shuffle || again {
@@ -111,17 +109,14 @@ impl Arrivals {
             return Ok(None);
         }
         if self.began.is_none() && self.rows > 0 {
-            return Err("there is an arrival time, and rows before this one have none".to_owned());
+            return Err("this row has an arrival time, and earlier rows have none".to_owned());
         }
         let unit = time.unit.or(config.arrival_unit);
         let unit = unit.unwrap_or(if draft.recorded { Unit::Seconds } else { Unit::Milliseconds });
         let began = *self.began.get_or_insert(time.number);
         let due = ((time.number - began) * unit.nanoseconds()).round();
         if due < self.last as f64 {
-            return Err(format!(
-                "the arrival time {} is before that of the row before it",
-                time.number
-            ));
+            return Err(format!("the arrival time {} is before the previous row's", time.number));
         }
         self.last = due as u64;
         Ok(Some(self.last))

@@ -238,7 +238,7 @@ pub fn list(row: &Row) -> String {
     }
 }
 
-/// A template with a row's columns in it.
+/// A template, filled with a row's columns.
 pub fn filled(template: &str, row: &Row) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = template;

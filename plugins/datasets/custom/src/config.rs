@@ -8,13 +8,13 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// The file's format. Without it, it follows from the file's content, and the log says which it
-    /// is. A file compressed by gzip or zstd is decompressed, whatever its name.
+    /// The file's format. Without it, the file's content decides, and the log names the format.
+    /// Files compressed by gzip or zstd are decompressed under any name.
     pub format: Option<Format>,
     /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`.
     /// Keys: prompt, messages, system, reference, output-tokens, class, id, adapter, images, audio,
-    /// videos, tools, parameters, arrival, session. Columns with usual names are found without this. `a.b`
-    /// names the field `b` of the column `a`.
+    /// videos, tools, parameters, arrival, session. Columns with usual names are found without
+    /// this. `a.b` names the field `b` of the column `a`.
     pub columns: Columns,
     /// The prompt as a text with columns in it, such as `"{context}\n\n{question}"`. `{{` is a
     /// brace.
@@ -26,12 +26,11 @@ pub struct Config {
     /// Turns of a conversation to send. By default `last` for rows with `messages`, and `first` for
     /// others.
     pub turns: Option<Turns>,
-    /// Output tokens to request, instead of what the file says: the column `output-tokens`, a
-    /// recorded request's limit, or the length of a recorded answer.
+    /// Output tokens to request, instead of the file's own: the column `output-tokens`, a recorded
+    /// request's limit, or the length of a recorded answer.
     pub output_len: Option<u32>,
-    /// Ask for as many output tokens as a row's reference has, where nothing else says how many.
-    /// Otherwise a reference is only what scorers compare answers with: an answer that is right and
-    /// longer would be cut.
+    /// Request as many output tokens as a row's reference has, if nothing else sets the number.
+    /// Otherwise only scorers use a reference: its length would cut a right but longer answer.
     pub reference_sets_length: bool,
     /// Use only rows of these classes.
     pub classes: Vec<String>,
@@ -88,8 +87,8 @@ pub struct Columns {
     /// The arrival time: a number, or a date and time such as `2026-03-01T12:00:00Z`. Only
     /// differences matter, and rows must be in this order.
     pub arrival: Option<String>,
-    /// The session. Rows of one session follow one another, and each is sent after the answer to
-    /// the one before.
+    /// The session. Rows of one session follow one another, each after the answer to the previous
+    /// row.
     pub session: Option<String>,
 }
 
@@ -136,7 +135,7 @@ pub enum Turns {
     First,
     /// The last turn, with everything before it.
     Last,
-    /// All turns, each after the answer to the one before.
+    /// All turns, each after the previous answer.
     All,
 }
 
@@ -193,14 +192,14 @@ impl Config {
     /// Checks settings that contradict each other.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] with all of them.
+    /// [`Error::InvalidConfig`] with all mistakes.
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         if self.template.is_some() && self.columns.prompt.is_some() {
-            wrong.push("`template` makes the prompt, so `prompt` under `columns` would not be used: leave one out");
+            wrong.push("`template` makes the prompt, so `prompt` under `columns` has no use: leave one out");
         }
         if self.template.is_some() && self.columns.messages.is_some() {
-            wrong.push("`template` makes the prompt, so `messages` under `columns` would not be used: leave one out");
+            wrong.push("`template` makes the prompt, so `messages` under `columns` has no use: leave one out");
         }
         if self.shuffle && self.columns.arrival.is_some() {
             wrong.push(
@@ -221,7 +220,7 @@ impl Config {
             .zip(self.max_input_tokens)
             .is_some_and(|(least, most)| least > most)
         {
-            wrong.push("`min-input-tokens` is above `max-input-tokens`: no row would be left");
+            wrong.push("`min-input-tokens` is above `max-input-tokens`: no row is left");
         }
         if wrong.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(wrong.join("; "))) }
     }

@@ -39,7 +39,7 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     let mut messages = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let message = message(item, shared, finder);
-        messages.push(message.map_err(|what| format!("`{of}[{index}]`: {what}"))?);
+        messages.push(message.map_err(|cause| format!("`{of}[{index}]`: {cause}"))?);
     }
     let only_user = messages.iter().all(|message| message.role == Role::User);
     if !shared && only_user && messages.len() > 1 {
@@ -49,21 +49,21 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     }
     let turns = turns(messages);
     if turns.is_empty() {
-        return Err(format!("`{of}`: nothing to ask; expected the message of a user"));
+        return Err(format!("`{of}`: no question; expected a user's message"));
     }
     let origin = if shared { Origin::ShareGpt } else { Origin::Messages };
     Ok((origin, turns))
 }
 
-/// The first two texts of a ShareGPT conversation, whoever says them, as SGLang's and vLLM's
-/// clients take them; `None` if there are fewer.
+/// The first two texts of a ShareGPT conversation, from any speaker, as SGLang's and vLLM's clients
+/// take them; `None` if there are fewer.
 pub fn first_pair(value: &Value) -> Option<(String, String)> {
-    let said = |item: &Value| {
+    let text_of = |item: &Value| {
         let text = item.get("content").or_else(|| item.get("value"));
         text.map_or(Some(String::new()), |text| text.as_str().map(str::to_owned))
     };
     match value.as_array()?.as_slice() {
-        [first, second, ..] => Some((said(first)?, said(second)?)),
+        [first, second, ..] => Some((text_of(first)?, text_of(second)?)),
         _ => None,
     }
 }
@@ -76,17 +76,17 @@ fn texts(items: &[Value]) -> Option<Vec<Turn>> {
     turns.filter(|turns| !turns.is_empty())
 }
 
-/// A turn is wherever a user's or a tool's message is followed by an assistant's, or by nothing.
+/// A turn ends at a user's or a tool's message before an assistant's message, or before the end.
 fn turns(messages: Vec<Message>) -> Vec<Turn> {
     let mut turns = Vec::new();
-    let mut said = Vec::new();
+    let mut group = Vec::new();
     let mut messages = messages.into_iter().peekable();
     while let Some(message) = messages.next() {
         let asks = matches!(message.role, Role::User | Role::Tool);
-        said.push(message);
+        group.push(message);
         let answered = messages.peek().is_none_or(|next| next.role == Role::Assistant);
         if asks && answered {
-            turns.push(Turn { messages: std::mem::take(&mut said), answer: messages.next() });
+            turns.push(Turn { messages: std::mem::take(&mut group), answer: messages.next() });
         }
     }
     turns
@@ -96,7 +96,7 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
     let Value::Object(fields) = item else {
         return Err("expected an object with `role` and `content`".to_owned());
     };
-    let (who, what) =
+    let (who, body) =
         if fields.contains_key("from") { ("from", "value") } else { ("role", "content") };
     let speaker = fields.get(who).and_then(Value::as_str).unwrap_or_default();
     let role = match speaker {
@@ -114,10 +114,10 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
             ));
         }
     };
-    let parts = content(fields.get(what), finder).map_err(|error| format!("`{what}`: {error}"))?;
+    let parts = content(fields.get(body), finder).map_err(|error| format!("`{body}`: {error}"))?;
     let extra: Map<String, Value> = fields
         .iter()
-        .filter(|(key, value)| *key != who && *key != what && !value.is_null())
+        .filter(|(key, value)| *key != who && *key != body && !value.is_null())
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     Ok(Message {

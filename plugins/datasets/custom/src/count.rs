@@ -11,7 +11,7 @@ use crate::row::Draft;
 use crate::source::Place;
 
 /// A row that is to become samples.
-pub struct Counted {
+pub struct CountedRow {
     pub place: Place,
     /// The prompts and settings of the row.
     pub draft: Draft,
@@ -28,7 +28,7 @@ pub fn count(
     config: &Config,
     tokenizer: &dyn Tokenizer,
     rows: Vec<(Place, Draft)>,
-) -> Vec<Counted> {
+) -> Vec<CountedRow> {
     let mut chats = chats(tokenizer, &rows).into_iter();
     let fixed = config.output_len;
     // Texts that stand alone, with the tokens around them, and answers, without them, of all rows.
@@ -37,7 +37,7 @@ pub fn count(
         match &draft.prompt {
             Prompt::Text(text) => alone.push(text.clone()),
             Prompt::Embedding(texts) => alone.extend(texts.iter().cloned()),
-            Prompt::Messages(messages) => bare.push(said(messages)),
+            Prompt::Messages(messages) => bare.push(joined(messages)),
             Prompt::Ranking(candidates) => {
                 alone.push(candidates.query.clone());
                 alone.extend(candidates.documents.iter().cloned());
@@ -79,13 +79,13 @@ pub fn count(
                 })
             })
             .collect();
-        counted.push(Counted { place, draft, input, about, outputs });
+        counted.push(CountedRow { place, draft, input, about, outputs });
     }
     counted
 }
 
-/// Tokens of the rows' conversations by the model's template, in one call of the host for all with
-/// the same tools; all absent if the template is not known.
+/// Tokens of the rows' conversations by the model's template, in one call of the host for equal
+/// tools. All are absent if the template is not known.
 fn chats(tokenizer: &dyn Tokenizer, rows: &[(Place, Draft)]) -> Vec<Option<u32>> {
     let mut chats = Vec::new();
     let mut by_tools = BTreeMap::<Option<String>, Vec<usize>>::new();
@@ -109,7 +109,7 @@ fn chats(tokenizer: &dyn Tokenizer, rows: &[(Place, Draft)]) -> Vec<Option<u32>>
     counts
 }
 
-impl Counted {
+impl CountedRow {
     /// Returns the reason why a row is left out, if it is.
     pub fn refused(&self, config: &Config) -> Option<String> {
         let output = self.outputs.first().copied().flatten().unwrap_or(0);
@@ -132,7 +132,7 @@ fn some(count: u32) -> (Option<u32>, u32) {
     (Some(count), count)
 }
 
-/// The answers on record whose lengths are asked for, of each turn.
+/// The recorded answers whose lengths are requested, of each turn.
 fn measures<'a>(
     config: &Config,
     draft: &'a Draft,
@@ -148,7 +148,7 @@ fn answers(draft: &Draft) -> impl Iterator<Item = Option<&Message>> {
 }
 
 /// The texts of a conversation.
-fn said(messages: &[Message]) -> String {
+fn joined(messages: &[Message]) -> String {
     let texts: Vec<_> = messages.iter().map(conversation::text).collect();
     texts.join("\n")
 }

@@ -20,7 +20,7 @@ const HEAD: u64 = 64 << 10;
 ///
 /// # Errors
 /// The message, with the mistake.
-pub fn told(
+pub fn detect(
     stream: &dyn Fn() -> Box<dyn Read>,
     header: Names<'_>,
 ) -> Result<(Format, Option<String>), String> {
@@ -53,7 +53,8 @@ pub fn told(
         _ => {
             drop(records);
             let (head, whole) = head(&mut *stream())?;
-            return tables::told(&head, whole, header).map(|(format, guess)| (format, Some(guess)));
+            return tables::detect(&head, whole, header)
+                .map(|(format, guess)| (format, Some(guess)));
         }
     };
     Ok((format, None))
@@ -78,9 +79,9 @@ pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
 /// The message, with the mistake.
 pub fn object(text: &[u8]) -> Result<Row, String> {
     let value = serde_json::from_slice(text).map_err(|error| {
-        let said = error.to_string();
-        let said = said.rsplit_once(" at line ").map_or(&*said, |(said, _)| said);
-        format!("{said} (at byte {})", error.column())
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+        format!("{message} (at byte {})", error.column())
     })?;
     match value {
         Value::Object(row) => Ok(row),

@@ -35,11 +35,11 @@ use serde_json::Value;
 
 use arrivals::Arrivals;
 pub use config::Config;
-use count::{Counted, count};
+use count::{CountedRow, count};
 use media::Finder;
 use names::Names;
 use row::{Draft, Reader};
-use source::{Found, Place, Source};
+use source::{FileRow, Place, Source};
 
 /// The scenario's name for the file.
 const FILE: &str = "data";
@@ -63,7 +63,7 @@ pub struct Custom {
     drawn: u64,
     names: Names,
     /// Rows that were read and come next.
-    ahead: VecDeque<Found>,
+    ahead: VecDeque<FileRow>,
     /// Fingerprints of prompts that are not measured, and of the sessions that begin with one.
     spares: HashSet<u64>,
     spare_sessions: HashSet<u64>,
@@ -97,11 +97,11 @@ impl Dataset for Custom {
             // A choice among rows before the shuffle determines the order.
             let by_class = !config.classes.is_empty();
             let pairs = match source.next()? {
-                Some(Found { row: Ok(row), .. }) => columns::is_pair(&config.columns, &row),
+                Some(FileRow { row: Ok(row), .. }) => columns::is_pair(&config.columns, &row),
                 _ => false,
             };
             let mut short = Vec::new();
-            let mut kept = |found: &Found| {
+            let mut kept = |found: &FileRow| {
                 let Ok(row) = &found.row else { return true };
                 if pairs && columns::is_short_pair(&config.columns, row) {
                     short.push(found.place);
@@ -215,7 +215,7 @@ impl Custom {
         let dropped = self.remarks.list().iter().map(|remark| remark.count).sum();
         let why = match dropped {
             0_u64 if self.spared > 0 => {
-                "those that there are were used for requests that are not measured".to_owned()
+                "all of its rows were used for requests that are not measured".to_owned()
             }
             0 if self.reader.config.classes.is_empty() => "the file has none".to_owned(),
             0 => "none is of these `classes`".to_owned(),
@@ -225,7 +225,7 @@ impl Custom {
     }
 
     /// Reads the prompts and settings of a row; `None` if it is left out.
-    fn draft(&mut self, found: Found) -> Result<Option<(Place, Draft)>, Error> {
+    fn draft(&mut self, found: FileRow) -> Result<Option<(Place, Draft)>, Error> {
         let place = found.place;
         let read = found.row.and_then(|row| {
             if !columns::is_of(&self.reader.config, &row) {
@@ -243,23 +243,23 @@ impl Custom {
                 self.remarks.dropped(SHORT, || self.source.describe(place));
                 Ok(None)
             }
-            Err(what) => self.invalid(place, &what).map(|()| None),
+            Err(message) => self.invalid(place, &message).map(|()| None),
         }
     }
 
     /// A row that cannot be sent: it is left out if the user says so.
-    fn invalid(&mut self, place: Place, what: &str) -> Result<(), Error> {
+    fn invalid(&mut self, place: Place, message: &str) -> Result<(), Error> {
         if self.reader.config.skip_invalid {
-            let example = || format!("{}: {what}", self.source.describe(place));
+            let example = || format!("{}: {message}", self.source.describe(place));
             self.remarks.dropped("row that cannot be read", example);
             return Ok(());
         }
         let place = self.source.describe(place);
-        Err(Error::InvalidInput(format!("file `{FILE}`, {place}: {what}")))
+        Err(Error::InvalidInput(format!("file `{FILE}`, {place}: {message}")))
     }
 
     /// Makes a row's samples.
-    fn make(&mut self, row: Counted) -> Result<(), Error> {
+    fn make(&mut self, row: CountedRow) -> Result<(), Error> {
         if let Some(reason) = row.refused(&self.reader.config) {
             self.remarks.dropped(&reason, || self.source.describe(row.place));
             return Ok(());
@@ -281,7 +281,7 @@ impl Custom {
         });
         let arrival = match timed {
             Ok(arrival) => arrival,
-            Err(what) => return self.invalid(row.place, &what),
+            Err(message) => return self.invalid(row.place, &message),
         };
         if self.passes > 0 {
             self.remarks.repeated("row of a file that is shorter than the run", || {
@@ -325,12 +325,12 @@ impl Custom {
     }
 
     /// A name that no other sample has.
-    fn name(&mut self, row: &Counted) -> String {
+    fn name(&mut self, row: &CountedRow) -> String {
         let own = row.draft.id.as_deref();
         let turns = row.draft.session.then(|| row.draft.following.len() + 1);
         let (name, changed) = self.names.name(own, self.drawn, turns, self.passes > 0);
         if changed {
-            self.remarks.repaired("name that a row before has", || {
+            self.remarks.repaired("name of an earlier row", || {
                 let own = own.unwrap_or_default();
                 format!("{}: `{own}`", self.source.describe(row.place))
             });
@@ -339,7 +339,7 @@ impl Custom {
     }
 
     /// The samples of a session of turns.
-    fn turns(&mut self, row: &Counted, name: &str, arrival: Option<u64>) {
+    fn turns(&mut self, row: &CountedRow, name: &str, arrival: Option<u64>) {
         let turns = row.draft.following.iter();
         let turn = |index: u32| Some(Turn { session: name.to_owned(), index });
         let output = |at: usize| row.outputs.get(at).copied().flatten();
@@ -455,7 +455,7 @@ fn reference(draft: &Draft, last: bool, answer: Option<&Message>) -> Option<Stri
 }
 
 /// A sample of a row.
-fn sample(row: &Counted, id: String, prompt: Prompt, output_tokens: Option<u32>) -> Sample {
+fn sample(row: &CountedRow, id: String, prompt: Prompt, output_tokens: Option<u32>) -> Sample {
     let draft = &row.draft;
     Sample {
         input_tokens: row.input,

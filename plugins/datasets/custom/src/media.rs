@@ -1,5 +1,5 @@
-//! Images, audio and videos of a row: inside it as `data:` URLs or base64, or in files that the scenario
-//! names. Nothing is fetched.
+//! Images, audio and videos of a row: inside it as `data:` URLs or base64, or in files that the
+//! scenario names. Nothing is fetched.
 
 use std::rc::Rc;
 
@@ -100,7 +100,7 @@ impl Finder {
                     bytes.extend(piece);
                 }
                 return typed(bytes, kind).ok_or_else(|| {
-                    format!("the file `{name}` is in no {} format that is known", kind.name())
+                    format!("the file `{name}` has no known {} format", kind.name())
                 });
             }
         }

@@ -29,8 +29,7 @@ impl Names {
             self.made = true;
             return (self.free(generated(number), number, turns), false);
         };
-        // Names that were made for rows are not kept, since a file may have many: they are told by
-        // their form.
+        // Made names are not kept, since a file may have many: their form identifies them.
         let was_made =
             self.made && number_of(own).is_some_and(|made| made < number && own == generated(made));
         if !again && !was_made && self.is_free(own, turns) {
@@ -59,17 +58,17 @@ impl Names {
     }
 
     fn is_free(&self, name: &str, turns: Option<usize>) -> bool {
-        let mut names = of(name, turns);
+        let mut names = names_of(name, turns);
         names.all(|name| !self.taken.contains(&fingerprint(name)))
     }
 
     fn take(&mut self, name: &str, turns: Option<usize>) {
-        self.taken.extend(of(name, turns).map(fingerprint));
+        self.taken.extend(names_of(name, turns).map(fingerprint));
     }
 }
 
 /// The names of a session's samples, after its own.
-fn of(name: &str, turns: Option<usize>) -> impl Iterator<Item = String> {
+fn names_of(name: &str, turns: Option<usize>) -> impl Iterator<Item = String> {
     let turns = (0..turns.unwrap_or(0)).map(move |turn| format!("{name}/{turn}"));
     std::iter::once(name.to_owned()).chain(turns)
 }

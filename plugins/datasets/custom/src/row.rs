@@ -1,5 +1,5 @@
-//! From a row to its prompt, and the form of it. `columns` finds the columns, `conversation` reads
-//! conversations.
+//! From a row to its prompt, in the configured form. `columns` finds the columns, `conversation`
+//! reads conversations.
 
 use runner_plugin::{Candidates, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
@@ -72,7 +72,7 @@ impl Reader {
             _ => None,
         };
         let request = body.as_ref().unwrap_or(row);
-        let asked = self.asked(request, body.is_some().then_some(row))?;
+        let row_prompt = self.row_prompt(request, body.is_some().then_some(row))?;
         let output_tokens = named(row, of.output_tokens.as_deref(), OUTPUT_TOKENS)
             .or_else(|| named(request, None, OUTPUT_TOKENS));
         let output_tokens = match output_tokens {
@@ -108,7 +108,7 @@ impl Reader {
         let system = system.or_else(|| self.config.system.clone());
         let media = self.media(request)?;
         let wants_chat = system.is_some() || !media.is_empty() || has_tools;
-        self.shape(&mut draft, asked, system, media, wants_chat)?;
+        self.shape(&mut draft, row_prompt, system, media, wants_chat)?;
         if draft.answer.is_none()
             && draft.following.is_empty()
             && let Some(Value::String(answer)) = reference
@@ -133,7 +133,7 @@ impl Reader {
         Ok(())
     }
 
-    fn asked(&self, request: &Row, recorded: Option<&Row>) -> Result<RowPrompt, String> {
+    fn row_prompt(&self, request: &Row, recorded: Option<&Row>) -> Result<RowPrompt, String> {
         let of = &self.config.columns;
         let prompt = |text: String| RowPrompt::Prompt(Prompt::Text(text));
         if let Some(template) = &self.config.template {
@@ -167,7 +167,7 @@ impl Reader {
         let content = request.get("content").map(structured);
         if let Some(content @ Value::Array(_)) = &content {
             let parts = conversation::content(Some(content), &self.finder)
-                .map_err(|what| format!("`content`: {what}"))?;
+                .map_err(|cause| format!("`content`: {cause}"))?;
             let message = Message { role: Role::User, parts, extra: None };
             let turn = Turn { messages: vec![message], answer: None };
             return Ok(RowPrompt::Turns(Origin::Messages, vec![turn]));
@@ -254,17 +254,17 @@ impl Reader {
         let mut parts = Vec::new();
         if let Some(value) = find(row, of.images.as_deref(), IMAGES) {
             let images = self.finder.all(&structured(value), Kind::Image);
-            let images = images.map_err(|what| format!("the images: {what}"))?;
+            let images = images.map_err(|cause| format!("the images: {cause}"))?;
             parts.extend(images.into_iter().map(Part::Image));
         }
         if let Some(value) = find(row, of.audio.as_deref(), AUDIO) {
             let audio = self.finder.all(&structured(value), Kind::Audio);
-            let audio = audio.map_err(|what| format!("the audio: {what}"))?;
+            let audio = audio.map_err(|cause| format!("the audio: {cause}"))?;
             parts.extend(audio.into_iter().map(Part::Audio));
         }
         if let Some(value) = find(row, of.videos.as_deref(), VIDEOS) {
             let videos = self.finder.all(&structured(value), Kind::Video);
-            let videos = videos.map_err(|what| format!("the videos: {what}"))?;
+            let videos = videos.map_err(|cause| format!("the videos: {cause}"))?;
             parts.extend(videos.into_iter().map(Part::Video));
         }
         Ok(parts)
@@ -308,7 +308,7 @@ impl Reader {
     fn shape(
         &self,
         draft: &mut Draft,
-        asked: RowPrompt,
+        row_prompt: RowPrompt,
         system: Option<String>,
         media: Vec<Part>,
         wants_chat: bool,
@@ -316,7 +316,7 @@ impl Reader {
         let form = self.config.form;
         let wants_chat = form == Form::Chat || (form == Form::Auto && wants_chat);
         let mut only_user = false;
-        let mut turns = match asked {
+        let mut turns = match row_prompt {
             RowPrompt::Prompt(Prompt::Text(text)) if form == Form::Embedding => {
                 draft.prompt = Prompt::Embedding(vec![text]);
                 return Ok(());
@@ -373,7 +373,7 @@ impl Reader {
             Some(user) => user.parts.extend(media),
             None if media.is_empty() => {}
             None => {
-                return Err("there are media, and no user's message to put them into".to_owned());
+                return Err("the row has media, but no user's message for them".to_owned());
             }
         }
         draft.answer = first.answer;

@@ -11,7 +11,7 @@ use runner_plugin::{Error, File, Files, log};
 use serde_json::{Map, Value};
 
 use crate::config::Format;
-use crate::format::{Names, head, object, told};
+use crate::format::{Names, detect, head, object};
 use crate::tables;
 
 pub type Row = Map<String, Value>;
@@ -36,7 +36,7 @@ pub enum Place {
 }
 
 /// A row of the file.
-pub struct Found {
+pub struct FileRow {
     pub place: Place,
     /// The row, or why it cannot be read.
     pub row: Result<Row, String>,
@@ -74,8 +74,7 @@ impl Source {
     /// file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if its format cannot be told, or it is not in the format that was
-    /// named.
+    /// [`Error::InvalidInput`] if its format is unclear, or differs from the configured one.
     pub fn open(
         files: &dyn Files,
         name: &str,
@@ -86,14 +85,14 @@ impl Source {
             return Ok(None);
         };
         let file: Rc<dyn File> = Rc::from(file);
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let start = file.read(0, 4).map_err(wrong)?;
-        let packed = Packed::told(&start);
+        let packed = Packed::detect(&start);
         let format = match format {
             Some(format) => format,
             None if start == b"PAR1" => Format::Parquet,
             None => {
-                let (format, guess) = told(&|| stream(&file, packed), names).map_err(wrong)?;
+                let (format, guess) = detect(&|| stream(&file, packed), names).map_err(wrong)?;
                 if let Some(guess) = guess {
                     log::info(&format!(
                         "file `{name}`: read as {guess}; if that is wrong, set `format`"
@@ -104,7 +103,7 @@ impl Source {
         };
         if packed != Packed::Not && format == Format::Parquet {
             return Err(wrong(
-                "a Parquet file is compressed within; decompress this one first".to_owned(),
+                "a Parquet file has its own compression; decompress this file first".to_owned(),
             ));
         }
         let separator = match format {
@@ -135,15 +134,15 @@ impl Source {
     pub fn shuffle(
         &mut self,
         random: &mut Python,
-        mut keep: impl FnMut(&Found) -> bool,
+        mut keep: impl FnMut(&FileRow) -> bool,
         whole: bool,
     ) -> Result<(), Error> {
         let random_access = self.packed == Packed::Not && self.format != Format::Parquet;
         let (mut places, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         let name = self.name.clone();
-        let too_much = |what: String| {
+        let too_much = |cause: String| {
             Err(Error::InvalidInput(format!(
-                "file `{}`: {what}; set `shuffle = false`, or use a part of the file",
+                "file `{}`: {cause}; set `shuffle = false`, or use a part of the file",
                 name
             )))
         };
@@ -157,7 +156,7 @@ impl Source {
                 if !random_access {
                     let row = match found.row {
                         Ok(row) => Value::Object(row).to_string(),
-                        Err(what) => Value::from(what).to_string(),
+                        Err(cause) => Value::from(cause).to_string(),
                     };
                     bytes += row.len() + size_of::<(Place, Box<str>)>();
                     held.push((found.place, row.into_boxed_str()));
@@ -196,7 +195,7 @@ impl Source {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the file cannot be read any further.
-    pub fn next(&mut self) -> Result<Option<Found>, Error> {
+    pub fn next(&mut self) -> Result<Option<FileRow>, Error> {
         let mut order = std::mem::replace(&mut self.order, Order::Places(Vec::new(), 0));
         let found = match &mut order {
             Order::File(stream) => {
@@ -242,7 +241,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn look(&self, number: usize) -> Result<Option<Found>, Error> {
+    pub fn look(&self, number: usize) -> Result<Option<FileRow>, Error> {
         match &self.order {
             Order::Places(places, at) if number >= *at => {
                 let place = places.get(number);
@@ -315,8 +314,8 @@ impl Source {
         Ok(())
     }
 
-    fn wrong(&self, what: impl std::fmt::Display) -> Error {
-        Error::InvalidInput(format!("file `{}`: {what}", self.name))
+    fn wrong(&self, cause: impl std::fmt::Display) -> Error {
+        Error::InvalidInput(format!("file `{}`: {cause}", self.name))
     }
 
     fn begin(&mut self) -> Result<Stream, Error> {
@@ -324,14 +323,14 @@ impl Source {
             let file = Rc::clone(&self.file);
             let read = move |offset, length| file.read(offset, length);
             let opened = Parquet::open(Box::new(read), self.file.size());
-            return Ok(Stream::Parquet(Box::new(opened.map_err(|what| self.wrong(what))?)));
+            return Ok(Stream::Parquet(Box::new(opened.map_err(|cause| self.wrong(cause))?)));
         }
         let mut records = Records::new(stream(&self.file, self.packed), self.cut());
         if let Some(separator) = self.separator {
-            let first = records.next_record().map_err(|what| self.wrong(what))?;
+            let first = records.next_record().map_err(|cause| self.wrong(cause))?;
             let first = first.ok_or_else(|| self.wrong("expected the names of columns"))?;
             self.header = cells(&first.bytes, separator)
-                .map_err(|what| self.wrong(format!("the names of columns: {what}")))?;
+                .map_err(|cause| self.wrong(format!("the names of columns: {cause}")))?;
             for name in &mut self.header {
                 *name = name.trim().to_owned();
             }
@@ -352,13 +351,13 @@ impl Source {
     fn read(&self, stream: &mut Stream) -> Result<Option<Raw>, Error> {
         match stream {
             Stream::Text(records) => {
-                let record = records.next_record().map_err(|what| {
+                let record = records.next_record().map_err(|cause| {
                     let place = match self.format {
                         Format::Json => Place::Item(records.number() + 1, records.line()),
                         _ => Place::Line(records.line()),
                     };
                     Error::InvalidInput(format!(
-                        "file `{}`, {}: {what}",
+                        "file `{}`, {}: {cause}",
                         self.name,
                         self.describe(place)
                     ))
@@ -366,28 +365,30 @@ impl Source {
                 Ok(record.map(Raw::Text))
             }
             Stream::Parquet(parquet) => {
-                let row = parquet.row().map_err(|what| self.wrong(what))?;
+                let row = parquet.row().map_err(|cause| self.wrong(cause))?;
                 Ok(row.map(|(number, row)| Raw::Parsed(number, row)))
             }
         }
     }
 
-    fn found(&self, raw: &Raw) -> Found {
+    fn found(&self, raw: &Raw) -> FileRow {
         match raw {
             Raw::Text(record) => {
-                Found { place: self.place(record), row: self.parsed(&record.bytes) }
+                FileRow { place: self.place(record), row: self.parsed(&record.bytes) }
             }
-            Raw::Parsed(number, row) => Found { place: Place::Row(*number), row: Ok(row.clone()) },
+            Raw::Parsed(number, row) => {
+                FileRow { place: Place::Row(*number), row: Ok(row.clone()) }
+            }
         }
     }
 
     /// The row that begins at a place of the file.
-    fn at(&self, place: u64) -> Result<Found, Error> {
+    fn at(&self, place: u64) -> Result<FileRow, Error> {
         let bytes = Bytes { file: Rc::clone(&self.file), offset: place };
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), place);
-        let record = records.next_record().map_err(|what| self.wrong(what))?;
+        let record = records.next_record().map_err(|cause| self.wrong(cause))?;
         let record = record.ok_or_else(|| self.wrong("it became shorter while it was read"))?;
-        Ok(Found { place: Place::Byte(place), row: self.parsed(&record.bytes) })
+        Ok(FileRow { place: Place::Byte(place), row: self.parsed(&record.bytes) })
     }
 
     fn parsed(&self, record: &[u8]) -> Result<Row, String> {
@@ -427,11 +428,11 @@ enum Raw {
     Parsed(u64, Row),
 }
 
-fn held(place: Place, row: &str) -> Found {
+fn held(place: Place, row: &str) -> FileRow {
     let row = match serde_json::from_str(row) {
         Ok(Value::Object(row)) => Ok(row),
-        Ok(Value::String(what)) => Err(what),
+        Ok(Value::String(cause)) => Err(cause),
         _ => Err("it does not read back".to_owned()),
     };
-    Found { place, row }
+    FileRow { place, row }
 }

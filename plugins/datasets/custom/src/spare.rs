@@ -1,14 +1,14 @@
 //! Rows for requests that are not measured. Their prompts must not be measured, so rows with the
-//! same prompt, and the other rows of a session that begins with one, are lost: prompts that come
-//! once are preferred, and rows of no session.
+//! same prompt, and the rest of their sessions, are lost. Unique prompts and rows without a session
+//! come first.
 
 use std::collections::{HashMap, HashSet};
 
 use runner_plugin::Error;
 
-use crate::count::{Counted, count};
+use crate::count::{CountedRow, count};
 use crate::row::Draft;
-use crate::source::{Found, Place};
+use crate::source::{FileRow, Place};
 use crate::{Custom, columns, fingerprint};
 
 /// The number of rows beyond the requested ones that are compared.
@@ -49,7 +49,7 @@ impl Custom {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn take_spares(&mut self, limit: usize) -> Result<Vec<Counted>, Error> {
+    pub fn take_spares(&mut self, limit: usize) -> Result<Vec<CountedRow>, Error> {
         let Candidates { candidates, more, first_spare } = self.candidates(limit)?;
         let mut seen = HashMap::<u64, Occurrence>::new();
         for candidate in &candidates {
@@ -183,7 +183,7 @@ impl Custom {
 
     /// Adds a row that can be taken, and returns the length of its prompt. Mistakes in other rows
     /// are reported where the row is to be measured.
-    fn candidate(&self, candidates: &mut Vec<Candidate>, number: usize, found: &Found) -> usize {
+    fn candidate(&self, candidates: &mut Vec<Candidate>, number: usize, found: &FileRow) -> usize {
         let config = &self.reader.config;
         let Ok(row) = &found.row else { return 0 };
         if !columns::is_of(config, row) || columns::is_short_pair(&config.columns, row) {

@@ -30,7 +30,7 @@ struct Table {
 ///
 /// # Errors
 /// If it could be both.
-pub fn told(head: &[u8], whole: bool, header: Names<'_>) -> Result<(Format, String), String> {
+pub fn detect(head: &[u8], whole: bool, header: Names<'_>) -> Result<(Format, String), String> {
     let read =
         |(separator, format, name)| Some((format, name, table(head, whole, separator, header)?));
     let tables: Vec<_> = SEPARATORS.into_iter().filter_map(read).collect();
@@ -82,7 +82,7 @@ fn table(head: &[u8], whole: bool, separator: u8, header: Names<'_>) -> Option<T
     {
         lines.push(record.bytes);
     }
-    // The last one may go on.
+    // The last line may continue.
     if !whole && lines.len() <= LINES {
         lines.pop();
     }

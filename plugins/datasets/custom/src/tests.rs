@@ -60,7 +60,7 @@ fn text(sample: &Sample) -> &str {
     }
 }
 
-fn said(sample: &Sample) -> Vec<(Role, String)> {
+fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
     let messages = match &sample.prompt {
         Prompt::Messages(messages) => messages,
         Prompt::Continuation(next) => &next.messages,
@@ -73,7 +73,7 @@ fn said(sample: &Sample) -> Vec<(Role, String)> {
 fn mistake(config: &str, files: Named) -> String {
     let opened = open_with(config, 0, Amount::Unknown, files);
     match opened.and_then(|mut dataset| dataset.next(10)) {
-        Err(Error::InvalidInput(what) | Error::InvalidConfig(what)) => what,
+        Err(Error::InvalidInput(message) | Error::InvalidConfig(message)) => message,
         other => panic!("expected an error, got {other:?}"),
     }
 }
@@ -86,7 +86,7 @@ fn custom_formats_of_other_tools_need_no_configuration() {
     assert_eq!(lengths, [Some(10), Some(1520), None]);
 
     let openai = read("{}", "sglang-openai/rows.jsonl");
-    assert_eq!(said(&openai[0]), [(Role::User, "Hi".to_owned())]);
+    assert_eq!(messages_of(&openai[0]), [(Role::User, "Hi".to_owned())]);
     assert_eq!(openai[0].output_tokens, Some(12));
     assert_eq!(
         openai[0].parameters.as_deref(),
@@ -108,7 +108,7 @@ fn custom_formats_of_other_tools_need_no_configuration() {
 
     let batch = read("{}", "batch/rows.jsonl");
     assert_eq!((batch[0].id.as_str(), batch[0].output_tokens), ("request-1", Some(1000)));
-    assert_eq!(said(&batch[0]).len(), 2);
+    assert_eq!(messages_of(&batch[0]).len(), 2);
     let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(batch[1].prompt, embedding);
 
@@ -163,8 +163,8 @@ fn sets_for_speculative_decoding_have_classes_and_turns() {
     let config = r#"{"turns": "all", "classes": ["math"], "output-len": 32}"#;
     let turns = read(config, "spec-bench/rows.jsonl");
     assert_eq!(turns.len(), 2);
-    assert_eq!(said(&turns[0]), [(Role::User, "2 + 2?".to_owned())]);
-    assert_eq!(said(&turns[1]), [(Role::User, "And 3 + 3?".to_owned())]);
+    assert_eq!(messages_of(&turns[0]), [(Role::User, "2 + 2?".to_owned())]);
+    assert_eq!(messages_of(&turns[1]), [(Role::User, "And 3 + 3?".to_owned())]);
     assert_eq!((turns[0].id.as_str(), turns[0].after.len()), ("111/0", 0));
     assert_eq!(turns[1].after[0].sample, "111/0");
     assert!(turns.iter().all(|sample| sample.output_tokens == Some(32)));
@@ -173,7 +173,7 @@ fn sets_for_speculative_decoding_have_classes_and_turns() {
 }
 
 #[test]
-fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
+fn turns_follow_one_another_with_the_recorded_answers() {
     let samples = read(r#"{"turns": "all"}"#, "turns/conversations.jsonl");
     let first = &samples[0];
     assert_eq!(first.id, "greeting/0");
@@ -182,7 +182,7 @@ fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
     let answer = first.recorded_answer.as_ref().expect("an answer");
     assert_eq!(super::conversation::text(answer), "Hello.");
     let second = &samples[1];
-    assert_eq!(said(second), [(Role::User, "And in French?".to_owned())]);
+    assert_eq!(messages_of(second), [(Role::User, "And in French?".to_owned())]);
     assert_eq!(second.reference.as_deref(), Some("\"Bonjour.\""));
     assert_eq!(second.after[0].sample, "greeting/0");
     assert_eq!(second.turn.as_ref().expect("a turn").index, 1);
@@ -190,11 +190,11 @@ fn the_turns_of_a_conversation_follow_one_another_with_the_recorded_answers() {
     let call = samples[2].recorded_answer.as_ref().expect("a call");
     assert!(call.extra.as_ref().expect("a call").contains("call-1"));
     assert_eq!(samples[2].output_tokens, None);
-    assert_eq!(said(&samples[3]), [(Role::Tool, "-3".to_owned())]);
+    assert_eq!(messages_of(&samples[3]), [(Role::Tool, "-3".to_owned())]);
     assert_eq!(samples[3].adapter.as_deref(), Some("tools-v2"));
 
     let last = read(r#"{"turns": "last"}"#, "turns/conversations.jsonl");
-    assert_eq!(said(&last[0]).len(), 4);
+    assert_eq!(messages_of(&last[0]).len(), 4);
     assert!(last[0].after.is_empty() && last[0].turn.is_none());
 }
 
@@ -287,7 +287,7 @@ fn texts_are_lines_or_paragraphs() {
 }
 
 #[test]
-fn cells_may_have_separators_and_lines_and_a_template_takes_columns() {
+fn quoted_cells_are_read_and_a_template_takes_columns() {
     let config = r#"{"template": "{context;ignored}\n\n{question} {{}}",
         "columns": {"output-tokens": "len", "class": "kind"}}"#;
     let samples = read(config, "columns/rows.csv");
@@ -337,7 +337,7 @@ fn shuffled_rows_are_in_pythons_order() {
 }
 
 #[test]
-fn a_short_file_is_repeated_only_if_that_is_asked_for() {
+fn only_repeat_repeats_a_short_file() {
     let path = "vllm-custom/rows.jsonl";
     assert_eq!(read("{}", path).len(), 3);
     for config in [r#"{"repeat": true}"#, r#"{"repeat": true, "shuffle": true}"#] {
@@ -429,7 +429,7 @@ fn rows_of_a_session_wait_for_one_another() {
 }
 
 #[test]
-fn names_that_come_twice_are_told_apart() {
+fn equal_names_get_numbers() {
     let rows = [r#"{"id":"a","prompt":"1"}"#, r#"{"id":"a","prompt":"2"}"#];
     let mut dataset = open("{}", lines(&rows));
     let samples = all(&mut dataset, 5);

@@ -1,5 +1,5 @@
 //! Messages in the JSON of the OpenAI API: `{"role": "user", "content": "…"}`, with content in
-//! parts, tool calls and whatever else a message carries.
+//! parts, tool calls and further fields.
 
 use runner_plugin::{Media, Message, Part, Role, Tokenizer};
 use serde::Deserialize;
@@ -37,7 +37,9 @@ pub fn message(value: Value) -> Result<Message, String> {
 pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
     let numbered = values.into_iter().enumerate();
     numbered
-        .map(|(index, value)| message(value).map_err(|what| format!("`messages[{index}]`: {what}")))
+        .map(|(index, value)| {
+            message(value).map_err(|cause| format!("`messages[{index}]`: {cause}"))
+        })
         .collect()
 }
 
@@ -94,7 +96,7 @@ fn part(piece: Value) -> Result<Part, String> {
     let piece = Piece::deserialize(piece).map_err(|error| {
         format!("`content`: expected parts of type `text`, `image_url` or `input_audio`: {error}")
     })?;
-    let wrong = |what| format!("`content`: {what}");
+    let wrong = |cause| format!("`content`: {cause}");
     Ok(match piece {
         Piece::Text { text } => Part::Text(text),
         Piece::ImageUrl { image_url } => {
@@ -164,8 +166,8 @@ fn calls(extra: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     calls.into_iter().flatten()
 }
 
-/// The first tool call of a message whose arguments are not a JSON object, if there is one; models
-/// write such calls, and some servers refuse a history with one.
+/// The first tool call of a message whose arguments are not a JSON object. Models write such calls,
+/// and some servers refuse a history with one.
 #[must_use]
 pub fn bad_tool_call(message: &Message) -> Option<String> {
     let extra = serde_json::from_str::<Map<String, Value>>(message.extra.as_deref()?).ok()?;
@@ -304,8 +306,8 @@ mod tests {
                 "nothing is fetched",
             ),
         ] {
-            let what = message(value.clone()).expect_err("a mistake");
-            assert!(what.contains(expected), "{value}: {what}");
+            let cause = message(value.clone()).expect_err("a mistake");
+            assert!(cause.contains(expected), "{value}: {cause}");
         }
     }
 }

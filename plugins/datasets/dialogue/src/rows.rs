@@ -41,8 +41,8 @@ impl Rows {
 
 /// The error for a line of the file `data`.
 #[must_use]
-pub fn wrong(number: u64, what: &str) -> Error {
-    Error::InvalidInput(format!("file `{FILE}`, line {number}: {what}"))
+pub fn wrong(number: u64, cause: &str) -> Error {
+    Error::InvalidInput(format!("file `{FILE}`, line {number}: {cause}"))
 }
 
 /// A number of seconds as nanoseconds.
@@ -53,9 +53,7 @@ pub fn nanoseconds(field: &str, seconds: f64) -> Result<u64, String> {
     if (0.0..=LONGEST_WAIT).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);
     }
-    Err(format!(
-        "`{field}` is {seconds} seconds; expected from 0 to {LONGEST_WAIT}, which are 30 days"
-    ))
+    Err(format!("`{field}` is {seconds} seconds; expected from 0 to {LONGEST_WAIT}, 30 days"))
 }
 
 #[cfg(test)]
@@ -81,8 +79,8 @@ mod tests {
     fn waits_have_bounds() {
         assert_eq!(nanoseconds("delay", 0.5), Ok(500_000_000));
         for seconds in [-1.0, f64::NAN, f64::INFINITY, 3e6] {
-            let what = nanoseconds("delay", seconds).expect_err("a mistake");
-            assert!(what.starts_with("`delay` is "), "{what}");
+            let message = nanoseconds("delay", seconds).expect_err("a mistake");
+            assert!(message.starts_with("`delay` is "), "{message}");
         }
     }
 }

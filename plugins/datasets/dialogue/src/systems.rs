@@ -5,7 +5,7 @@ use runner_plugin::lengths::Lengths;
 use runner_plugin::{Error, Tokenizer};
 
 use crate::draw::generator;
-use crate::words::{Wanted, Writer};
+use crate::words::{TextRequest, Writer};
 
 /// The most system prompts that are kept, so that they need not be written again, and the most
 /// bytes of them.
@@ -36,7 +36,7 @@ impl Systems {
     ///
     /// # Errors
     /// As [`Writer::write`].
-    pub fn of(
+    pub fn prompt(
         &mut self,
         session: u64,
         writer: &Writer,
@@ -46,7 +46,7 @@ impl Systems {
         if let Some((_, known)) = self.kept.iter().find(|(of, _)| *of == group) {
             return Ok(known.clone());
         }
-        let wanted = Wanted {
+        let wanted = TextRequest {
             tokens: self.lengths.draw(&mut generator(self.seed, group, 0)),
             random: generator(self.seed, group, 1),
         };
@@ -77,11 +77,11 @@ mod tests {
         let writer = Writer::open(&Named::default()).expect("a writer");
         for (groups, expected) in [(1, 1), (3, 3), (100, 100), (0, 200)] {
             let mut systems = Systems::new(7, Lengths::constant(20), groups);
-            let mut of = |session| systems.of(session, &writer, &Pairs).expect("a prompt");
-            let all: Vec<String> = (0..200).map(&mut of).collect();
+            let mut prompt = |session| systems.prompt(session, &writer, &Pairs).expect("a prompt");
+            let all: Vec<String> = (0..200).map(&mut prompt).collect();
             assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), expected);
             // However many came between.
-            assert_eq!(of(0), all[0]);
+            assert_eq!(prompt(0), all[0]);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! From messages to turns. A turn is one request: the messages up to one that a model answers, and
-//! the answer on record.
+//! From messages to turns. A turn is one request: the messages up to a message that a model
+//! answers, and the recorded answer.
 
 use runner_plugin::{Message, Role};
 
 /// A turn: messages that are sent at once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
-    /// The messages since the answer before; the model answers the last one.
+    /// The messages since the previous answer; the model answers the last message.
     pub messages: Vec<Message>,
     pub answer: Option<Message>,
     /// Time between the end of the answer before and its due time, in nanoseconds.
@@ -15,8 +15,8 @@ pub struct Turn {
     pub output_tokens: Option<u32>,
 }
 
-/// Collects messages in order, and splits them into turns: wherever a user's or a tool's message is
-/// followed by one of the assistant.
+/// Collects messages in order, and splits them into turns at each assistant's message after a
+/// user's or a tool's.
 #[derive(Debug, Default)]
 pub struct Splitter {
     turns: Vec<Turn>,
@@ -24,8 +24,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Adds a message. An assistant's answers the turn, if something is asked; otherwise it is said
-    /// beforehand, such as a greeting.
+    /// Adds a message. An assistant's message answers the turn, if it has a question; otherwise it
+    /// comes beforehand, such as a greeting.
     pub fn push(&mut self, message: Message) {
         if message.role != Role::Assistant {
             self.next.messages.push(message);
@@ -43,21 +43,20 @@ impl Splitter {
         }
     }
 
-    /// The turn that is collected is due at least this long after the answer before it, in
-    /// nanoseconds. The longest counts, since the results of tools that run side by side are sent
-    /// together.
+    /// The open turn is due at least this long after the previous answer, in nanoseconds. The
+    /// longest counts, since the results of tools that run side by side are sent together.
     pub fn wait(&mut self, delay: u64) {
         self.next.delay = self.next.delay.max(delay);
     }
 
-    /// Ends the turn, if something is asked, although no answer is on record.
+    /// Ends the turn, if it has a question, although no answer is recorded.
     pub fn ask(&mut self) {
         if self.asks() {
             self.turns.push(std::mem::take(&mut self.next));
         }
     }
 
-    /// Requests this many output tokens for the turn that was asked last.
+    /// Requests this many output tokens for the last turn.
     pub fn limit(&mut self, output_tokens: Option<u32>) {
         if let Some(last) = self.turns.last_mut() {
             last.output_tokens = output_tokens.or(last.output_tokens);
@@ -93,9 +92,9 @@ impl Splitter {
 mod tests {
     use super::*;
 
-    fn split(said: &str) -> String {
+    fn split(letters: &str) -> String {
         let mut splitter = Splitter::default();
-        for letter in said.chars() {
+        for letter in letters.chars() {
             let role = match letter {
                 's' => Role::System,
                 'u' => Role::User,
@@ -110,9 +109,9 @@ mod tests {
         }
         let turns = splitter.finish();
         let shown = turns.iter().map(|turn| {
-            let asked: String = turn.messages.iter().map(letter).collect();
+            let question: String = turn.messages.iter().map(letter).collect();
             let answered = turn.answer.iter().map(letter).collect::<String>();
-            format!("{asked}>{answered}")
+            format!("{question}>{answered}")
         });
         shown.collect::<Vec<_>>().join(" ")
     }
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_turn_ends_where_the_assistant_answers() {
-        for (said, turns) in [
+        for (letters, turns) in [
             ("sua", "su>a"),
             ("uaua", "u>a u>a"),
             ("uuattau", "uu>a tt>a u>"),
@@ -140,7 +139,7 @@ mod tests {
             ("a", ""),
             ("", ""),
         ] {
-            assert_eq!(split(said), turns, "{said}");
+            assert_eq!(split(letters), turns, "{letters}");
         }
     }
 

@@ -25,7 +25,7 @@ const ROUNDS: usize = 6;
 const BYTES: u64 = 8;
 
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct TextRequest {
     /// The place where it is drawn from.
     pub random: NumpyGenerator,
     /// The number of tokens that it is to have.
@@ -33,7 +33,7 @@ pub struct Wanted {
 }
 
 /// A text, and its number of tokens.
-pub type Written = (String, u32);
+pub type CountedText = (String, u32);
 
 /// Writes texts.
 pub struct Writer {
@@ -59,13 +59,13 @@ impl Writer {
     /// Writes the texts of a session.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if all of them have more than [`MOST_TOKENS`] together, and
+    /// [`Error::InvalidConfig`] if together they have more than [`MOST_TOKENS`], and
     /// [`Error::InvalidInput`] if the file cannot be read.
     pub fn write(
         &self,
         tokenizer: &dyn Tokenizer,
-        wanted: &[Wanted],
-    ) -> Result<Vec<Written>, Error> {
+        wanted: &[TextRequest],
+    ) -> Result<Vec<CountedText>, Error> {
         let all: u64 = wanted.iter().map(|each| u64::from(each.tokens)).sum();
         if all > MOST_TOKENS.into() {
             return Err(Error::InvalidConfig(format!(
@@ -86,7 +86,11 @@ impl Writer {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn apart(&self, tokenizer: &dyn Tokenizer, wanted: &Wanted) -> Result<Written, Error> {
+    pub fn apart(
+        &self,
+        tokenizer: &dyn Tokenizer,
+        wanted: &TextRequest,
+    ) -> Result<CountedText, Error> {
         let mut random = wanted.random.clone();
         let text = chosen(&mut random, APART, wanted.tokens);
         let written = self.fit(tokenizer, vec![(random, text, wanted.tokens)])?;
@@ -112,7 +116,7 @@ impl Writer {
         &self,
         tokenizer: &dyn Tokenizer,
         mut drawn: Vec<(NumpyGenerator, String, u32)>,
-    ) -> Result<Vec<Written>, Error> {
+    ) -> Result<Vec<CountedText>, Error> {
         let mut written = Vec::with_capacity(drawn.len());
         while !drawn.is_empty() {
             let mut tokens = 0;
@@ -130,7 +134,7 @@ impl Writer {
         &self,
         tokenizer: &dyn Tokenizer,
         drawn: Vec<(NumpyGenerator, String, u32)>,
-    ) -> Result<Vec<Written>, Error> {
+    ) -> Result<Vec<CountedText>, Error> {
         let (mut sources, mut texts, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         for (random, text, tokens) in drawn {
             sources.push(random);
@@ -281,8 +285,8 @@ mod tests {
     use super::*;
     use crate::draw::generator;
 
-    fn wanted(number: u64, tokens: u32) -> Wanted {
-        Wanted { random: generator(7, number, 0), tokens }
+    fn wanted(number: u64, tokens: u32) -> TextRequest {
+        TextRequest { random: generator(7, number, 0), tokens }
     }
 
     fn book() -> Named {
@@ -293,10 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_the_length_that_is_said() {
+    fn texts_have_their_stated_length() {
         for files in [Named::default(), book()] {
             let writer = Writer::open(&files).expect("a writer");
-            let all: Vec<Wanted> = (0..60).map(|at| wanted(at, at as u32 * 7)).collect();
+            let all: Vec<TextRequest> = (0..60).map(|at| wanted(at, at as u32 * 7)).collect();
             for tokenizer in [&Pairs as &dyn Tokenizer, &StandIn] {
                 let written = writer.write(tokenizer, &all).expect("texts");
                 for ((text, count), each) in written.iter().zip(&all) {
@@ -314,7 +318,7 @@ mod tests {
     fn a_text_depends_on_its_own_generator_alone() {
         for files in [Named::default(), book()] {
             let writer = Writer::open(&files).expect("a writer");
-            let all: Vec<Wanted> = (0..9).map(|at| wanted(at, 30_000)).collect();
+            let all: Vec<TextRequest> = (0..9).map(|at| wanted(at, 30_000)).collect();
             let together = writer.write(&Pairs, &all).expect("texts");
             for (each, text) in all.iter().zip(&together) {
                 let alone = writer.write(&Pairs, std::slice::from_ref(each));

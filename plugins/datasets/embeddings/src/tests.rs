@@ -76,10 +76,10 @@ fn passages_of_a_file_are_in_its_order() {
     starts.dedup();
     assert!(starts.len() > 5);
     let empty = Named::default().with_bytes("data", " \n");
-    let Err(Error::InvalidInput(what)) = open_with("{}", 1, empty, Box::new(StandIn)) else {
+    let Err(Error::InvalidInput(message)) = open_with("{}", 1, empty, Box::new(StandIn)) else {
         panic!("expected an error")
     };
-    assert_eq!(what, "file `data`: it has no words");
+    assert_eq!(message, "file `data`: it has no words");
 }
 
 #[test]
@@ -110,20 +110,20 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 #[test]
 fn mistakes_name_the_key() {
     let opened = open_with(r#"{"batch-size": 0}"#, 1, Named::default(), Box::new(StandIn));
-    let Err(Error::InvalidConfig(what)) = opened else { panic!("expected an error") };
-    assert!(what.contains("`batch-size` is 0"), "{what}");
+    let Err(Error::InvalidConfig(message)) = opened else { panic!("expected an error") };
+    assert!(message.contains("`batch-size` is 0"), "{message}");
 }
 
 #[test]
 fn requests_that_do_not_fit_into_memory_are_refused() {
     let config = r#"{"input-len": 1048576, "batch-size": 4096}"#;
     let opened = open_with(config, 1, Named::default(), Box::new(Pairs));
-    let Err(Error::InvalidConfig(said)) = opened.map(drop) else {
+    let Err(Error::InvalidConfig(message)) = opened.map(drop) else {
         panic!("it is opened");
     };
     assert!(
-        said.starts_with("`batch-size` and `input-len` give up to 4096 × 1048576 tokens"),
-        "{said}"
+        message.starts_with("`batch-size` and `input-len` give up to 4096 × 1048576 tokens"),
+        "{message}"
     );
     // Large ones come few at a time.
     let mut dataset = open(r#"{"input-len": 500000}"#, 1);

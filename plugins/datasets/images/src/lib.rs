@@ -122,7 +122,7 @@ impl Dataset for Images {
             input: config.input_len.lengths("input-len", 1..=1 << 20)?,
             output: config.output_len.lengths("output-len", 1..=1 << 20)?,
             images: config.images.lengths("images", 0..=MOST_IMAGES)?,
-            sizes: Sizes::of(&config)?,
+            sizes: Sizes::from_config(&config)?,
             format: config.format,
             quality: config.quality,
             noise: config.noise,

@@ -42,7 +42,7 @@ impl Sizes {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
-    pub fn of(config: &Config) -> Result<Self, Error> {
+    pub fn from_config(config: &Config) -> Result<Self, Error> {
         match (&config.width, &config.height) {
             (Some(width), Some(height)) if config.sizes.is_empty() => {
                 let width = width.lengths("width", SIDES)?;
@@ -52,7 +52,7 @@ impl Sizes {
             }
             (None, None) => Self::some(&config.sizes),
             (Some(_), Some(_)) => Err(Error::InvalidConfig(
-                "`sizes` and `width` with `height` both say how large images are: leave one out"
+                "`sizes` and `width` with `height` both set the size of images: leave one out"
                     .to_owned(),
             )),
             _ => Err(Error::InvalidConfig(

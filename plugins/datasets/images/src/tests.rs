@@ -1,4 +1,4 @@
-//! The files are valid, have the sizes that were asked for, and depend on the seed alone.
+//! The files are valid, have the requested sizes, and depend on the seed alone.
 
 use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Prompt, Sample, Tokenizer};
 use runner_plugin_testing::files::Named;
@@ -46,7 +46,7 @@ fn unpacked(bytes: &[u8]) -> (usize, usize, Vec<u8>) {
 }
 
 #[test]
-fn a_jpeg_shows_what_was_drawn() {
+fn a_jpeg_shows_the_drawn_image() {
     for (width, height) in [(64, 48), (13, 9), (8, 17)] {
         let mut random = runner_plugin::random::Python::new(1);
         let pixels = draw::pixels(&mut random, width, height, 0.0);
@@ -69,7 +69,7 @@ fn a_jpeg_shows_what_was_drawn() {
 }
 
 #[test]
-fn images_have_the_sizes_that_were_asked_for() {
+fn images_have_the_requested_sizes() {
     let config = r#"{"images": 3, "sizes": ["32x24:3", "16x40:1"], "format": "png"}"#;
     let samples = open(config, 5).unwrap().next(40).unwrap();
     let mut small = 0;
@@ -161,7 +161,7 @@ fn mistakes_name_the_key() {
         (r#"{"images": 1000}"#, "`images` is 1000"),
     ] {
         match open(config, 0) {
-            Err(Error::InvalidConfig(what)) => assert!(what.contains(expected), "{what}"),
+            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
             Err(other) => panic!("{config}: {other:?}"),
             Ok(_) => panic!("{config} was taken"),
         }
@@ -170,12 +170,12 @@ fn mistakes_name_the_key() {
 
 #[test]
 fn images_that_do_not_fit_into_memory_are_refused() {
-    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
-        Err(Error::InvalidConfig(said)) => said,
+    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
+        Err(Error::InvalidConfig(message)) => message,
         other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
     };
     for config in [r#"{"sizes": ["8192x8192"]}"#, r#"{"width": 8192, "height": 8192}"#] {
-        let large = said(config);
+        let large = refusal(config);
         assert!(
             large.starts_with(
                 "an image of 8192x8192 has 67108864 pixels; expected at most 16777216"
@@ -183,7 +183,7 @@ fn images_that_do_not_fit_into_memory_are_refused() {
             "{large}"
         );
     }
-    let many = said(r#"{"sizes": ["2048x2048"], "format": "png", "noise": 1, "images": 256}"#);
+    let many = refusal(r#"{"sizes": ["2048x2048"], "format": "png", "noise": 1, "images": 256}"#);
     assert!(many.starts_with("the images of request 1 have more than 48 MiB"), "{many}");
 }
 

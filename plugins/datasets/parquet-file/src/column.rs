@@ -119,7 +119,7 @@ impl Column {
                     3 => head.field(8),
                     _ => None,
                 };
-                break (kind, sizes, own.map(|own| Of::read(own, kind == 3)), length);
+                break (kind, sizes, own.map(|own| PageFacts::read(own, kind == 3)), length);
             }
             if self.kept.len() < wanted || wanted >= 16 << 20 {
                 return Err(damaged());
@@ -164,7 +164,7 @@ impl Column {
     }
 
     /// A page whose levels come with their lengths, before the values.
-    fn data(&mut self, of: &Of, bytes: &[u8]) -> Result<(), String> {
+    fn data(&mut self, of: &PageFacts, bytes: &[u8]) -> Result<(), String> {
         let damaged = || "a page is damaged".to_owned();
         let count = of.count(LONGEST)?;
         let mut input = Input { bytes, at: 0 };
@@ -206,7 +206,7 @@ impl Column {
 }
 
 /// The facts about its values in the head of a page.
-struct Of {
+struct PageFacts {
     count: i64,
     encoding: i64,
     /// Bytes of levels, in the second version of pages.
@@ -215,7 +215,7 @@ struct Of {
     packed: bool,
 }
 
-impl Of {
+impl PageFacts {
     fn read(head: &thrift::Value<'_>, newer: bool) -> Self {
         let length = |id| head.int(id).and_then(|length| usize::try_from(length).ok());
         Self {
@@ -242,7 +242,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
         0 => bytes.to_vec(),
         1 => {
             if snap::raw::decompress_len(bytes).map_err(|error| failed(&error))? > whole {
-                return Err(failed(&"it is longer than it says"));
+                return Err(failed(&"it is longer than stated"));
             }
             let mut decoder = snap::raw::Decoder::new();
             decoder.decompress_vec(bytes).map_err(|error| failed(&error))?
@@ -259,7 +259,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
                 3 => "LZO",
                 4 => "Brotli",
                 5 | 7 => "LZ4",
-                _ => "a way that is not known",
+                _ => "an unknown codec",
             };
             return Err(format!(
                 "its pages are compressed by {name}; write it with Snappy, gzip or Zstandard, or without compression"
@@ -269,7 +269,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
     if unpacked.len() == whole {
         Ok(unpacked)
     } else {
-        Err(failed(&"it has another length than it says"))
+        Err(failed(&"its length differs from the stated one"))
     }
 }
 

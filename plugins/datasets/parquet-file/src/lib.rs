@@ -1,5 +1,5 @@
-//! Reads the rows of a Parquet file as JSON objects, in the file's order and a page of each column
-//! at a time, so that a file of any size can be read.
+//! Reads the rows of a Parquet file as JSON objects, in the file's order. It holds one page of each
+//! column, so a file may have any size.
 //!
 //! Pages may be compressed by Snappy, gzip or Zstandard, or not at all. Columns may be nested:
 //! lists become arrays, groups and maps objects. Bytes that are not text become `data:` URLs. Not
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use column::Column;
-use schema::{Node, Schema, Times, What};
+use schema::{Node, NodeKind, Schema, Times};
 
 /// Reads at most a number of bytes at a place of a file.
 pub type ReadAt = dyn Fn(u64, u32) -> Result<Vec<u8>, String>;
@@ -97,7 +97,7 @@ impl Parquet {
         match content(&self.schema.root, &mut self.columns) {
             Ok(Value::Object(row)) => Ok(Some((self.number, row))),
             Ok(_) => Ok(Some((self.number, Map::new()))),
-            Err(what) => Err(format!("row {}: {what}", self.number)),
+            Err(message) => Err(format!("row {}: {message}", self.number)),
         }
     }
 }
@@ -115,12 +115,12 @@ fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A place among the columns of a node; its levels show if the node is there.
+/// A place among the columns of a node; its levels show if the node is present.
 fn first(node: &Node) -> Option<usize> {
-    match &node.what {
-        What::Leaf(at) => Some(*at),
-        What::Group(nodes) => nodes.iter().find_map(first),
-        What::List(node) | What::Map(node) => first(node),
+    match &node.kind {
+        NodeKind::Leaf(at) => Some(*at),
+        NodeKind::Group(nodes) => nodes.iter().find_map(first),
+        NodeKind::List(node) | NodeKind::Map(node) => first(node),
     }
 }
 
@@ -133,10 +133,10 @@ fn peek(node: &Node, columns: &mut [Column]) -> Result<(u16, u16), String> {
 
 /// Skips a value that is missing in all columns of a node.
 fn skip(node: &Node, columns: &mut [Column]) -> Result<(), String> {
-    match &node.what {
-        What::Leaf(at) => columns[*at].take().map(drop),
-        What::Group(nodes) => nodes.iter().try_for_each(|node| skip(node, columns)),
-        What::List(node) | What::Map(node) => skip(node, columns),
+    match &node.kind {
+        NodeKind::Leaf(at) => columns[*at].take().map(drop),
+        NodeKind::Group(nodes) => nodes.iter().try_for_each(|node| skip(node, columns)),
+        NodeKind::List(node) | NodeKind::Map(node) => skip(node, columns),
     }
 }
 
@@ -162,23 +162,25 @@ fn field(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
     Ok(Value::Array(items))
 }
 
-/// One value of a node that is there.
+/// One value of a present node.
 fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
-    match &node.what {
-        What::Leaf(at) => Ok(columns[*at].take()?.unwrap_or(Value::Null)),
-        What::Group(nodes) => {
+    match &node.kind {
+        NodeKind::Leaf(at) => Ok(columns[*at].take()?.unwrap_or(Value::Null)),
+        NodeKind::Group(nodes) => {
             let mut fields = Map::new();
             for node in nodes {
                 fields.insert(node.name.clone(), field(node, columns)?);
             }
             Ok(Value::Object(fields))
         }
-        What::List(repeated) => {
+        NodeKind::List(repeated) => {
             let items = field(repeated, columns)?;
             // A repeated field is a group around the element, unless an old writer left the group
             // out.
-            let wrapped = match &repeated.what {
-                What::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => nodes.first(),
+            let wrapped = match &repeated.kind {
+                NodeKind::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => {
+                    nodes.first()
+                }
                 _ => None,
             };
             let (Some(element), Value::Array(items)) = (wrapped, &items) else {
@@ -187,7 +189,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
             let element = |item: &Value| item.get(&element.name).cloned().unwrap_or(Value::Null);
             Ok(items.iter().map(element).collect())
         }
-        What::Map(repeated) => {
+        NodeKind::Map(repeated) => {
             let mut fields = Map::new();
             if let Value::Array(entries) = field(repeated, columns)? {
                 for entry in entries {

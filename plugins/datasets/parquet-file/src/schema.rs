@@ -12,10 +12,10 @@ pub struct Node {
     pub name: String,
     /// Number of times that it occurs.
     pub times: Times,
-    /// The definition level from which on it is there.
+    /// The definition level from which on it is present.
     pub def: u16,
     pub rep: u16,
-    pub what: What,
+    pub kind: NodeKind,
 }
 
 /// The number of times that something occurs.
@@ -28,7 +28,7 @@ pub enum Times {
 
 /// The kind of a node.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum NodeKind {
     /// A column, by its place among the columns.
     Leaf(usize),
     /// Columns as an object.
@@ -42,15 +42,15 @@ pub enum What {
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     /// The way values are stored.
-    pub stored: Stored,
-    pub means: Means,
+    pub stored: Storage,
+    pub means: Meaning,
     pub def: u16,
     pub rep: u16,
 }
 
 /// The way values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum Storage {
     Bool,
     Int32,
     Int64,
@@ -65,7 +65,7 @@ pub enum Stored {
 
 /// The meaning of stored values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum Meaning {
     /// The stored values themselves: numbers, or bytes.
     Plain,
     Text,
@@ -119,7 +119,7 @@ impl Schema {
             times: Times::Once,
             def: 0,
             rep: 0,
-            what: What::Group(
+            kind: NodeKind::Group(
                 children(root, &mut elements, &mut leaves, 0, 0, DEEPEST).ok_or_else(damaged)?,
             ),
         };
@@ -179,7 +179,7 @@ fn children(
         };
         let def = def + u16::from(times != Times::Once);
         let rep = rep + u16::from(times == Times::Often);
-        let what = if element.int(5).unwrap_or(0) > 0 {
+        let kind = if element.int(5).unwrap_or(0) > 0 {
             let own = children(element, elements, leaves, def, rep, depth)?;
             let logical = |id| element.field(10).is_some_and(|kind| kind.field(id).is_some());
             let (is_list, is_map) = (
@@ -187,43 +187,45 @@ fn children(
                 logical(2) || matches!(element.int(6), Some(1 | 2)),
             );
             match <[Node; 1]>::try_from(own) {
-                Ok([only]) if only.times == Times::Often && is_list => What::List(Box::new(only)),
-                Ok([only]) if only.times == Times::Often && is_map => What::Map(Box::new(only)),
-                Ok([only]) => What::Group(vec![only]),
-                Err(own) => What::Group(own),
+                Ok([only]) if only.times == Times::Often && is_list => {
+                    NodeKind::List(Box::new(only))
+                }
+                Ok([only]) if only.times == Times::Often && is_map => NodeKind::Map(Box::new(only)),
+                Ok([only]) => NodeKind::Group(vec![only]),
+                Err(own) => NodeKind::Group(own),
             }
         } else {
             leaves.push(leaf(element, def, rep)?);
-            What::Leaf(leaves.len() - 1)
+            NodeKind::Leaf(leaves.len() - 1)
         };
-        nodes.push(Node { name: element.text(4)?.to_owned(), times, def, rep, what });
+        nodes.push(Node { name: element.text(4)?.to_owned(), times, def, rep, kind });
     }
     Some(nodes)
 }
 
 fn leaf(element: &Value<'_>, def: u16, rep: u16) -> Option<Leaf> {
     let stored = match element.int(1)? {
-        0 => Stored::Bool,
-        1 => Stored::Int32,
-        2 => Stored::Int64,
-        3 => Stored::Int96,
-        4 => Stored::Float,
-        5 => Stored::Double,
-        6 => Stored::Bytes,
-        7 => Stored::Fixed(usize::try_from(element.int(2)?).ok()?),
+        0 => Storage::Bool,
+        1 => Storage::Int32,
+        2 => Storage::Int64,
+        3 => Storage::Int96,
+        4 => Storage::Float,
+        5 => Storage::Double,
+        6 => Storage::Bytes,
+        7 => Storage::Fixed(usize::try_from(element.int(2)?).ok()?),
         _ => return None,
     };
     let logical = |id| element.field(10).and_then(|kind| kind.field(id));
     let unsigned = logical(10).and_then(|kind| kind.field(2)) == Some(&Value::Bool(false));
     let means = match element.int(6) {
-        _ if logical(1).or(logical(4)).or(logical(12)).is_some() => Means::Text,
-        Some(0 | 4 | 19) => Means::Text,
-        _ if unsigned => Means::Unsigned,
-        Some(11..=14) => Means::Unsigned,
-        Some(5) => Means::Decimal(i32::try_from(element.int(7).unwrap_or(0)).ok()?),
+        _ if logical(1).or(logical(4)).or(logical(12)).is_some() => Meaning::Text,
+        Some(0 | 4 | 19) => Meaning::Text,
+        _ if unsigned => Meaning::Unsigned,
+        Some(11..=14) => Meaning::Unsigned,
+        Some(5) => Meaning::Decimal(i32::try_from(element.int(7).unwrap_or(0)).ok()?),
         _ => match logical(5) {
-            Some(decimal) => Means::Decimal(i32::try_from(decimal.int(1).unwrap_or(0)).ok()?),
-            None => Means::Plain,
+            Some(decimal) => Meaning::Decimal(i32::try_from(decimal.int(1).unwrap_or(0)).ok()?),
+            None => Meaning::Plain,
         },
     };
     Some(Leaf { stored, means, def, rep })

@@ -51,7 +51,7 @@ fn every_encoding_and_compression_gives_the_rows() {
 }
 
 #[test]
-fn what_is_not_supported_says_so() {
+fn unsupported_features_are_named() {
     let error = rows(open(bytes("brotli.parquet"), usize::MAX).unwrap()).unwrap_err();
     assert!(error.contains("compressed by Brotli; write it with Snappy"), "{error}");
     for (bytes, expected) in [

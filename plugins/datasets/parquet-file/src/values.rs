@@ -4,7 +4,7 @@
 use runner_plugin::Media;
 use serde_json::Value;
 
-use crate::schema::{Leaf, Means, Stored};
+use crate::schema::{Leaf, Meaning, Storage};
 use crate::thrift::Input;
 
 /// Numbers below two to the power of `width`, as runs of one and as packed bits in turn; `count` of
@@ -117,18 +117,18 @@ pub fn values(
     let damaged = || "a page is damaged".to_owned();
     let mut input = Input { bytes, at: 0 };
     match (encoding, leaf.stored) {
-        (0, Stored::Bool) => {
+        (0, Storage::Bool) => {
             let bits = unpack(bytes, 1, count).ok_or_else(damaged)?;
             Ok(bits.into_iter().map(|bit| Value::from(bit == 1)).collect())
         }
         (0, _) => (0..count)
             .map(|_| {
                 let bytes = match leaf.stored {
-                    Stored::Int32 | Stored::Float => input.take(4),
-                    Stored::Int64 | Stored::Double => input.take(8),
-                    Stored::Int96 => input.take(12),
-                    Stored::Fixed(length) => input.take(length),
-                    Stored::Bytes | Stored::Bool => {
+                    Storage::Int32 | Storage::Float => input.take(4),
+                    Storage::Int64 | Storage::Double => input.take(8),
+                    Storage::Int96 => input.take(12),
+                    Storage::Fixed(length) => input.take(length),
+                    Storage::Bytes | Storage::Bool => {
                         let length = input.take(4).and_then(|length| length.try_into().ok());
                         length.and_then(|length| input.take(u32::from_le_bytes(length) as usize))
                     }
@@ -145,25 +145,25 @@ pub fn values(
             let found = places.into_iter().map(|at| dictionary.get(at as usize));
             found.map(|value| value.cloned().ok_or_else(damaged)).collect()
         }
-        (3, Stored::Bool) => {
+        (3, Storage::Bool) => {
             // After the length of the whole.
             let bits = bytes.get(4..).and_then(|bytes| hybrid(bytes, 1, count));
             let bits = bits.ok_or_else(damaged)?;
             Ok(bits.into_iter().map(|bit| Value::from(bit == 1)).collect())
         }
-        (5, Stored::Int32 | Stored::Int64) => {
+        (5, Storage::Int32 | Storage::Int64) => {
             let numbers = deltas(&mut input, count).ok_or_else(damaged)?;
             let number = |number: i64| match leaf.stored {
-                Stored::Int32 => value(leaf, &(number as i32).to_le_bytes()),
+                Storage::Int32 => value(leaf, &(number as i32).to_le_bytes()),
                 _ => value(leaf, &number.to_le_bytes()),
             };
             numbers.into_iter().map(number).collect()
         }
-        (6, Stored::Bytes) => {
+        (6, Storage::Bytes) => {
             let texts = lengths_first(&mut input, count).ok_or_else(damaged)?;
             texts.into_iter().map(|text| value(leaf, text)).collect()
         }
-        (7, Stored::Bytes | Stored::Fixed(_)) => {
+        (7, Storage::Bytes | Storage::Fixed(_)) => {
             let shared = deltas(&mut input, count).ok_or_else(damaged)?;
             let ends = lengths_first(&mut input, count).ok_or_else(damaged)?;
             let mut text = Vec::new();
@@ -177,8 +177,8 @@ pub fn values(
             }
             Ok(texts)
         }
-        (9, Stored::Int32 | Stored::Float | Stored::Int64 | Stored::Double) => {
-            let width = if matches!(leaf.stored, Stored::Int32 | Stored::Float) { 4 } else { 8 };
+        (9, Storage::Int32 | Storage::Float | Storage::Int64 | Storage::Double) => {
+            let width = if matches!(leaf.stored, Storage::Int32 | Storage::Float) { 4 } else { 8 };
             if bytes.len() != count * width {
                 return Err(damaged());
             }
@@ -196,21 +196,21 @@ pub fn values(
 /// A value from its bytes. Bytes that are neither number nor text become a `data:` URL.
 fn value(leaf: &Leaf, bytes: &[u8]) -> Result<Value, String> {
     let whole = |number: i64| match leaf.means {
-        Means::Decimal(scale) => Value::from(number as f64 / 10_f64.powi(scale)),
-        Means::Unsigned if leaf.stored == Stored::Int32 => Value::from(number as u32),
-        Means::Unsigned => Value::from(number as u64),
+        Meaning::Decimal(scale) => Value::from(number as f64 / 10_f64.powi(scale)),
+        Meaning::Unsigned if leaf.stored == Storage::Int32 => Value::from(number as u32),
+        Meaning::Unsigned => Value::from(number as u64),
         _ => Value::from(number),
     };
     Ok(match (leaf.stored, bytes) {
-        (Stored::Int32, &[a, b, c, d]) => whole(i32::from_le_bytes([a, b, c, d]).into()),
-        (Stored::Float, &[a, b, c, d]) => Value::from(f32::from_le_bytes([a, b, c, d])),
-        (Stored::Int64, &[a, b, c, d, e, f, g, h]) => {
+        (Storage::Int32, &[a, b, c, d]) => whole(i32::from_le_bytes([a, b, c, d]).into()),
+        (Storage::Float, &[a, b, c, d]) => Value::from(f32::from_le_bytes([a, b, c, d])),
+        (Storage::Int64, &[a, b, c, d, e, f, g, h]) => {
             whole(i64::from_le_bytes([a, b, c, d, e, f, g, h]))
         }
-        (Stored::Double, &[a, b, c, d, e, f, g, h]) => {
+        (Storage::Double, &[a, b, c, d, e, f, g, h]) => {
             Value::from(f64::from_le_bytes([a, b, c, d, e, f, g, h]))
         }
-        (Stored::Int96, &[a, b, c, d, e, f, g, h, i, j, k, l]) => {
+        (Storage::Int96, &[a, b, c, d, e, f, g, h, i, j, k, l]) => {
             // Nanoseconds of a day, and the day from noon of 1 January 4713 BC on.
             let day = i64::from(i32::from_le_bytes([i, j, k, l])) - 2_440_588;
             let within = i64::from_le_bytes([a, b, c, d, e, f, g, h]);
@@ -218,7 +218,7 @@ fn value(leaf: &Leaf, bytes: &[u8]) -> Result<Value, String> {
         }
         (_, bytes) => match str::from_utf8(bytes) {
             Ok(text) => Value::from(text),
-            Err(_) if leaf.means == Means::Text => {
+            Err(_) if leaf.means == Meaning::Text => {
                 return Err("a text is not UTF-8".to_owned());
             }
             Err(_) => {

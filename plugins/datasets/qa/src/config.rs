@@ -13,7 +13,7 @@ const MOST_SHOTS: u32 = 100;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// The task: which files are expected, how questions are worded, and what the reference is.
+    /// The task: its files, the wording of questions, and the reference.
     pub task: Task,
     /// Examples before each question. Default: as many as the task has in lm-evaluation-harness.
     pub shots: Option<u32>,
@@ -23,7 +23,7 @@ pub struct Config {
     /// GPQA its subdomains; of LongBench its datasets; of BFCL its categories.
     #[serde(default)]
     pub subjects: Vec<String>,
-    /// Ask at most so many questions of each subject, or of the file if the task has no subjects.
+    /// Ask at most this many questions of each subject, or of the file if the task has no subjects.
     pub limit: Option<u32>,
     /// The order of questions.
     #[serde(default)]
@@ -31,14 +31,14 @@ pub struct Config {
     /// Class of a sample.
     #[serde(default)]
     pub class: Class,
-    /// The seed by which examples are drawn, where the task draws them: the fourth of the harness'
+    /// The seed by which examples are drawn, if the task draws them: the fourth of the harness'
     /// `--seed`.
     #[serde(default = "examples_seed")]
     pub examples_seed: u64,
     /// The seed by which the choices of GPQA are put in order: the first of the harness' `--seed`.
     #[serde(default)]
     pub choices_seed: u64,
-    /// Begin the answer where the task does, such as with `The best answer is`.
+    /// Begin the answer if the task does, such as with `The best answer is`.
     #[serde(default = "yes")]
     pub begin_answer: bool,
     /// Send the task's stop texts with each request, as the field `stop`. They replace
@@ -66,7 +66,7 @@ pub enum Form {
     /// A conversation in which each example is a turn, as the harness with `--apply_chat_template`.
     Turns,
     /// One user's message with the examples in it, as the harness with `--fewshot_as_multiturn
-    /// False` beside.
+    /// False` in addition.
     Message,
 }
 
@@ -119,7 +119,7 @@ impl Config {
     /// Checks settings that the task does not have.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] with all of them.
+    /// [`Error::InvalidConfig`] with all mistakes.
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         let facts = self.task.facts();

@@ -44,7 +44,7 @@ pub struct Draws {
 
 impl Draws {
     /// The rows for the question of this number in its file.
-    fn of(&mut self, question: usize) -> &[u32] {
+    fn rows_for(&mut self, question: usize) -> &[u32] {
         while self.drawn.len() < (question + 1) * self.shots {
             let itself = self.drawn.len() / self.shots;
             let more = usize::from(self.without_itself);
@@ -130,7 +130,7 @@ impl Examples {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if an example cannot be read, or the question's subject has too few.
-    pub fn of(
+    pub fn for_question(
         &mut self,
         config: &Config,
         data: &Table,
@@ -154,7 +154,7 @@ impl Examples {
             }
             Self::Drawn(table, draws) => {
                 let pool = table.as_ref().unwrap_or(data);
-                let rows = draws.of(of.number).iter();
+                let rows = draws.rows_for(of.number).iter();
                 rows.map(|row| example(config.task, pool, *row as usize, of)).collect()
             }
         }
@@ -173,7 +173,7 @@ fn example(
 }
 
 fn made(task: Task, pool: &Table, row: &Row, of: &Context<'_>) -> Result<QuestionText, Error> {
-    task.example(row, of).map_err(|what| pool.wrong(row.place, &what))
+    task.example(row, of).map_err(|cause| pool.wrong(row.place, &cause))
 }
 
 /// The first rows of each subject.
@@ -187,7 +187,7 @@ fn of_subjects(
     for number in 0..pool.len() {
         let row = pool.row(number)?;
         let subject = task.subject(&row, of.subject);
-        let subject = subject.map_err(|what| pool.wrong(row.place, &what))?;
+        let subject = subject.map_err(|cause| pool.wrong(row.place, &cause))?;
         let kept = subjects.entry(subject.unwrap_or_default()).or_default();
         if kept.len() < shots {
             kept.push(made(task, pool, &row, of)?);

@@ -43,11 +43,11 @@ pub struct Qa {
     orders: Orders,
     answers: Answers,
     tokenizer: Box<dyn Tokenizer>,
-    /// The numbers of rows in the order in which they are asked, and which comes next.
+    /// The numbers of rows in the order of questions, and the place of the next row.
     order: Vec<u32>,
     at: usize,
-    /// Number of questions of each subject so far, if that is limited.
-    asked: HashMap<String, u32>,
+    /// Number of questions of each subject so far, if limited.
+    counts: HashMap<String, u32>,
     /// Fingerprints of names.
     names: HashSet<u64>,
     /// Number of samples for requests that are not measured, and the next row for these.
@@ -95,7 +95,7 @@ impl Dataset for Qa {
             tokenizer: inputs.tokenizer,
             order,
             at: 0,
-            asked: HashMap::new(),
+            counts: HashMap::new(),
             names: HashSet::new(),
             spared: 0,
             spare_at: 0,
@@ -172,10 +172,10 @@ impl Qa {
             answers: &self.answers,
         };
         let task = self.config.task;
-        let asked = task
+        let question = task
             .asks(&row)
             .and_then(|asks| if asks { task.question(&row, &of).map(Some) } else { Ok(None) });
-        asked.map_err(|what| self.data.wrong(row.place, &what))
+        question.map_err(|message| self.data.wrong(row.place, &message))
     }
 
     /// True if there may be one more question of this subject; counts it.
@@ -184,9 +184,9 @@ impl Qa {
             return true;
         };
         let subject = question.subject.clone().unwrap_or_default();
-        let asked = self.asked.entry(subject).or_default();
-        *asked += 1;
-        *asked <= limit
+        let count = self.counts.entry(subject).or_default();
+        *count += 1;
+        *count <= limit
     }
 
     /// A name that no other question has.
@@ -200,9 +200,7 @@ impl Qa {
             let place = self.data.row(number)?.place;
             return Err(self.data.wrong(
                 place,
-                &format!(
-                    "the name `{id}` is that of a question before; expected a name of its own"
-                ),
+                &format!("the name `{id}` belongs to an earlier question; expected a unique name"),
             ));
         }
         Ok(id)
@@ -223,9 +221,9 @@ impl Qa {
             answers: &self.answers,
         };
         let subject = question.subject.as_deref();
-        let examples = self.examples.of(config, &self.data, subject, &of)?;
+        let examples = self.examples.for_question(config, &self.data, subject, &of)?;
         if !config.begin_answer {
-            question.asked.begins = None;
+            question.wording.begins = None;
         }
         let mut parameters = Map::new();
         let stop: Vec<_> = facts.stop.iter().chain(question.stop).collect();
@@ -236,14 +234,14 @@ impl Qa {
             parameters.insert("tools".to_owned(), tools);
         }
         let form = config.form();
-        if question.asked.begins.is_some() && form != Form::Text {
-            // As vLLM and SGLang call it: the answer goes on where the last message ends.
+        if question.wording.begins.is_some() && form != Form::Text {
+            // As vLLM and SGLang call it: the answer continues the last message.
             parameters.insert("add_generation_prompt".to_owned(), false.into());
             parameters.insert("continue_final_message".to_owned(), true.into());
         }
         let prompt = if question.messages.is_empty() {
             let description = question.description.as_deref();
-            prompt(form, description, facts.delimiter, &examples, &question.asked)
+            prompt(form, description, facts.delimiter, &examples, &question.wording)
         } else {
             Prompt::Messages(question.messages)
         };
@@ -301,7 +299,7 @@ fn chosen(config: &Config, data: &Table) -> Result<Vec<u32>, Error> {
     for number in all {
         let row = data.row(number as usize)?;
         let subject = config.task.subject(&row, config.only_subject());
-        let subject = subject.map_err(|what| data.wrong(row.place, &what))?;
+        let subject = subject.map_err(|message| data.wrong(row.place, &message))?;
         let Some(subject) = subject else { continue };
         if config.subjects.contains(&subject) {
             chosen.push(number);

@@ -21,7 +21,7 @@ pub struct QuestionText {
 }
 
 /// A message, and the text that follows it where messages become one text.
-struct Said {
+struct Line {
     role: Role,
     text: String,
     then: String,
@@ -37,50 +37,50 @@ pub fn prompt(
     examples: &[QuestionText],
     question: &QuestionText,
 ) -> Prompt {
-    let mut said = Vec::new();
-    for asked in examples.iter().chain([question]) {
-        said.extend(turn(asked, delimiter));
+    let mut lines = Vec::new();
+    for wording in examples.iter().chain([question]) {
+        lines.extend(turn(wording, delimiter));
     }
     let description = description.filter(|text| !text.is_empty());
     let message = |role, text: String| Message::text(role, text);
     let system = description.map(|text| message(Role::System, text.to_owned()));
-    let said = match form {
+    let messages = match form {
         Form::Text => {
             let mut whole = description.unwrap_or_default().to_owned();
-            whole.push_str(&joined(&said));
+            whole.push_str(&joined(&lines));
             return Prompt::Text(whole);
         }
-        Form::Turns => said.into_iter().map(|said| message(said.role, said.text)).collect(),
+        Form::Turns => lines.into_iter().map(|line| message(line.role, line.text)).collect(),
         Form::Message => {
-            let begun = said.pop_if(|last| last.role == Role::Assistant);
-            if let Some(last) = said.last_mut() {
+            let begun = lines.pop_if(|last| last.role == Role::Assistant);
+            if let Some(last) = lines.last_mut() {
                 last.then.clear();
             }
-            let begun = begun.map(|said| message(said.role, said.text));
-            let whole = message(Role::User, joined(&said));
+            let begun = begun.map(|line| message(line.role, line.text));
+            let whole = message(Role::User, joined(&lines));
             [whole].into_iter().chain(begun).collect::<Vec<_>>()
         }
     };
-    Prompt::Messages(system.into_iter().chain(said).collect())
+    Prompt::Messages(system.into_iter().chain(messages).collect())
 }
 
-fn joined(said: &[Said]) -> String {
-    let pieces = said.iter().flat_map(|said| [said.text.as_str(), said.then.as_str()]);
+fn joined(lines: &[Line]) -> String {
+    let pieces = lines.iter().flat_map(|line| [line.text.as_str(), line.then.as_str()]);
     pieces.collect()
 }
 
 /// The messages of one question.
-fn turn(asked: &QuestionText, delimiter: &str) -> Vec<Said> {
-    let answer = asked.answer.as_deref().filter(|answer| !answer.is_empty());
-    let begins = asked.begins.as_deref().filter(|begins| !begins.is_empty());
+fn turn(wording: &QuestionText, delimiter: &str) -> Vec<Line> {
+    let answer = wording.answer.as_deref().filter(|answer| !answer.is_empty());
+    let begins = wording.begins.as_deref().filter(|begins| !begins.is_empty());
     let delimited = match (answer, begins) {
         (Some(_), None) => true,
-        (_, Some(begins)) => !asked.text.is_empty() && are_close(&asked.text, begins),
+        (_, Some(begins)) => !wording.text.is_empty() && are_close(&wording.text, begins),
         (None, None) => false,
     };
-    let mut said = vec![Said {
+    let mut lines = vec![Line {
         role: Role::User,
-        text: asked.text.clone(),
+        text: wording.text.clone(),
         then: if delimited { delimiter.to_owned() } else { String::new() },
     }];
     let then = if answer.is_some() { BETWEEN } else { "" };
@@ -89,9 +89,9 @@ fn turn(asked: &QuestionText, delimiter: &str) -> Vec<Said> {
         (begins, answer) => [begins, answer].into_iter().flatten().collect(),
     };
     if !text.is_empty() {
-        said.push(Said { role: Role::Assistant, text, then: then.to_owned() });
+        lines.push(Line { role: Role::Assistant, text, then: then.to_owned() });
     }
-    said
+    lines
 }
 
 /// True if no white space is between two texts.

@@ -42,7 +42,7 @@ impl Row {
     /// A column.
     ///
     /// # Errors
-    /// That there is none of that name, or nothing in it, and which there are.
+    /// The message that the column is missing or empty, and the list of columns.
     pub fn value(&self, name: &str) -> Result<&Value, String> {
         self.any(name).ok_or_else(|| {
             if self.fields.contains_key(name) {

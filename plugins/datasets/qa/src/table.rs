@@ -68,7 +68,7 @@ impl Table {
             rows: Rows::Begins(Vec::new()),
         };
         let read = table.index(bare);
-        read.map_err(|what| Error::InvalidInput(format!("file `{name}`: {what}")))?;
+        read.map_err(|cause| Error::InvalidInput(format!("file `{name}`: {cause}")))?;
         Ok(Some(table))
     }
 
@@ -99,13 +99,13 @@ impl Table {
         };
         match fields {
             Ok(fields) => Ok(Row { place, fields }),
-            Err(what) => Err(self.wrong(place, &what)),
+            Err(cause) => Err(self.wrong(place, &cause)),
         }
     }
 
     /// Reports a mistake in the row at a place.
-    pub fn wrong(&self, place: Place, what: &str) -> Error {
-        Error::InvalidInput(format!("file `{}`, {place}: {what}", self.name))
+    pub fn wrong(&self, place: Place, cause: &str) -> Error {
+        Error::InvalidInput(format!("file `{}`, {place}: {cause}", self.name))
     }
 
     /// Finds the rows.
@@ -114,19 +114,20 @@ impl Table {
         if start == b"PAR1" {
             return self.hold_parquet();
         }
-        let packed = Packed::told(&start);
-        self.format = self.told(packed)?;
+        let packed = Packed::detect(&start);
+        self.format = self.detect(packed)?;
         let cut = self.cut();
         let mut records = Records::new(stream(&self.file, packed), cut);
         let (mut begins, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         loop {
-            let next = records.next_record().map_err(|what| match self.format {
-                Format::Array => format!("item {}: {what}", records.number() + 1),
-                _ => format!("line {}: {what}", records.line()),
+            let next = records.next_record().map_err(|cause| match self.format {
+                Format::Array => format!("item {}: {cause}", records.number() + 1),
+                _ => format!("line {}: {cause}", records.line()),
             });
             let Some(record) = next? else { break };
             if self.format == Format::Cells && self.header.is_empty() {
-                let first = cells(&record.bytes, b',').map_err(|what| format!("line 1: {what}"))?;
+                let first =
+                    cells(&record.bytes, b',').map_err(|cause| format!("line 1: {cause}"))?;
                 match bare {
                     Some(names) if !first.iter().any(|cell| cell.trim() == names[0]) => {
                         self.header = names.iter().map(|name| (*name).to_owned()).collect();
@@ -178,7 +179,7 @@ impl Table {
     }
 
     /// The format that follows from a file's beginning.
-    fn told(&self, packed: Packed) -> Result<Format, String> {
+    fn detect_format(&self, packed: Packed) -> Result<Format, String> {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];
         loop {
@@ -227,9 +228,9 @@ impl Table {
             return Ok(self.header.iter().cloned().zip(cells).collect());
         }
         serde_json::from_slice(record).map_err(|error| {
-            let said = error.to_string();
-            let said = said.split(" at line ").next().unwrap_or_default();
-            format!("expected a JSON object, whole in its line: {said}")
+            let message = error.to_string();
+            let message = message.split(" at line ").next().unwrap_or_default();
+            format!("expected a whole JSON object in one line: {message}")
         })
     }
 }

@@ -33,7 +33,7 @@ pub enum Task {
     /// GSM8K, as `gsm8k_cot`: the first eight examples of the file `examples`, with `question` and
     /// `target`.
     Gsm8kCot,
-    /// GSM8K, as `gsm8k_cot_llama`: the same, asked in another way.
+    /// GSM8K, as `gsm8k_cot_llama`: the same questions in another wording.
     Gsm8kCotLlama,
     /// GSM8K, as `gsm8k_cot_zeroshot`: without examples.
     Gsm8kCotZeroshot,
@@ -66,7 +66,8 @@ pub enum Task {
     /// LongBench, as `longbench_*`, by the column `dataset`.
     Longbench,
     /// The single-turn questions of the Berkeley Function Calling Leaderboard, as `bfcl-eval`
-    /// 2026.3.23 asks OpenAI's models with function calling. The file `answers` has what is right.
+    /// 2026.3.23 asks OpenAI's models with function calling. The file `answers` has the right
+    /// calls.
     Bfcl,
 }
 
@@ -116,8 +117,8 @@ pub struct Question {
     pub category: Option<String>,
     /// The text before everything.
     pub description: Option<String>,
-    pub asked: QuestionText,
-    /// The messages of a question that is a conversation, in place of `asked`.
+    pub wording: QuestionText,
+    /// The messages of a question that is a conversation, in place of `wording`.
     pub messages: Vec<Message>,
     /// The tools that the model may call, in the form of OpenAI's API.
     pub tools: Option<Value>,

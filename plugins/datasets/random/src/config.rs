@@ -18,20 +18,20 @@ pub struct Config {
     /// class, by which results can be grouped.
     pub classes: Vec<Class>,
     /// The range of lengths, as defined by the tool in `like`. With `sglang`, `lmdeploy` and
-    /// without `like`, lengths are drawn from (ratio × length) to (length), and 1, the default,
-    /// makes all exact; with `vllm`, from (1 − ratio) × length to (1 + ratio) × length, and 0, the
-    /// default, makes all exact. A table `{ input = …, output = … }` sets the two separately. Not
-    /// with distributions or classes, which say themselves how lengths vary.
+    /// without `like`, lengths are drawn from (ratio × length) to (length); 1, the default, makes
+    /// all exact. With `vllm`, they are drawn from (1 − ratio) × length to (1 + ratio) × length; 0,
+    /// the default, makes all exact. A table `{ input = …, output = … }` sets the two separately.
+    /// Not with distributions or classes, which set the range themselves.
     pub range_ratio: Option<Ratio>,
     /// The tool whose prompts to reproduce, character by character, for the same seed, number of
     /// prompts and tokenizer. Without it, prompts are drawn as with `sglang` and then adjusted
-    /// until their text tokenizes to exactly the length that is asked for. `sglang`: runs of
-    /// consecutive token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut and
-    /// repeated to length (its `random`); the text of such prompts often has more or fewer tokens
-    /// than were drawn. `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive
-    /// token ids, adjusted until their text tokenizes to the requested length. With distributions
-    /// or classes, lengths are not those of the tool, but prompts are still made in its way. With a
-    /// file `text`, prompts are pieces of that text, and `like` is left out.
+    /// until their text tokenizes to exactly the requested length. `sglang`: runs of consecutive
+    /// token ids (its `random-ids`), or, with a ShareGPT file `data`, its texts cut and repeated to
+    /// length (its `random`). The text of such prompts often has more or fewer tokens than drawn.
+    /// `lmdeploy`: the latter, in LMDeploy's way. `vllm`: runs of consecutive token ids, adjusted
+    /// until their text tokenizes to the requested length. With distributions or classes, prompts
+    /// are made in the tool's way, but with other lengths. With a file `text`, prompts are pieces
+    /// of that text, without `like`.
     pub like: Option<Like>,
     /// Send the prompt as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
@@ -64,9 +64,9 @@ pub struct Class {
     /// Frequency, in proportion to the weights of the other classes.
     #[serde(default = "one")]
     pub weight: f64,
-    /// Prompt length in tokens, a number or a distribution; by default that of the dataset.
+    /// Prompt length in tokens, a number or a distribution; by default the dataset's.
     pub input_len: Option<Distribution>,
-    /// Output tokens to request, a number or a distribution; by default that of the dataset.
+    /// Output tokens to request, a number or a distribution; by default the dataset's.
     pub output_len: Option<Distribution>,
 }
 
@@ -107,21 +107,21 @@ pub enum Form {
 
 /// The way in which prompts are made of token ids.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Making {
+pub(crate) struct Recipe {
     pub(crate) form: Form,
     /// True if a text is adjusted until it has as many tokens as there are ids.
     pub(crate) exact: bool,
 }
 
 impl Config {
-    /// The tool in whose way prompts are drawn, whether or not they are then adjusted.
+    /// The tool in whose way prompts are drawn, also if they are then adjusted.
     pub(crate) fn way(&self) -> Like {
         self.like.unwrap_or(Like::Sglang)
     }
 
     /// Returns the way in which prompts are made of token ids.
-    pub(crate) fn making(&self) -> Making {
-        Making { form: self.form, exact: self.like.is_none() }
+    pub(crate) fn making(&self) -> Recipe {
+        Recipe { form: self.form, exact: self.like.is_none() }
     }
 
     /// The ratios for prompts and answers.
@@ -147,8 +147,8 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_free() && self.range_ratio.is_some() {
             return Err(invalid(
-                "`range-ratio` does not go with a distribution of lengths or with `classes`: leave it out, and say there \
-                 how lengths vary"
+                "`range-ratio` does not go with a distribution of lengths or with `classes`: leave it out, and set the \
+                 range of lengths there"
                     .to_owned(),
             ));
         }

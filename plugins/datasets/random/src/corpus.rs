@@ -8,9 +8,9 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Tokenizer};
 use sharegpt_file::Conversations;
 
-use crate::config::Making;
+use crate::config::Recipe;
 use crate::lengths::Lengths;
-use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 
 /// Texts to tokenize in one call of the host.
 const BATCH: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) struct Corpus {
     conversations: Conversations,
     random: NumpyLegacy,
     drafts: Drafts,
-    making: Making,
+    making: Recipe,
     count: Option<u64>,
     /// The conversation to take next.
     front: usize,
@@ -42,7 +42,7 @@ impl Corpus {
     pub(crate) fn new(
         mut conversations: Conversations,
         lengths: Lengths,
-        making: Making,
+        making: Recipe,
         seed: u64,
         count: Option<u64>,
     ) -> Self {
@@ -119,7 +119,7 @@ impl Corpus {
 }
 
 impl Source for Corpus {
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         self.read(tokenizer, limit)?;
         let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
@@ -128,14 +128,14 @@ impl Source for Corpus {
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
             tokens += draft.input as usize;
-            prompts.push((to_length(ids, draft.input), draft.asked));
+            prompts.push((to_length(ids, draft.input), draft.answer));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }
 
-    /// From the back of the shuffled file, texts that do not begin like a measured one. If the
+    /// Texts from the back of the shuffled file that do not begin like a measured text. If the
     /// measured number is unknown, at most half of the file is used.
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
         let limit = limit.min(ENOUGH_TOKENS.div_ceil(length.max(1) as usize));

@@ -3,9 +3,9 @@
 use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use runner_plugin::{Error, Tokenizer};
 
-use crate::config::Making;
+use crate::config::Recipe;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 
 /// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are
 /// included.
@@ -16,14 +16,14 @@ pub(crate) struct Ids {
     apart: NumpyGenerator,
     drafts: Drafts,
     vocabulary: u32,
-    making: Making,
+    making: Recipe,
 }
 
 impl Ids {
     pub(crate) fn new(
         lengths: Lengths,
         vocabulary: u32,
-        making: Making,
+        making: Recipe,
         seed: u64,
         count: Option<u64>,
     ) -> Self {
@@ -39,7 +39,7 @@ impl Ids {
 }
 
 impl Source for Ids {
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let vocabulary = u64::from(self.vocabulary);
         let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
@@ -49,13 +49,13 @@ impl Source for Ids {
             let start = u64::from(draft.offset) + index;
             let ids = (0..u64::from(draft.input)).map(|at| ((start + at) % vocabulary) as u32);
             tokens += draft.input as usize;
-            prompts.push((ids.collect(), draft.asked));
+            prompts.push((ids.collect(), draft.answer));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }
 
     /// Descending runs, whereas the measured ones ascend.
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
         if length < 2 || self.vocabulary < 3 {

@@ -41,7 +41,7 @@ pub(crate) struct Free {
 const LENGTHS: u64 = 0x6c65_6e67_7468_7300;
 
 impl Free {
-    fn of(config: &Config, seed: u64) -> Result<Self, Error> {
+    fn from_config(config: &Config, seed: u64) -> Result<Self, Error> {
         let each = |name: Option<&str>, input: &Distribution, output: &Distribution| {
             let key = |key: &str| match name {
                 Some(name) => format!("classes.{name}.{key}"),
@@ -104,11 +104,11 @@ impl Lengths {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if a length is out of range, or if a prompt could be empty.
-    pub(crate) fn of(config: &Config, added: u32, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn from_config(config: &Config, added: u32, seed: u64) -> Result<Self, Error> {
         let text = config.form == crate::config::Form::Text;
         if config.is_free() {
             return Ok(Self {
-                kind: Kind::Free(Box::new(Free::of(config, seed)?)),
+                kind: Kind::Free(Box::new(Free::from_config(config, seed)?)),
                 less: if text { added } else { 0 },
             });
         }
@@ -158,7 +158,7 @@ impl Lengths {
         })
     }
 
-    /// The longest prompt, as it is drawn; of distributions a long one.
+    /// The longest drawn prompt; for distributions a long one.
     pub(crate) fn longest(&self) -> u32 {
         match &self.kind {
             Kind::Range { input, .. } => self.shortened(*input.end()),
@@ -166,7 +166,7 @@ impl Lengths {
         }
     }
 
-    /// The longest answer; of distributions a long one.
+    /// The longest answer; for distributions a long one.
     pub(crate) fn longest_output(&self) -> u32 {
         match &self.kind {
             Kind::Range { output, .. } => *output.end(),

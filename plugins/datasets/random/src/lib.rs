@@ -29,7 +29,7 @@ use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Toke
 use sharegpt_file::{Conversations, Like};
 
 use config::invalid;
-use source::{Drawn, Source};
+use source::{Entry, Source};
 
 pub use config::{Class, Config, Form, Ratio};
 
@@ -114,11 +114,11 @@ impl Dataset for Random {
 }
 
 impl Random {
-    fn sample(&self, id: String, drawn: Drawn) -> Sample {
-        let class = drawn.asked.class.map(|class| class as usize);
+    fn sample(&self, id: String, drawn: Entry) -> Sample {
+        let class = drawn.answer.class.map(|class| class as usize);
         Sample {
             input_tokens: Some(drawn.input_tokens),
-            output_tokens: Some(drawn.asked.output_tokens),
+            output_tokens: Some(drawn.answer.output_tokens),
             class: class.and_then(|class| self.classes.get(class).cloned()),
             ..Sample::new(id, drawn.content.into())
         }
@@ -133,7 +133,7 @@ fn source(
     inputs: &Inputs,
 ) -> Result<Box<dyn Source>, Error> {
     let facts = inputs.tokenizer.describe();
-    let lengths = lengths::Lengths::of(config, facts.added_tokens, seed)?;
+    let lengths = lengths::Lengths::from_config(config, facts.added_tokens, seed)?;
     if config.form == Form::Tokens && facts.approximate {
         return Err(invalid(
             "`as = \"tokens\"` needs the ids of the model's own tokenizer: pass --tokenizer, or send text".to_owned(),

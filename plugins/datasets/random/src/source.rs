@@ -6,22 +6,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Tokenizer};
 
-use crate::config::{Form, Making};
+use crate::config::{Form, Recipe};
 use crate::exact;
 use crate::lengths::{Draw, Kind, Lengths};
 
-/// Tokens of prompts after which a call returns, so that it fits into a plugin's memory whatever is
-/// asked for.
+/// Tokens of prompts after which a call returns, so that any request fits into a plugin's memory.
 pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
 
 pub(crate) trait Source {
     /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have
     /// [`ENOUGH_TOKENS`].
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error>;
 
     /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return
     /// one of them. The caller ensures that it never does. Fewer when they have [`ENOUGH_TOKENS`].
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error>;
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error>;
 
     /// Returns remarks on prompts that were left out or changed so far, if it counts them.
     fn remarks(&self) -> Option<&Remarks> {
@@ -31,10 +30,10 @@ pub(crate) trait Source {
 
 /// A prompt, and the output length to request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Drawn {
+pub(crate) struct Entry {
     pub(crate) content: Content,
     pub(crate) input_tokens: u32,
-    pub(crate) asked: AnswerRequest,
+    pub(crate) answer: AnswerRequest,
 }
 
 /// The settings for the answer to a prompt.
@@ -81,10 +80,10 @@ impl From<Content> for Prompt {
 /// length where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
-    making: Making,
+    making: Recipe,
     prompts: Vec<(Vec<u32>, AnswerRequest)>,
-) -> Vec<Drawn> {
-    let (ids, asked): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
+) -> Vec<Entry> {
+    let (ids, answer): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let (contents, inputs): (Vec<_>, Vec<_>) = match making.form {
         Form::Tokens => {
             let inputs = ids.iter().map(|ids| ids.len() as u32).collect();
@@ -100,8 +99,8 @@ pub(crate) fn formed(
     contents
         .into_iter()
         .zip(inputs)
-        .zip(asked)
-        .map(|((content, input_tokens), asked)| Drawn { content, input_tokens, asked })
+        .zip(answer)
+        .map(|((content, input_tokens), answer)| Entry { content, input_tokens, answer })
         .collect()
 }
 
@@ -113,7 +112,7 @@ const BLOCK: u64 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) input: u32,
-    pub(crate) asked: AnswerRequest,
+    pub(crate) answer: AnswerRequest,
     pub(crate) offset: u32,
 }
 
@@ -148,7 +147,7 @@ impl Drafts {
         let size = self.first.take().filter(|first| *first > 0).unwrap_or(BLOCK);
         self.drawn += size;
         self.ready = (0..size)
-            .map(|_| Draft { input: 0, asked: AnswerRequest::spare(0), offset: 0 })
+            .map(|_| Draft { input: 0, answer: AnswerRequest::spare(0), offset: 0 })
             .collect();
         match &mut self.lengths.kind {
             Kind::Range { input, output } => {
@@ -156,12 +155,12 @@ impl Drafts {
                     draft.input = random.draw(input);
                 }
                 for draft in &mut self.ready {
-                    draft.asked.output_tokens = random.draw(output);
+                    draft.answer.output_tokens = random.draw(output);
                 }
             }
             Kind::Free(free) => {
                 for draft in &mut self.ready {
-                    (draft.asked.class, draft.input, draft.asked.output_tokens) = free.draw();
+                    (draft.answer.class, draft.input, draft.answer.output_tokens) = free.draw();
                 }
             }
         }
@@ -217,10 +216,10 @@ mod tests {
             ),
         ] {
             let opened = open(config, false, Named::default()).map(drop);
-            let Err(Error::InvalidConfig(said)) = opened else {
+            let Err(Error::InvalidConfig(message)) = opened else {
                 panic!("{config}: {opened:?}");
             };
-            assert!(said.contains(expected), "{said}");
+            assert!(message.contains(expected), "{message}");
         }
     }
 

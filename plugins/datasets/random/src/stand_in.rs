@@ -4,12 +4,12 @@
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, Facts, Tokenizer};
 
-use crate::config::{Form, Making};
+use crate::config::{Form, Recipe};
 use crate::lengths::{Draw, Lengths};
-use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 
 /// The stand-in's tokens are characters, so there is nothing to adjust.
-const PLAIN: Making = Making { form: Form::Text, exact: false };
+const PLAIN: Recipe = Recipe { form: Form::Text, exact: false };
 
 /// Draws every token at random from the tokens that stand for text.
 #[derive(Debug)]
@@ -51,19 +51,19 @@ fn run(random: &mut NumpyGenerator, plain: &[u32], length: u32) -> Vec<u32> {
 }
 
 impl Source for StandIn {
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
             && tokens < ENOUGH_TOKENS
             && let Some((_, draft)) = self.drafts.next(&mut self.random)
         {
             tokens += draft.input as usize;
-            prompts.push((run(&mut self.random, &self.plain, draft.input), draft.asked));
+            prompts.push((run(&mut self.random, &self.plain, draft.input), draft.answer));
         }
         Ok(formed(tokenizer, PLAIN, prompts))
     }
 
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
         let mut prompts = Vec::new();

@@ -108,7 +108,7 @@ fn the_size_of_a_call_changes_nothing() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for each in WAYS {
         for seed in 0..8 {
             let plain = first(&mut way(each, seed, Some(40)), 40, 16);
@@ -127,7 +127,7 @@ fn spare_samples_leave_those_that_are_measured_as_they_are() {
 }
 
 #[test]
-fn a_run_of_unknown_length_goes_on() {
+fn a_run_of_unknown_length_continues() {
     for each in WAYS.into_iter().filter(|(_, corpus, _)| !corpus) {
         let mut dataset = way(each, 7, None);
         assert_eq!(dataset.spare(3).expect("spare samples").len(), 3, "{}", each.0);
@@ -136,7 +136,7 @@ fn a_run_of_unknown_length_goes_on() {
 }
 
 #[test]
-fn the_stand_in_gives_as_many_characters_as_tokens_and_none_that_controls() {
+fn the_stand_in_gives_one_plain_character_per_token() {
     let mut dataset =
         open(r#"{"input-len": 300, "range-ratio": 0.1}"#, 3, Some(200), Named::default(), StandIn)
             .expect("a dataset");
@@ -156,7 +156,7 @@ fn the_stand_in_gives_as_many_characters_as_tokens_and_none_that_controls() {
 }
 
 #[test]
-fn input_tokens_are_those_of_the_text_that_is_sent() {
+fn input_tokens_count_the_sent_text() {
     for each in WAYS.into_iter().filter(|(_, _, stand_in)| !stand_in) {
         for sample in first(&mut way(each, 5, Some(30)), 30, 30) {
             let counted = match &sample.prompt {
@@ -225,7 +225,7 @@ fn configurations_that_do_not_go_together_are_refused() {
 
 /// A tokenizer that adds nothing has no tokens for an empty text.
 #[test]
-fn what_is_left_out_of_a_corpus_is_reported() {
+fn texts_left_out_are_reported() {
     let mut dataset =
         open(r#"{"input-len": 20}"#, 1, Some(60), corpus(), StandIn).expect("a dataset");
     let samples = first(&mut dataset, 60, 9);
@@ -294,7 +294,7 @@ fn of_text(config: &str, text: &str) -> Random {
 }
 
 #[test]
-fn pieces_of_a_text_begin_at_words_and_have_the_length_asked_for() {
+fn pieces_of_a_text_begin_at_words_and_have_their_length() {
     let whole = words();
     // The tokenizer reads a line break as a question mark.
     let twice = format!("{whole}{whole}").replace('\n', "?");
@@ -336,7 +336,7 @@ fn a_short_text_repeats_and_says_so() {
 }
 
 #[test]
-fn what_is_no_text_is_refused_or_repaired() {
+fn bytes_that_are_no_text_are_refused_or_repaired() {
     let refused = |text: &[u8]| {
         let files = Named::default().with_bytes("text", text);
         let opened = open("{}", 1, Some(3), files, Pairs);
@@ -356,7 +356,7 @@ fn what_is_no_text_is_refused_or_repaired() {
 }
 
 #[test]
-fn distributions_classes_and_texts_go_only_with_what_they_leave_open() {
+fn distributions_classes_and_texts_exclude_keys_that_they_set() {
     let text = || Named::default().with_bytes("text", "a text");
     for (config, files, expected) in [
         (
@@ -482,7 +482,7 @@ impl Tokenizer for Greedy {
 }
 
 #[test]
-fn without_a_tool_every_prompt_has_the_length_that_is_asked_for() {
+fn without_a_tool_every_prompt_has_the_requested_length() {
     let lengths = |config: &str, pairs: bool| -> BTreeSet<u32> {
         let opened = if pairs {
             open(config, 3, Some(60), Named::default(), Pairs)
@@ -505,7 +505,7 @@ fn without_a_tool_every_prompt_has_the_length_that_is_asked_for() {
 }
 
 #[test]
-fn pieces_of_texts_have_the_length_that_is_asked_for() {
+fn pieces_of_texts_have_the_requested_length() {
     let tide = Named::default().with_path("text", folder().join("tide.txt"));
     for files in [corpus(), tide] {
         let config = r#"{"input-len": 33}"#;

@@ -1,5 +1,5 @@
-//! Pieces of a text, cut to length. Random ids read like nothing that a model has learned: a server
-//! that guesses tokens ahead, by a draft model or by n-grams, looks slower on them than it is.
+//! Pieces of a text, cut to length. Random ids resemble no text that a model has learned: a server
+//! with speculative decoding looks slower on them than it is.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use runner_plugin::random::{NumpyGenerator, NumpyLegacy};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, File, Tokenizer};
 
-use crate::config::Making;
+use crate::config::Recipe;
 use crate::lengths::Lengths;
-use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
+use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 
 /// Bytes to read for a token at first. It is more for ordinary text, so that one attempt is enough.
 const BYTES_A_TOKEN: u64 = 6;
@@ -20,8 +20,7 @@ const WORD: usize = 64;
 /// The number of places that are remembered to count repeated places.
 const PLACES: usize = 1 << 20;
 
-/// Every prompt begins at a word drawn at random, and goes on at the beginning of the file behind
-/// its end.
+/// Every prompt begins at a random word, and continues at the beginning of the file after its end.
 pub(crate) struct Text {
     name: String,
     file: Box<dyn File>,
@@ -32,7 +31,7 @@ pub(crate) struct Text {
     /// Draws where spare prompts begin, separately so that it does not affect the measured ones.
     apart: NumpyGenerator,
     drafts: Drafts,
-    making: Making,
+    making: Recipe,
     begun: BTreeSet<u64>,
     remarks: Remarks,
 }
@@ -44,7 +43,7 @@ impl Text {
         name: &str,
         file: Box<dyn File>,
         lengths: Lengths,
-        making: Making,
+        making: Recipe,
         seed: u64,
         count: Option<u64>,
     ) -> Result<Self, Error> {
@@ -135,14 +134,14 @@ impl Text {
         let text = String::from_utf8_lossy(&read[..end]);
         if text.contains(char::REPLACEMENT_CHARACTER) {
             self.remarks
-                .repaired("piece of text that is not UTF-8", || format!("behind byte {place}"));
+                .repaired("piece of text that is not UTF-8", || format!("after byte {place}"));
         }
         text.trim_start().to_owned()
     }
 }
 
 impl Source for Text {
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let size = self.file.size();
         let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit
@@ -151,17 +150,17 @@ impl Source for Text {
         {
             let place = self.places.integers(0, size.max(1));
             if self.begun.len() < PLACES && !self.begun.insert(place) {
-                self.remarks.repeated("place of the text where another prompt begins too", || {
+                self.remarks.repeated("place of the text at which another prompt begins", || {
                     format!("byte {place}")
                 });
             }
             tokens += draft.input as usize;
-            prompts.push((self.piece(tokenizer, place, draft.input)?, draft.asked));
+            prompts.push((self.piece(tokenizer, place, draft.input)?, draft.answer));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }
 
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());
         let size = self.file.size();

@@ -7,9 +7,9 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::Form;
 use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
-use crate::source::{AnswerRequest, Content, Drafts, Drawn, ENOUGH_TOKENS, Source};
+use crate::source::{AnswerRequest, Content, Drafts, ENOUGH_TOKENS, Entry, Source};
 
-/// The number of times that a prompt is adjusted before it is used as it is.
+/// The most adjustments of a prompt.
 const MENDINGS: u32 = 10;
 
 /// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary without special ids,
@@ -57,14 +57,14 @@ impl Vllm {
         }
     }
 
-    fn drawn(&self, text: String, ids: Vec<u32>, asked: AnswerRequest) -> Drawn {
+    fn drawn(&self, text: String, ids: Vec<u32>, answer: AnswerRequest) -> Entry {
         let length = ids.len() as u32;
         match self.form {
             // The ids belong to the text, so only the tokens that the model adds are missing.
             Form::Text => {
-                Drawn { content: Content::Text(text), input_tokens: length + self.added, asked }
+                Entry { content: Content::Text(text), input_tokens: length + self.added, answer }
             }
-            Form::Tokens => Drawn { content: Content::Tokens(ids), input_tokens: length, asked },
+            Form::Tokens => Entry { content: Content::Tokens(ids), input_tokens: length, answer },
         }
     }
 
@@ -87,7 +87,7 @@ impl Vllm {
 }
 
 impl Source for Vllm {
-    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let size = self.allowed.len() as u64;
         let (mut prompts, mut tokens) = (Vec::new(), 0);
         while prompts.len() < limit && tokens < ENOUGH_TOKENS {
@@ -104,13 +104,13 @@ impl Source for Vllm {
             let length = self.prefix_len + draft.input;
             let (text, ids) = mended(tokenizer, &mut self.random, ids, length, self.vocabulary);
             tokens += ids.len();
-            prompts.push(self.drawn(text, ids, draft.asked));
+            prompts.push(self.drawn(text, ids, draft.answer));
         }
         Ok(prompts)
     }
 
     /// Descending runs without the prefix, whereas the measured ones ascend.
-    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
+    fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (self.prefix_len + lengths.longest(), lengths.longest_output());
         let size = self.allowed.len() as u32;

@@ -15,8 +15,8 @@ pub const LONGEST: usize = 24 << 20;
 pub enum Cut {
     /// Lines; blank ones do not count.
     Lines,
-    /// Lines of cells with this byte between them. A cell that begins with a quotation mark goes on
-    /// until the mark that closes it, also over the ends of lines.
+    /// Lines of cells with this byte between them. A cell that begins with a quotation mark
+    /// continues until the closing mark, also over the ends of lines.
     Quoted(u8),
     /// Blank lines.
     Paragraphs,
@@ -88,7 +88,7 @@ enum Cell {
     Bare,
     /// Within quotation marks.
     Quoted,
-    /// After a mark within quotation marks: it closes them, unless another one follows.
+    /// After a mark within quotation marks: it closes them, unless another mark follows.
     Mark,
 }
 
@@ -174,7 +174,7 @@ impl Records {
             return match self.peek()? {
                 None => Ok(None),
                 Some(_) => Err(
-                    "more follows after the end of the array; expected one array, or, with `format = \"jsonl\"`, a value a line"
+                    "text follows the end of the array; expected one array, or, with `format = \"jsonl\"`, a value a line"
                         .to_owned(),
                 ),
             };

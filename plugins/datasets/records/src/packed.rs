@@ -48,7 +48,7 @@ pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
 
 impl Packed {
     /// The way a file that begins with these bytes is compressed.
-    pub fn told(start: &[u8]) -> Self {
+    pub fn detect(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Packed::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Packed::Zstd,

@@ -13,7 +13,7 @@ fn open(config: &str, seed: u64) -> Result<Rerank, Error> {
     Rerank::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
 }
 
-fn asked(sample: &Sample) -> &Candidates {
+fn candidates(sample: &Sample) -> &Candidates {
     match &sample.prompt {
         Prompt::Ranking(candidates) => candidates,
         other => panic!("expected texts to rank, got {other:?}"),
@@ -27,7 +27,7 @@ fn queries_and_texts_have_their_lengths() {
     let mut queries = HashSet::new();
     let mut counts = HashSet::new();
     for sample in open(config, 1).unwrap().next(30).unwrap() {
-        let Candidates { query, documents } = asked(&sample);
+        let Candidates { query, documents } = candidates(&sample);
         assert_eq!(Pairs.count(std::slice::from_ref(query), true), [6]);
         let lengths = Pairs.count(documents, true);
         assert!(lengths.iter().all(|length| (10..=20).contains(length)));
@@ -46,8 +46,8 @@ fn all_requests_may_have_the_same_query() {
     let spare = dataset.spare(1).unwrap();
     let samples = dataset.next(10).unwrap();
     for sample in &samples {
-        assert_eq!(asked(sample).query, asked(&spare[0]).query);
-        assert_ne!(asked(sample).documents, asked(&spare[0]).documents);
+        assert_eq!(candidates(sample).query, candidates(&spare[0]).query);
+        assert_ne!(candidates(sample).documents, candidates(&spare[0]).documents);
     }
 }
 
@@ -74,24 +74,24 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 
 #[test]
 fn mistakes_name_the_key() {
-    let Err(Error::InvalidConfig(what)) = open(r#"{"documents": 0}"#, 1) else {
+    let Err(Error::InvalidConfig(message)) = open(r#"{"documents": 0}"#, 1) else {
         panic!("expected an error")
     };
-    assert!(what.contains("`documents` is 0"), "{what}");
+    assert!(message.contains("`documents` is 0"), "{message}");
 }
 
 #[test]
 fn requests_that_do_not_fit_into_memory_are_refused() {
-    let said = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(40)) {
-        Err(Error::InvalidConfig(said)) => said,
+    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(40)) {
+        Err(Error::InvalidConfig(message)) => message,
         other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
     };
-    let product = said(r#"{"documents": 4096, "document-len": 1048576}"#);
+    let product = refusal(r#"{"documents": 4096, "document-len": 1048576}"#);
     assert!(
         product.starts_with("`documents` and `document-len` give up to 4096 × 1048576 tokens"),
         "{product}"
     );
-    let query = said(r#"{"query-len": 1048576, "documents": 4, "document-len": 1048576}"#);
+    let query = refusal(r#"{"query-len": 1048576, "documents": 4, "document-len": 1048576}"#);
     assert!(
         query.starts_with("the texts of request 1 have 5242880 tokens; expected at most 4194304"),
         "{query}"

@@ -9,20 +9,19 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
-    /// Algorithm that makes prompts, by default that of `sglang`. `sglang` and `vllm` give the
-    /// prompts of the tool, character by character, for the same seed and tokenizer; `runner` gives
-    /// exact lengths from any distribution, and as many prompts as the run takes.
+    /// Algorithm that makes prompts, by default `sglang`. `sglang` and `vllm` give the prompts of
+    /// the tool, character by character, for the same seed and tokenizer; `runner` gives exact
+    /// lengths from any distribution, and as many prompts as the run takes.
     pub algorithm: Algorithm,
     /// Number of prefixes. By default 64; with `vllm` 10.
     pub groups: Option<u32>,
-    /// Number of prompts for each prefix. With `sglang` 16 by default. With `vllm` by default as
-    /// many as the number of requests has for each. With `runner` prompts do not end, and this key
-    /// is left out.
+    /// Number of prompts for each prefix. With `sglang` 16 by default. With `vllm` by default the
+    /// run's requests divided by the prefixes. Not with `runner`, whose prompts do not end.
     pub prompts_per_group: Option<u32>,
     /// Length of a prefix in tokens, a number or, with `runner`, a distribution. By default 2048;
     /// with `vllm` 256.
     pub prefix_len: Option<Distribution>,
-    /// Length in tokens of what follows the prefix, and of each later turn; a number or, with
+    /// Length in tokens of the question after the prefix, and of each later turn; a number or, with
     /// `runner`, a distribution. By default 128; with `vllm` 256.
     pub question_len: Option<Distribution>,
     /// Output tokens to request, a number or, with `runner`, a distribution. By default 256; with
@@ -31,15 +30,14 @@ pub struct Config {
     /// Draw all lengths from (ratio × length) to (length). Only with `sglang`; 1, the default,
     /// makes them exact.
     pub range_ratio: Option<f64>,
-    /// Choose each prompt's prefix by Zipf's law with this exponent, rather than each equally
-    /// often: the first is in the most prompts, the n-th in 1 / n^exponent as many. Not with
-    /// `vllm`.
+    /// Choose each prompt's prefix by Zipf's law with this exponent, rather than equally often. The
+    /// first prefix is in the most prompts, the n-th in 1 / n^exponent as many. Not with `vllm`.
     pub zipf: Option<f64>,
-    /// Turns of a conversation, a number or, with `runner`, a distribution: each of the later ones
-    /// is another question, sent after the answer to the one before. By default 1. Not with `vllm`.
+    /// Turns of a conversation, a number or, with `runner`, a distribution: each later turn is
+    /// another question, sent after the previous answer. By default 1. Not with `vllm`.
     pub turns: Option<Distribution>,
-    /// Shuffle the prompts. Otherwise those of one prefix follow each other; with `runner`, the
-    /// prefixes take turns.
+    /// Shuffle the prompts. Otherwise the prompts of one prefix follow each other; with `runner`,
+    /// the prefixes take turns.
     pub shuffle: bool,
     /// Send the prompt as `text`, the default, or as token ids (`tokens`). With `vllm`, and with
     /// several turns, it is text.
@@ -73,8 +71,8 @@ pub enum Algorithm {
     Sglang,
     /// As `prefix_repetition` of `vllm bench serve`.
     Vllm,
-    /// Prefix and prompt have exactly the tokens asked for, and a prompt's first tokens are those
-    /// of its prefix.
+    /// Prefix and prompt have exactly the requested tokens, and a prompt's first tokens are its
+    /// prefix's.
     Runner,
 }
 
@@ -134,7 +132,7 @@ impl Config {
             let given = given.clone().unwrap_or(Distribution::constant(default.into()));
             if given.as_constant().is_none() && self.algorithm != Algorithm::Runner {
                 return Err(invalid(format!(
-                    "`{key}` is a distribution, which belongs to `algorithm = \"runner\"`: set a number, or take that \
+                    "`{key}` is a distribution, which belongs to `algorithm = \"runner\"`: set a number, or use that \
                      algorithm"
                 )));
             }

@@ -1,10 +1,10 @@
-//! Shared prefixes with exactly the tokens asked for, of any lengths, without end.
+//! Shared prefixes with exactly the requested tokens, of any lengths, without end.
 //!
 //! Every prefix and every conversation has a generator of its own, seeded from the seed and its
 //! number, so that none depends on their number. Ids that stand for no text of their own are not
-//! drawn. A text is used only if it tokenizes to the requested number of tokens and begins with the
-//! tokens of its prefix: otherwise two prompts of a group would share less in the server's cache
-//! than in their texts.
+//! drawn. A text is used only if it tokenizes to the requested number of tokens and begins with its
+//! prefix's tokens. Otherwise two prompts of a group share less in the server's cache than in their
+//! texts.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// The number of times that a text is drawn or adjusted before it is used as it is.
+/// The most draws and adjustments of a text.
 const ATTEMPTS: u32 = 20;
 
 /// The number of single ids that a prefix is tried with.
@@ -52,7 +52,7 @@ pub(crate) struct Runner {
 impl Runner {
     pub(crate) fn new(shape: Shape, facts: &Facts, seed: u64) -> Result<Self, Error> {
         // Refuses ids of a tokenizer that is only a stand-in.
-        Population::of(facts, facts.base_size, shape.form)?;
+        Population::new(facts, facts.base_size, shape.form)?;
         let choice = match (shape.shuffle, shape.zipf) {
             (false, _) => None,
             (true, exponent) => Some(Choice::zipf("zipf", shape.groups, exponent.unwrap_or(0.0))?),
@@ -127,7 +127,7 @@ impl Runner {
         length: u32,
         random: &mut impl Stream,
         tokenizer: &dyn Tokenizer,
-        what: impl FnOnce() -> String,
+        example: impl FnOnce() -> String,
     ) -> (Vec<u32>, String) {
         let whole = prefix.len() + length as usize;
         let mut ids = prefix.to_vec();
@@ -146,11 +146,11 @@ impl Runner {
             }
             if left == 0 {
                 let reason = if joins {
-                    "prompt with another number of tokens than was drawn, since its text reads differently"
+                    "prompt with more or fewer tokens than drawn, since its text tokenizes differently"
                 } else {
-                    "prompt whose first tokens differ from those of its prefix, since its text reads differently"
+                    "prompt whose first tokens differ from its prefix, since its text tokenizes differently"
                 };
-                self.remarks.repaired(reason, what);
+                self.remarks.repaired(reason, example);
                 return (ids, text);
             }
             // A joint that merges cannot be mended behind it.

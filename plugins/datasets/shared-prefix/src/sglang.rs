@@ -59,7 +59,7 @@ pub(crate) struct Sglang {
 
 impl Sglang {
     pub(crate) fn new(shape: &Shape, facts: &Facts, seed: u64) -> Result<Self, Error> {
-        let population = Population::of(facts, facts.vocabulary_size, shape.form)?;
+        let population = Population::new(facts, facts.vocabulary_size, shape.form)?;
         let prompts_per_group = shape.prompts_per_group.unwrap_or(PROMPTS_PER_GROUP);
         let (turns, groups) = (shape.turns.quantile(0.0), shape.groups);
         let conversations = u64::from(groups) * u64::from(prompts_per_group);
@@ -75,7 +75,7 @@ impl Sglang {
         if ids > MOST_IDS {
             return Err(invalid(format!(
                 "all prefixes and questions together have up to {ids} tokens; expected at most {MOST_IDS}, since all are \
-                 drawn before the first is sent: take fewer or shorter ones, or `algorithm = \"runner\"`"
+                 drawn before the first request: use fewer or shorter prompts, or `algorithm = \"runner\"`"
             )));
         }
         // NumPy accepts only 32-bit seeds; of larger ones the lower half is used.

@@ -13,8 +13,8 @@ pub(crate) trait Source {
     /// The next conversation to measure; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer) -> Result<Option<Conversation>, Error>;
 
-    /// A conversation of one turn with a prefix of its own, so that it leaves nothing in the
-    /// server's cache that a measured one could use.
+    /// A conversation of one turn with a prefix of its own, so that measured conversations find
+    /// nothing of it in the server's cache.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it has more tokens than can be made.
@@ -97,7 +97,7 @@ impl Population {
     /// # Errors
     /// [`Error::InvalidConfig`] if there are none, or if ids are to be sent that only the stand-in
     /// has.
-    pub(crate) fn of(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
+    pub(crate) fn new(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
         if facts.approximate {
             if form == Form::Tokens {
                 return Err(invalid(

@@ -42,7 +42,7 @@ fn first(dataset: &mut SharedPrefix, wanted: usize, limit: u32) -> Vec<Sample> {
 }
 
 /// Returns the text of a prompt, as JSON.
-fn said(sample: &Sample) -> serde_json::Value {
+fn prompt_json(sample: &Sample) -> serde_json::Value {
     match &sample.prompt {
         Prompt::Text(text) => text.as_str().into(),
         Prompt::Tokens(ids) => ids.clone().into(),
@@ -63,7 +63,7 @@ fn said_by(messages: &[Message]) -> serde_json::Value {
 }
 
 fn text(sample: &Sample) -> String {
-    match said(sample) {
+    match prompt_json(sample) {
         serde_json::Value::String(text) => text,
         other => panic!("expected text, got {other}"),
     }
@@ -91,7 +91,7 @@ struct Golden {
 /// `goldens.json` has the prompts of SGLang's and vLLM's own modules:
 /// `host/benches/digests/prompts.py` prints it.
 #[test]
-fn prompts_are_those_of_the_tools_own_code() {
+fn prompts_equal_the_tools_own() {
     let goldens: Goldens =
         serde_json::from_str(include_str!("goldens.json")).expect("the goldens are well formed");
     assert!(goldens.goldens.len() > 50);
@@ -102,7 +102,7 @@ fn prompts_are_those_of_the_tools_own_code() {
         let turns = golden.config["turns"].as_u64().unwrap_or(1) as usize;
         let mut lines = String::new();
         for conversation in samples.chunks(turns) {
-            let prompts: Vec<_> = conversation.iter().map(said).collect();
+            let prompts: Vec<_> = conversation.iter().map(prompt_json).collect();
             for sample in conversation {
                 assert_eq!(sample.output_tokens, conversation[0].output_tokens);
             }
@@ -148,7 +148,7 @@ fn the_size_of_a_call_changes_nothing() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for config in WAYS {
         for seed in 0..4 {
             let plain = first(&mut opened(config, seed, Some(44)), 44, 16);
@@ -157,11 +157,12 @@ fn spare_samples_leave_those_that_are_measured_as_they_are() {
             spare.extend(spared.spare(3).expect("spare samples"));
             assert_eq!(spare.len(), 7, "{config}");
             assert_eq!(first(&mut spared, 44, 64), plain, "{config}, seed {seed}");
-            let given: BTreeSet<_> = plain.iter().map(|sample| said(sample).to_string()).collect();
+            let given: BTreeSet<_> =
+                plain.iter().map(|sample| prompt_json(sample).to_string()).collect();
             let ids: BTreeSet<_> = plain.iter().chain(&spare).map(|each| &each.id).collect();
             assert_eq!(ids.len(), plain.len() + spare.len(), "{config}");
             for sample in &spare {
-                assert!(!given.contains(&said(sample).to_string()), "{config}");
+                assert!(!given.contains(&prompt_json(sample).to_string()), "{config}");
             }
         }
     }
@@ -206,8 +207,8 @@ fn a_spare_prompt_is_never_measured() {
         let samples = first(&mut dataset, 100, 32);
         assert!(samples.len() > 20, "{config}: {}", samples.len());
         for sample in &spare {
-            let prompt = said(sample);
-            assert!(samples.iter().all(|each| said(each) != prompt), "{config}");
+            let prompt = prompt_json(sample);
+            assert!(samples.iter().all(|each| prompt_json(each) != prompt), "{config}");
         }
         let dropped: Vec<_> = dataset
             .remarks()
@@ -249,7 +250,7 @@ fn turns_of_a_conversation_follow_each_other() {
 }
 
 #[test]
-fn what_the_runner_makes_has_the_tokens_asked_for() {
+fn prompts_of_the_runner_have_the_requested_tokens() {
     let config = r#"{"algorithm": "runner", "groups": 5, "prefix-len": 41,
                      "question-len": {"distribution": "uniform", "min": 3, "max": 30}}"#;
     let mut dataset = opened(config, 3, None);
@@ -292,7 +293,7 @@ fn zipf_makes_the_first_prefix_the_most_frequent() {
 }
 
 #[test]
-fn without_the_models_tokenizer_prompts_have_as_many_characters_as_tokens() {
+fn the_stand_in_gives_one_character_per_token() {
     for config in [
         r#"{"groups": 2, "prompts-per-group": 4, "prefix-len": 50, "question-len": 8}"#,
         r#"{"algorithm": "vllm", "groups": 2, "prefix-len": 52, "question-len": 8}"#,
@@ -394,7 +395,7 @@ fn configurations_that_do_not_go_together_are_refused() {
 #[test]
 fn conversations_that_do_not_fit_into_memory_are_refused() {
     let complaint = |config: &str| match open(config, 1, Some(10), Pairs).map(drop) {
-        Err(Error::InvalidConfig(said)) => said,
+        Err(Error::InvalidConfig(message)) => message,
         other => panic!("{config}: {other:?}"),
     };
     for (config, expected) in [
@@ -412,8 +413,8 @@ fn conversations_that_do_not_fit_into_memory_are_refused() {
             "expected at most 134217728",
         ),
     ] {
-        let said = complaint(config);
-        assert!(said.contains(expected), "{said}");
+        let message = complaint(config);
+        assert!(message.contains(expected), "{message}");
     }
 }
 

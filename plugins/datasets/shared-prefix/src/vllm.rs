@@ -1,8 +1,8 @@
 //! Shared prefixes as `prefix_repetition` of `vllm bench serve` makes them.
 //!
-//! All ids are drawn by NumPy's generator, and drawn again where their text does not tokenize to
-//! the requested number, so the number of draws depends on the tokenizer. The shuffle, by Python's,
-//! comes last: to know the first prompt, all have to be made.
+//! NumPy's generator draws all ids, and draws again if their text has another number of tokens, so
+//! the number of draws depends on the tokenizer. The shuffle, by Python's, comes last: to know the
+//! first prompt, all have to be made.
 
 use runner_plugin::random::{NumpyLegacy, Python};
 use runner_plugin::{Error, Facts, Tokenizer};
@@ -10,7 +10,7 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// The number of times that a piece is adjusted before it is used as it is.
+/// The most adjustments of a piece.
 const MENDINGS: u32 = 10;
 
 /// The most bytes of ids that are kept: half of a plugin's memory.
@@ -37,13 +37,13 @@ pub(crate) struct Vllm {
     sent: usize,
     prefixes: Vec<Vec<u32>>,
     /// The texts behind the prefix, of all prompts so far; without a shuffle of the last.
-    made: Vec<Made>,
+    made: Vec<IdSource>,
     made_before: usize,
 }
 
 /// Ids, or how to make them.
 #[derive(Debug)]
-enum Made {
+enum IdSource {
     Ids(Vec<u32>),
     From(NumpyLegacy),
 }
@@ -56,7 +56,7 @@ impl Vllm {
         seed: u64,
         count: Option<u64>,
     ) -> Result<Self, Error> {
-        let population = Population::of(facts, facts.base_size, Form::Text)?;
+        let population = Population::new(facts, facts.base_size, Form::Text)?;
         let groups = u64::from(shape.groups);
         let each = match (shape.prompts_per_group, count) {
             (Some(each), _) => each.into(),
@@ -132,7 +132,7 @@ impl Vllm {
         }
         let before = (self.question_len > LONG).then(|| self.random.clone());
         let ids = mended(tokenizer, &mut self.random, &self.population, self.question_len);
-        self.made.push(before.map_or(Made::Ids(ids), Made::From));
+        self.made.push(before.map_or(IdSource::Ids(ids), IdSource::From));
     }
 }
 
@@ -150,8 +150,8 @@ impl Source for Vllm {
         }
         self.sent += 1;
         let question = match &self.made[at - self.made_before] {
-            Made::Ids(ids) => ids.clone(),
-            Made::From(state) => {
+            IdSource::Ids(ids) => ids.clone(),
+            IdSource::From(state) => {
                 mended(tokenizer, &mut state.clone(), &self.population, self.question_len)
             }
         };

@@ -1,4 +1,4 @@
-//! Finds the conversations of a file, and where the first two turns of each lie, or all of them.
+//! Finds the conversations of a file, and the places of their first two turns, or of all turns.
 
 use runner_plugin::File;
 use runner_plugin::json::LONGEST;
@@ -67,8 +67,8 @@ pub(crate) fn index(
 fn span(scanner: &Scanner<'_>, turns: &Turns) -> Result<Span, Fault> {
     let length = turns.end - turns.start;
     if length > LONGEST as u64 {
-        let what = format!("turns of more than {} MiB", LONGEST >> 20);
-        return Err(scanner.misshapen(turns.start, &what));
+        let cause = format!("turns of more than {} MiB", LONGEST >> 20);
+        return Err(scanner.misshapen(turns.start, &cause));
     }
     Ok(Span { offset: [turns.start as u32, (turns.start >> 32) as u32], length: length as u32 })
 }

@@ -1,10 +1,10 @@
 //! Reads files of the ShareGPT format: a JSON array of
 //! `{"conversations": [{"from": …, "value": …}, …]}`.
 //!
-//! Such files are hundreds of megabytes, and a plugin has tens. So the file is passed over once,
-//! piece by piece, and only where its conversations lie is kept, twelve bytes each; single ones are
-//! read when they are wanted. Responsible for the format and for saying where a file breaks it;
-//! which conversations a run is made of is the plugin's to decide.
+//! Such files are hundreds of megabytes, and a plugin has tens. So the file is read once, piece by
+//! piece, to keep the places of its conversations, twelve bytes each. A conversation is read at its
+//! use. Responsible for the format and for saying where a file breaks it; which conversations a run
+//! is made of is the plugin's to decide.
 #![forbid(unsafe_code)]
 
 mod index;
@@ -33,7 +33,7 @@ pub enum Like {
     Sglang,
 }
 
-/// The first two turns of a conversation, whoever speaks.
+/// The first two turns of a conversation, from any speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The text of the first turn.
@@ -44,7 +44,7 @@ pub struct Pair {
 
 /// A turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Said {
+pub struct Utterance {
     /// The speaker, as the file names it, such as `human`; absent if it does not say.
     #[serde(default)]
     pub from: Option<String>,
@@ -62,7 +62,7 @@ enum Extent {
 }
 
 /// The place in the file of the first two turns of a conversation, or of all of them. Two halves of
-/// an offset, so that one takes twelve bytes and not sixteen.
+/// an offset, so that a place takes twelve bytes and not sixteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     offset: [u32; 2],
@@ -171,7 +171,7 @@ impl Conversations {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Said>>, Error> {
+    pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Utterance>>, Error> {
         self.turns(position)
     }
 

@@ -43,8 +43,8 @@ enum Kind {
 
 impl Fault {
     /// JSON, but something else than a conversation.
-    pub(crate) fn shape(offset: u64, what: String) -> Self {
-        Self { offset, conversation: 0, kind: Kind::Shape(what) }
+    pub(crate) fn shape(offset: u64, cause: String) -> Self {
+        Self { offset, conversation: 0, kind: Kind::Shape(cause) }
     }
 
     /// As a sentence for the user. Reads the file up to the fault once more, to count its lines.
@@ -78,8 +78,8 @@ impl Fault {
                 shown(found),
                 advice(self.offset, self.conversation, found),
             ),
-            Kind::Shape(what) => format!(
-                "the file `{name}` has {what} {within}({place}); expected entries like \
+            Kind::Shape(mistake) => format!(
+                "the file `{name}` has {mistake} {within}({place}); expected entries like \
                  {{\"conversations\": [{{\"from\": \"human\", \"value\": \"…\"}}, {{\"from\": \"gpt\", \"value\": \"…\"}}]}}: \
                  use a file of the ShareGPT format"
             ),
@@ -98,9 +98,9 @@ impl Fault {
 fn advice(offset: u64, conversation: u64, found: u8) -> &'static str {
     match (conversation, found) {
         (0, b'{') if offset < 16 => {
-            "; a file of one conversation a line must be made one array first, as `jq --slurp .` does"
+            "; convert a file with one conversation a line into one array, such as with `jq --slurp .`"
         }
-        (0, _) if offset < 16 => "; is it another file, or a page that was saved instead of it?",
+        (0, _) if offset < 16 => "; look whether it is another file or a saved web page",
         _ => ": the file is damaged; download it again",
     }
 }
@@ -188,8 +188,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// A fault for JSON of another shape, that begins at `offset`.
-    pub(crate) fn misshapen(&self, offset: u64, what: &str) -> Fault {
-        Fault { offset, conversation: self.conversation, kind: Kind::Shape(what.to_owned()) }
+    pub(crate) fn misshapen(&self, offset: u64, cause: &str) -> Fault {
+        Fault { offset, conversation: self.conversation, kind: Kind::Shape(cause.to_owned()) }
     }
 
     /// A fault at the byte ahead, or at the end of the file.

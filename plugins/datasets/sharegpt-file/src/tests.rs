@@ -143,11 +143,11 @@ fn a_file_of_another_shape_is_refused_with_its_place() {
     let cases = [
         (
             "{\"id\": 1}\n{\"id\": 2}",
-            "expected `[`, the beginning of an array of conversations, found `{`; a file of one conversation a line",
+            "expected `[`, the beginning of an array of conversations, found `{`; convert a file with one conversation a line",
         ),
         (
             "<!DOCTYPE html>",
-            "(byte 0, line 1): expected `[`, the beginning of an array of conversations, found `<`; is it another file",
+            "(byte 0, line 1): expected `[`, the beginning of an array of conversations, found `<`; look whether it is another file",
         ),
         (
             "[\n{\"conversations\": [}]",
@@ -220,7 +220,7 @@ fn a_file_that_the_scenario_does_not_name_is_absent() {
 }
 
 #[test]
-fn whole_conversations_are_read_however_the_file_is_cut() {
+fn whole_conversations_are_read_from_pieces_of_any_size() {
     let text = r#"[{"conversations": [{"from": "human", "value": "a"}, {"value": "b"} , {"from": "x", "value": "c"}]},
         {"id": 1, "conversation": [{"value": "d"}, {"from": null, "value": "e"}]}, {"conversations": [{"value": "f"}]}]"#;
     for size in [1, 7, 1000] {
@@ -229,10 +229,10 @@ fn whole_conversations_are_read_however_the_file_is_cut() {
             Conversations::open_whole(&files, "data").expect("a valid file").expect("a file");
         assert_eq!(whole.len(), 2);
         let read = |position| {
-            let said = whole.read_whole(position).expect("readable");
-            said.map(|said| {
-                let turns = said.into_iter();
-                turns.map(|said| (said.from.unwrap_or_default(), said.value)).collect::<Vec<_>>()
+            let conversation = whole.read_whole(position).expect("readable");
+            conversation.map(|turns| {
+                let turns = turns.into_iter();
+                turns.map(|turn| (turn.from.unwrap_or_default(), turn.value)).collect::<Vec<_>>()
             })
         };
         let pairs = |list: &[(&str, &str)]| {

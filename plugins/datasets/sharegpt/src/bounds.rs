@@ -21,18 +21,18 @@ impl Bounds {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if the tool in `like` would reject it too.
-    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn from_config(config: &Config) -> Result<Self, Error> {
         let fixed = config.output_len;
         let least = if config.like == Like::Vllm { 1 } else { 4 };
         if let Some(length) = fixed.filter(|length| *length < least) {
             return Err(Error::InvalidConfig(format!(
-                "`output-len` is {length}; expected at least {least}: set a larger one, or leave it out to ask for \
-                 as many tokens as the conversations have"
+                "`output-len` is {length}; expected at least {least}: set a larger one, or leave it out to request \
+                 the lengths of the conversations"
             )));
         }
         if config.context_len.is_some() && config.like != Like::Sglang {
             return Err(Error::InvalidConfig(
-                "`context-len` belongs to `like = \"sglang\"`; the others have bounds of their own: leave it out"
+                "`context-len` belongs to `like = \"sglang\"`; the other tools have their own bounds: leave it out"
                     .to_owned(),
             ));
         }

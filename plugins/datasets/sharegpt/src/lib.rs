@@ -57,7 +57,7 @@ impl Default for Config {
 
 /// A conversation within the bounds.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct Candidate {
     /// Its place in the shuffled file.
     position: usize,
     input_tokens: u32,
@@ -68,9 +68,9 @@ struct Kept {
 
 /// The result of examining some conversations.
 #[derive(Default)]
-struct Examined {
+struct Examination {
     /// Conversations within the bounds.
-    kept: Vec<Kept>,
+    kept: Vec<Candidate>,
     /// Places in the shuffled file of the others, and why they are not.
     dropped: Vec<(usize, String)>,
 }
@@ -85,7 +85,7 @@ pub struct ShareGpt {
     /// Draws repetitions, if the tool in `like` repeats.
     repetition: Option<Python>,
     /// The measured conversations, in order, as far as they are known.
-    kept: Vec<Kept>,
+    kept: Vec<Candidate>,
     /// Number of conversations that were examined for this, from the front.
     examined: usize,
     /// Number of samples that were returned.
@@ -106,7 +106,7 @@ impl Dataset for ShareGpt {
 
     fn open(config: Config, seed: u64, amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         let count = amount.samples();
-        let bounds = Bounds::of(&config)?;
+        let bounds = Bounds::from_config(&config)?;
         let opened = Conversations::open(&*inputs.files, FILE, config.like, true)?;
         let Some(mut conversations) = opened else {
             return Err(Error::InvalidConfig(format!(
@@ -197,7 +197,7 @@ impl ShareGpt {
     fn keep(&mut self, wanted: usize) -> Result<(), Error> {
         let measured = self.count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         while self.kept.len() < wanted && self.examined < self.conversations.len() {
-            // Rather fewer than needed: conversations beyond the last one wanted are examined in
+            // Rather fewer than needed: conversations beyond the last needed one are examined in
             // vain.
             let missing = (wanted - self.kept.len()).min(BATCH);
             let end = self.conversations.len().min(self.examined + missing);
@@ -222,8 +222,8 @@ impl ShareGpt {
     }
 
     /// Tokenizes conversations, and separates conversations within the bounds from the others.
-    fn examine(&self, positions: Range<usize>) -> Result<Examined, Error> {
-        let mut found = Examined::default();
+    fn examine(&self, positions: Range<usize>) -> Result<Examination, Error> {
+        let mut found = Examination::default();
         let mut batch = Vec::new();
         let mut bytes = 0;
         for position in positions {
@@ -240,7 +240,7 @@ impl ShareGpt {
         Ok(found)
     }
 
-    fn tokenize(&self, batch: Vec<(usize, Pair)>, found: &mut Examined) {
+    fn tokenize(&self, batch: Vec<(usize, Pair)>, found: &mut Examination) {
         let mut positions = Vec::new();
         let (mut prompts, mut completions) = (Vec::new(), Vec::new());
         for (position, pair) in batch {
@@ -259,15 +259,18 @@ impl ShareGpt {
         {
             match self.bounds.broken(input_tokens, output_tokens) {
                 Some(reason) => found.dropped.push((position, reason)),
-                None => {
-                    found.kept.push(Kept { position, input_tokens, output_tokens, fingerprint })
-                }
+                None => found.kept.push(Candidate {
+                    position,
+                    input_tokens,
+                    output_tokens,
+                    fingerprint,
+                }),
             }
         }
     }
 
     /// A kept conversation once more, if the file has fewer than the run measures.
-    fn repeated(&mut self) -> Option<Kept> {
+    fn repeated(&mut self) -> Option<Candidate> {
         let random = self.repetition.as_mut()?;
         if self.count.is_none_or(|count| self.given as u64 >= count) {
             return None;
@@ -280,7 +283,7 @@ impl ShareGpt {
         Some(kept)
     }
 
-    fn sample(&self, kept: Kept, id: String) -> Result<Sample, Error> {
+    fn sample(&self, kept: Candidate, id: String) -> Result<Sample, Error> {
         let pair = self.conversations.read(kept.position)?.ok_or_else(|| {
             Error::Other(format!("there is no conversation at position {}", kept.position))
         })?;

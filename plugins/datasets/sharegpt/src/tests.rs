@@ -1,8 +1,8 @@
 //! The golden cases, the effects that spare samples must not have, and the messages for a user.
 //!
-//! The file of the cases is made up: sixty conversations of words drawn at random, among them some
-//! without two turns, without a prompt, too short, too long, and three with the same prompt. The
-//! digests of the cases come from the tools' own Python code on it, with the same tokenizer.
+//! The file of the cases is made up: sixty conversations of random words. Some have no second turn
+//! or no prompt, are too short or too long, and three have the same prompt. The digests of the
+//! cases come from the tools' own Python code on it, with the same tokenizer.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn the_size_of_a_call_changes_nothing() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for like in ["lmdeploy", "vllm", "sglang"] {
         let config = format!(r#"{{"like": "{like}"}}"#);
         for seed in 0..20 {
@@ -156,7 +156,7 @@ fn a_file_without_a_usable_conversation_is_refused() {
 
 /// The file has sixty conversations.
 #[test]
-fn what_is_left_out_and_repeated_is_reported() {
+fn dropped_and_repeated_conversations_are_reported() {
     let reported = |like: &str, count: u64, given: usize| -> Vec<(Treatment, String, u64)> {
         let config = format!(r#"{{"like": "{like}"}}"#);
         let mut dataset = open(&config, 1, Some(count), sample_file()).expect("a dataset");

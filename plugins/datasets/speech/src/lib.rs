@@ -42,14 +42,14 @@ pub struct Config {
     /// lines with `audio_filepath`), `librispeech` (`*.trans.txt`) or `text-files` (a `.txt` beside
     /// each sound). By default the first of them that the folder has.
     pub layout: Option<Layout>,
-    /// The column with the path of a sound; by default `file_name`, `audio_filepath` and other usual
-    /// names.
+    /// The column with the path of a sound; by default `file_name`, `audio_filepath` and other
+    /// usual names.
     pub file_column: Option<String>,
     /// The column with its text; by default `text`, `transcription`, `sentence` and other usual
     /// names.
     pub text_column: Option<String>,
-    /// A text to send with each sound: for routes of chat what to do (`Transcribe the audio.`), for
-    /// transcriptions the model's `prompt`.
+    /// A text to send with each sound: for routes of chat the instruction (`Transcribe the
+    /// audio.`), for transcriptions the model's `prompt`.
     pub prompt: String,
     /// The language of the sounds, such as `en`, sent as the field `language`, which routes of chat
     /// do not have.
@@ -191,7 +191,7 @@ impl Dataset for Speech {
 impl Speech {
     fn sample(&self, at: usize, id: String) -> Result<Sample, Error> {
         let Recording { row, sound, .. } = &self.recordings[at];
-        let wrong = |what: String| Error::InvalidInput(format!("file `{}`: {what}", row.sound));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{}`: {cause}", row.sound));
         let file = self.places.open(&row.sound);
         let file = file.ok_or_else(|| wrong("it is gone".to_owned()))?;
         let media = Media {
@@ -220,11 +220,11 @@ impl Speech {
 
 /// The sound of a row, by its header, which must agree with the row.
 fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
-    let named = |what: String| {
+    let named = |message: String| {
         if row.place.contains(&format!("`{}`", row.sound)) {
-            what
+            message
         } else {
-            format!("its sound `{}`: {what}", row.sound)
+            format!("its sound `{}`: {message}", row.sound)
         }
     };
     let file = places.open(&row.sound).ok_or_else(|| named("it is gone".to_owned()))?;
@@ -247,10 +247,10 @@ fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
 }
 
 fn refused(wrong: &[String]) -> Error {
-    let mut said = wrong.iter().take(MOST_SHOWN).cloned().collect::<Vec<_>>().join("\n");
+    let mut message = wrong.iter().take(MOST_SHOWN).cloned().collect::<Vec<_>>().join("\n");
     if let Some(further @ 1..) = wrong.len().checked_sub(MOST_SHOWN) {
-        said.push_str(&format!("\nand {further} more"));
+        message.push_str(&format!("\nand {further} more"));
     }
-    said.push_str("\ncorrect them, or set `skip-invalid = true` to leave them out");
-    Error::InvalidInput(said)
+    message.push_str("\ncorrect them, or set `skip-invalid = true` to leave them out");
+    Error::InvalidInput(message)
 }

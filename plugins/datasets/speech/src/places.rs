@@ -1,5 +1,5 @@
-//! The files of the scenario: one named file, the files of a folder, and the sound that a row means
-//! by whatever path its author had.
+//! The files of the scenario: one named file, the files of a folder, and the sound that a row names
+//! by its author's path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl Places {
             let Some(list) = files.open(&format!("{folder}/")) else {
                 continue;
             };
-            let wrong = |what: String| Error::InvalidInput(format!("folder `{folder}`: {what}"));
+            let wrong = |cause: String| Error::InvalidInput(format!("folder `{folder}`: {cause}"));
             let list = text(&*list, LONGEST).map_err(wrong)?;
             names.extend(list.lines().map(|name| format!("{folder}/{name}")));
         }
@@ -67,9 +67,9 @@ impl Places {
         self.files.open(name)
     }
 
-    /// The whole name of the sound that a row calls `written`. It is looked for in the folder of
-    /// the row's file, in the folder of sounds, and under shorter and shorter ends of the path,
-    /// because a path of another machine begins with folders that this one has not.
+    /// The whole name of the sound that a row calls `written`. The search covers the folder of the
+    /// row's file, the folder of sounds, and shorter and shorter ends of the path: another
+    /// machine's path begins with unknown folders.
     pub fn sound(&self, row_of: &str, written: &str) -> Option<String> {
         let folder = row_of.rsplit_once('/').map_or("", |(folder, _)| folder);
         let near = joined(folder, written);

@@ -46,7 +46,8 @@ const MOST_BYTES: usize = 64 << 20;
 pub enum Layout {
     /// `metadata.csv` or `metadata.jsonl`.
     Audiofolder,
-    /// JSON lines with `audio_filepath` and `text`, in files whose names end in `.json` or `.jsonl`.
+    /// JSON lines with `audio_filepath` and `text`, in files whose names end in `.json` or
+    /// `.jsonl`.
     Manifest,
     /// Files whose names end in `.trans.txt`.
     Librispeech,
@@ -159,13 +160,13 @@ fn found(places: &Places, layout: Option<Layout>) -> Result<(Layout, Vec<&str>),
     let found = wanted.into_iter().map(|layout| (layout, of(layout)));
     let mut found = found.filter(|(_, files)| !files.is_empty());
     found.next().ok_or_else(|| {
-        let what = match layout {
+        let missing = match layout {
             None | Some(Layout::TextFiles) => "no sound, such as a .wav or .flac",
             Some(Layout::Audiofolder) => "no metadata.csv and no metadata.jsonl",
             Some(Layout::Manifest) => "no .json and no .jsonl",
             Some(Layout::Librispeech) => "no .trans.txt",
         };
-        Error::InvalidInput(format!("folder `{DATA}`: it has {what}"))
+        Error::InvalidInput(format!("folder `{DATA}`: it has {missing}"))
     })
 }
 
@@ -178,7 +179,7 @@ impl Rows {
         file: Box<dyn File>,
         columns: &Columns,
     ) -> Result<(), Error> {
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let head = file.read(0, 64 << 10).map_err(wrong)?;
         let head = String::from_utf8_lossy(&head);
         let first = head.trim_start_matches('\u{feff}').trim_start().lines().next().unwrap_or("");
@@ -206,10 +207,10 @@ impl Rows {
         file: Box<dyn File>,
         columns: &Columns,
     ) -> Result<(), Error> {
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let file: Rc<dyn File> = Rc::from(file);
         let head = file.read(0, 4096).map_err(wrong)?;
-        let packed = Packed::told(&head);
+        let packed = Packed::detect(&head);
         let text = String::from_utf8_lossy(&head);
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let separator = match text.lines().next() {
@@ -248,7 +249,7 @@ impl Rows {
             let made = row.and_then(|row| of_columns(places, name, &row, columns));
             match made {
                 Ok((sound, text, duration)) => self.add(Row { place, sound, text, duration })?,
-                Err(what) => self.wrong.push(format!("{place}: {what}")),
+                Err(cause) => self.wrong.push(format!("{place}: {cause}")),
             }
         }
         Ok(())
@@ -261,7 +262,7 @@ impl Rows {
         name: &str,
         file: Box<dyn File>,
     ) -> Result<(), Error> {
-        let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
+        let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let file: Rc<dyn File> = Rc::from(file);
         let mut records = Records::new(stream(&file, Packed::Not), Cut::Lines);
         while let Some(record) = records.next_record().map_err(wrong)? {
@@ -290,8 +291,8 @@ impl Rows {
         let beside = format!("{beside}.txt");
         let place = format!("file `{name}`");
         let Some(file) = places.open(&beside) else {
-            let what = format!("{place}: no text for it: expected a file `{beside}`");
-            self.wrong.push(what);
+            let cause = format!("{place}: no text for it: expected a file `{beside}`");
+            self.wrong.push(cause);
             return Ok(());
         };
         match text(&*file, LONGEST) {
@@ -301,8 +302,8 @@ impl Rows {
                 text: text.trim_start_matches('\u{feff}').trim().to_owned(),
                 duration: None,
             }),
-            Err(what) => {
-                self.wrong.push(format!("file `{beside}`: {what}"));
+            Err(cause) => {
+                self.wrong.push(format!("file `{beside}`: {cause}"));
                 Ok(())
             }
         }

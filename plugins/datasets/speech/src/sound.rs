@@ -39,7 +39,7 @@ pub fn read(file: &dyn File) -> Result<Sound, String> {
         () if at(0, b"\x1a\x45\xdf\xa3") => Ok(other("audio/webm")),
         () if file.size() == 0 => Err("it is empty".to_owned()),
         () if at(0, b"RF64") || at(0, b"RIFX") => {
-            Err("it is WAV of a kind that is not read (RF64 or RIFX); convert it to WAV or FLAC"
+            Err("it is WAV of an unsupported kind (RF64 or RIFX); convert it to WAV or FLAC"
                 .to_owned())
         }
         () => {
@@ -77,7 +77,7 @@ fn wav(file: &dyn File) -> Result<f64, String> {
             }
             b"data" => {
                 let Some(bytes) = each_second else {
-                    return Err("its sound comes before what says its format".to_owned());
+                    return Err("its sound comes before its format".to_owned());
                 };
                 let there = size.saturating_sub(begin);
                 // A file that was written to a pipe states no length.

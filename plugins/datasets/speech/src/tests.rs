@@ -54,13 +54,13 @@ fn open(files: Named, config: &str) -> Result<Speech, Error> {
 
 fn refused(files: Named, config: &str) -> String {
     match open(files, config).and_then(|mut dataset| dataset.next(9)) {
-        Err(Error::InvalidInput(said) | Error::InvalidConfig(said)) => said,
+        Err(Error::InvalidInput(message) | Error::InvalidConfig(message)) => message,
         other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
     }
 }
 
 /// Name, media type, length of the file, and reference.
-fn told(sample: &Sample) -> (String, String, usize, Value) {
+fn facts(sample: &Sample) -> (String, String, usize, Value) {
     let Prompt::Messages(messages) = &sample.prompt else { panic!("{:?}", sample.prompt) };
     let [.., Part::Audio(media)] = &messages[0].parts[..] else {
         panic!("{:?}", messages[0].parts)
@@ -71,7 +71,7 @@ fn told(sample: &Sample) -> (String, String, usize, Value) {
 
 fn all(files: Named, config: &str) -> Vec<(String, String, usize, Value)> {
     let mut dataset = open(files, config).unwrap_or_else(|error| panic!("{error:?}"));
-    dataset.next(99).unwrap().iter().map(told).collect()
+    dataset.next(99).unwrap().iter().map(facts).collect()
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn bad_files_are_named_together() {
             ("data/g.txt", b"g"),
         ])
     };
-    let said = refused(files(), "{}");
-    for wanted in [
+    let message = refused(files(), "{}");
+    for expected in [
         "file `data/a.wav`: it is cut off: its header says 200 bytes of sound, and it has 150",
         "file `data/b.wav`: it is neither WAV nor FLAC",
         "file `data/c.flac`: its header says 0 samples a second",
@@ -201,7 +201,7 @@ fn bad_files_are_named_together() {
         "file `data/g.wav`: it is empty",
         "set `skip-invalid = true`",
     ] {
-        assert!(said.contains(wanted), "{wanted}\nin\n{said}");
+        assert!(message.contains(expected), "{expected}\nin\n{message}");
     }
     let mut dataset = open(files(), r#"{"skip-invalid": true}"#).unwrap();
     let ids: Vec<_> = dataset.next(9).unwrap().into_iter().map(|sample| sample.id).collect();
@@ -213,7 +213,7 @@ fn bad_files_are_named_together() {
 #[test]
 fn bad_rows_are_named_with_their_line() {
     let sound = wav(16_000);
-    for (name, text, wanted) in [
+    for (name, text, expected) in [
         (
             "data/metadata.csv",
             "file_name,text\nx.wav,a\n",
@@ -242,13 +242,13 @@ fn bad_rows_are_named_with_their_line() {
         ("data/m.jsonl", "{\"audio\"", "line 1: expected a JSON object"),
         ("data/x.trans.txt", "a A\nb B", "file `data/x.trans.txt`, line 2: there is no sound `b`"),
     ] {
-        let said = refused(folder(&[(name, text.as_bytes()), ("data/a.wav", &sound)]), "{}");
-        assert!(said.contains(wanted), "{wanted}\nin\n{said}");
+        let message = refused(folder(&[(name, text.as_bytes()), ("data/a.wav", &sound)]), "{}");
+        assert!(message.contains(expected), "{expected}\nin\n{message}");
     }
-    let said = refused(folder(&[("data/x.md", b"")]), "{}");
-    assert!(said.contains("folder `data`: it has no sound"), "{said}");
-    let said = refused(folder(&[("data/x.md", b"")]), r#"{"layout": "librispeech"}"#);
-    assert!(said.contains("it has no .trans.txt"), "{said}");
+    let message = refused(folder(&[("data/x.md", b"")]), "{}");
+    assert!(message.contains("folder `data`: it has no sound"), "{message}");
+    let message = refused(folder(&[("data/x.md", b"")]), r#"{"layout": "librispeech"}"#);
+    assert!(message.contains("it has no .trans.txt"), "{message}");
     assert!(refused(Named::default(), "{}").contains("--dataset-path"));
 }
 
@@ -268,13 +268,13 @@ fn columns_prompts_and_lengths_are_chosen() {
     let ids: Vec<_> = samples.iter().map(|sample| sample.id.as_str()).collect();
     // Two rows of one sound.
     assert_eq!(ids, ["b", "b#3"]);
-    assert_eq!(told(&samples[1]).3, json!({"text": "C", "seconds": 0.5}));
+    assert_eq!(facts(&samples[1]).3, json!({"text": "C", "seconds": 0.5}));
     assert_eq!(samples[0].parameters.as_deref(), Some(r#"{"language":"en"}"#));
     let Prompt::Messages(messages) = &samples[0].prompt else { panic!() };
     assert_eq!(messages[0].parts[0], Part::Text("Write it down.".to_owned()));
     assert_eq!(dataset.remarks()[0].reason, "sound longer than `max-seconds`");
-    let said = refused(files(), r#"{"file-column": "clip", "min-seconds": 60}"#);
-    assert!(said.contains("3 were left out"), "{said}");
+    let message = refused(files(), r#"{"file-column": "clip", "min-seconds": 60}"#);
+    assert!(message.contains("3 were left out"), "{message}");
 }
 
 #[test]

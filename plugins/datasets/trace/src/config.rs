@@ -12,8 +12,8 @@ pub struct Config {
     /// The format of the file `data`; found from its first row if absent. `vllm-timed` must be
     /// named: its rows look like Mooncake's, whose times are milliseconds.
     pub format: Option<Name>,
-    /// Arrival of requests: every request arrives when the trace says (`timestamps`), or the
-    /// requests of a session wait for the end of the one before and for the recorded pause
+    /// Arrival of requests: every request arrives at its time in the trace (`timestamps`), or each
+    /// request of a session waits for the previous request's end and for the recorded pause
     /// (`sessions`). The default is `sessions` for Weka, TraceLab, and Mooncake rows with a
     /// `session_id`, and `timestamps` for all else. Arrival times take effect only with `--arrival
     /// dataset`.
@@ -21,11 +21,11 @@ pub struct Config {
     /// Send made-up prompts as `text` or as token ids (`tokens`). By default `text`.
     #[serde(rename = "as")]
     pub form: Form,
-    /// Tokens of a block, if not those of the format: 512 for Mooncake, 16 for Bailian and vLLM's
+    /// Tokens of a block; by default the format's: 512 for Mooncake, 16 for Bailian and vLLM's
     /// timed traces. Weka's traces state it themselves.
     pub block_size: Option<u32>,
-    /// Seconds of one unit of the numbers in the trace's time column, if not those of the format:
-    /// 0.001 for Mooncake, 1 for all else.
+    /// Seconds of one unit in the trace's time column; by default the format's: 0.001 for Mooncake,
+    /// 1 for all else.
     pub time_unit: Option<f64>,
     /// Speed of the replay, as a multiple of the recorded one: 2 makes a minute of it 30 seconds,
     /// 0.5 makes it two minutes.
@@ -33,8 +33,8 @@ pub struct Config {
     /// The part of the trace to replay, in seconds from its first request. A session belongs to it
     /// with its first request.
     pub window: Option<Window>,
-    /// The share of the sessions to replay, from 0 to 1; of the requests, where they have no
-    /// sessions. A smaller share is a part of a larger one with the same seed.
+    /// The share of the sessions to replay, from 0 to 1; of the requests, if they have no sessions.
+    /// A smaller share is a part of a larger one with the same seed.
     pub share: f64,
     /// The longest prompt, in tokens.
     pub max_input: Option<u32>,
@@ -47,9 +47,9 @@ pub struct Config {
     /// Treatment of rows whose number of hash ids does not fit their length. `repair` makes up
     /// missing ids, and ignores surplus ids; `error` ends the run. By default `error`.
     pub on_wrong_blocks: WrongBlocks,
-    /// The longest pause in seconds of the run: between a request's end and the one that follows it
-    /// in its session, or between two arrivals with `replay = "timestamps"`. Longer ones are
-    /// shortened to it.
+    /// The longest pause in seconds of the run: between a request's end and the next request of its
+    /// session, or between two arrivals with `replay = "timestamps"`. Longer pauses are shortened
+    /// to it.
     pub max_idle: Option<f64>,
     /// Other names of the columns, for `format = "vllm-timed"`.
     pub labels: Option<Labels>,
@@ -80,7 +80,7 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
-    /// Mooncake's traces, and what AIPerf adds to them.
+    /// Mooncake's traces, with AIPerf's additions.
     Mooncake,
     /// Alibaba Bailian's traces of Qwen.
     Bailian,
@@ -102,7 +102,7 @@ pub enum Name {
 pub enum Replay {
     /// The trace's clock.
     Timestamps,
-    /// The end of the request before it in its session.
+    /// The end of the previous request of its session.
     Sessions,
 }
 
@@ -134,7 +134,7 @@ pub enum TooLong {
 pub enum WrongBlocks {
     /// End the run.
     Error,
-    /// Make up what is missing, and ignore surplus ids.
+    /// Make up missing ids, and ignore surplus ids.
     Repair,
 }
 
@@ -145,7 +145,7 @@ pub struct Window {
     /// Its beginning, in seconds from the trace's first request.
     #[serde(default)]
     pub from: f64,
-    /// Its end; what arrives then is no longer part of it. Absent: the end of the trace.
+    /// Its end; a request at this time is no longer part of it. Absent: the end of the trace.
     pub to: Option<f64>,
 }
 
@@ -200,7 +200,7 @@ impl Config {
             let to = to.unwrap_or(f64::MAX);
             if !(from >= 0.0 && to > from && from.is_finite()) {
                 wrong.push(format!(
-                    "`window` is from {from} to {to}; expected `from` at 0 or more, and `to` behind it"
+                    "`window` is from {from} to {to}; expected `from` at 0 or more, and `to` after it"
                 ));
             }
         }

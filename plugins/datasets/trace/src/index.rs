@@ -1,6 +1,5 @@
-//! One pass over a trace: checks every row, and keeps for each that is replayed where it is and
-//! when it is due, in the order in which they are. Twenty-four bytes a row; prompts are made later,
-//! by `replay`.
+//! One pass over a trace: checks every row, and keeps place and due time of each replayed row, in
+//! order. Twenty-four bytes a row; prompts are made later, by `replay`.
 
 mod sessions;
 
@@ -14,7 +13,7 @@ use crate::content::hash;
 use crate::formats::weka::{self, Session};
 use crate::formats::{Content, Format, Layout, Row};
 use crate::source::{Place, Source};
-use sessions::Known;
+use sessions::SessionEntry;
 
 /// Mistakes to report at once.
 const MOST_MISTAKES: usize = 8;
@@ -39,7 +38,7 @@ pub(crate) const REASONS: [&str; 4] = [
     "a conversation longer than `max-input`, which cannot be cut",
 ];
 /// The reason why the rest of a session is left out.
-pub(crate) const AFTER: &str = "a request after one of its session that was left out";
+pub(crate) const AFTER: &str = "a request after a dropped request of its session";
 
 /// A row that is replayed: a line, or a request within a session's line.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +131,7 @@ struct Scan {
     /// Requests, or sessions of one line, in the file.
     all: u64,
     /// By the hash of a session's name, or by a request's name.
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, SessionEntry>,
     /// By the hash of a session's name: the number of whole blocks in the last row with hash ids,
     /// and a hash of those ids.
     blocks: BTreeMap<u64, (usize, u64)>,
@@ -159,8 +158,8 @@ impl Pass<'_> {
                 } else {
                     self.row(&line, place, &mut seen, notes)
                 };
-                if let Err(said) = outcome {
-                    seen.mistakes.push(format!("line {}: {said}", place.line));
+                if let Err(cause) = outcome {
+                    seen.mistakes.push(format!("line {}: {cause}", place.line));
                 }
                 if seen.mistakes.len() == MOST_MISTAKES {
                     break;
@@ -270,13 +269,13 @@ impl Pass<'_> {
         notes: &mut Remarks,
     ) -> Result<(), String> {
         let lenient = self.config.on_wrong_blocks == crate::config::WrongBlocks::Repair;
-        let session = Session::of(line, lenient)?;
+        let session = Session::parse(line, lenient)?;
         if self.replay == Replay::Timestamps {
             seen.all += session.nodes.len().saturating_sub(1) as u64;
         }
         let name = hash(&session.id);
         let shared = self.shared(name);
-        let known = Known::new(None, place.line, NEVER);
+        let known = SessionEntry::new(None, place.line, NEVER);
         if let Some(first) = seen.known.insert(name, known) {
             return Err(format!(
                 "the session `{}` occurs again (first on line {}); ids must be unique",
@@ -298,7 +297,7 @@ impl Pass<'_> {
         let first = seen.groups;
         for (at, node) in session.nodes.iter().enumerate() {
             let row = weka::row(&line[node.range.clone()], &session.layout, at as u32)
-                .map_err(|said| format!("request {} of the session: {said}", at + 1))?;
+                .map_err(|cause| format!("request {} of the session: {cause}", at + 1))?;
             let reason = self.reason(&row)?;
             seen.origin = Some(seen.origin.map_or(node.time, |origin| origin.min(node.time)));
             if !shared {
@@ -345,7 +344,7 @@ impl Pass<'_> {
         let in_sessions = self.replay == Replay::Sessions;
         if let (false, Some(line), Some(_)) = (in_sessions, seen.untimed, seen.origin) {
             return Err(Error::InvalidInput(format!(
-                "line {line} has no time, and others have: add its `timestamp`, or set `replay = \"sessions\"`"
+                "line {line} has no time, unlike other lines: add its `timestamp`, or set `replay = \"sessions\"`"
             )));
         }
         let mut index = seen.index;
@@ -412,27 +411,27 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// Returns the message if nothing is left: the step at which the requests were lost, with the
-    /// numbers of requests in the file, in the share, and in the window.
+    /// Returns the message if nothing is left: the numbers of requests in the file, in the share,
+    /// and in the window.
     fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
         if all == 0 {
             return "the file has no requests: only line 1, which names the columns".to_owned();
         }
         let weka = self.format.name == crate::config::Name::Weka;
-        let what = if weka && self.replay == Replay::Sessions { "session" } else { "request" };
-        let mut said = format!("no {what} is left: {all} in the file");
+        let unit = if weka && self.replay == Replay::Sessions { "session" } else { "request" };
+        let mut message = format!("no {unit} is left: {all} in the file");
         if self.config.share < 1.0 {
-            said.push_str(&format!(", {shared} after `share`"));
+            message.push_str(&format!(", {shared} after `share`"));
         } else if (shared as u64) < all {
-            said.push_str(&format!(", {shared} that can be used"));
+            message.push_str(&format!(", {shared} that can be used"));
         }
         if self.config.window.is_some() {
-            said.push_str(&format!(", {inside} in `window`"));
+            message.push_str(&format!(", {inside} in `window`"));
         }
         if inside > 0 {
-            said.push_str(", 0 within `max-input` and `max-output`");
+            message.push_str(", 0 within `max-input` and `max-output`");
         }
-        said
+        message
     }
 }
 

@@ -15,24 +15,24 @@
 //! # Shared to the token
 //! A block's tokens are a function of the seed, the scope of its hash id, the hash id, the block's
 //! size and the tokenizer (`content`). They come from a set of tokens that never merge with each
-//! other (`words`), so that the same block is the same tokens wherever it stands, and a prompt's
-//! text tokenizes to its blocks' tokens one after the other. A partial block is the beginning of
-//! the whole one. Tokens without a hash id are content of their own: a function of the seed, the
-//! row or session, and the position.
+//! other (`words`), so an equal block has equal tokens everywhere. A prompt's text tokenizes to its
+//! blocks' tokens one after the other. A partial block is the beginning of the whole one. Tokens
+//! without a hash id are content of their own: a function of the seed, the row or session, and the
+//! position.
 //!
 //! # Sessions
 //! Rows of Mooncake's format that name a session are deltas, as AIPerf reads them. If one row's
-//! hash ids begin with the hash ids of the row before it in its session, every row of that session
-//! holds its whole prompt instead.
+//! hash ids begin with the previous row's in its session, every row of that session holds its whole
+//! prompt instead.
 //!
 //! With `replay = "sessions"` a session's requests follow its first one, each after the end of its
 //! predecessor and the recorded pause. The pause is the time from the end of that reply to the next
-//! request, where the trace records the end (Weka, TraceLab, BurstGPT); otherwise it is the time
-//! between the two requests, which counts the recorded reply too.
+//! request, if the trace records the end (Weka, TraceLab, BurstGPT). Otherwise it is the time
+//! between the two requests, which includes the recorded reply.
 //!
 //! # Memory
-//! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for
-//! each row. Samples are made one by one.
+//! One pass over the file checks all of it, and keeps twenty-four bytes for each row. Samples are
+//! made one by one.
 #![deny(unsafe_code)]
 
 mod config;
@@ -81,7 +81,9 @@ impl Dataset for Trace {
             ));
         }
         open(config, seed, file, inputs.tokenizer).map_err(|error| match error {
-            Error::InvalidInput(said) => Error::InvalidInput(format!("the file `{FILE}`: {said}")),
+            Error::InvalidInput(cause) => {
+                Error::InvalidInput(format!("the file `{FILE}`: {cause}"))
+            }
             other => other,
         })
     }
@@ -129,7 +131,7 @@ fn open(
             Some((_, next)) => place = next,
         }
     };
-    let format = Format::of(&first, &config)?;
+    let format = Format::detect(&first, &config)?;
     let replay = config.replay.unwrap_or(if format.in_sessions() {
         Replay::Sessions
     } else {

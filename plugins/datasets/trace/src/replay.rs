@@ -85,7 +85,7 @@ impl Player {
         seed: u64,
         tokenizer: Box<dyn Tokenizer>,
     ) -> Result<Self, Error> {
-        let words = Words::of(&*tokenizer, config.form)?;
+        let words = Words::new(&*tokenizer, config.form)?;
         Ok(Self {
             source,
             format,
@@ -160,8 +160,8 @@ impl Player {
     /// A sample of a line, or of a request within one.
     fn of_row(&mut self, entry: Entry) -> Result<Sample, Error> {
         let line = self.index.line(&entry);
-        let wrong = |said: String| {
-            Error::InvalidInput(format!("line {line} changed while it was in use: {said}"))
+        let wrong = |cause: String| {
+            Error::InvalidInput(format!("line {line} changed while it was in use: {cause}"))
         };
         let (mut row, id, own) = if let Some(request) = self.index.request(&entry).copied() {
             let bytes = self.source.bytes(entry.offset(), request.length.into())?;
@@ -270,7 +270,7 @@ impl Player {
             self.notes.repaired(repaired, || format!("line {}", frame.line));
         }
         if row.pictures {
-            let reason = "the pictures of a request: the trace says only how many";
+            let reason = "the images of a request: the trace has only their number";
             self.notes.dropped(reason, || format!("line {}", frame.line));
         }
         let most = self.config.max_input.unwrap_or(u32::MAX);

@@ -82,13 +82,13 @@ fn all(config: &str, trace: &str) -> Vec<Sample> {
 fn text(sample: &Sample) -> &str {
     match &sample.prompt {
         Prompt::Text(text) => text,
-        Prompt::Messages(messages) => said(messages),
-        Prompt::Continuation(continuation) => said(&continuation.messages),
+        Prompt::Messages(messages) => last_text(messages),
+        Prompt::Continuation(continuation) => last_text(&continuation.messages),
         other => panic!("{} is {other:?}", sample.id),
     }
 }
 
-fn said(messages: &[Message]) -> &str {
+fn last_text(messages: &[Message]) -> &str {
     match &messages.last().expect("a message").parts[..] {
         [Part::Text(text)] => text,
         other => panic!("{other:?}"),
@@ -112,7 +112,7 @@ fn arrival(sample: &Sample) -> Option<u64> {
 /// The message about a wrong configuration or file.
 fn complaint(config: &str, trace: &str) -> String {
     match open_with(config, trace, 7, StandIn) {
-        Err(Error::InvalidConfig(said) | Error::InvalidInput(said)) => said,
+        Err(Error::InvalidConfig(message) | Error::InvalidInput(message)) => message,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it is accepted: {config}"),
     }

@@ -61,7 +61,7 @@ impl Words {
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if it has no such tokens.
-    pub(crate) fn of(tokenizer: &dyn Tokenizer, form: Form) -> Result<Self, Error> {
+    pub(crate) fn new(tokenizer: &dyn Tokenizer, form: Form) -> Result<Self, Error> {
         let facts = tokenizer.describe();
         let mut kinds: [Vec<Word>; 3] = Default::default();
         let ids: Vec<u32> =

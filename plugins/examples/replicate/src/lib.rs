@@ -1,5 +1,5 @@
-//! Replicate: the first request creates a prediction. Its reply names where to go on: a stream of
-//! events, often on another host, or the prediction itself, which has the output once it has ended.
+//! Replicate: the first request creates a prediction. Its reply names the next URL: a stream of
+//! events, often on another host, or the prediction itself, which has the output after its end.
 
 use runner_plugin::dialect::{explain, frames, openai};
 use runner_plugin::serde_json::Value;
@@ -7,7 +7,7 @@ use runner_plugin::{Backend, Body, Call, Credentials, Earlier, Error, Frame, Fra
 use runner_plugin::{Meaning, Output, Prompt, Request, Sample, Setting, Settings, Step};
 use runner_plugin::{Timings, Usage};
 
-/// What a user may write under `[backend.config]`.
+/// The table `[backend.config]`.
 #[derive(Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -35,27 +35,27 @@ impl Backend for Replicate {
     }
 
     fn credentials(&self) -> Credentials {
-        // Its usual name, REPLICATE_API_TOKEN, is one that only a user may choose.
+        // Only a user may choose its usual name, REPLICATE_API_TOKEN.
         Credentials::bearer("REPLICATE_API_KEY")
     }
 
-    fn start(&self, asked: &Sample, with: &Settings, _: Option<&Earlier>) -> Result<Call, Error> {
+    fn start(&self, sample: &Sample, with: &Settings, _: Option<&Earlier>) -> Result<Call, Error> {
         use Setting::{Adapter, IgnoreEos, MinP, RepetitionPenalty};
         let unsupported = [IgnoreEos, MinP, RepetitionPenalty, Adapter];
-        with.refuse(asked, "Replicate's API", &unsupported)?;
-        let Prompt::Text(prompt) = &asked.prompt else {
-            let said = "Replicate's models take a text; choose a dataset that gives texts";
-            return Err(Error::InvalidConfig(said.to_owned()));
+        with.refuse(sample, "Replicate's API", &unsupported)?;
+        let Prompt::Text(prompt) = &sample.prompt else {
+            let message = "Replicate's models take a text; choose a dataset that gives texts";
+            return Err(Error::InvalidConfig(message.to_owned()));
         };
         let mut input = Body::new();
         input.set("prompt", prompt);
-        let (most, least) = (with.output_tokens_for(asked), with.min_output_tokens);
+        let (most, least) = (with.output_tokens_for(sample), with.min_output_tokens);
         input.set_some("max_tokens", most).set_some("min_tokens", least);
         openai::set_sampling(&mut input, &with.sampling);
         let stop = &with.sampling.stop;
         input.remove("stop");
         input.set_some("stop_sequences", (!stop.is_empty()).then(|| stop.join(",")));
-        with.lay_over(&mut input, asked)?;
+        with.lay_over(&mut input, sample)?;
         let mut body = Body::new();
         body.set_some("version", self.0.version.as_ref());
         body.set("input", &input).set("stream", with.streaming);
@@ -75,11 +75,11 @@ impl Backend for Replicate {
 
     fn decode(
         &self,
-        asked: &mut Self::State,
+        state: &mut Self::State,
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        let (context, status, streaming) = asked;
+        let (context, status, streaming) = state;
         if context == "stream" {
             events.extend(event(frame));
             return Ok(());
@@ -89,9 +89,9 @@ impl Backend for Replicate {
         let stream = text("/urls/stream").filter(|_| *streaming && context.is_empty());
         match (text("/status"), text("/urls/get"), stream) {
             (Some(status @ ("failed" | "canceled" | "aborted")), ..) => {
-                let said = prediction.get("error").and_then(explain::message);
-                let said = said.unwrap_or_else(|| format!("the prediction is {status}"));
-                events.push(Meaning::Failure(explain::in_band(said.as_bytes())));
+                let reason = prediction.get("error").and_then(explain::message);
+                let reason = reason.unwrap_or_else(|| format!("the prediction is {status}"));
+                events.push(Meaning::Failure(explain::in_band(reason.as_bytes())));
             }
             (Some("succeeded"), ..) => {
                 let pieces = match prediction.get("output") {
@@ -137,7 +137,7 @@ impl Replicate {
 }
 
 fn event(frame: &Frame<'_>) -> Option<Meaning> {
-    let failed = |said| Some(Meaning::Failure(explain::in_band(said)));
+    let failed = |reason| Some(Meaning::Failure(explain::in_band(reason)));
     let data = String::from_utf8_lossy(frame.data);
     match frame.name? {
         "output" => Some(Meaning::Text(Output::text(data))),

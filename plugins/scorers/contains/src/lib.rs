@@ -58,7 +58,7 @@ pub struct Config {
     pub part: Part,
     /// The key of the text if a reference is a table.
     pub reference_key: String,
-    /// The score's name, so that several patterns can be told apart.
+    /// The score's name, to distinguish several patterns.
     pub name: String,
 }
 
@@ -78,7 +78,7 @@ impl Default for Config {
 /// Scores `contains`, or the score that `name` names: 1 or 0.
 pub struct Contains {
     config: Config,
-    pattern: Option<Wanted>,
+    pattern: Option<Target>,
 }
 
 runner_plugin::export_scorer!(Contains);
@@ -92,7 +92,7 @@ impl Scorer for Contains {
             wrong.push("key `name`: expected 1 to 100 bytes".to_owned());
         }
         let pattern = match &config.pattern {
-            Some(pattern) => Wanted::new(pattern, &config)
+            Some(pattern) => Target::new(pattern, &config)
                 .map_err(|error| wrong.push(format!("key `pattern`: {error}")))
                 .ok(),
             None => None,
@@ -104,16 +104,16 @@ impl Scorer for Contains {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let found = if let Some(pattern) = &self.pattern {
             pattern.is_in(&text)
         } else {
             let Some(reference) = reference(exchange)? else {
                 return Ok(Vec::new());
             };
-            let wanted: Vec<Wanted> = texts(exchange, &reference, &self.config.reference_key)?
+            let wanted: Vec<Target> = texts(exchange, &reference, &self.config.reference_key)?
                 .iter()
-                .map(|text| Wanted::new(text, &self.config))
+                .map(|text| Target::new(text, &self.config))
                 .collect::<Result<_, String>>()
                 .map_err(|error| {
                     let id = &exchange.id;
@@ -126,13 +126,13 @@ impl Scorer for Contains {
 }
 
 /// The text or pattern that an answer should contain.
-enum Wanted {
+enum Target {
     Text { text: String, ignore_case: bool },
     Prefix { text: String, ignore_case: bool },
     Pattern(Regex),
 }
 
-impl Wanted {
+impl Target {
     fn new(text: &str, config: &Config) -> Result<Self, String> {
         if text.is_empty() {
             return Err("expected a text; an empty one is in every answer".to_owned());
@@ -142,8 +142,8 @@ impl Wanted {
             if ignore_case { text.to_lowercase() } else { text.to_owned() }
         };
         Ok(match config.mode {
-            Mode::Contains => Wanted::Text { text: folded(), ignore_case },
-            Mode::Prefix => Wanted::Prefix { text: folded(), ignore_case },
+            Mode::Contains => Target::Text { text: folded(), ignore_case },
+            Mode::Prefix => Target::Prefix { text: folded(), ignore_case },
             Mode::Regex if text.chars().count() > LONGEST_PATTERN => {
                 return Err(format!(
                     "expected a pattern of at most {LONGEST_PATTERN} characters, got {}",
@@ -154,7 +154,7 @@ impl Wanted {
                 .case_insensitive(ignore_case)
                 .size_limit(LARGEST_PATTERN)
                 .build()
-                .map(Wanted::Pattern)
+                .map(Target::Pattern)
                 .map_err(|error| {
                     format!("expected a pattern that regex-lite reads, got `{text}`: {error}")
                 })?,
@@ -163,11 +163,11 @@ impl Wanted {
 
     fn is_in(&self, answer: &str) -> bool {
         match self {
-            Wanted::Text { text, ignore_case: true } => {
+            Target::Text { text, ignore_case: true } => {
                 answer.to_lowercase().contains(text.as_str())
             }
-            Wanted::Text { text, .. } => answer.contains(text.as_str()),
-            Wanted::Prefix { text, ignore_case } => {
+            Target::Text { text, .. } => answer.contains(text.as_str()),
+            Target::Prefix { text, ignore_case } => {
                 let answer = answer.trim_start_matches(python::is_space);
                 if *ignore_case {
                     answer.to_lowercase().starts_with(text.as_str())
@@ -175,7 +175,7 @@ impl Wanted {
                     answer.starts_with(text.as_str())
                 }
             }
-            Wanted::Pattern(pattern) => pattern.is_match(answer),
+            Target::Pattern(pattern) => pattern.is_match(answer),
         }
     }
 }

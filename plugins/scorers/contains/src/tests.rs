@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::Contains;
 
 #[test]
-fn it_agrees_with_python() {
+fn scores_agree_with_python() {
     assert_eq!(agree::<Contains>(include_str!("../golden.jsonl")), 500);
 }
 

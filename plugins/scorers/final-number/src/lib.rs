@@ -63,7 +63,7 @@ impl Scorer for FinalNumber {
             .iter()
             .map(|text| comparable(text))
             .collect();
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let right =
             |found: Option<&str>| found.is_some_and(|found| accepted.contains(&comparable(found)));
         let (strict, flexible) = (marked(&text), last(&text));

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::{FinalNumber, comparable, last, marked};
 
 #[test]
-fn it_agrees_with_the_harness() {
+fn scores_agree_with_the_harness() {
     assert_eq!(agree::<FinalNumber>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -32,13 +32,13 @@ fn deletions_come_in_the_order_of_the_task() {
 }
 
 #[test]
-fn nothing_found_is_wrong_and_unparsed() {
+fn an_answer_without_a_number_is_wrong_and_unparsed() {
     let answer = json!({"id": "1", "reference": "#### 7", "output": "no idea"});
-    let wanted = json!({
+    let expected = json!({
         "final-number-strict": 0.0, "final-number-strict-unparsed": 1.0,
         "final-number-flexible": 0.0, "final-number-flexible-unparsed": 1.0,
     });
-    assert_eq!(scores::<FinalNumber>(&json!({}), &answer), wanted);
+    assert_eq!(scores::<FinalNumber>(&json!({}), &answer), expected);
 }
 
 #[test]

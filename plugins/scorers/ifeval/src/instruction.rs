@@ -107,8 +107,8 @@ impl Arguments<'_> {
     }
 
     fn word(&self, text: &str) -> Result<Word, String> {
-        Word::new(text).map_err(|what| {
-            format!("a keyword that can be looked for in the instruction `{}`, but {what}", self.id)
+        Word::new(text).map_err(|cause| {
+            format!("a usable keyword in the instruction `{}`, but {cause}", self.id)
         })
     }
 }
@@ -159,8 +159,8 @@ impl Instruction {
             }
             "detectable_content:postscript" => {
                 let marker = python::strip(with.text("postscript_marker")?).to_owned();
-                find::has_postscript("", &marker).map_err(|what| {
-                    with.missing("postscript_marker", &format!("a marker, but {what},"))
+                find::has_postscript("", &marker).map_err(|cause| {
+                    with.missing("postscript_marker", &format!("a marker, but {cause},"))
                 })?;
                 Self::Postscript(marker)
             }
@@ -171,8 +171,8 @@ impl Instruction {
             }
             "detectable_format:multiple_sections" => {
                 let splitter = python::strip(with.text("section_spliter")?);
-                let splitter = Splitter::new(splitter).map_err(|what| {
-                    with.missing("section_spliter", &format!("a word, but {what},"))
+                let splitter = Splitter::new(splitter).map_err(|cause| {
+                    with.missing("section_spliter", &format!("a word, but {cause},"))
                 })?;
                 Self::Sections(splitter, with.number("num_sections")?)
             }
@@ -193,7 +193,7 @@ impl Instruction {
             | "length_constraints:number_sentences"
             | "change_case:capital_word_frequency" => Self::Unjudged,
             _ => {
-                return Err(format!("the 25 instructions of IFEval, of which `{id}` is none"));
+                return Err(format!("one of the 25 instructions of IFEval, not `{id}`"));
             }
         };
         // The harness draws a number at random in place of one below 0.
@@ -201,7 +201,7 @@ impl Instruction {
         Ok(if given.values().any(is_below_zero) { Self::Unjudged } else { made })
     }
 
-    /// True if an answer follows it; `None` if that cannot be told.
+    /// True if an answer follows it; `None` if unknown.
     pub fn is_followed(&self, answer: &str) -> Option<bool> {
         Some(match self {
             Self::Existence(words) => words.iter().all(|word| word.is_in(answer)),

@@ -140,7 +140,7 @@ mod tests {
     use super::is_json;
 
     #[test]
-    fn json_is_what_python_reads() {
+    fn json_is_read_as_python_reads_it() {
         for good in [
             "{}",
             " [1, -2.5e3, 0, -0.0] \n",

@@ -95,7 +95,7 @@ impl Scorer for IfEval {
             return Ok(Vec::new());
         };
         let instructions = instructions(exchange, &reference)?;
-        let answer = self.config.part.of(exchange);
+        let answer = self.config.part.text(exchange);
         let strict: Vec<Option<bool>> =
             (instructions.iter()).map(|instruction| follows(instruction, &answer)).collect();
         let variants = variants(&answer);

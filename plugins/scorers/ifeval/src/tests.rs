@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::IfEval;
 
 #[test]
-fn it_agrees_with_the_harness() {
+fn scores_agree_with_the_harness() {
     assert_eq!(agree::<IfEval>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -23,7 +23,7 @@ fn judged(instructions: &[(&str, Value)], output: &str) -> Value {
 }
 
 #[test]
-fn what_cannot_be_judged_has_no_score_unless_another_instruction_is_broken() {
+fn an_unjudged_instruction_gives_no_score_unless_another_fails() {
     let instructions = [
         ("language:response_language", json!({"language": "de"})),
         ("punctuation:no_comma", json!({})),
@@ -40,7 +40,7 @@ fn what_cannot_be_judged_has_no_score_unless_another_instruction_is_broken() {
 }
 
 #[test]
-fn what_the_harness_draws_at_random_is_not_judged() {
+fn instructions_with_random_arguments_are_not_judged() {
     for (id, given) in [
         (
             "keywords:letter_frequency",
@@ -70,13 +70,13 @@ fn the_run_has_the_share_of_all_instructions() {
     }
     let run: Vec<(String, f64)> =
         (scorer.finish().unwrap().into_iter()).map(|score| (score.name, score.value)).collect();
-    let wanted = [
+    let expected = [
         ("inst-level-strict".to_owned(), 1.0 / 3.0),
         // Without its last line, the first answer has no comma; without its first, the second has
         // none.
         ("inst-level-loose".to_owned(), 1.0),
     ];
-    assert_eq!(run, wanted);
+    assert_eq!(run, expected);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn rows_that_say_too_little_are_errors() {
         (json!("x"), "a row of IFEval"),
         (json!({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}), "as many tables"),
         (json!({"instruction_id_list": [], "kwargs": []}), "1 to 100"),
-        (row(&[("keywords:none", json!({}))]), "of which `keywords:none` is none"),
+        (row(&[("keywords:none", json!({}))]), "instructions of IFEval, not `keywords:none`"),
         (row(&[("length_constraints:number_words", json!({"num_words": 3}))]), "under `relation`"),
         (
             row(&[(

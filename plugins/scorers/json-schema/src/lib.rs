@@ -5,8 +5,8 @@
 //! that is JSON.
 //!
 //! Schemas are read as JSON Schema 2020-12. A keyword that is not in this table is an error when
-//! the scorer opens, and for a sample's schema an error for that sample, because a rule that nobody
-//! checks would make answers look valid:
+//! the scorer opens, and for a sample's schema an error for that sample. An unchecked rule makes
+//! answers look valid:
 //!
 //! | keywords | |
 //! | --- | --- |
@@ -93,7 +93,7 @@ impl Scorer for ByJsonSchema {
             of_sample = self.schema_of(exchange, &reference)?;
             &of_sample
         };
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let found = find::json(&text, self.config.fenced);
         let valid = match &found {
             Some(json) => valid::valid(schema, json).map_err(|error| {

@@ -100,7 +100,7 @@ impl Schema {
             followed: BTreeSet::new(),
             pending: vec!["#".to_owned()],
         };
-        // The target of a reference must be a schema, too, wherever it stands.
+        // The target of a reference must be a schema too.
         while let Some(pointer) = reading.pending.pop() {
             match lookup(&root, &pointer) {
                 Some(target) => reading.schema(target, &pointer, 0),
@@ -140,9 +140,9 @@ struct Reading<'s> {
 }
 
 impl Reading<'_> {
-    fn say(&mut self, place: &str, what: &str) {
+    fn say(&mut self, place: &str, cause: &str) {
         if self.wrong.len() < MOST_MISTAKES {
-            self.wrong.push(format!("`{place}`: {what}"));
+            self.wrong.push(format!("`{place}`: {cause}"));
         }
     }
 
@@ -163,7 +163,7 @@ impl Reading<'_> {
                 Some(form) => self.keyword(&form, value, &place, depth),
                 None => self.say(
                     &place,
-                    "this keyword is not supported; the documentation lists those that are",
+                    "this keyword is not supported; the documentation lists the supported keywords",
                 ),
             }
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::ByJsonSchema;
 
 #[test]
-fn it_agrees_with_pythons_jsonschema() {
+fn scores_agree_with_pythons_jsonschema() {
     assert_eq!(agree::<ByJsonSchema>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -33,13 +33,13 @@ fn schemas_come_from_the_configuration_or_the_sample() {
 
 #[test]
 fn an_answer_without_json_is_wrong_and_unparsed() {
-    let wanted = json!({"json-schema": 0.0, "json-schema-unparsed": 1.0});
-    assert_eq!(judged(&json!({}), &json!(true), "four"), wanted);
-    assert_eq!(judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"), wanted);
+    let expected = json!({"json-schema": 0.0, "json-schema-unparsed": 1.0});
+    assert_eq!(judged(&json!({}), &json!(true), "four"), expected);
+    assert_eq!(judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"), expected);
 }
 
 #[test]
-fn what_is_not_supported_is_an_error_with_its_place() {
+fn unsupported_keywords_are_errors_with_their_place() {
     let schema = json!({
         "properties": {"a": {"unevaluatedItems": false, "minLength": -1}},
         "items": [{"type": "text"}],

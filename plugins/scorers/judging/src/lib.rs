@@ -11,8 +11,8 @@
 //! | a wrong answer | 0 |
 //! | an answer in which the scorer finds nothing to compare | 0, and `NAME-unparsed` is 1 |
 //!
-//! A scorer that extracts something gives `NAME-unparsed` for every answer that it judges, so that
-//! its mean is the share of answers in which it found nothing.
+//! A scorer that extracts something gives `NAME-unparsed` for every judged answer, so that its mean
+//! is the share of answers without a find.
 #![forbid(unsafe_code)]
 
 pub mod python;
@@ -50,7 +50,7 @@ pub enum Part {
 impl Part {
     /// The text of this part.
     #[must_use]
-    pub fn of(self, exchange: &Exchange) -> Cow<'_, str> {
+    pub fn text(self, exchange: &Exchange) -> Cow<'_, str> {
         match self {
             Part::Answer => Cow::Borrowed(&exchange.output),
             Part::Reasoning => Cow::Borrowed(&exchange.reasoning),
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn parts_of_a_reply() {
         let exchange = exchange(None);
-        assert_eq!(Part::Answer.of(&exchange), "so 4");
-        assert_eq!(Part::Reasoning.of(&exchange), "2 + 2");
-        assert_eq!(Part::Both.of(&exchange), "2 + 2\nso 4");
+        assert_eq!(Part::Answer.text(&exchange), "so 4");
+        assert_eq!(Part::Reasoning.text(&exchange), "2 + 2");
+        assert_eq!(Part::Both.text(&exchange), "2 + 2\nso 4");
     }
 
     #[test]

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_those_of_letters_that_have_one() {
+    fn only_letters_with_a_case_count() {
         for (text, upper, lower) in [
             ("A 1", true, false),
             ("a!", false, true),

@@ -119,7 +119,7 @@ impl Scorer for MultipleChoice {
             return Ok(Vec::new());
         };
         let wanted = comparable(&self.wanted(exchange, &reference)?);
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let found = match self.config.extraction {
             Extraction::MmluPro => extract::letter_after_answer_is(&text, &self.letters),
             Extraction::Mmlu => extract::first_line(&text),

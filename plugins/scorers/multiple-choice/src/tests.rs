@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::MultipleChoice;
 
 #[test]
-fn it_agrees_with_the_harness() {
+fn scores_agree_with_the_harness() {
     assert_eq!(agree::<MultipleChoice>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -25,7 +25,7 @@ fn references_are_letters_indices_and_numbers() {
 }
 
 #[test]
-fn letters_are_those_of_the_configuration() {
+fn letters_come_from_the_configuration() {
     let config = json!({"letters": "WXYZ"});
     assert_eq!(judged(&config, &json!(3), "the answer is (Z)."), (json!(1.0), json!(0.0)));
     assert_eq!(judged(&config, &json!(3), "the answer is (A)."), (json!(0.0), json!(1.0)));

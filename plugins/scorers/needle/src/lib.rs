@@ -4,8 +4,8 @@
 //! that are in the answer, in lower case, after control characters have become line breaks.
 //!
 //! The reference is one text or a list of them. A needle's depth and the length of its haystack
-//! belong into the sample's class, such as `length=32768,depth=50`: the run then has the mean of
-//! each class as `needle:CLASS`, for the first 1000 classes.
+//! belong into the sample's class, such as `length=32768,depth=50`: The run then has each class's
+//! mean as `needle:CLASS`, for the first 1000 classes.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.
 #![deny(unsafe_code)]
@@ -60,7 +60,7 @@ impl Scorer for Needle {
             return Ok(Vec::new());
         };
         let needles = texts(exchange, &reference, &self.config.reference_key)?;
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let text = python::strip(&text).replace(|c| c <= '\u{1f}', "\n");
         let text = python::strip(&text).to_lowercase();
         let found = needles.iter().filter(|needle| text.contains(&needle.to_lowercase()));

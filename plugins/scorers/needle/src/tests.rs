@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Needle;
 
 #[test]
-fn it_agrees_with_ruler() {
+fn scores_agree_with_ruler() {
     assert_eq!(agree::<Needle>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -18,8 +18,8 @@ fn each_class_has_a_mean() {
     }
     let run: Vec<(String, f64)> =
         (scorer.finish().unwrap().into_iter()).map(|score| (score.name, score.value)).collect();
-    let wanted = [("needle:depth=0".to_owned(), 0.75), ("needle:depth=50".to_owned(), 0.0)];
-    assert_eq!(run, wanted);
+    let expected = [("needle:depth=0".to_owned(), 0.75), ("needle:depth=50".to_owned(), 0.0)];
+    assert_eq!(run, expected);
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! Scorer that checks if an answer has the requested length. Where a server was told to continue to
-//! an exact length, any mean other than 1 says that its throughput was measured on other work than
-//! was requested.
+//! Scorer that checks if an answer has the requested length. If the run requested exact lengths, a
+//! mean other than 1 shows that the throughput was measured on other work.
 //!
-//! Judges the answer's token count as the host has it, whatever its source; an exchange without a
-//! count, or for which no length was requested, is not judged.
+//! Judges the host's token count of the answer, from any source. An exchange without a count or a
+//! requested length is not judged.
 #![deny(unsafe_code)]
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
@@ -19,7 +18,8 @@ pub struct Config {
     pub tolerance: u32,
 }
 
-/// Scores `output-length` (1 or 0) and `output-length-ratio` (tokens had by tokens asked for).
+/// Scores `output-length` (1 or 0) and `output-length-ratio` (tokens of the answer by requested
+/// tokens).
 pub struct OutputLength {
     tolerance: u32,
 }
@@ -34,14 +34,14 @@ impl Scorer for OutputLength {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let (Some(had), Some(asked)) = (exchange.output_tokens, exchange.requested_tokens) else {
+        let (Some(had), Some(target)) = (exchange.output_tokens, exchange.requested_tokens) else {
             return Ok(Vec::new());
         };
-        let right = had.tokens.abs_diff(asked) <= self.tolerance;
+        let right = had.tokens.abs_diff(target) <= self.tolerance;
         let mut scores =
             vec![Score { name: "output-length".to_owned(), value: f64::from(u8::from(right)) }];
-        if asked > 0 {
-            let value = f64::from(had.tokens) / f64::from(asked);
+        if target > 0 {
+            let value = f64::from(had.tokens) / f64::from(target);
             scores.push(Score { name: "output-length-ratio".to_owned(), value });
         }
         Ok(scores)

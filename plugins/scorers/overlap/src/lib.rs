@@ -56,7 +56,7 @@ impl Measure {
     }
 
     /// The measure of an answer with one reference; `None` if it is not computed.
-    fn of(self, answer: &str, reference: &str) -> Option<f64> {
+    fn compute(self, answer: &str, reference: &str) -> Option<f64> {
         match self {
             Measure::RougeL => rouge::l(answer, reference),
             Measure::Chrf => Some(chrf::score(answer, reference)),
@@ -115,10 +115,10 @@ impl Scorer for Overlap {
             return Ok(Vec::new());
         };
         let references = texts(exchange, &reference, &self.config.reference_key)?;
-        let answer = self.config.part.of(exchange);
+        let answer = self.config.part.text(exchange);
         let best = |measure: &Measure| {
             let values: Option<Vec<f64>> =
-                (references.iter()).map(|reference| measure.of(&answer, reference)).collect();
+                (references.iter()).map(|reference| measure.compute(&answer, reference)).collect();
             let best = values?.into_iter().reduce(f64::max)?;
             Some(score(measure.name(), best))
         };

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_give_what_the_table_gives() {
+    fn bits_and_table_agree() {
         let names: Vec<String> = (0..7).map(|n| n.to_string()).collect();
         let mut state = 1_u32;
         for length in [1, 3, 63, 64, 65, 130, 200] {
@@ -112,8 +112,8 @@ mod tests {
                 (0..length).map(word).collect::<Vec<_>>()
             };
             let (one, other) = (draw(), draw());
-            let wanted = by_table(&one, &other);
-            assert_eq!(longest_common_subsequence(&one, &other), wanted, "{length}");
+            let expected = by_table(&one, &other);
+            assert_eq!(longest_common_subsequence(&one, &other), expected, "{length}");
         }
     }
 

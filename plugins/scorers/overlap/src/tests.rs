@@ -4,7 +4,7 @@ use serde_json::json;
 use super::Overlap;
 
 #[test]
-fn it_agrees_with_rouge_score_sacrebleu_and_squad() {
+fn scores_agree_with_rouge_score_sacrebleu_and_squad() {
     assert_eq!(agree::<Overlap>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -12,8 +12,8 @@ fn it_agrees_with_rouge_score_sacrebleu_and_squad() {
 fn the_best_reference_counts_for_each_measure() {
     let answer = json!({"id": "1", "reference": ["no", "The cat."], "output": "the cat"});
     let config = json!({"measures": ["squad-f1", "squad-exact", "rouge-l"]});
-    let wanted = json!({"squad-f1": 1.0, "squad-exact": 1.0, "rouge-l": 1.0});
-    assert_eq!(scores::<Overlap>(&config, &answer), wanted);
+    let expected = json!({"squad-f1": 1.0, "squad-exact": 1.0, "rouge-l": 1.0});
+    assert_eq!(scores::<Overlap>(&config, &answer), expected);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn repetition(text: &str) -> f64 {
     1.0 - distinct.len() as f64 / (words.len() - 3) as f64
 }
 
-/// True if a text ends in a piece that is there again and again. Read backwards, the longest border
+/// True if a text ends in a piece that repeats again and again. Read backwards, the longest border
 /// of each beginning gives its smallest period (Knuth, Morris and Pratt, "Fast Pattern Matching in
 /// Strings", 1977).
 pub fn ends_in_a_loop(text: &str) -> bool {

@@ -15,9 +15,9 @@
 //! The share of repeated n-grams is seq-rep-4 of Welleck et al., "Neural Text Generation with
 //! Unlikelihood Training", 2020: one minus the distinct 4-grams by all. A loop is a piece of any
 //! length that ends the answer at least 8 times in a row, over 64 characters or more, in its last
-//! 4096 characters; it also finds repeated text without spaces between words. Chinese characters
-//! and Japanese syllables are one script here, and a Greek letter beside no other is a symbol. The
-//! other rules are this plugin's own, so there is no reference implementation.
+//! 4096 characters. This also finds repeated text without spaces. Chinese characters and Japanese
+//! syllables are one script here, and a Greek letter beside no other is a symbol. The other rules
+//! are this plugin's own, so there is no reference implementation.
 //!
 //! Every answer is judged. `sanity-cut` is left out where the server gave no finish reason. With
 //! `ignore-eos`, every answer is cut: set `ignore = ["cut"]` then.
@@ -101,7 +101,7 @@ impl Scorer for Sanity {
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let empty = exchange.output.trim().is_empty() && exchange.tool_calls.trim().is_empty();
         let repetitive =
             checks::repetition(&text) > self.config.repetition || checks::ends_in_a_loop(&text);

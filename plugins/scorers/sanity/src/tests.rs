@@ -10,11 +10,11 @@ fn judged(config: &Value, answer: &Value) -> Value {
 #[test]
 fn an_answer_that_is_whole_has_no_fault() {
     let found = judged(&json!({}), &json!({"id": "1", "output": "Four.", "finish": "stop"}));
-    let wanted = json!({
+    let expected = json!({
         "sane": 1.0, "sanity-empty": 0.0, "sanity-cut": 0.0, "sanity-repetitive": 0.0,
         "sanity-mixed-scripts": 0.0, "sanity-leaked-tokens": 0.0, "sanity-broken-characters": 0.0,
     });
-    assert_eq!(found, wanted);
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -102,8 +102,8 @@ mod tests {
             r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}"#,
             r#"{"index":0,"function":{"arguments":"{\"x\":"}}{"index":0,"function":{"arguments":"1}"}}"#,
         );
-        let wanted = vec![("f".to_owned(), json!({"x": 1})), ("g".to_owned(), json!({}))];
-        assert_eq!(found(text), Some(wanted));
+        let expected = vec![("f".to_owned(), json!({"x": 1})), ("g".to_owned(), json!({}))];
+        assert_eq!(found(text), Some(expected));
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_not_read() {
+    fn text_without_a_call_is_not_read() {
         for text in
             ["{", "x", r#"{"function":{}}"#, r#"{"function":{"name":"f","arguments":"[1]"}}"#, "3"]
         {

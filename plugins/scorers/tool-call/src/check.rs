@@ -8,21 +8,21 @@ use crate::calls::Call;
 use crate::values::{Type, equal, plain, plain_value};
 
 /// A call that is right, and the declaration of its tool.
-pub struct Wanted<'r> {
+pub struct RightCall<'r> {
     name: String,
     arguments: &'r Map<String, Value>,
     required: Vec<&'r str>,
-    types: Vec<(&'r str, Declared)>,
+    types: Vec<(&'r str, ParameterType)>,
 }
 
 /// The type of a parameter, and of an array's items.
 #[derive(Clone, Copy)]
-struct Declared {
+struct ParameterType {
     own: Type,
     items: Option<Type>,
 }
 
-impl<'r> Wanted<'r> {
+impl<'r> RightCall<'r> {
     /// Finds the tool of a right call.
     ///
     /// # Errors
@@ -59,10 +59,10 @@ impl<'r> Wanted<'r> {
         let types = (properties.iter())
             .filter(|(parameter, _)| arguments.contains_key(*parameter))
             .map(|(parameter, details)| {
-                Ok((parameter.as_str(), Declared::new(parameter, details)?))
+                Ok((parameter.as_str(), ParameterType::new(parameter, details)?))
             })
             .collect::<Result<_, String>>()?;
-        Ok(Wanted {
+        Ok(RightCall {
             name: if underscore { name.replace('.', "_") } else { name.clone() },
             arguments,
             required,
@@ -115,7 +115,7 @@ impl<'r> Wanted<'r> {
     }
 }
 
-impl Declared {
+impl ParameterType {
     fn new(parameter: &str, details: &Value) -> Result<Self, String> {
         let read = |details: Option<&Value>| {
             let name = details.and_then(|details| details.get("type"));
@@ -129,13 +129,13 @@ impl Declared {
         };
         let own = read(Some(details))?;
         let items = (own == Type::List).then(|| read(details.get("items"))).transpose()?;
-        Ok(Declared { own, items })
+        Ok(ParameterType { own, items })
     }
 }
 
 /// `parallel_function_checker_no_order`; with one right call, it gives the same result as the
 /// checks of `simple` and `multiple`.
-pub fn all_match(wanted: &[Wanted<'_>], calls: &[Call]) -> bool {
+pub fn all_match(wanted: &[RightCall<'_>], calls: &[Call]) -> bool {
     let mut taken = vec![false; calls.len()];
     wanted.len() == calls.len()
         && wanted.iter().all(|wanted| {
@@ -144,7 +144,7 @@ pub fn all_match(wanted: &[Wanted<'_>], calls: &[Call]) -> bool {
         })
 }
 
-/// The right values of an argument; `Wanted::new` has checked that they are a list.
+/// The right values of an argument; `RightCall::new` has checked that they are a list.
 fn possible(right: &Value) -> &[Value] {
     right.as_array().map_or(&[], Vec::as_slice)
 }
@@ -156,9 +156,9 @@ fn is_empty(value: &Value) -> bool {
 /// `type_checker`: `None` if the type is wrong; otherwise true if the value is a variable in BFCL's
 /// terms: of the right values' type, and not of the declared one.
 fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>) -> Option<bool> {
-    let of_right = right.iter().find(|right| !is_empty(right)).map(Type::of);
+    let of_right = right.iter().find(|right| !is_empty(right)).map(Type::from_value);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);
-    if Type::of(value) == declared {
+    if Type::from_value(value) == declared {
         let Some(items) = items else {
             return Some(is_variable);
         };
@@ -171,7 +171,7 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
         };
         return right.iter().any(fits).then_some(is_variable);
     }
-    (of_right == Some(Type::of(value))).then_some(true)
+    (of_right == Some(Type::from_value(value))).then_some(true)
 }
 
 /// `list_checker`. The texts of a list are compared plainly; a text among the right lists is one of

@@ -17,8 +17,8 @@
 //! value is among the right ones. Texts are compared in lower case and without spaces and
 //! `,./-_*^`; integers pass as `float`. Types are `string`, `integer`, `float`, `boolean`, `array`,
 //! `tuple`, `dict`, `any`; and, beyond BFCL's check, `number` for `float` and `object` for `dict`.
-//! Two rules of BFCL look odd and are kept: the type of an array's items is checked one level deep,
-//! and an argument whose right values are of another type than declared may be of that type.
+//! Two rules of BFCL look odd and stay: the type of an array's items is checked one level deep. An
+//! argument whose right values differ from the declared type may have their type.
 //!
 //! Without `ground_truth`, or with an empty one, an answer without calls is right. A sample without
 //! a reference is not judged. `tool-call-unparsed` is 1 if there is no call although one is wanted,
@@ -95,8 +95,8 @@ impl Scorer for ToolCall {
                 return Err(wrong(&format!("a list under `{}`", self.config.answers_key)));
             }
         };
-        let answers: Vec<check::Wanted<'_>> = (answers.iter())
-            .map(|answer| check::Wanted::new(answer, &functions, self.config.underscore_to_dot))
+        let answers: Vec<check::RightCall<'_>> = (answers.iter())
+            .map(|answer| check::RightCall::new(answer, &functions, self.config.underscore_to_dot))
             .collect::<Result<_, String>>()
             .map_err(|expected| wrong(&expected))?;
         let calls = calls::read(&exchange.tool_calls);

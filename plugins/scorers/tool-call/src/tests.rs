@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::ToolCall;
 
 #[test]
-fn it_agrees_with_bfcl() {
+fn scores_agree_with_bfcl() {
     assert_eq!(agree::<ToolCall>(include_str!("../golden.jsonl")), 500);
 }
 
@@ -81,7 +81,7 @@ fn lists_of_tables_have_the_same_length_and_order() {
     let tool = json!({"name": "f", "parameters": {"properties": {"x": items}}});
     let right = json!([[{"k": ["a"]}, {"k": ["b", ""]}]]);
     let reference = json!({"function": tool, "ground_truth": [{"f": {"x": right}}]});
-    for (given, wanted) in [
+    for (given, expected) in [
         (json!([{"k": "A"}, {"k": "b"}]), 1.0),
         (json!([{"k": "a"}, {}]), 1.0),
         (json!([{"k": "a"}]), 0.0),
@@ -90,6 +90,6 @@ fn lists_of_tables_have_the_same_length_and_order() {
         (json!([{"k": "a"}, 1]), 0.0),
     ] {
         let call = json!({"name": "f", "arguments": {"x": given}});
-        assert_eq!(judged(&reference, &[call]).0, json!(wanted), "{given}");
+        assert_eq!(judged(&reference, &[call]).0, json!(expected), "{given}");
     }
 }

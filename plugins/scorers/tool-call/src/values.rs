@@ -23,7 +23,7 @@ pub enum Type {
 
 impl Type {
     /// The type of a value that `json.loads` gives.
-    pub fn of(value: &Value) -> Type {
+    pub fn from_value(value: &Value) -> Type {
         match value {
             Value::Null => Type::Null,
             Value::Bool(_) => Type::Boolean,

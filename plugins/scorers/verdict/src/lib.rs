@@ -7,16 +7,15 @@
 //! | `grade` | the number in double brackets, or in single ones after `Rating:` as FastChat accepts it |
 //! | `choice` | 1 for the first answer, 0 for the second, 0.5 for a tie |
 //!
-//! The last verdict of an answer counts, because judges repeat the form that they were asked for
-//! before they use it. FastChat takes the first grade, and A before B before C wherever they stand.
-//! A grade outside of the scale is no verdict, and neither is moved into it.
+//! The last verdict of an answer counts, because judges repeat the requested form before they use
+//! it. FastChat takes the first grade, and A before B before C at any place. A grade outside of the
+//! scale is no verdict, and neither is moved into it.
 //!
-//! An answer that the limit of tokens cut has no verdict, wherever brackets stand in it: a judge
-//! that was cut may have repeated the form, or quoted the judged text, before it came to its own
-//! verdict.
+//! An answer that the limit of tokens cut has no verdict, even with brackets: the judge may have
+//! repeated the form, or quoted the judged text, before its own verdict.
 //!
-//! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as a bad one;
-//! the score with `-unparsed` behind its name is 1. No reference is needed.
+//! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as bad. Its
+//! score with `-unparsed` after the name is 1. No reference is needed.
 #![deny(unsafe_code)]
 
 use judging::{Part, is_cut, score, truth};
@@ -83,7 +82,7 @@ impl Scorer for Verdict {
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
         let is_whole = !exchange.finish.as_deref().is_some_and(is_cut);
-        let text = self.config.part.of(exchange);
+        let text = self.config.part.text(exchange);
         let (name, found) = match self.config.form {
             Form::Grade => ("grade", self.grade(&text)),
             Form::Choice => ("choice", choice(&text)),

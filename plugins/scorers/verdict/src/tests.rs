@@ -16,7 +16,7 @@ fn grade(output: &str) -> Option<f64> {
 
 #[test]
 fn grades_are_in_brackets() {
-    for (output, wanted) in [
+    for (output, expected) in [
         ("Rating: [[7]]", Some(7.0)),
         ("Rating: [[7.5]]", Some(7.5)),
         ("**Rating: [[ 10 ]]**", Some(10.0)),
@@ -35,12 +35,12 @@ fn grades_are_in_brackets() {
         ("]] [[", None),
         ("", None),
     ] {
-        assert_eq!(grade(output), wanted, "{output}");
+        assert_eq!(grade(output), expected, "{output}");
     }
 }
 
 #[test]
-fn a_grade_outside_of_the_scale_is_not_replaced_by_an_earlier_one() {
+fn a_grade_outside_the_scale_does_not_fall_back_to_an_earlier() {
     assert_eq!(grade("[[5]], no: [[50]]"), None);
 }
 
@@ -61,7 +61,7 @@ fn the_scale_is_the_users() {
 
 #[test]
 fn choices_are_letters_in_brackets_and_the_last_counts() {
-    for (output, wanted) in [
+    for (output, expected) in [
         ("[[A]]", Some(1.0)),
         ("My final verdict is: [[B]].", Some(0.0)),
         ("[[C]]", Some(0.5)),
@@ -75,13 +75,13 @@ fn choices_are_letters_in_brackets_and_the_last_counts() {
     ] {
         let found = judged(&json!({"form": "choice"}), output);
         let choice = found.get("choice").and_then(Value::as_f64);
-        assert_eq!(choice, wanted, "{output}");
+        assert_eq!(choice, expected, "{output}");
         assert_eq!(found.get("grade"), None);
     }
 }
 
 #[test]
-fn the_reasoning_holds_no_verdict_unless_it_is_asked_for() {
+fn the_reasoning_holds_no_verdict_by_default() {
     let answer = json!({"id": "1", "output": "", "reasoning": "[[4]]"});
     let found = scores::<Verdict>(&json!({}), &answer);
     assert_eq!(found, json!({"grade-unparsed": 1.0}));

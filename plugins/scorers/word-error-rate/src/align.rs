@@ -2,9 +2,9 @@
 //! Myers' bit-parallel algorithm (1999) in blocks, as Hyyrö has it (2003), which computes 64 cells
 //! at once.
 //!
-//! Several alignments are the shortest, and differ in their counts. This one is RapidFuzz's, which
-//! `jiwer` uses: from the end, a deletion where it can be one, otherwise an insertion where the
-//! cell before is less than its neighbour, otherwise a step of both.
+//! Several alignments are the shortest, and differ in their counts. This path is RapidFuzz's, which
+//! `jiwer` uses. From the end it takes a deletion if possible, otherwise an insertion if the
+//! previous cell is less than its neighbour, otherwise a step of both.
 
 use std::collections::HashMap;
 
@@ -28,10 +28,10 @@ pub struct Counts {
 
 /// The distance of a sequence from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aligned {
+pub struct Alignment {
     /// Insertions, deletions and substitutions of a shortest alignment.
     pub distance: u64,
-    /// The steps by kind, where they were asked for and the sequences are not too long.
+    /// The steps by kind, if requested and if the sequences are not too long.
     pub counts: Option<Counts>,
 }
 
@@ -43,7 +43,7 @@ struct Vertical {
 }
 
 /// Aligns `answer` with `reference`; `None` if they are too long.
-pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Aligned> {
+pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Alignment> {
     // As RapidFuzz does, because it decides between alignments.
     let prefix = (reference.iter().zip(answer)).take_while(|(one, other)| one == other).count();
     let (one, other) = (&reference[prefix..], &answer[prefix..]);
@@ -61,7 +61,7 @@ pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Ali
         counts.hits += (prefix + suffix) as u64;
         counts
     });
-    Some(Aligned { distance, counts })
+    Some(Alignment { distance, counts })
 }
 
 /// The distance, and with `keep` the differences of every cell, a row for each item of `other`.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_has_no_counts_and_then_no_distance() {
+    fn long_sequences_have_no_counts_and_longer_no_distance() {
         let (one, other) = (vec![1; 16_385], vec![2; 16_385]);
         let aligned = align(&one, &other, true).unwrap();
         assert_eq!((aligned.distance, aligned.counts), (16_385, None));

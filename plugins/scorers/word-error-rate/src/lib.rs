@@ -11,7 +11,7 @@
 //! | `audio-seconds` | a sample | the length of the sound, where the reference has it as `seconds` | |
 //!
 //! A rate is above 1 where more is inserted than the reference has. With an empty reference it is
-//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several
+//! the number of insertions, as in `jiwer`: 0 if the answer to silence is empty. Of several
 //! references, the first with the lowest rate of words counts.
 //!
 //! `normalization` defines a word:
@@ -22,10 +22,10 @@
 //! | `words` | `ToLowerCase`, `RemovePunctuation`, `SubstituteRegexes({r"\s+": " "})`, `Strip` |
 //!
 //! Counts come from the alignment that `jiwer` takes of the shortest ones. They equal its own up to
-//! some 2000 words a text; beyond, it takes another alignment of the same length. Where two texts
-//! have more than 268 million pairs of words there are no counts, and beyond 34 billion pairs no
-//! rate, because its time grows with their number. Such a sample is an error, so that no rate of
-//! the run leaves it out in silence.
+//! some 2000 words a text; beyond, it takes another alignment of the same length. Beyond 268
+//! million pairs of words two texts have no counts, and beyond 34 billion no rate, because the time
+//! grows with the pairs. Such a sample is an error, so that no rate of the run leaves it out in
+//! silence.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.
 #![deny(unsafe_code)]
@@ -90,7 +90,7 @@ impl Errors {
 }
 
 /// An answer compared with one reference.
-struct Compared {
+struct Comparison {
     words: Errors,
     characters: Errors,
     counts: Option<Counts>,
@@ -118,8 +118,8 @@ impl Scorer for WordErrorRate {
             return Ok(Vec::new());
         };
         let references = texts(exchange, &reference, &self.config.reference_key)?;
-        let answer = self.config.part.of(exchange);
-        let mut best: Option<Compared> = None;
+        let answer = self.config.part.text(exchange);
+        let mut best: Option<Comparison> = None;
         for reference in &references {
             let compared = self.compare(&answer, reference).ok_or_else(|| {
                 Error::InvalidInput(format!(
@@ -130,7 +130,7 @@ impl Scorer for WordErrorRate {
                     reference.len()
                 ))
             })?;
-            let rate = |compared: &Compared| compared.words.rate();
+            let rate = |compared: &Comparison| compared.words.rate();
             if best.as_ref().is_none_or(|best| rate(&compared) < rate(best)) {
                 best = Some(compared);
             }
@@ -171,7 +171,7 @@ impl Scorer for WordErrorRate {
 
 impl WordErrorRate {
     /// Compares an answer with a reference; `None` if they are too long.
-    fn compare(&self, answer: &str, reference: &str) -> Option<Compared> {
+    fn compare(&self, answer: &str, reference: &str) -> Option<Comparison> {
         let normalization = self.config.normalization;
         let (reference_words, answer_words) =
             (normalization.words(reference), normalization.words(answer));
@@ -182,7 +182,7 @@ impl WordErrorRate {
             (normalization.characters(reference), normalization.characters(answer));
         let (one, other) = (character(&reference), character(&answer));
         let characters = align(&one, &other, false)?;
-        Some(Compared {
+        Some(Comparison {
             words: Errors { errors: words.distance, length: reference_words.len() as u64 },
             characters: Errors { errors: characters.distance, length: one.len() as u64 },
             counts: words.counts,

@@ -7,12 +7,12 @@ use super::WordErrorRate;
 const GOLDEN: &str = include_str!("../golden.jsonl");
 
 #[test]
-fn it_agrees_with_jiwer() {
+fn scores_agree_with_jiwer() {
     assert_eq!(agree::<WordErrorRate>(GOLDEN), 500);
 }
 
 #[test]
-fn rates_of_a_run_are_those_of_all_its_texts() {
+fn rates_of_a_run_cover_all_its_texts() {
     let lines: Vec<Value> =
         (GOLDEN.lines().map(|line| serde_json::from_str(line).unwrap())).collect();
     for run in lines[0]["runs"].as_array().unwrap() {
@@ -25,8 +25,8 @@ fn rates_of_a_run_are_those_of_all_its_texts() {
         }
         assert_eq!(json!(count), run["count"]);
         for score in scorer.finish().unwrap() {
-            let wanted = run[&score.name].as_f64().unwrap();
-            assert!((score.value - wanted).abs() < 1e-12, "{score:?}: {wanted}");
+            let expected = run[&score.name].as_f64().unwrap();
+            assert!((score.value - expected).abs() < 1e-12, "{score:?}: {expected}");
         }
     }
 }
@@ -41,7 +41,7 @@ fn the_nearest_of_several_references_counts() {
 }
 
 #[test]
-fn the_length_of_the_sound_is_told_on() {
+fn the_length_of_the_sound_is_passed_on() {
     let reference = json!({"text": "Yes", "seconds": 1.5});
     let answer = json!({"id": "1", "reference": reference, "output": "yes."});
     let found = scores::<WordErrorRate>(&json!({"normalization": "words"}), &answer);
@@ -51,7 +51,7 @@ fn the_length_of_the_sound_is_told_on() {
 }
 
 #[test]
-fn nothing_judged_has_no_rate() {
+fn a_run_without_judged_answers_has_no_rate() {
     let mut scorer: WordErrorRate = open(&json!({})).unwrap();
     let answer = exchange(&json!({"id": "1", "output": "a"}));
     assert_eq!(scorer.score(&answer).unwrap(), []);
@@ -59,12 +59,12 @@ fn nothing_judged_has_no_rate() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_an_error() {
+fn texts_too_long_to_compare_are_errors() {
     let answer =
         json!({"id": "7", "reference": "a".repeat(200_000), "output": "b".repeat(200_000)});
-    let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
-    assert!(said.contains("sample 7: the answer has 200000 bytes"), "{said}");
+    let message = scores::<WordErrorRate>(&json!({}), &answer).to_string();
+    assert!(message.contains("sample 7: the answer has 200000 bytes"), "{message}");
     let answer = json!({"id": "7", "reference": {"words": 1}, "output": ""});
-    let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
-    assert!(said.contains("under `text`"), "{said}");
+    let message = scores::<WordErrorRate>(&json!({}), &answer).to_string();
+    assert!(message.contains("under `text`"), "{message}");
 }

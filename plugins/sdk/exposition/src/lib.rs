@@ -1,8 +1,8 @@
 //! Lines of Prometheus' text format
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>), with their labels.
 //!
-//! This crate owns the reading of lines, for plugins and for the host. It leaves the names of
-//! figures, and whether they are counters, to those that ask for them.
+//! This crate owns the reading of lines, for plugins and for the host. Its callers know the
+//! figures' names, and the counters among them.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -49,7 +49,7 @@ pub fn lines(page: &str) -> impl Iterator<Item = Line<'_>> {
     page.lines().filter_map(Line::parse)
 }
 
-/// The labels up to the closing brace, and what follows it.
+/// The labels up to the closing brace, and the text after it.
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn labels_of(text: &str) -> Option<(Vec<(&str, Cow<'_, str>)>, &str)> {
     let mut labels = Vec::new();

@@ -1,5 +1,5 @@
-//! Conversations in the form of no API in particular: the instructions apart, then turns of the
-//! user and the model one after the other, with calls of tools and their results as parts of them.
+//! Conversations in the form of no API in particular: the instructions apart, then alternating
+//! turns of user and model, with tool calls and their results as parts.
 //!
 //! Datasets give messages with the fields of OpenAI's API. Backends of APIs with another form write
 //! them from this.
@@ -20,7 +20,7 @@ pub struct Conversation<'a> {
     pub turns: Vec<Turn<'a>>,
 }
 
-/// The messages of one side until the other one speaks.
+/// The messages of one side until the other side speaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn<'a> {
     /// The side that speaks.
@@ -52,7 +52,7 @@ pub enum Piece<'a> {
     /// The model calls a tool.
     Call(Call),
     /// The result that a tool returned.
-    Returned(Returned<'a>),
+    ToolResult(ToolResult<'a>),
 }
 
 /// A call of a tool.
@@ -68,7 +68,7 @@ pub struct Call {
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Returned<'a> {
+pub struct ToolResult<'a> {
     /// The call's id.
     pub id: String,
     /// The tool's name, if the message or the call says it.
@@ -118,7 +118,7 @@ pub fn read<'a>(prompt: &'a Prompt, api: &str) -> Result<Conversation<'a>, Error
         }),
         Prompt::Messages(messages) => of_messages(messages, api),
         other => Err(Error::InvalidConfig(format!(
-            "the dataset gives {}, which {api} does not take; have the dataset give text or conversations, or name \
+            "the dataset gives {}, which {api} does not accept; have the dataset give text or conversations, or name \
              another backend",
             other.kind()
         ))),
@@ -161,8 +161,8 @@ fn of_messages<'a>(messages: &'a [Message], api: &str) -> Result<Conversation<'a
             Role::Tool => {
                 let id = fields.tool_call_id.unwrap_or_default();
                 let name = fields.name.or_else(|| tools.get(&id).cloned());
-                let returned = Returned { id, name, parts };
-                (Speaker::User, vec![Piece::Returned(returned)])
+                let returned = ToolResult { id, name, parts };
+                (Speaker::User, vec![Piece::ToolResult(returned)])
             }
         };
         match conversation.turns.last_mut() {
@@ -197,7 +197,9 @@ fn piece(part: &Part) -> Result<Piece<'_>, String> {
         Part::Image(media) => Ok(Piece::Image(media)),
         Part::Audio(media) => Ok(Piece::Audio(media)),
         Part::Video(media) => Ok(Piece::Video(media)),
-        Part::Answer(of) => Err(format!("the answer to `{of}` was not put in its place")),
+        Part::Answer(of) => {
+            Err(format!("the placeholder for the answer of sample `{of}` was not replaced"))
+        }
     }
 }
 
@@ -208,7 +210,7 @@ fn fields(message: &Message, api: &str) -> Result<Fields, String> {
         return Ok(Fields::default());
     };
     let fields: Fields = serde_json::from_str(extra).map_err(|error| {
-        format!("its further fields must be those of a message of OpenAI's API: {error}")
+        format!("expected its further fields as in a message of OpenAI's API: {error}")
     })?;
     let lost = fields
         .others
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_several_tools_and_what_follows_are_one_turn() {
+    fn results_of_several_tools_and_the_next_text_are_one_turn() {
         let calls = r#"{"tool_calls":[{"id":"1","type":"function","function":{"name":"ls","arguments":"{\"path\":\".\"}"}},
             {"id":"2","type":"function","function":{"name":"pwd","arguments":""}}],"reasoning_content":"hm","refusal":null}"#;
         let prompt = Prompt::Messages(vec![
@@ -271,16 +273,16 @@ mod tests {
         ]);
         let read = read(&prompt, "this API").unwrap();
         assert_eq!(read.instructions, ["be brief", "no lists"]);
-        let [asked, called, answered] = &read.turns[..] else {
+        let [question, called, answered] = &read.turns[..] else {
             panic!("{read:?}");
         };
-        assert_eq!(asked.parts, [Piece::Text("what is here?")]);
+        assert_eq!(question.parts, [Piece::Text("what is here?")]);
         let [Piece::Call(ls), Piece::Call(pwd)] = &called.parts[..] else {
             panic!("{called:?}");
         };
         assert_eq!((ls.name.as_str(), &ls.arguments["path"]), ("ls", &Value::from(".")));
         assert!(pwd.arguments.is_empty());
-        let [Piece::Returned(first), Piece::Returned(second), Piece::Text("well?")] =
+        let [Piece::ToolResult(first), Piece::ToolResult(second), Piece::Text("well?")] =
             &answered.parts[..]
         else {
             panic!("{answered:?}");
@@ -290,25 +292,25 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_lost_is_refused_with_its_place() {
-        let said = |role, extra| {
+    fn content_without_a_field_is_refused_with_its_place() {
+        let refusal = |role, extra| {
             let prompt =
                 Prompt::Messages(vec![message(Role::User, "a", None), message(role, "b", extra)]);
             match read(&prompt, "this API") {
-                Err(Error::InvalidInput(said)) => said,
+                Err(Error::InvalidInput(text)) => text,
                 other => panic!("{other:?}"),
             }
         };
         assert!(
-            said(Role::System, None).starts_with("message 2: instructions stand in the middle")
+            refusal(Role::System, None).starts_with("message 2: instructions stand in the middle")
         );
-        assert!(said(Role::Assistant, Some(r#"{"audio":{"id":"x"}}"#)).contains("`audio`"));
-        assert!(said(Role::User, Some(r#"{"name":"ann"}"#)).contains("`name`"));
+        assert!(refusal(Role::Assistant, Some(r#"{"audio":{"id":"x"}}"#)).contains("`audio`"));
+        assert!(refusal(Role::User, Some(r#"{"name":"ann"}"#)).contains("`name`"));
         let calls = r#"{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}"#;
-        assert!(said(Role::Assistant, Some(calls)).contains("the call of `f`"));
+        assert!(refusal(Role::Assistant, Some(calls)).contains("the call of `f`"));
         let tokens = Prompt::Tokens(vec![1]);
         assert!(
-            matches!(read(&tokens, "this API"), Err(Error::InvalidConfig(said)) if said.contains("token ids"))
+            matches!(read(&tokens, "this API"), Err(Error::InvalidConfig(text)) if text.contains("token ids"))
         );
     }
 

@@ -10,7 +10,7 @@ const LONGEST: usize = 400;
 
 /// The message in a reply with an error status, and the kind of error.
 pub fn refusal(status: u16, body: &[u8]) -> Refusal {
-    let message = said(status, body);
+    let message = status_message(status, body);
     Refusal { reason: reason(Some(status), &message), message }
 }
 
@@ -18,8 +18,8 @@ pub fn refusal(status: u16, body: &[u8]) -> Refusal {
 /// `status_code`.
 pub fn in_band(error: &[u8]) -> Refusal {
     let value: Option<Value> = serde_json::from_slice(error).ok();
-    let told = value.as_ref().and_then(message);
-    let message = told.unwrap_or_else(|| excerpt(error, 200));
+    let found = value.as_ref().and_then(message);
+    let message = found.unwrap_or_else(|| excerpt(error, 200));
     let status = value.as_ref().and_then(status_in);
     Refusal { reason: reason(status, &message), message }
 }
@@ -39,8 +39,8 @@ fn status_in(value: &Value) -> Option<u16> {
 /// The kind of error, from a status and from words that engines use. The words decide if a status
 /// is used for several kinds: prompts that are too long come with 400, 413, 422 and 500.
 fn reason(status: Option<u16>, message: &str) -> Reason {
-    let said = message.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let lower = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     let model = says(&["model", "adapter", "lora"])
         && says(&["not found", "does not exist", "not exist", "unknown", "no such"]);
     let long = says(&[
@@ -85,48 +85,48 @@ fn reason(status: Option<u16>, message: &str) -> Reason {
 /// Reads `{"error": {"message": …}}` (OpenAI, vLLM), `{"object": "error", "message": …}` (SGLang,
 /// LMDeploy), `{"error": "…"}` (TGI, Ollama), `{"detail": …}` (FastAPI), a page of HTML (a proxy),
 /// and plain text.
-fn said(status: u16, body: &[u8]) -> String {
-    let said = match serde_json::from_slice::<Value>(body) {
+fn status_message(status: u16, body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<Value>(body) {
         Ok(value) => message(&value).unwrap_or_else(|| excerpt(body, LONGEST)),
         Err(_) => plain(&String::from_utf8_lossy(body)),
     };
     let hint = match status {
-        401 | 403 if !said.to_lowercase().contains("key") => " (check the API key)",
+        401 | 403 if !text.to_lowercase().contains("key") => " (check the API key)",
         // FastAPI's answer if it has no such route, as opposed to no such model.
-        404 if said.is_empty() || said == "Not Found" => " (check the URL and the backend's route)",
+        404 if text.is_empty() || text == "Not Found" => " (check the URL and the backend's route)",
         _ => "",
     };
-    if said.is_empty() {
+    if text.is_empty() {
         format!("the server gave no reason{hint}")
     } else {
-        format!("{said}{hint}")
+        format!("{text}{hint}")
     }
 }
 
 /// The message in an error value; `None` if it contains none.
 pub fn message(value: &Value) -> Option<String> {
-    let said = match value {
+    let found = match value {
         Value::String(text) => tidy(text, LONGEST),
         Value::Array(items) => {
-            let said: Vec<_> = items.iter().filter_map(message).collect();
-            tidy(&said.join("; "), LONGEST)
+            let messages: Vec<_> = items.iter().filter_map(message).collect();
+            tidy(&messages.join("; "), LONGEST)
         }
         Value::Object(fields) => {
-            let said = ["error", "message", "msg", "detail"]
+            let inner = ["error", "message", "msg", "detail"]
                 .iter()
                 .find_map(|key| fields.get(*key).and_then(message))?;
             // FastAPI reports where in the request the error is.
             match fields.get("loc").and_then(Value::as_array) {
                 Some(place) => {
                     let place: Vec<_> = place.iter().map(|step| tidy(&text(step), 60)).collect();
-                    format!("{}: {said}", place.join("."))
+                    format!("{}: {inner}", place.join("."))
                 }
-                None => said,
+                None => inner,
             }
         }
         _ => return None,
     };
-    (!said.is_empty()).then_some(said)
+    (!found.is_empty()).then_some(found)
 }
 
 /// The beginning of some bytes, on one line.
@@ -226,13 +226,13 @@ mod tests {
             (503, "", "the server gave no reason"),
             (500, r#"{"code":7}"#, r#"{"code":7}"#),
         ];
-        for (status, text, said) in cases {
-            assert_eq!(refusal(status, text.as_bytes()).message, said);
+        for (status, text, expected) in cases {
+            assert_eq!(refusal(status, text.as_bytes()).message, expected);
         }
     }
 
     #[test]
-    fn the_kind_of_trouble_is_told_from_status_and_words() {
+    fn status_and_words_decide_the_reason() {
         let cases = [
             (429, "slow down", Reason::Overloaded),
             (503, "The request queue is full.", Reason::Overloaded),
@@ -270,10 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_fits_a_line_of_a_terminal() {
-        let said = said(500, format!("a\n\u{1b}[2Jb {}", "x".repeat(1000)).as_bytes());
-        assert!(said.starts_with("a [2Jb x"));
-        assert_eq!(said.chars().count(), LONGEST + 1);
+    fn a_message_fits_a_line_of_a_terminal() {
+        let message = status_message(500, format!("a\n\u{1b}[2Jb {}", "x".repeat(1000)).as_bytes());
+        assert!(message.starts_with("a [2Jb x"));
+        assert_eq!(message.chars().count(), LONGEST + 1);
     }
 
     #[test]

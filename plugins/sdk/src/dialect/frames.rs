@@ -1,5 +1,5 @@
-//! Frames of JSON: reading one, and the error for one that is not of the API, with the frame's
-//! beginning.
+//! Frames of JSON: their reading, and the error for a frame that is not of the API, with the
+//! frame's beginning.
 
 use std::fmt::Display;
 
@@ -11,8 +11,8 @@ use crate::Error;
 /// Most bytes of a frame in a message.
 const SHOWN: usize = 120;
 
-/// Reads a frame; `expected` says what it should be, such as `an event of the Messages API`. One
-/// check of the whole text costs less than a check of every string in it.
+/// Reads a frame; `expected` names it, such as `an event of the Messages API`. One check of the
+/// whole text costs less than a check of every string in it.
 ///
 /// # Errors
 /// [`Error::Protocol`] if it is something else.
@@ -21,7 +21,7 @@ pub fn json<'a, T: Deserialize<'a>>(data: &'a [u8], expected: &str) -> Result<T,
     serde_json::from_str(text).map_err(|error| unexpected(data, expected, &error))
 }
 
-/// The error for a frame that is not what was expected.
+/// The error for an unexpected frame.
 pub fn unexpected(data: &[u8], expected: &str, why: &dyn Display) -> Error {
     Error::Protocol(format!("expected {expected}, got `{}`: {why}", explain::excerpt(data, SHOWN)))
 }

@@ -37,8 +37,7 @@ const CHOICES: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
-    /// Each of the answers to the request, of which there are several only if it asked for them
-    /// (`n`).
+    /// The answers to the request, several only if it asked for them (`n`).
     choices: Vec<Choice>,
     /// The counts of the answers that are complete.
     usage: Totals,
@@ -101,8 +100,8 @@ struct MetaInfo<'a> {
     image_tokens: Option<u32>,
     video_tokens: Option<u32>,
     audio_tokens: Option<u32>,
-    // What speculative decoding proposed, and of it what was accepted. SGLang has named it three
-    // times; some versions send two of the names.
+    // Proposed and accepted tokens of speculative decoding. SGLang has named them three times; some
+    // versions send two of the names.
     spec_num_proposed_drafts: Option<u32>,
     spec_num_correct_drafts: Option<u32>,
     spec_proposed_drafts: Option<u32>,
@@ -111,10 +110,10 @@ struct MetaInfo<'a> {
     spec_accept_token_num: Option<u32>,
 }
 
-/// The part of an answer's last chunk that says how long it took and what speculative decoding did,
-/// step by step. It is read there alone, though some servers send it with every chunk.
+/// The part of an answer's last chunk with its durations and the steps of speculative decoding. It
+/// is read there alone, though some servers send it with every chunk.
 #[derive(Deserialize)]
-struct Told<'a> {
+struct LastChunk<'a> {
     #[serde(borrow)]
     meta_info: Further<'a>,
 }
@@ -175,7 +174,7 @@ impl MetaInfo<'_> {
     }
 }
 
-/// Appends the events of one frame. `text` says what the texts of the chunks mean, if that is known
+/// Appends the events of one frame. `text` is the meaning of the chunks' texts, if known
 /// beforehand.
 ///
 /// # Errors
@@ -247,9 +246,9 @@ impl Reply {
                 // Servers time each of several answers for itself, and number them.
                 let is_alone = single && chunk.index.is_none() && !data.starts_with(b"[");
                 choice.read(chunk, is_alone.then_some(data), &mut self.usage, events);
-                // Where the server took text back, what comes next is not new.
+                // After the server took text back, the next text is not new.
                 if single && choice.text == Text::SoFar && choice.seen as usize == length {
-                    choice.skip = Pattern::of(data);
+                    choice.skip = Pattern::from_chunk(data);
                 }
             }
         }
@@ -276,7 +275,7 @@ impl Totals {
         sum(&mut self.reasoning, meta.reasoning_tokens);
         sum(&mut self.drafted, meta.drafted());
         sum(&mut self.accepted, meta.accepted());
-        // All answers share the prompt. What one put into the cache, the others find.
+        // All answers share the prompt: tokens that one answer put into the cache, the others find.
         let least = self.cached.into_iter().chain(meta.cached_tokens).min();
         self.cached = least;
         Usage {
@@ -295,8 +294,8 @@ impl Totals {
 }
 
 impl Choice {
-    /// Reads a chunk that repeats what was seen and adds to it, without reading that again. If it
-    /// is not one, nothing happens.
+    /// Reads a chunk that repeats the text so far and adds to it, and skips the repetition. Another
+    /// chunk has no effect.
     fn continues(&mut self, data: &[u8], usage: &mut Totals, events: &mut Vec<Meaning>) -> bool {
         let Some(mut seen) = self.skip.take() else {
             return false;
@@ -343,8 +342,8 @@ impl Choice {
         self.take(new, meta, alone, usage, events);
     }
 
-    /// Takes the new text of a chunk, and what is stated with it. `alone` is the chunk's bytes, or
-    /// what follows its text, if the reply has one answer.
+    /// Takes the new text of a chunk and its other facts. `alone` is the chunk's bytes, or the
+    /// bytes after its text, if the reply has one answer.
     fn take(
         &mut self,
         new: String,
@@ -377,10 +376,10 @@ impl Choice {
         if !std::mem::replace(&mut self.counted, true) {
             events.push(Meaning::Usage(usage.add(&meta)));
             if let Some(chunk) = alone
-                && let Ok(told) = serde_json::from_slice::<Told<'_>>(chunk)
+                && let Ok(last) = serde_json::from_slice::<LastChunk<'_>>(chunk)
             {
-                events.extend(told.meta_info.timings());
-                events.extend(told.meta_info.speculation());
+                events.extend(last.meta_info.timings());
+                events.extend(last.meta_info.speculation());
             }
         }
         events.push(finished(reason));
@@ -509,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_what_was_seen_changes_nothing() {
+    fn skipping_seen_text_changes_nothing() {
         let pieces = ["", " a", "\"", "\\", "\u{1f600}", "é\n", "", "\u{2028}]", "[1,2", " end"];
         for has_ids in [true, false] {
             let (mut text, mut ids) = (String::new(), Vec::new());
@@ -530,7 +529,8 @@ mod tests {
                 } else {
                     format!(r#"{{"text": {quoted}, "meta_info": {meta}}}"#)
                 });
-                // A server that takes text back is read in full until it has said more than before.
+                // A server that takes text back is read in full until its text is longer than
+                // before.
                 if number == 14 {
                     text.truncate(text.floor_char_boundary(text.len() - 9));
                 }

@@ -1,8 +1,8 @@
 //! Calls of gRPC: a request with its message, and how a call ended.
 //!
-//! The host cuts the reply into messages ([`Framing::Grpc`](crate::Framing::Grpc)); what is in a
-//! message, the backend reads by itself, with `prost` for example. The form of calls is that of
-//! gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC).
+//! The host cuts the reply into messages ([`Framing::Grpc`](crate::Framing::Grpc)); the backend
+//! reads a message's content by itself, with `prost` for example. Calls have the form of gRPC over
+//! HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC).
 
 use super::explain;
 use crate::{Frame, Meaning, Reason, Refusal, Request};
@@ -27,8 +27,7 @@ pub fn call(method: &str, message: &[u8]) -> Request {
     }
 }
 
-/// Returns what it means that the call ended, if the frame says that: the end of the answer, or a
-/// failure. `None` for a message.
+/// The meaning of a call's last frame: the end of the answer, or a failure. `None` for a message.
 pub fn ended(frame: &Frame<'_>) -> Option<Meaning> {
     if frame.name != Some(TRAILERS) {
         return None;
@@ -51,7 +50,8 @@ pub fn ended(frame: &Frame<'_>) -> Option<Meaning> {
     })
 }
 
-/// The error of a call that ended with this status. The words are gRPC's own (`doc/statuscodes.md`).
+/// The error of a call that ended with this status. The words are gRPC's own
+/// (`doc/statuscodes.md`).
 fn refusal(code: u32, message: &str) -> Refusal {
     let (name, reason) = match code {
         1 => ("CANCELLED", Reason::Other),
@@ -69,8 +69,8 @@ fn refusal(code: u32, message: &str) -> Refusal {
         16 => ("UNAUTHENTICATED", Reason::Unauthorised),
         _ => ("UNKNOWN", Reason::Other),
     };
-    let said = explain::in_band(message.as_bytes());
-    let reason = match (reason, said.reason) {
+    let guess = explain::in_band(message.as_bytes());
+    let reason = match (reason, guess.reason) {
         // The words say more than a code that has many uses.
         (Reason::Invalid | Reason::Internal | Reason::Other, words) if words != Reason::Other => {
             words
@@ -80,7 +80,7 @@ fn refusal(code: u32, message: &str) -> Refusal {
     let message = if message.is_empty() {
         format!("{name} ({code})")
     } else {
-        format!("{name} ({code}): {}", said.message)
+        format!("{name} ({code}): {}", guess.message)
     };
     Refusal { reason, message }
 }

@@ -1,7 +1,7 @@
 //! Code that backends of several engines share, so that they stay short: the OpenAI API, the reply
 //! of the native `/generate` routes, the shapes of error bodies, and metrics in the Prometheus text
-//! format; for the APIs that are not OpenAI's, conversations, tools and the settings that they
-//! lack; and calls of gRPC.
+//! format. For other APIs it has conversations, tools and the settings that they lack, and calls of
+//! gRPC.
 
 pub mod conversation;
 pub mod explain;

@@ -72,13 +72,13 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
     match (route, prompt) {
         (Route::Completions, Prompt::Text(text)) => body.set("prompt", text),
         (Route::Completions, Prompt::Tokens(tokens)) => body.set("prompt", tokens),
-        (Route::Chat, Prompt::Text(text)) => body.set("messages", [messages::said("user", text)]),
+        (Route::Chat, Prompt::Text(text)) => body.set("messages", [messages::plain("user", text)]),
         (Route::Chat, Prompt::Messages(messages)) => {
             body.set("messages", messages::written(messages)?)
         }
         (Route::Chat, Prompt::Tokens(_)) => {
             return Err(Error::InvalidConfig(
-                "key `route`: the dataset gives token ids, which /v1/chat/completions does not take; \
+                "key `route`: the dataset gives token ids, which /v1/chat/completions does not accept; \
                  set route = \"completions\", or have the dataset give text"
                     .to_owned(),
             ));
@@ -98,7 +98,7 @@ pub fn set_prompt(body: &mut Body, route: Route, prompt: &Prompt) -> Result<(), 
 /// [`Error::InvalidInput`] if a message holds what this API cannot express.
 pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
     let written = match prompt {
-        Prompt::Text(text) => serde_json::to_value([messages::said("user", text)]),
+        Prompt::Text(text) => serde_json::to_value([messages::plain("user", text)]),
         Prompt::Messages(messages) => serde_json::to_value(messages::written(messages)?),
         _ => return Ok(None),
     };
@@ -106,7 +106,7 @@ pub fn messages(prompt: &Prompt) -> Result<Option<Value>, Error> {
     Ok(Some(written))
 }
 
-/// The error for a prompt that a path does not take; `chat` is the name of the route for
+/// The error for a prompt that a path does not accept; `chat` is the name of the route for
 /// conversations.
 pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
     let remedy = match prompt {
@@ -114,7 +114,7 @@ pub fn not_taken(prompt: &Prompt, path: &str, chat: &str) -> Error {
         _ => "name another dataset, or another backend".to_owned(),
     };
     Error::InvalidConfig(format!(
-        "key `route`: the dataset gives {}, which {path} does not take; {remedy}",
+        "key `route`: the dataset gives {}, which {path} does not accept; {remedy}",
         prompt.kind()
     ))
 }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_the_route_cannot_carry_names_the_route_that_can() {
+    fn an_error_names_the_route_that_takes_the_prompt() {
         let messages = Prompt::Messages(Vec::new());
         let Err(Error::InvalidConfig(error)) =
             set_prompt(&mut Body::new(), Route::Completions, &messages)

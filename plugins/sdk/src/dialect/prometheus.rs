@@ -6,8 +6,7 @@ use exposition::{Line, lines};
 use crate::{Reading, ServerMetric};
 
 /// The figures with these names, mapped to the names of the contract. A server with several
-/// processes or models reports one for each; they are summed, except ratios, of which the largest
-/// is taken.
+/// processes or models reports one for each; the sum counts, or for ratios the largest.
 pub fn readings(body: &[u8], names: &[(&str, ServerMetric)]) -> Vec<Reading> {
     let text = String::from_utf8_lossy(body);
     let mut readings: Vec<Reading> = Vec::new();

@@ -8,7 +8,7 @@ pub use crate::refuse::Setting;
 /// Refuses the settings that are set although `api` has no field for them.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] that names all of them.
+/// [`Error::InvalidConfig`] that names all refused settings.
 pub fn settings(
     api: &str,
     missing: &[Setting],
@@ -16,7 +16,7 @@ pub fn settings(
     settings: &Settings,
 ) -> Result<(), Error> {
     let set = missing.iter().filter(|setting| setting.is_set(sample, settings));
-    let said: Vec<String> = set
+    let mistakes: Vec<String> = set
         .map(|setting| {
             let key = setting.key();
             match setting {
@@ -28,7 +28,7 @@ pub fn settings(
             }
         })
         .collect();
-    if said.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(said.join("\n"))) }
+    if mistakes.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(mistakes.join("\n"))) }
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn all_that_is_set_is_named_at_once_and_nothing_else() {
         let sample = Sample::new("1", Prompt::Text("a".to_owned()));
-        let mut asked = Settings {
+        let mut run = Settings {
             model: "m".to_owned(),
             streaming: true,
             output_tokens: None,
@@ -51,15 +51,15 @@ mod tests {
             further: None,
         };
         let missing = [Setting::IgnoreEos, Setting::Seed, Setting::MinP];
-        let Err(Error::InvalidConfig(said)) = settings("this API", &missing, &sample, &asked)
+        let Err(Error::InvalidConfig(message)) = settings("this API", &missing, &sample, &run)
         else {
             panic!("it must be refused");
         };
-        assert!(said.contains("--disable-ignore-eos"), "{said}");
-        assert!(said.contains("leave --sampling-seed out"), "{said}");
-        assert!(!said.contains("min-p") && !said.contains("top-k"), "{said}");
-        asked.ignore_eos = false;
-        asked.sampling.seed = None;
-        assert_eq!(settings("this API", &missing, &sample, &asked), Ok(()));
+        assert!(message.contains("--disable-ignore-eos"), "{message}");
+        assert!(message.contains("leave --sampling-seed out"), "{message}");
+        assert!(!message.contains("min-p") && !message.contains("top-k"), "{message}");
+        run.ignore_eos = false;
+        run.sampling.seed = None;
+        assert_eq!(settings("this API", &missing, &sample, &run), Ok(()));
     }
 }

@@ -45,7 +45,7 @@ pub enum Choice {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Defined {
+enum Definition {
     Function { function: Tool },
 }
 
@@ -77,7 +77,7 @@ pub fn take(sample: &Sample) -> Result<(Option<Tools>, Option<String>), Error> {
             sample.id
         ))
     })?;
-    let defined = parameters.get("tools").map(Vec::<Defined>::deserialize);
+    let defined = parameters.get("tools").map(Vec::<Definition>::deserialize);
     let Some(Ok(defined)) = defined else {
         return Ok((None, Some(text.clone())));
     };
@@ -96,7 +96,7 @@ pub fn take(sample: &Sample) -> Result<(Option<Tools>, Option<String>), Error> {
     if choice.is_some() {
         parameters.remove("tool_choice");
     }
-    let tools = defined.into_iter().map(|Defined::Function { function }| function);
+    let tools = defined.into_iter().map(|Definition::Function { function }| function);
     let tools = Tools { tools: tools.collect(), choice };
     let rest = (!parameters.is_empty()).then(|| Value::Object(parameters).to_string());
     Ok((Some(tools), rest))
@@ -173,7 +173,7 @@ mod tests {
         let mut sample = Sample::new("7", Prompt::Text("a".to_owned()));
         sample.parameters = Some("[]".to_owned());
         assert!(
-            matches!(take(&sample), Err(Error::InvalidInput(said)) if said.contains("sample 7"))
+            matches!(take(&sample), Err(Error::InvalidInput(message)) if message.contains("sample 7"))
         );
     }
 }

@@ -30,7 +30,7 @@ impl Choice {
             }
             if cumulative.len() == MOST {
                 return Err(Error::InvalidConfig(format!(
-                    "`{key}` has more than {MOST} things to choose among: take fewer"
+                    "`{key}` has more than {MOST} choices: set fewer"
                 )));
             }
             sum += weight;

@@ -19,15 +19,15 @@
 //! * uniform: `min + p · (max − min)`; as a length `min + ⌊p · (max − min + 1)⌋`, so that both ends
 //!   are as likely as the rest.
 //! * normal: `mean + deviation · z(p)`. `z` is the standard normal quantile by Wichura's algorithm
-//!   AS 241 (Applied Statistics 37, 1988, <https://doi.org/10.2307/2347330>), the one of Python's
+//!   AS 241 (Applied Statistics 37, 1988, <https://doi.org/10.2307/2347330>), as in Python's
 //!   `statistics.NormalDist.inv_cdf`; `p` = 0 counts as 2⁻⁵⁴.
 //! * lognormal: `exp(µ + sigma · z(p))`. `µ` is `ln(median)`, or `ln(mean) − sigma² / 2`. In place
-//!   of `sigma`, the standard deviation of the logarithm, `deviation` gives that of the numbers
-//!   themselves: with a `mean`, `sigma² = ln(1 + (deviation / mean)²)`; with a `median`,
-//!   `sigma² = ln((1 + √(1 + 4 (deviation / median)²)) / 2)`.
-//! * histogram: the first bin with which the cumulative share of the weights exceeds `p`; what `p`
-//!   has beyond the earlier bins, as a share of this bin's, is the place in it, as in a uniform
-//!   distribution.
+//!   of `sigma`, the standard deviation of the logarithm, `deviation` gives the numbers' own: with
+//!   a `mean`, `sigma² = ln(1 + (deviation / mean)²)`; with a `median`, `sigma² = ln((1 + √(1 + 4
+//!   (deviation / median)²)) / 2)`.
+//! * histogram: the first bin with which the cumulative share of the weights exceeds `p`; the
+//!   excess of `p` over the earlier bins, as a share of this bin's weight, is the place in it, as
+//!   in a uniform distribution.
 //!
 //! A number below `min` or above `max` becomes that bound; it is not drawn again. Lengths are
 //! rounded to the nearest whole number, halves upwards.
@@ -53,13 +53,13 @@ use crate::Error;
 use crate::random::{NumpyGenerator, NumpyLegacy, Python};
 use table::Table;
 
-/// The most tokens of a prompt or an answer, and of all texts of a request or a session that are
-/// made up: more than any model takes, and as many as fit into a plugin's memory.
+/// The most tokens of a prompt or an answer, and of all made-up texts of a request or a session:
+/// more than any model takes, and still within a plugin's memory.
 pub const MOST_TOKENS: u32 = 4 << 20;
 
 /// Checks that the texts of a request, as many as `counts` says and each as long as `lengths` says,
-/// have no more than [`MOST_TOKENS`] together. It goes by large numbers of both, that are exceeded
-/// once in a thousand draws; what is drawn beyond them is the caller's to check.
+/// have no more than [`MOST_TOKENS`] together. It uses numbers of both that one draw in a thousand
+/// exceeds; the caller checks the draws beyond them.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`] that names both keys.
@@ -213,7 +213,7 @@ impl Distribution {
     }
 
     /// The distribution as one of lengths within `range`; `key` is its key in the configuration. A
-    /// distribution without a bound of its own gets that of the range.
+    /// distribution without a bound of its own gets the range's.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key, if a number of the configuration is outside the
@@ -337,7 +337,7 @@ impl Serialize for Distribution {
                 serializer.serialize_i64(value as i64)
             }
             Shape::Constant(value) => serializer.serialize_f64(value),
-            _ => Table::of(&self.0).serialize(serializer),
+            _ => Table::from_shape(&self.0).serialize(serializer),
         }
     }
 }

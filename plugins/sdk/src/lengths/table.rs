@@ -1,4 +1,4 @@
-//! The table of a distribution in a configuration: which keys it takes, and what they must hold.
+//! The table of a distribution in a configuration: its keys and their values.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ struct Bin {
 
 impl Table {
     /// The table of a distribution.
-    pub(super) fn of(shape: &Shape) -> Self {
+    pub(super) fn from_shape(shape: &Shape) -> Self {
         let empty = Table {
             distribution: Kind::Constant,
             value: None,
@@ -152,7 +152,7 @@ impl Table {
         }
     }
 
-    /// The distribution, or what is wrong with the table.
+    /// The distribution, or the mistake in the table.
     pub(super) fn shape(self) -> Result<Shape, String> {
         let kind = self.distribution;
         let numbers = [
@@ -170,7 +170,7 @@ impl Table {
             .chain(self.bins.as_ref().map(|_| "bins"));
         if let Some(other) = given.into_iter().find(|key| !kind.keys().contains(key)) {
             return Err(format!(
-                "a {} distribution does not take `{other}`; expected {}",
+                "a {} distribution does not accept `{other}`; expected {}",
                 kind.name(),
                 listed(kind.keys())
             ));
@@ -251,7 +251,7 @@ fn histogram(bins: Vec<Bin>) -> Result<Shape, String> {
     let mut sum = 0.0;
     let mut spans = Vec::with_capacity(bins.len());
     for (at, bin) in bins.into_iter().enumerate() {
-        let named = |said: String| format!("bin {} of the histogram: {said}", at + 1);
+        let named = |mistake: String| format!("bin {} of the histogram: {mistake}", at + 1);
         let (min, max) = match (bin.value, bin.min, bin.max) {
             (Some(value), None, None) => (value, value),
             (None, Some(min), Some(max)) => (min, max),

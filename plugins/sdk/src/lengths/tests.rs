@@ -1,4 +1,4 @@
-//! Distributions against Python's own numbers, and what a user is told.
+//! Distributions against Python's own numbers, and the messages to users.
 
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ fn lengths(json: &str) -> Vec<u32> {
 }
 
 #[test]
-fn normal_quantiles_are_those_of_python() {
+fn normal_quantiles_equal_pythons() {
     // statistics.NormalDist().inv_cdf(p)
     for (p, expected) in [
         (0.5, 0.0),
@@ -96,7 +96,7 @@ fn both_ends_of_a_range_are_as_likely_as_the_rest() {
 }
 
 #[test]
-fn mean_and_deviation_of_a_lognormal_are_those_given() {
+fn a_lognormal_has_its_mean_and_deviation() {
     for json in [
         r#"{"distribution": "lognormal", "mean": 800, "deviation": 600}"#,
         // With this median and deviation the mean is 640 and e^(sigma²) is 1.5625, as with the mean
@@ -135,7 +135,7 @@ fn every_draw_takes_one_number() {
 }
 
 #[test]
-fn what_is_outside_the_range_of_a_key_is_refused_or_limited() {
+fn lengths_outside_the_range_of_a_key_are_refused_or_limited() {
     for (json, expected) in [
         ("0", "`length` is 0; expected at least 1"),
         ("-3", "`length` is -3; expected at least 1"),
@@ -169,7 +169,7 @@ fn what_is_outside_the_range_of_a_key_is_refused_or_limited() {
 }
 
 #[test]
-fn a_wrong_table_names_its_key_and_what_was_expected() {
+fn a_wrong_table_names_its_key_and_the_expected_value() {
     for (json, expected) in [
         (
             "\"long\"",
@@ -185,7 +185,7 @@ fn a_wrong_table_names_its_key_and_what_was_expected() {
         (r#"{"distribution": "uniform", "low": 1}"#, "key `length.low`: unknown field `low`"),
         (
             r#"{"distribution": "uniform", "min": 1, "max": 3, "mean": 2}"#,
-            "key `length`: a uniform distribution does not take `mean`; expected `min` and `max`",
+            "key `length`: a uniform distribution does not accept `mean`; expected `min` and `max`",
         ),
         (
             r#"{"distribution": "uniform", "min": 1}"#,
@@ -262,7 +262,7 @@ fn the_schema_takes_a_number_or_a_table() {
 /// `numpy.random.default_rng(42).choice(n, size=10, p=p)`, with `p` as the formula of Zipf's law
 /// gives it.
 #[test]
-fn choices_are_those_of_numpy() {
+fn choices_equal_numpys() {
     let drawn = |choice: &Choice| -> Vec<usize> {
         let mut random = NumpyGenerator::new(42);
         (0..10).map(|_| choice.draw(&mut random)).collect()

@@ -1,9 +1,8 @@
 //! The random number generators of CPython and NumPy, to the bit.
 //!
 //! The Python tools that a plugin may have to reproduce draw their prompts from these generators,
-//! so the same seed must give the same numbers here. This module provides the streams and the few
-//! kinds of draws that datasets need; the plugin chooses the generator, its seed, and the order of
-//! the draws.
+//! so the same seed must give the same numbers here. This module has the streams and the kinds of
+//! draws that datasets need. The plugin chooses the generator, its seed, and the order of draws.
 //!
 //! | type | in Python |
 //! | --- | --- |

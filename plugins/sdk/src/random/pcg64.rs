@@ -71,7 +71,7 @@ fn mix(x: u32, y: u32) -> u32 {
 
 /// As `numpy.random.SeedSequence(seed).generate_state(4, numpy.uint64)`.
 fn seed_sequence(seed: u64) -> [u64; 4] {
-    // A pool of four words, of which an integer seed fills the first: absent words hash as zeros.
+    // An integer seed fills the first words of a pool of four: absent words hash as zeros.
     let mut pool = [seed as u32, (seed >> 32) as u32, 0, 0];
     let mut hash = Hash { constant: 0x43b0_d7e5, multiplier: 0x931e_8875 };
     for word in &mut pool {

@@ -79,14 +79,13 @@ impl Python {
         items.get(index)
     }
 
-    /// The indices that `random.sample(items, count)` chooses of so many items, in its order;
+    /// The indices that `random.sample(items, count)` chooses of `items` items, in its order;
     /// `None` if there are fewer than `count`.
     pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
         if count > items {
             return None;
         }
-        // Above this many items CPython remembers what it drew, instead of taking from a list of
-        // all.
+        // Above this many items CPython remembers its draws, instead of taking from a list of all.
         let mut listed = 21;
         if count > 5 {
             let mut power = 1;

@@ -7,13 +7,13 @@ use super::{NumpyGenerator, NumpyLegacy, Python};
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Goldens {
-    python: Vec<OfPython>,
-    numpy_legacy: Vec<OfLegacy>,
-    numpy_generator: Vec<OfGenerator>,
+    python: Vec<PythonCase>,
+    numpy_legacy: Vec<LegacyCase>,
+    numpy_generator: Vec<GeneratorCase>,
 }
 
 #[derive(Deserialize)]
-struct OfPython {
+struct PythonCase {
     seed: u64,
     random: Vec<f64>,
     bits: Vec<(u32, u64)>,
@@ -24,7 +24,7 @@ struct OfPython {
 }
 
 #[derive(Deserialize)]
-struct OfLegacy {
+struct LegacyCase {
     seed: u32,
     random: Vec<f64>,
     randint: Vec<(u64, u64, Vec<u64>)>,
@@ -33,7 +33,7 @@ struct OfLegacy {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct OfGenerator {
+struct GeneratorCase {
     seed: u64,
     random: Vec<f64>,
     integers: Vec<(u64, u64, Vec<u64>)>,
@@ -80,7 +80,7 @@ fn python_draws_as_cpython_does() {
 }
 
 #[test]
-fn nothing_to_choose_from_draws_nothing() {
+fn an_empty_choice_draws_nothing() {
     let mut generator = Python::new(1);
     assert_eq!(generator.choice::<u8>(&[]), None);
     assert_eq!(generator.random(), Python::new(1).random());

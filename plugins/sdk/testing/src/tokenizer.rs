@@ -37,8 +37,8 @@ impl Tokenizer for StandIn {
     }
 }
 
-/// A tokenizer of printable ASCII that takes two characters at a time if it can, so that a text
-/// made from ids may tokenize to a different number of tokens, as with real ones.
+/// A tokenizer of printable ASCII that takes two characters at a time if it can. As with real
+/// tokenizers, a text made from ids may tokenize to a different number of tokens.
 ///
 /// | ids | text |
 /// | --- | --- |
@@ -48,7 +48,7 @@ impl Tokenizer for StandIn {
 /// | 9120 | `<s>`, which precedes every text; special, and added on top of the rest |
 /// | 9121 | `</s>`; special, and added on top of the rest |
 ///
-/// What is not printable ASCII is read as `?`.
+/// Any other character is read as `?`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairs;
 

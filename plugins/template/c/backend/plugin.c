@@ -119,14 +119,14 @@ static void read_choice(slice choice, events *events) {
   if (piece.len == 0) piece = get(choice, "message");
   slice thought = get(piece, "reasoning_content");
   if (!is_string(thought)) thought = get(piece, "reasoning");
-  slice said = get(piece, "content");
+  slice text = get(piece, "content");
   slice finish = get(choice, "finish_reason");
   // Strings longer than their quotes.
   bool thinks = is_string(thought) && thought.len > 2;
-  bool speaks = is_string(said) && said.len > 2;
+  bool speaks = is_string(text) && text.len > 2;
   bool ends = is_string(finish) && finish.len > 2;
   if (thinks) add_piece(events, EXPORTS_BACKEND_MEANING_REASONING, thought);
-  if (speaks) add_piece(events, EXPORTS_BACKEND_MEANING_TEXT, said);
+  if (speaks) add_piece(events, EXPORTS_BACKEND_MEANING_TEXT, text);
   if (!thinks && !speaks && !ends) add(events, EXPORTS_BACKEND_MEANING_OPENED);
   if (ends) add_finish(events, finish);
 }

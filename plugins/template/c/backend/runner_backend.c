@@ -84,18 +84,18 @@ static void set_duration(plugin_option_f64_t *duration, slice value, double mill
 }
 
 void add_timings(events *events, timings timings) {
-  exports_backend_timings_t *said = &add(events, EXPORTS_BACKEND_MEANING_TIMINGS)->val.timings;
-  set_duration(&said->queue, timings.queue, timings.milliseconds);
-  set_duration(&said->prefill, timings.prefill, timings.milliseconds);
-  set_duration(&said->first_token, timings.first_token, timings.milliseconds);
-  set_duration(&said->decode, timings.decode, timings.milliseconds);
+  exports_backend_timings_t *event = &add(events, EXPORTS_BACKEND_MEANING_TIMINGS)->val.timings;
+  set_duration(&event->queue, timings.queue, timings.milliseconds);
+  set_duration(&event->prefill, timings.prefill, timings.milliseconds);
+  set_duration(&event->first_token, timings.first_token, timings.milliseconds);
+  set_duration(&event->decode, timings.decode, timings.milliseconds);
 }
 
 void add_speculation(events *events, slice steps, slice steps_by_accepted) {
   uint32_t all;
   if (!count_of(steps, &all)) return;
-  exports_backend_speculation_t *said = &add(events, EXPORTS_BACKEND_MEANING_SPECULATION)->val.speculation;
-  said->steps = all;
+  exports_backend_speculation_t *event = &add(events, EXPORTS_BACKEND_MEANING_SPECULATION)->val.speculation;
+  event->steps = all;
   if (!is_list(steps_by_accepted)) return;
   plugin_list_u32_t list = {0};
   size_t capacity = 0;
@@ -109,7 +109,7 @@ void add_speculation(events *events, slice steps, slice steps_by_accepted) {
     }
     sum += list.ptr[list.len++];
   }
-  if (sum == all) said->steps_by_accepted = list;
+  if (sum == all) event->steps_by_accepted = list;
   else free(list.ptr);
 }
 
@@ -124,10 +124,10 @@ bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_bac
 }
 
 bool no_object(types_error_t *error, slice found) {
-  buffer said = {0};
-  put(&said, "expected a JSON object, found ");
-  put_excerpt(&said, found, 200);
-  return fail(error, TYPES_ERROR_PROTOCOL, &said);
+  buffer message = {0};
+  put(&message, "expected a JSON object, found ");
+  put_excerpt(&message, found, 200);
+  return fail(error, TYPES_ERROR_PROTOCOL, &message);
 }
 
 // Requests.
@@ -322,13 +322,13 @@ static bool put_message(buffer *body, const types_message_t *message, types_erro
 
 bool put_messages(buffer *body, const types_prompt_t *prompt, types_error_t *error) {
   if (prompt->tag != TYPES_PROMPT_TEXT && prompt->tag != TYPES_PROMPT_MESSAGES) {
-    buffer said = {0};
-    put(&said, "the dataset gives ");
-    put(&said, prompt->tag == TYPES_PROMPT_TOKENS      ? "token ids"
-               : prompt->tag == TYPES_PROMPT_EMBEDDING ? "texts to embed"
-                                                       : "texts to rank");
-    put(&said, ", which a conversation cannot carry; have it give text");
-    return fail(error, TYPES_ERROR_INVALID_CONFIG, &said);
+    buffer message = {0};
+    put(&message, "the dataset gives ");
+    put(&message, prompt->tag == TYPES_PROMPT_TOKENS      ? "token ids"
+                  : prompt->tag == TYPES_PROMPT_EMBEDDING ? "texts to embed"
+                                                          : "texts to rank");
+    put(&message, ", which a conversation cannot carry; have it give text");
+    return fail(error, TYPES_ERROR_INVALID_CONFIG, &message);
   }
   put_key(body, "messages");
   if (prompt->tag == TYPES_PROMPT_TEXT) {
@@ -381,10 +381,10 @@ bool read_openai_models(slice body, exports_backend_list_served_model_t *models,
     return true;
   }
   exports_backend_list_served_model_free(&found);
-  buffer said = {0};
-  put(&said, "expected {\"data\": [{\"id\": …}, …]}, found ");
-  put_excerpt(&said, body, 200);
-  return fail(error, TYPES_ERROR_PROTOCOL, &said);
+  buffer message = {0};
+  put(&message, "expected {\"data\": [{\"id\": …}, …]}, found ");
+  put_excerpt(&message, body, 200);
+  return fail(error, TYPES_ERROR_PROTOCOL, &message);
 }
 
 // Adds the sentence in an error value, such as {"error": {"message": "…"}}.
@@ -404,49 +404,49 @@ static void put_message_in(buffer *to, slice error) {
   discard(&text);
 }
 
-static bool says(slice said, const char *const *words) {
+static bool says(slice text, const char *const *words) {
   for (; *words; words++) {
-    if (holds(said, slice_of(*words), true)) return true;
+    if (holds(text, slice_of(*words), true)) return true;
   }
   return false;
 }
 
 // The kind of error, from the status (0 if there is none) and from words that engines use.
-exports_backend_reason_t reason_of(uint16_t status, slice said) {
+exports_backend_reason_t reason_of(uint16_t status, slice text) {
   static const char *const MODEL[] = {"model", "adapter", "lora", NULL};
   static const char *const UNKNOWN[] = {"not found", "not exist", "unknown", "no such", NULL};
   static const char *const BUSY[] = {"overload",   "queue is full",   "too many requests", "rate limit",
                                      "capacity",   "try again later", NULL};
   static const char *const LONG[] = {"context length", "context window", "maximum context", "too long",
                                      "longer than",    NULL};
-  bool busy = says(said, BUSY);
+  bool busy = says(text, BUSY);
   if (status == 401 || status == 403) return EXPORTS_BACKEND_REASON_UNAUTHORISED;
   if (status == 429 || status == 529) return EXPORTS_BACKEND_REASON_OVERLOADED;
   if (busy && (status == 0 || status == 503)) return EXPORTS_BACKEND_REASON_OVERLOADED;
   if (status >= 502 && status <= 504) return EXPORTS_BACKEND_REASON_UNAVAILABLE;
-  if (status == 413 || says(said, LONG)) return EXPORTS_BACKEND_REASON_TOO_LONG;
+  if (status == 413 || says(text, LONG)) return EXPORTS_BACKEND_REASON_TOO_LONG;
   bool could_be_model = status == 0 || status == 400 || status == 404 || status == 422;
-  if (could_be_model && says(said, MODEL) && says(said, UNKNOWN)) return EXPORTS_BACKEND_REASON_UNKNOWN_MODEL;
+  if (could_be_model && says(text, MODEL) && says(text, UNKNOWN)) return EXPORTS_BACKEND_REASON_UNKNOWN_MODEL;
   if (status >= 400 && status < 500) return EXPORTS_BACKEND_REASON_INVALID;
   return status >= 500 ? EXPORTS_BACKEND_REASON_INTERNAL : EXPORTS_BACKEND_REASON_OTHER;
 }
 
 void add_failure(events *events, slice error) {
-  buffer said = {0};
-  put_message_in(&said, error);
+  buffer message = {0};
+  put_message_in(&message, error);
   exports_backend_refusal_t *refusal = &add(events, EXPORTS_BACKEND_MEANING_FAILURE)->val.failure;
-  refusal->reason = reason_of(0, slice_of_buffer(&said));
-  refusal->message = finished(&said);
+  refusal->reason = reason_of(0, slice_of_buffer(&message));
+  refusal->message = finished(&message);
 }
 
 void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal) {
-  buffer said = {0};
+  buffer message = {0};
   slice value = json(body);
-  if (value.len) put_message_in(&said, value);
-  else put_excerpt(&said, body, 400);
-  refusal->reason = reason_of(status, slice_of_buffer(&said));
-  if (said.len == 0) put(&said, "the server gave no reason");
-  refusal->message = finished(&said);
+  if (value.len) put_message_in(&message, value);
+  else put_excerpt(&message, body, 400);
+  refusal->reason = reason_of(status, slice_of_buffer(&message));
+  if (message.len == 0) put(&message, "the server gave no reason");
+  refusal->message = finished(&message);
 }
 
 // A backend that needs something before the first request has functions of these names.

@@ -44,8 +44,8 @@ typedef struct {
   double milliseconds;
 } timings;
 void add_timings(events *events, timings timings);
-// The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens: a JSON number, and a JSON
-// list, which is left out if it does not add up to the steps. No event if there is no such number.
+// The steps of speculative decoding, and the numbers of them that accepted 0, 1, 2, … proposed tokens: a JSON number,
+// and a JSON list, which is left out if it does not add up to the steps. No event if there is no such number.
 void add_speculation(events *events, slice steps, slice steps_by_accepted);
 // The server reported an error, which is a JSON value, inside a reply with a success status.
 void add_failure(events *events, slice error);
@@ -66,7 +66,7 @@ void get_request(exports_backend_request_t *request, const char *path);
 void delete_request(exports_backend_request_t *request, const char *path);
 void post_json(exports_backend_request_t *request, slice path, buffer *body);
 
-// What `encode` sends: one request, whose reply is the answer;
+// The exchange of `encode`: one request, whose reply is the answer;
 exports_backend_request_t *single(exports_backend_call_t *call);
 // the first of several requests, whose reply is split as `EXPORTS_BACKEND_FRAMING_…` says; fill in its request, and
 // where needed its delay in nanoseconds, the statuses it accepts, and its context;
@@ -80,7 +80,7 @@ exports_backend_outgoing_t *say(exports_backend_socket_t *socket, slice text);
 exports_backend_step_t *add_next(events *events, uint8_t framing);
 // A request, for `delete_request`, that the host sends when the exchange has ended, however it ended. The last one counts.
 exports_backend_request_t *add_clean_up(events *events);
-// Over a WebSocket: a text message, to be sent after what waits to be sent.
+// Over a WebSocket: a text message, to be sent after all waiting ones.
 exports_backend_outgoing_t *add_send(events *events, slice text);
 // A piece of sound of this many milliseconds; less than 0 if only decoding it would tell.
 void add_audio(events *events, double milliseconds);
@@ -92,20 +92,20 @@ void put_count_field(buffer *body, const char *key, uint64_t value);
 void put_bool_field(buffer *body, const char *key, bool value);
 // The sampling settings that are set, by their names in OpenAI's API and its extensions.
 void put_sampling(buffer *body, const types_sampling_t *sampling);
-// Ends the object: merges the sample's own parameters over it, and the user's extra body over those.
+// Ends the object: merges the sample's own parameters over it, and the user's extra body over both.
 void close_body(buffer *body, const types_sample_t *sample, const types_settings_t *settings);
 // The prompt as the OpenAI API's `messages`; a text becomes a user message. False, and an error, where it
 // cannot be one.
 bool put_messages(buffer *body, const types_prompt_t *prompt, types_error_t *error);
 // The model name to send: the sample's adapter, or the model.
 plugin_string_t model_of(const types_sample_t *sample, const types_settings_t *settings);
-// How many tokens to request; false if the server decides.
+// The number of tokens to request; false if the server decides.
 bool output_tokens_of(const types_sample_t *sample, const types_settings_t *settings, uint32_t *tokens);
 
-// The models in the OpenAI API's form, with what engines add to it.
+// The models in the OpenAI API's form, with the fields that engines add.
 bool read_openai_models(slice body, exports_backend_list_served_model_t *models, types_error_t *error);
 // The kind of error, from the status (0 if there is none) and from words that engines use.
-exports_backend_reason_t reason_of(uint16_t status, slice said);
+exports_backend_reason_t reason_of(uint16_t status, slice text);
 // The error in a reply with an error status, in any of the forms that engines and proxies use.
 void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal);
 

@@ -164,7 +164,7 @@ static const struct {
     {16, "UNAUTHENTICATED", EXPORTS_BACKEND_REASON_UNAUTHORISED},
 };
 
-static void add_status(events *events, slice code, slice said) {
+static void add_status(events *events, slice code, slice detail) {
   const char *name = "UNKNOWN";
   uint8_t reason = EXPORTS_BACKEND_REASON_OTHER;
   uint32_t number;
@@ -174,12 +174,12 @@ static void add_status(events *events, slice code, slice said) {
     reason = STATUSES[at].reason;
   }
   buffer words = {0}, message = {0};
-  put_unescaped(&words, said);
-  uint8_t spoken = reason_of(0, slice_of_buffer(&words));
+  put_unescaped(&words, detail);
+  uint8_t guess = reason_of(0, slice_of_buffer(&words));
   bool is_general = reason == EXPORTS_BACKEND_REASON_INVALID || reason == EXPORTS_BACKEND_REASON_INTERNAL ||
                     reason == EXPORTS_BACKEND_REASON_OTHER;
   // The words say more than a code that has many uses.
-  if (is_general && spoken != EXPORTS_BACKEND_REASON_OTHER) reason = spoken;
+  if (is_general && guess != EXPORTS_BACKEND_REASON_OTHER) reason = guess;
   put(&message, name);
   put(&message, " (");
   put_slice(&message, code);

@@ -1,4 +1,4 @@
-// gRPC without generated code: messages of Protocol Buffers, calls, and how a call ended.
+// gRPC without generated code: messages of Protocol Buffers, calls, and their ends.
 //
 // Sources: the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/) and gRPC over HTTP/2
 // (`doc/PROTOCOL-HTTP2.md` of gRPC). The backend's `framing` is `EXPORTS_BACKEND_FRAMING_GRPC`; delete this file and
@@ -41,7 +41,7 @@ float pb_float(slice bytes);
 
 // A call of a method, such as `/package.Service/Method`, with its message, which it consumes.
 void call_grpc(exports_backend_request_t *request, slice method, buffer *message);
-// Whether the frame says that the call ended; adds what that means: the end of the answer, or a failure.
+// True if the frame ends the call; adds its meaning: the end of the answer, or a failure.
 bool ended_grpc(events *events, slice frame, slice name);
 
 #endif

@@ -381,7 +381,7 @@ bool next_field(slice *rest, slice *key, slice *value) {
   return take(rest, value);
 }
 
-// Whether two JSON strings are the same text; they can be spelt in several ways.
+// True if two JSON strings are the same text; they can be spelt in several ways.
 static bool same_key(slice a, slice b) {
   if (same(a, b)) return true;
   if (!memchr(a.ptr, '\\', a.len) && !memchr(b.ptr, '\\', b.len)) return false;

@@ -1,4 +1,4 @@
-// What every kind of plugin needs: text, JSON, configuration, errors and log lines.
+// Support for every kind of plugin: text, JSON, configuration, errors and log lines.
 //
 // This file is yours: it came with the project, and you may change it. There is a C library, but none of its input
 // and output (`printf` and even `snprintf` would import files, which no plugin has): write text with the functions
@@ -25,7 +25,7 @@ slice slice_of_string(plugin_string_t text);
 slice slice_of_bytes(plugin_list_u8_t bytes);
 bool same(slice a, slice b);
 bool is(slice text, const char *expected);
-// Whether a text contains another; with `ignore_case`, the case of ASCII letters does not matter.
+// True if a text contains another; with `ignore_case`, the case of ASCII letters does not matter.
 bool holds(slice text, slice part, bool ignore_case);
 // A text without the white space around it.
 slice trimmed(slice text);
@@ -71,7 +71,8 @@ bool next_field(slice *rest, slice *key, slice *value);
 bool is_object(slice value);
 bool is_list(slice value);
 bool is_string(slice value);
-// Whether a value is the JSON string of this text, which is written without quotes: `is_text(get(line, "kind"), "token")`.
+// True if a value is the JSON string of this text, which is written without quotes: `is_text(get(line, "kind"),
+// "token")`.
 bool is_text(slice value, const char *expected);
 // Adds the text of a JSON string to a buffer; adds nothing and returns false if the value is not a string.
 bool put_text(buffer *to, slice value);

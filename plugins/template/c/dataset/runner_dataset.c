@@ -15,11 +15,11 @@ bool open_lines(lines *lines, const char *name, types_error_t *error) {
     lines->size = files_method_file_size(files_borrow_file(lines->file));
     return true;
   }
-  buffer said = {0};
-  put(&said, "this dataset reads a file; name it in the scenario: [dataset.files] ");
-  put(&said, name);
-  put(&said, " = \"PATH\"");
-  return fail(error, TYPES_ERROR_INVALID_CONFIG, &said);
+  buffer message = {0};
+  put(&message, "this dataset reads a file; name it in the scenario: [dataset.files] ");
+  put(&message, name);
+  put(&message, " = \"PATH\"");
+  return fail(error, TYPES_ERROR_INVALID_CONFIG, &message);
 }
 
 // Adds a piece of the file to the kept bytes; lines that were handed out are let go.
@@ -32,10 +32,10 @@ static bool read_piece(lines *lines, types_error_t *error) {
   plugin_list_u8_t piece;
   plugin_string_t failure;
   if (!files_method_file_read(files_borrow_file(lines->file), lines->offset, PIECE, &piece, &failure)) {
-    buffer said = {0};
-    put_slice(&said, slice_of_string(failure));
+    buffer message = {0};
+    put_slice(&message, slice_of_string(failure));
     plugin_string_free(&failure);
-    return fail(error, TYPES_ERROR_INVALID_INPUT, &said);
+    return fail(error, TYPES_ERROR_INVALID_INPUT, &message);
   }
   put_slice(&lines->kept, slice_of_bytes(piece));
   lines->offset = piece.len ? lines->offset + piece.len : lines->size;

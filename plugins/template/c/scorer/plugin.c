@@ -11,14 +11,14 @@ struct exports_scorer_judge_t {
 
 static const option OPTIONS[] = {
     {"ignore-case", OPTION_BOOLEAN, offsetof(exports_scorer_judge_t, ignore_case), "true",
-     "Whether to ignore the case of ASCII letters."},
+     "Ignore the case of ASCII letters."},
 };
 #define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
 
 void exports_about_describe(exports_about_info_t *info) {
   info->name = owned_text("{{name}}");
   info->version = owned_text("0.1.0");
-  info->summary = owned_text("Whether the answer holds the sample's reference.");
+  info->summary = owned_text("Checks that the answer holds the sample's reference.");
   info->config_schema = schema(OPTIONS, OPTIONS_LEN);
 }
 
@@ -43,7 +43,7 @@ static void set_score(exports_scorer_list_score_t *scores, const char *name, dou
   scores->len = 1;
 }
 
-// Whether the answer contains the text of a JSON string.
+// True if the answer contains the text of a JSON string.
 static bool answer_holds(const exports_scorer_judge_t *judge, slice output, slice string) {
   buffer text = {0};
   put_text(&text, string);

@@ -63,11 +63,11 @@ class Codec extends Backend {
       // A chunk of a stream has a `delta`, a whole reply has a `message`.
       const piece = choice.delta ?? choice.message;
       const thought = string(piece?.reasoning_content) ?? string(piece?.reasoning);
-      const said = string(piece?.content);
+      const text = string(piece?.content);
       const finish = string(choice.finish_reason);
       if (thought) events.reasoning(thought);
-      if (said) events.text(said);
-      if (!thought && !said && !finish) events.opened();
+      if (text) events.text(text);
+      if (!thought && !text && !finish) events.opened();
       if (finish) events.finish(finish);
     }
     const usage = reply.usage;

@@ -4,10 +4,10 @@ import { option, plate } from "./runner_plugin/index.js";
 import { Scorer, referenceOf } from "./runner_plugin/scorer.js";
 
 const config = {
-  "ignore-case": option(true, "Whether to ignore the case of letters."),
+  "ignore-case": option(true, "Ignore the case of letters."),
 };
 
-export const about = plate("{{name}}", "0.1.0", "Whether the answer holds the sample's reference.", config);
+export const about = plate("{{name}}", "0.1.0", "Checks that the answer holds the sample's reference.", config);
 
 class Judge extends Scorer {
   static config = config;

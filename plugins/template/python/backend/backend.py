@@ -60,12 +60,12 @@ class Codec(Backend):
             # A chunk of a stream has a `delta`, a whole reply has a `message`.
             piece = table(choice, "delta") or table(choice, "message")
             thought = string(piece, "reasoning_content", "reasoning")
-            said = string(piece, "content")
+            text = string(piece, "content")
             finish = string(choice, "finish_reason")
             if thought:
                 events.reasoning(thought)
-            if said:
-                events.text(said)
+            if text:
+                events.text(text)
             elif not (thought or finish):
                 events.opened()
             if finish:

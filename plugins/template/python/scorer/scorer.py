@@ -8,10 +8,10 @@ from runner_plugin.scorer import Scorer, reference
 
 @dataclass
 class Config:
-    ignore_case: bool = option(True, "Whether to ignore the case of letters.")
+    ignore_case: bool = option(True, "Ignore the case of letters.")
 
 
-About = plate("{{name}}", "0.1.0", "Whether the answer holds the sample's reference.", Config)
+About = plate("{{name}}", "0.1.0", "Checks that the answer holds the sample's reference.", Config)
 
 
 class Judge(Scorer):

@@ -77,7 +77,7 @@ pub(crate) const CONFIGURED: [(&str, &str); 21] = [
 
 /// The kind of one of an engine's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum ReplyKind {
     /// A reply, streamed or not.
     Reply { streaming: bool },
     /// An answer with an error status.
@@ -93,7 +93,7 @@ pub(crate) struct Question<'d> {
     /// The backend's place in [`CONFIGURED`].
     pub configured: usize,
     /// The kind of the bytes.
-    pub of: Of,
+    pub of: ReplyKind,
     /// The seed that divides frames into batches.
     pub seed: u8,
     /// The answer.
@@ -102,15 +102,15 @@ pub(crate) struct Question<'d> {
 
 impl<'d> Question<'d> {
     /// Reads an input.
-    pub fn of(data: &'d [u8]) -> Self {
+    pub fn new(data: &'d [u8]) -> Self {
         let (choice, data) = first(data);
         let (seed, body) = first(data);
         let of = match choice >> 3 & 7 {
-            0..=3 => Of::Reply { streaming: true },
-            4 => Of::Reply { streaming: false },
-            5 => Of::Error { status: [400, 401, 404, 429, 500, 503][usize::from(seed) % 6] },
-            6 => Of::Models,
-            _ => Of::Metrics,
+            0..=3 => ReplyKind::Reply { streaming: true },
+            4 => ReplyKind::Reply { streaming: false },
+            5 => ReplyKind::Error { status: [400, 401, 404, 429, 500, 503][usize::from(seed) % 6] },
+            6 => ReplyKind::Models,
+            _ => ReplyKind::Metrics,
         };
         Question {
             // The low bits came first, and the committed inputs have no others.
@@ -135,10 +135,10 @@ pub(crate) enum Read {
     Metrics(Result<Vec<Reading>, Error>),
 }
 
-/// An engine's answer, read by a backend: how frames come in batches makes no difference, the state
-/// stays small and reads back, and no figure is infinite.
+/// An engine's answer, read by a backend: batches make no difference, the state stays small and
+/// reads back, and no figure is infinite.
 pub fn decode(data: &[u8]) {
-    read(&Question::of(data));
+    read(&Question::new(data));
 }
 
 /// Reads an answer natively.
@@ -169,20 +169,20 @@ fn native((name, config): (&str, &str)) -> Box<dyn Native> {
 
 fn opened<B: Backend>(config: &str) -> Box<dyn Native> {
     let config = runner_plugin::parse(config).expect("the configuration is right");
-    Box::new(Opened(B::open(config).expect("it opens")))
+    Box::new(Instance(B::open(config).expect("it opens")))
 }
 
 trait Native {
     fn read(&self, question: &Question<'_>) -> Read;
 }
 
-struct Opened<B>(B);
+struct Instance<B>(B);
 
-impl<B: Backend> Native for Opened<B> {
+impl<B: Backend> Native for Instance<B> {
     fn read(&self, question: &Question<'_>) -> Read {
         let Question { of, body, .. } = question;
         match of {
-            Of::Reply { streaming } => {
+            ReplyKind::Reply { streaming } => {
                 let frames = frames(framed(self.0.framing(*streaming)), body);
                 let fold = |seed| fold(&self.0, *streaming, &batches(&frames, seed));
                 let (one_by_one, end) = fold(0);
@@ -195,9 +195,9 @@ impl<B: Backend> Native for Opened<B> {
                 }
                 Read::Events(events, ended)
             }
-            Of::Error { status } => Read::Refusal(self.0.explain(*status, body)),
-            Of::Models => Read::Models(self.0.read_models(body)),
-            Of::Metrics => {
+            ReplyKind::Error { status } => Read::Refusal(self.0.explain(*status, body)),
+            ReplyKind::Models => Read::Models(self.0.read_models(body)),
+            ReplyKind::Metrics => {
                 let readings = self.0.read_metrics(body);
                 for reading in readings.iter().flatten() {
                     assert!(reading.value.is_finite(), "{reading:?}");
@@ -232,7 +232,7 @@ fn fold<B: Backend>(
                 return (events, Err(error));
             }
             assert_eq!(backend.unread(&state), 0, "no framing but raw leaves bytes");
-            of_batch.extend(meanings.drain(..).map(|what| (before + index, what)));
+            of_batch.extend(meanings.drain(..).map(|meaning| (before + index, meaning)));
         }
         events.append(&mut of_batch);
         before += batch.len();

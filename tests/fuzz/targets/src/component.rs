@@ -12,22 +12,22 @@ use plugins::sandbox::{Grants, Limits, LogBook};
 use runner_plugin::Error;
 use tokenizer::Tokenizer;
 
-use crate::backend::{CONFIGURED, Of, Question, Read, batches, frames, read};
+use crate::backend::{CONFIGURED, Question, Read, ReplyKind, batches, frames, read};
 
-/// An engine's answer, read by a backend in the sandbox: the same comes out as natively, and
-/// nothing of it is the plugin's misbehaviour.
+/// An engine's answer, read by a backend in the sandbox: the result is the same as natively, and no
+/// part of it is the plugin's fault.
 pub fn component(data: &[u8]) {
     thread_local! {
         static DIALECTS: RefCell<BTreeMap<usize, Dialect>> = const { RefCell::new(BTreeMap::new()) };
     }
-    let question = Question::of(data);
+    let question = Question::new(data);
     let native = read(&question);
     DIALECTS.with_borrow_mut(|dialects| {
         let dialect = dialects
             .entry(question.configured)
             .or_insert_with(|| open(CONFIGURED[question.configured]));
         match (question.of, native) {
-            (Of::Reply { streaming }, Read::Events(expected, end)) => {
+            (ReplyKind::Reply { streaming }, Read::Events(expected, end)) => {
                 let framing = dialect.framing(streaming).expect("it says how");
                 let frames = frames(framing.into(), question.body);
                 let mut events = Vec::new();
@@ -39,7 +39,8 @@ pub fn component(data: &[u8]) {
                     match dialect.decode(&mut fold, &mut batch) {
                         Ok(decoded) => {
                             let indices = decoded.into_iter();
-                            events.extend(indices.map(|(frame, what)| (before + frame, what)));
+                            events
+                                .extend(indices.map(|(frame, meaning)| (before + frame, meaning)));
                             before += length;
                         }
                         Err(error) => {
@@ -51,15 +52,15 @@ pub fn component(data: &[u8]) {
                 same(&expected, &events);
                 compare(end, ended);
             }
-            (Of::Error { status }, Read::Refusal(expected)) => {
+            (ReplyKind::Error { status }, Read::Refusal(expected)) => {
                 let refusal = dialect.explain(status, question.body).expect("it explains");
                 assert_eq!(format!("{:?}", expected.reason), format!("{:?}", refusal.reason));
-                said(&expected.message, &refusal.message);
+                same_text(&expected.message, &refusal.message);
             }
-            (Of::Models, Read::Models(expected)) => {
+            (ReplyKind::Models, Read::Models(expected)) => {
                 compare(expected, dialect.read_models(question.body));
             }
-            (Of::Metrics, Read::Metrics(expected)) => {
+            (ReplyKind::Metrics, Read::Metrics(expected)) => {
                 compare(expected, dialect.read_metrics(question.body));
             }
             (of, read) => unreachable!("{of:?} read as {read:?}"),
@@ -97,14 +98,14 @@ fn compare<T: Debug, U: Debug>(expected: Result<T, Error>, seen: Result<U, Plugi
     match (expected, seen) {
         (Ok(expected), Ok(seen)) => same(&expected, &seen),
         (Err(Error::Protocol(expected)), Err(PluginError::Protocol { message, .. })) => {
-            said(&expected, &message)
+            same_text(&expected, &message)
         }
         (expected, seen) => panic!("natively {expected:?}, as a component {seen:?}"),
     }
 }
 
 /// A message of a plugin, which the host shortens and makes fit for a terminal.
-fn said(expected: &str, seen: &str) {
+fn same_text(expected: &str, seen: &str) {
     let plain = |c: &char| c.is_alphanumeric();
     assert_eq!(expected.chars().any(|c| plain(&c)), seen.chars().any(|c| plain(&c)));
     assert!(

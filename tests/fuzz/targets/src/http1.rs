@@ -61,8 +61,8 @@ async fn exchange(connect: &Pieces) -> Reply {
     let mut seen = Reply { head: None, body: Vec::new(), end: Ok(()), again: false };
     let head = match connection.send(request(), &marks).await {
         Ok(head) => head,
-        Err(Unanswered::Broke(what)) => {
-            seen.end = Err(what);
+        Err(Unanswered::Broke(cause)) => {
+            seen.end = Err(cause);
             return seen;
         }
         Err(Unanswered::Unsent(_)) => unreachable!("HTTP/1.1 always sends"),
@@ -73,7 +73,7 @@ async fn exchange(connect: &Pieces) -> Reply {
     seen.body = body.0;
     seen.again = end.is_ok() && connection.rest(clock.now());
     seen.end = end.map_err(|broke| match broke {
-        Broke::Connection(what) | Broke::Refused(what) => what,
+        Broke::Connection(cause) | Broke::Refused(cause) => cause,
     });
     seen
 }
@@ -118,7 +118,7 @@ fn ready<T>(future: impl Future<Output = T>, polls: usize) -> T {
 struct Pieces(std::cell::RefCell<Vec<Vec<u8>>>);
 
 impl Connect for Pieces {
-    type Io = Sent;
+    type Io = PacedStream;
 
     fn version(&self) -> Version {
         Version::Http1
@@ -129,9 +129,9 @@ impl Connect for Pieces {
         _: u32,
         clock: Clock,
         _: Option<&Poller>,
-    ) -> Result<Opened<Sent>, String> {
+    ) -> Result<Opened<PacedStream>, String> {
         Ok(Opened {
-            io: Sent { pieces: self.0.take(), waited: false },
+            io: PacedStream { pieces: self.0.take(), waited: false },
             wire: Wire::new(clock),
             facts: exchange::Connection::default(),
             readiness: None,
@@ -140,12 +140,12 @@ impl Connect for Pieces {
 }
 
 /// A stream; each read gives the next piece, after a wait for it.
-struct Sent {
+struct PacedStream {
     pieces: Vec<Vec<u8>>,
     waited: bool,
 }
 
-impl AsyncRead for Sent {
+impl AsyncRead for PacedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl AsyncRead for Sent {
     }
 }
 
-impl AsyncWrite for Sent {
+impl AsyncWrite for PacedStream {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

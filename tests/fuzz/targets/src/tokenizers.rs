@@ -8,9 +8,8 @@ use tokenizer::{ChatTemplate, Tokenizer};
 
 use crate::bytes::first;
 
-/// A tokenizer file of any format, or a choice among small ones, with a text: our reader's
-/// tokenizer encodes and decodes as the `tokenizers` crate does, and its facts hold. Or a chat
-/// template, which ends.
+/// A tokenizer file of any format, or one of some small files, with a text: our tokenizer encodes
+/// and decodes like the `tokenizers` crate, and its facts hold. Or a chat template, which ends.
 pub fn tokenizer(data: &[u8]) {
     // Threads of the crate's own would cost more than they save with texts so short.
     tokenizers::utils::parallelism::set_parallelism(false);

@@ -6,7 +6,7 @@ use model::arrival::Trace;
 /// resolved.
 const YEAR: f64 = 366.0 * 86_400.0;
 
-/// A trace: its times are finite, in order and counted from the first, however fast it is played.
+/// A trace: its times are finite, in order and counted from the first, at any speed.
 pub fn trace(data: &[u8]) {
     let Ok(trace) = Trace::read(data) else {
         return;

@@ -9,7 +9,7 @@ use verify::profile::Values;
 use verify::sources::Sources;
 use verify::{Case, Log, Profile, Run, judge};
 
-use crate::scenarios::told;
+use crate::scenarios::check_message;
 
 /// A run of two requests: the first is answered, the second is refused.
 const LOG: &str = concat!(
@@ -70,8 +70,8 @@ pub fn verify_case(data: &[u8]) {
         };
         let script = case.script();
         match Script::parse("script.toml", &script) {
-            Ok(script) => script.check().expect("what was read can be played"),
-            Err(error) => told(&error, &script),
+            Ok(script) => script.check().expect("a script that was read can be played"),
+            Err(error) => check_message(&error, &script),
         }
         let expected = Expected::new(&case, &log(), 0, &count);
         serde_json::to_vec(&expected).expect("expectations are JSON");
@@ -96,7 +96,7 @@ pub fn verify_profile(data: &[u8]) {
     };
     let case = Case::read("load-a.toml", CASE).expect("it is a case");
     for name in profile.figures.keys() {
-        profile.meaning(name).expect("what was read has a meaning");
+        profile.meaning(name).expect("a figure that was read has a meaning");
     }
     if let Some(version) = &profile.version {
         version.find(text);

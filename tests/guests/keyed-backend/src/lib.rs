@@ -1,5 +1,5 @@
-//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: in
-//! ways that no shipped engine uses, and others do.
+//! A sound backend of the OpenAI routes whose configuration sets the scheme of its key: schemes
+//! that no shipped engine uses.
 #![deny(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -118,8 +118,8 @@ impl Backend for Keyed {
         }
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        (what == Control::ListModels).then(|| openai::list_models("/v1"))
+    fn control(&self, control: Control) -> Option<Request> {
+        (control == Control::ListModels).then(|| openai::list_models("/v1"))
     }
 
     fn prepare(&self) -> Option<Request> {

@@ -1,6 +1,6 @@
-//! A backend that is steady or fails in one of the ways that only `runner plugin test` finds:
-//! nothing traps and nothing breaks the contract of a single call. It goes below the kit's own
-//! glue, which would not let it.
+//! A backend that is steady or has one of the faults that only `runner plugin test` finds: nothing
+//! traps, and no single call breaks the contract. It goes below the kit's own glue, which would not
+//! let it.
 //!
 //! Its server's reply is one word per frame; `end` ends it. Framed as raw bytes, words end with a
 //! line feed.
@@ -156,8 +156,8 @@ impl backend::GuestCodec for Codec {
         "http://127.0.0.1:8000".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        (what == Control::Metrics).then(|| Request {
+    fn control(&self, control: Control) -> Option<Request> {
+        (control == Control::Metrics).then(|| Request {
             method: "GET".to_owned(),
             path: "/counted".to_owned(),
             headers: Vec::new(),

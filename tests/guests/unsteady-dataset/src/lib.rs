@@ -1,5 +1,5 @@
-//! A dataset that is steady or fails in one of the ways that only `runner plugin test` finds:
-//! nothing traps and nothing breaks the contract of a single call.
+//! A dataset that is steady or has one of the faults that only `runner plugin test` finds: nothing
+//! traps, and no single call breaks the contract.
 
 use runner_plugin::Treatment;
 use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Prompt, Remark, Role, Sample};
@@ -14,7 +14,7 @@ pub struct Config {
     fault: Option<Fault>,
     /// Number of samples of a session; 0 is as 1.
     turns: u64,
-    /// Reports what it did to its input.
+    /// Reports its treatment of the input.
     remarks: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct Config {
 enum Fault {
     /// Prompts contain the number of samples requested with them.
     ByLimit,
-    /// Every tenth sample has the id of the one before it.
+    /// Every tenth sample has the previous sample's id.
     SameId,
     /// Spare prompts are measured too.
     SpareMeasured,
@@ -38,7 +38,7 @@ enum Fault {
     SpareTurns,
     /// A sample that depends on a spare sample comes after another root.
     SpareLater,
-    /// Spare samples are those of the SDK, which is no fault.
+    /// Spare samples come from the SDK, which is no fault.
     SpareDefault,
     /// The number of calls is among the remarks.
     RemarksByCall,

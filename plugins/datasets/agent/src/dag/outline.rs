@@ -80,7 +80,7 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// The places of the conversations by name, and the names of the conversations that no other one
+/// The places of the conversations by name, and the names of the conversations that no other
 /// starts, in the order of the file.
 ///
 /// # Errors
@@ -122,8 +122,8 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let outline: Outline = parse(&line).map_err(|what| wrong(number, &what))?;
-        check(&outline).map_err(|what| wrong(number, &what))?;
+        let outline: Outline = parse(&line).map_err(|cause| wrong(number, &cause))?;
+        check(&outline).map_err(|cause| wrong(number, &cause))?;
         let turns = outline.turns.iter();
         let forks = turns.clone().flat_map(|turn| &turn.forks).map(Fork::child);
         let spawns = turns.flat_map(|turn| &turn.spawns).flat_map(Spawn::children);
@@ -137,7 +137,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
             return Err(wrong(
                 number,
                 &format!(
-                    "there is a conversation `{}` before this one: give each another `session_id`",
+                    "there is a conversation `{}` before this one: give each its own `session_id`",
                     outline.session_id
                 ),
             ));
@@ -154,7 +154,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
     order.retain(|id| !started.contains_key(id));
     if order.is_empty() && !places.is_empty() {
         return Err(Error::InvalidInput(format!(
-            "every conversation of the file `{FILE}` is started by another one, so none is the first"
+            "the file `{FILE}` has no first conversation: another one starts each of them"
         )));
     }
     check_circles(&places, &starts, &order)?;
@@ -180,7 +180,7 @@ fn check_circles(
         return Err(wrong(
             place.line,
             &format!(
-                "the conversation `{id}` never begins: those that lead to it start each other in a circle; remove one \
+                "the conversation `{id}` never begins: the conversations before it start each other in a circle; remove one \
                      of its `forks` or `spawns`"
             ),
         ));
@@ -205,7 +205,7 @@ fn check(outline: &Outline) -> Result<(), String> {
         if index + 1 < count && turn.forks.iter().any(Fork::ends) {
             return Err(format!(
                 "`turns[{index}].forks`: a fork ends its conversation, and {} turns follow: write {{\"child\": \"…\", \
-                 \"background\": true}} to go on",
+                 \"background\": true}} to continue",
                 count - index - 1
             ));
         }

@@ -6,7 +6,7 @@ use runner_plugin::{Dataset, Part, Prompt, Role, Sample};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
-use super::{all, check, messages, open, said, shown};
+use super::{all, check, messages, open, shown, text_of};
 
 const FANS: &str = r#"{"tool-calls": {"distribution": "uniform", "min": 3, "max": 5}, "prompt-len": 20,
     "tool-result-len": 9, "tool-latency": 0.5, "output-len": 4, "final-output-len": 11, "system-len": 6,
@@ -115,14 +115,14 @@ fn a_long_history_becomes_a_summary() {
             ".c2/0 main 20",
         ]
     );
-    let asked = said(&messages(&samples[3])[0]);
+    let question = text_of(&messages(&samples[3])[0]);
     assert!(
-        asked.ends_with(
+        question.ends_with(
             "Summarise this conversation so far, with everything that is needed to go on."
         )
     );
     assert_eq!(
-        messages(&samples[4]).iter().map(said).collect::<Vec<_>>(),
+        messages(&samples[4]).iter().map(text_of).collect::<Vec<_>>(),
         ["User: Summary of the work so far:\n<agent-000001/3>\n\nGo on with it."]
     );
 }
@@ -160,7 +160,7 @@ fn an_agent_depends_on_the_seed_and_its_number_alone() {
 }
 
 #[test]
-fn spare_samples_leave_those_that_are_measured_as_they_are() {
+fn spare_samples_do_not_change_measured_samples() {
     for (config, files) in
         [(FANS, Named::default()), ("{}", super::case("dag")), ("{}", super::case("trie"))]
     {

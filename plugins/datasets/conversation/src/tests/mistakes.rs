@@ -37,7 +37,7 @@ fn mistakes_name_their_line_and_their_key() {
             "{\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\
              {\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]}\n\
              {\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"b\"}]}",
-            "line 3: `messages` do not begin with those of the row before",
+            "line 3: `messages` do not begin with the previous row's",
         ),
         (
             "{}",
@@ -46,7 +46,7 @@ fn mistakes_name_their_line_and_their_key() {
              {\"session_id\":\"a\",\"text\":\"b\"}",
             "line 3: expected `messages` with the whole conversation so far",
         ),
-        ("{}", "{\"messages\": []}", "none of 1 conversations can be used (nothing that"),
+        ("{}", "{\"messages\": []}", "none of 1 conversations can be used (no message for"),
         (
             "{}",
             "{\"id\":1,\"messages\":[{\"role\":\"user\"}]}\n{\"id\":1,\"messages\":[]}",

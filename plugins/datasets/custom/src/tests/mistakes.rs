@@ -6,7 +6,7 @@ use runner_plugin_testing::files::Named;
 use super::{all, folder, lines, mistake, open};
 
 #[test]
-fn a_mistake_names_the_row_and_what_was_expected() {
+fn a_mistake_names_the_row_and_the_expected_value() {
     let good = r#"{"prompt":"a"}"#;
     for (config, rows, expected) in [
         ("{}", vec![good, "", "{"], "line 3: EOF while parsing"),
@@ -19,8 +19,8 @@ fn a_mistake_names_the_row_and_what_was_expected() {
             vec![r#"{"prompt":"a","output_tokens":"x"}"#],
             "line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found \"x\"",
         ),
-        ("{}", vec![r#"{"messages":[]}"#], "line 1: `messages`: nothing to ask"),
-        ("{}", vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#], "nothing to ask"),
+        ("{}", vec![r#"{"messages":[]}"#], "line 1: `messages`: no question"),
+        ("{}", vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#], "no question"),
         (
             "{}",
             vec![r#"{"messages":[{"role":"user","content":5}]}"#],
@@ -55,21 +55,21 @@ fn a_mistake_names_the_row_and_what_was_expected() {
             "`form` asks for text",
         ),
     ] {
-        let what = mistake(config, lines(&rows));
-        assert!(what.starts_with("file `data`"), "{what}");
-        assert!(what.contains(expected), "{what}\n  expected {expected}");
+        let message = mistake(config, lines(&rows));
+        assert!(message.starts_with("file `data`"), "{message}");
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
     }
     // Shuffled, a row is found by its place in the file, and named by its number.
     let rows = [good, good, "", "{", good];
-    let what = mistake(r#"{"shuffle":true}"#, lines(&rows));
-    assert!(what.contains("line 4: EOF"), "{what}");
+    let message = mistake(r#"{"shuffle":true}"#, lines(&rows));
+    assert!(message.contains("line 4: EOF"), "{message}");
     let mut dataset = open(r#"{"skip-invalid":true}"#, lines(&rows));
     assert_eq!(all(&mut dataset, 5).len(), 3);
     assert!(dataset.remarks()[0].first.as_ref().unwrap().starts_with("line 4: EOF"));
 }
 
 #[test]
-fn cases_that_must_fail_say_what_their_files_say() {
+fn failing_cases_give_the_errors_in_their_files() {
     let mut tested = 0;
     for entry in std::fs::read_dir(folder("")).expect("the cases") {
         let path = entry.expect("a case").path();
@@ -149,7 +149,7 @@ fn a_file_without_rows_is_refused_at_once() {
         let files = Named::default().with_bytes("data", file);
         let opened = super::open_with(config, 7, super::Amount::Unknown, files);
         assert!(
-            matches!(&opened, Err(runner_plugin::Error::InvalidInput(said)) if said.contains("no row is left to measure: the file has none")),
+            matches!(&opened, Err(runner_plugin::Error::InvalidInput(message)) if message.contains("no row is left to measure: the file has none")),
             "{:?}",
             opened.err()
         );

@@ -37,8 +37,8 @@ fn a_prompt_is_never_empty_nor_something_else() {
         (r#"{"columns": {"prompt": "q"}}"#, r#"{"q": null}"#, "the prompt's column `q` is empty"),
         (r#"{"template": "{q}"}"#, r#"{"q": ""}"#, "`template` gives an empty prompt"),
     ] {
-        let what = mistake(config, lines(&[row]));
-        assert!(what.contains(expected), "{what}\n  expected {expected}");
+        let message = mistake(config, lines(&[row]));
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
     }
     assert!(mistake("{}", lines(&["[]"])).contains("the file has none"));
 }
@@ -49,8 +49,8 @@ fn a_configured_column_may_be_rare() {
     let rows = [r#"{"prompt": "a"}"#, r#"{"prompt": "b", "lora_of": "x"}"#];
     let samples = all(&mut open(config, lines(&rows)), 5);
     assert_eq!(samples[1].adapter.as_deref(), Some("x"));
-    let what = mistake(config, lines(&rows[..1]));
-    assert!(what.contains("no row has the column `lora_of` (`columns.adapter`)"), "{what}");
+    let message = mistake(config, lines(&rows[..1]));
+    assert!(message.contains("no row has the column `lora_of` (`columns.adapter`)"), "{message}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn rows_out_of_order_are_left_out_if_they_may_be() {
 }
 
 #[test]
-fn names_that_are_made_differ_from_those_that_come_later() {
+fn made_names_differ_from_later_names() {
     let row = |id: &str| format!("{{\"id\": \"{id}\", \"prompt\": \"{id}\"}}");
     let rows = [row("x"), row("x"), row("x#2")];
     let rows: Vec<_> = rows.iter().map(String::as_str).collect();
@@ -105,14 +105,14 @@ fn exported_rows_are_as_they_were() {
 }
 
 #[test]
-fn a_reference_sets_a_length_only_where_that_is_asked_for() {
+fn only_its_key_lets_a_reference_set_a_length() {
     let rows = [r#"{"prompt": "What is 3*3?", "reference": "9"}"#];
-    let asked = |config: &str| {
+    let output_tokens = |config: &str| {
         let samples = super::all(&mut super::open(config, super::lines(&rows)), 4);
         assert_eq!(samples[0].reference.as_deref(), Some("\"9\""));
         samples[0].output_tokens
     };
-    assert_eq!(asked("{}"), None);
-    assert_eq!(asked(r#"{"reference-sets-length": true}"#), Some(1));
-    assert_eq!(asked(r#"{"output-len": 60}"#), Some(60));
+    assert_eq!(output_tokens("{}"), None);
+    assert_eq!(output_tokens(r#"{"reference-sets-length": true}"#), Some(1));
+    assert_eq!(output_tokens(r#"{"output-len": 60}"#), Some(60));
 }

@@ -42,7 +42,7 @@ fn open(config: &str, file: &Endless) -> Result<Custom, Error> {
 }
 
 #[test]
-fn of_a_large_file_only_what_is_needed_is_read() {
+fn a_large_file_is_read_only_as_far_as_needed() {
     let file = Endless { size: 64 << 30, line: "{\"prompt\":\"hello\"}\n", read: Rc::default() };
     let mut dataset = open("{}", &file).unwrap();
     let samples = dataset.next(20).unwrap();
@@ -64,10 +64,10 @@ fn shuffled_rows_are_read_where_they_are() {
 #[test]
 fn a_row_without_an_end_is_a_mistake() {
     let file = Endless { size: 64 << 30, line: "{\"prompt\": [", read: Rc::default() };
-    let Err(Error::InvalidInput(what)) =
+    let Err(Error::InvalidInput(message)) =
         open(r#"{"format": "jsonl"}"#, &file).and_then(|mut dataset| dataset.next(1))
     else {
         panic!("expected an error")
     };
-    assert!(what.contains("line 1: it is longer than 24 MiB"), "{what}");
+    assert!(message.contains("line 1: it is longer than 24 MiB"), "{message}");
 }

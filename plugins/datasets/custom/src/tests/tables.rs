@@ -24,7 +24,7 @@ fn names_in_capitals_and_semicolons_make_a_table() {
     ] {
         assert_eq!(texts("{}", file), ["Who?", "What?"], "{file}");
     }
-    // A name in the configuration is a column's, whatever it looks like.
+    // Any name in the configuration is a column's.
     let config = r#"{"columns": {"prompt": "what the user says here"}}"#;
     let file = "n;what the user says here\n1;a\n2;b\n";
     assert_eq!(texts(config, file), ["a", "b"]);
@@ -34,15 +34,15 @@ fn names_in_capitals_and_semicolons_make_a_table() {
 
 #[test]
 fn text_is_not_cut_at_commas() {
-    let said = "text, please summarise this\nHow are you?\n";
-    assert_eq!(texts("{}", said).len(), 2);
-    assert_eq!(texts("{}", said)[0], "text, please summarise this");
+    let text = "text, please summarise this\nHow are you?\n";
+    assert_eq!(texts("{}", text).len(), 2);
+    assert_eq!(texts("{}", text)[0], "text, please summarise this");
     // In a sentence, a space follows a comma.
     assert_eq!(texts("{}", "Hello, you\nBye, you\n").len(), 2);
 }
 
 #[test]
-fn what_could_be_a_table_or_text_is_refused() {
+fn an_ambiguous_file_is_refused() {
     for (file, expected) in [
         (
             "text, please summarise this\nHow are you, friend?\n",
@@ -52,8 +52,8 @@ fn what_could_be_a_table_or_text_is_refused() {
         ("a\tb\n1\t2\n", "1 tab; set `format = \"tsv\"`"),
         ("user_query;len\nx;1\n", "the columns `user_query`, `len`"),
     ] {
-        let what = refused(file);
-        assert!(what.contains(expected), "{what}\n  expected {expected}");
+        let message = refused(file);
+        assert!(message.contains(expected), "{message}\n  expected {expected}");
         let text = texts(r#"{"format": "text"}"#, file);
         assert_eq!(text.len(), file.lines().count());
     }
@@ -71,6 +71,6 @@ fn a_quotation_mark_within_a_cell_is_text() {
     assert_eq!(shuffled, expected);
     // The line is the editor's: of a row, the first.
     let lines = "prompt,max_tokens\n\n\"a\nb\",1\n\nc,x\n";
-    let what = refused(lines);
-    assert!(what.starts_with("file `data`, line 6: column `max_tokens`"), "{what}");
+    let message = refused(lines);
+    assert!(message.starts_with("file `data`, line 6: column `max_tokens`"), "{message}");
 }

@@ -76,7 +76,7 @@ pub fn question(row: &Row) -> Result<Question, String> {
     );
     Ok(Question {
         id: row.label("id").ok(),
-        asked: QuestionText { text, begins: Some("The best answer is".to_owned()), answer: None },
+        wording: QuestionText { text, begins: Some("The best answer is".to_owned()), answer: None },
         reference: Some(json!({"answer": letter(row)?, "choices": choices})),
         ..Question::default()
     })

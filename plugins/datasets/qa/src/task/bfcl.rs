@@ -37,17 +37,17 @@ impl Answers {
         let mut rows = HashMap::new();
         for number in 0..table.len() {
             let row = table.row(number)?;
-            let id = row.label("id").map_err(|what| table.wrong(row.place, &what))?;
+            let id = row.label("id").map_err(|cause| table.wrong(row.place, &cause))?;
             rows.insert(id, number);
         }
         Ok(Self { table: Some(table), rows })
     }
 
     /// The calls that answer a question.
-    fn of(&self, id: &str) -> Result<Value, String> {
+    fn calls(&self, id: &str) -> Result<Value, String> {
         let Some(table) = &self.table else {
             return Err(
-                "its answer is in a file of its own: set `answers = \"FILE\"` under [dataset.files], the file of the same \
+                "its answer is in a separate file: set `answers = \"FILE\"` under [dataset.files], the file of the same \
                  name in BFCL's folder `possible_answer`"
                     .to_owned(),
             );
@@ -57,11 +57,11 @@ impl Answers {
             .get(id)
             .ok_or_else(|| format!("file `answers`: expected a row with the id `{id}`"))?;
         let row = table.row(*number).map_err(|error| match error {
-            Error::InvalidInput(what) => what,
+            Error::InvalidInput(cause) => cause,
             other => format!("{other:?}"),
         })?;
         let truth = row.value("ground_truth");
-        truth.cloned().map_err(|what| format!("file `{}`, {}: {what}", table.name(), row.place))
+        truth.cloned().map_err(|cause| format!("file `{}`, {}: {cause}", table.name(), row.place))
     }
 }
 
@@ -74,7 +74,7 @@ enum Language {
 }
 
 impl Language {
-    fn of(category: &str) -> Self {
+    fn from_category(category: &str) -> Self {
         match category {
             category if category.contains("javascript") => Language::JavaScript,
             category if category.contains("java") => Language::Java,
@@ -107,11 +107,11 @@ pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
     let category = subject(row)?;
     if MANY_TURNS.iter().any(|many| category.contains(many)) {
         return Err(format!(
-            "the category {category} needs tools that run, which no model is given here; use the files of the single-turn \
+            "the category {category} needs tools that run; use the files of the single-turn \
              categories"
         ));
     }
-    let language = Language::of(&category);
+    let language = Language::from_category(&category);
     let functions = row.value("function")?;
     let reference = match () {
         // Any call is right, which no scorer judges.
@@ -121,7 +121,7 @@ pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
         () if category.contains("irrelevance") => {
             Some(json!({"function": functions, "ground_truth": []}))
         }
-        () => Some(json!({"function": functions, "ground_truth": answers.of(&id)?})),
+        () => Some(json!({"function": functions, "ground_truth": answers.calls(&id)?})),
     };
     let listed = functions.as_array();
     let listed = listed.ok_or_else(|| unexpected("function", "a list of functions", functions))?;

@@ -36,7 +36,7 @@ const TEST_SPLIT: std::ops::RangeInclusive<u64> = 11..=510;
 pub fn function(task: Task, row: &Row) -> Result<Question, String> {
     let prompt = row.text("prompt")?;
     let id = row.label("task_id")?;
-    let asked = match task {
+    let wording = match task {
         Task::HumanevalInstruct => QuestionText {
             text: format!(
                 "Write a solution to the following problem and make sure that it passes the tests:\n```python\n{prompt}\n```\n"
@@ -47,7 +47,7 @@ pub fn function(task: Task, row: &Row) -> Result<Question, String> {
         _ => QuestionText { text: prompt.to_owned(), ..QuestionText::default() },
     };
     Ok(Question {
-        asked,
+        wording,
         reference: Some(json!({
             "task_id": id,
             "prompt": prompt,
@@ -70,7 +70,7 @@ pub fn is_of_test_split(row: &Row) -> Result<bool, String> {
 }
 
 /// Returns the text of a question of MBPP. The sanitized file calls the text `prompt`.
-fn program_asked(task: Task, row: &Row) -> Result<QuestionText, String> {
+fn program_wording(task: Task, row: &Row) -> Result<QuestionText, String> {
     let text = match row.any("text") {
         None if row.any("prompt").is_some() => row.text("prompt")?,
         _ => row.text("text")?,
@@ -108,7 +108,7 @@ pub fn program(task: Task, row: &Row) -> Result<Question, String> {
     };
     Ok(Question {
         id: Some(number(row)?.to_string()),
-        asked: program_asked(task, row)?,
+        wording: program_wording(task, row)?,
         reference: Some(json!({
             "task_id": row.value("task_id")?,
             "tests": row.texts("test_list")?,
@@ -124,5 +124,5 @@ pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
         Task::MbppInstruct => "```",
         _ => "[DONE]",
     };
-    Ok(QuestionText { answer: Some(format!("{code}\n{ends}")), ..program_asked(task, row)? })
+    Ok(QuestionText { answer: Some(format!("{code}\n{ends}")), ..program_wording(task, row)? })
 }

@@ -96,7 +96,7 @@ impl Task {
             Task::Mmlu | Task::MmluCotZeroshot => mmlu::question(self, row, of.subject)?,
             Task::MmluPro => mmlu_pro::question(row)?,
             Task::Gpqa | Task::GpqaCot | Task::GpqaCotZeroshot => {
-                gpqa::question(self, row, of.orders.of(of.number))?
+                gpqa::question(self, row, of.orders.order(of.number))?
             }
             Task::Arc => arc::question(row)?,
             Task::Humaneval | Task::HumanevalInstruct => code::function(self, row)?,
@@ -123,11 +123,11 @@ impl Task {
                 let answer = match self {
                     Task::Gsm8k => row.text("answer")?.to_owned(),
                     Task::Mmlu => mmlu::letter(row)?.to_owned(),
-                    Task::Gpqa | Task::GpqaCot => gpqa::letter(row, of.orders.of(of.number))?,
+                    Task::Gpqa | Task::GpqaCot => gpqa::letter(row, of.orders.order(of.number))?,
                     Task::Arc => arc::letter(row)?,
                     _ => return Err(format!("the task {} has no examples", self.name())),
                 };
-                Ok(QuestionText { answer: Some(answer), ..question.asked })
+                Ok(QuestionText { answer: Some(answer), ..question.wording })
             }
         }
     }

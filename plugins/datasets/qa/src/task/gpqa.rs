@@ -47,7 +47,7 @@ impl Orders {
     }
 
     /// The order of the row of this number, from 0.
-    pub fn of(&self, number: usize) -> [u8; 4] {
+    pub fn order(&self, number: usize) -> [u8; 4] {
         self.0.get(number).copied().unwrap_or([0, 1, 2, 3])
     }
 }
@@ -108,7 +108,7 @@ pub fn question(task: Task, row: &Row, order: [u8; 4]) -> Result<Question, Strin
         id: row.label("Record ID").ok(),
         category: category.map(str::to_owned),
         description: (task != Task::GpqaCotZeroshot).then(|| description.to_owned()),
-        asked: QuestionText { text, ..QuestionText::default() },
+        wording: QuestionText { text, ..QuestionText::default() },
         reference: Some(json!({"answer": letter, "choices": choices})),
         ..Question::default()
     })

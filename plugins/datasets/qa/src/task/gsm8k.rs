@@ -64,7 +64,7 @@ pub fn question(task: Task, row: &Row) -> Result<Question, String> {
         _ => answer,
     };
     Ok(Question {
-        asked: QuestionText { text, ..QuestionText::default() },
+        wording: QuestionText { text, ..QuestionText::default() },
         reference: Some(Value::from(answer)),
         ..Question::default()
     })

@@ -27,7 +27,7 @@ pub fn question(row: &Row) -> Result<Question, String> {
     }
     Ok(Question {
         id: Some(row.label("key")?),
-        asked: QuestionText { text: prompt.to_owned(), ..QuestionText::default() },
+        wording: QuestionText { text: prompt.to_owned(), ..QuestionText::default() },
         reference: Some(json!({
             "key": row.value("key")?,
             "prompt": prompt,

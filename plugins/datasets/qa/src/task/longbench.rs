@@ -233,7 +233,7 @@ pub fn question(row: &Row, only: Option<&str>) -> Result<Question, String> {
     Ok(Question {
         id: row.label("_id").ok(),
         category: Some(set.group.to_owned()),
-        asked: QuestionText { text, ..QuestionText::default() },
+        wording: QuestionText { text, ..QuestionText::default() },
         reference: Some(row.texts("answers")?.into()),
         stop: set.stop,
         output_tokens: Some(set.output_tokens),

@@ -178,7 +178,7 @@ pub fn question(task: Task, row: &Row, only: Option<&str>) -> Result<Question, S
             "The following are multiple choice questions (with answers) about {}.\n\n",
             subject.replace('_', " ")
         )),
-        asked: QuestionText { text, ..QuestionText::default() },
+        wording: QuestionText { text, ..QuestionText::default() },
         reference: Some(json!({"answer": letter(row)?, "choices": choices})),
         ..Question::default()
     })

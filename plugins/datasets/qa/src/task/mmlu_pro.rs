@@ -47,7 +47,7 @@ pub fn question(row: &Row) -> Result<Question, String> {
              your answer with \"the answer is (X)\" where X is the correct letter choice.\n",
             row.label("category")?
         )),
-        asked: QuestionText { text: text(row, &options)?, ..QuestionText::default() },
+        wording: QuestionText { text: text(row, &options)?, ..QuestionText::default() },
         reference: Some(json!({"answer": right, "choices": options})),
         ..Question::default()
     })

@@ -27,7 +27,7 @@ fn goldens() -> BTreeMap<String, (Value, Vec<Value>)> {
     paths.map(golden).collect()
 }
 
-fn said(message: &Message) -> Value {
+fn message_json(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
@@ -48,7 +48,7 @@ fn shown(sample: &Sample, form: &str) -> Value {
     match &sample.prompt {
         Prompt::Text(text) => shown["text"] = text.clone().into(),
         Prompt::Messages(messages) => {
-            shown["messages"] = messages.iter().map(said).collect();
+            shown["messages"] = messages.iter().map(message_json).collect();
             if let Some(tools) = parameters.get("tools") {
                 shown["tools"] = tools.clone();
             } else {
@@ -85,15 +85,15 @@ fn target(task: &str, reference: &Value) -> Value {
 }
 
 #[test]
-fn prompts_are_those_of_the_reference_implementations() {
+fn prompts_equal_the_reference_implementations() {
     let goldens = goldens();
     assert_eq!(goldens.len(), 24);
     let mut count = 0;
     for (name, (header, lines)) in &goldens {
         let task = header["config"]["task"].as_str().expect("a task");
         for form in ["text", "turns", "message"] {
-            let wanted: Vec<_> = lines.iter().filter(|line| line["form"] == form).collect();
-            if wanted.is_empty() {
+            let expected: Vec<_> = lines.iter().filter(|line| line["form"] == form).collect();
+            if expected.is_empty() {
                 continue;
             }
             let mut config = header["config"].clone();
@@ -105,15 +105,15 @@ fn prompts_are_those_of_the_reference_implementations() {
             let mut dataset = open(&config.to_string(), 0, files).expect("a dataset");
             let samples = all(&mut dataset, 7);
             // Some goldens are of the first questions alone.
-            assert!(samples.len() >= wanted.len(), "{name}: {} samples", samples.len());
-            for (sample, line) in samples.iter().zip(wanted) {
+            assert!(samples.len() >= expected.len(), "{name}: {} samples", samples.len());
+            for (sample, line) in samples.iter().zip(expected) {
                 let mut line = line.clone();
-                let wanted = line.as_object_mut().expect("an object").remove("target");
+                let expected = line.as_object_mut().expect("an object").remove("target");
                 assert_eq!(shown(sample, form), line, "{name}, {form}, {}", sample.id);
-                if let Some(wanted) = wanted {
+                if let Some(expected) = expected {
                     let reference = sample.reference.as_deref().expect("a reference");
                     let reference = serde_json::from_str(reference).expect("JSON");
-                    assert_eq!(target(task, &reference), wanted, "{name}, {}", sample.id);
+                    assert_eq!(target(task, &reference), expected, "{name}, {}", sample.id);
                 }
                 count += 1;
             }

@@ -16,7 +16,7 @@ use super::{Qa, of_goldens, open};
 fn mistake(config: &str, files: Named) -> String {
     let opened = open(config, 0, files);
     match opened.and_then(|mut dataset| dataset.next(100)) {
-        Err(Error::InvalidConfig(what) | Error::InvalidInput(what)) => what,
+        Err(Error::InvalidConfig(message) | Error::InvalidInput(message)) => message,
         other => panic!("expected a mistake, got {other:?}"),
     }
 }
@@ -59,10 +59,10 @@ fn configurations() {
     ] {
         assert_eq!(mistake(config, Named::default()), expected);
     }
-    let said = mistake(r#"{"task": "mmlu", "subjects": ["anatomie"]}"#, Named::default());
+    let message = mistake(r#"{"task": "mmlu", "subjects": ["anatomie"]}"#, Named::default());
     assert!(
-        said.starts_with("key `subjects`: expected subjects of mmlu, got `anatomie`; they are abstract_algebra, anatomy, "),
-        "{said}"
+        message.starts_with("key `subjects`: expected subjects of mmlu, got `anatomie`; they are abstract_algebra, anatomy, "),
+        "{message}"
     );
 }
 
@@ -122,7 +122,7 @@ fn rows() {
         (
             "gsm8k",
             "{\"question\": \"?\", \"answer\": \"1\"}\n{\"question\": ",
-            "file `data`, line 2: expected a JSON object, whole in its line: EOF while parsing a value",
+            "file `data`, line 2: expected a whole JSON object in one line: EOF while parsing a value",
         ),
         (
             "gsm8k",
@@ -205,13 +205,13 @@ fn rows() {
         (
             "bfcl",
             r#"{"id": "simple_python_0", "question": [[{"role": "user", "content": "?"}]], "function": []}"#,
-            "file `data`, line 1: its answer is in a file of its own: set `answers = \"FILE\"` under [dataset.files], the \
+            "file `data`, line 1: its answer is in a separate file: set `answers = \"FILE\"` under [dataset.files], the \
              file of the same name in BFCL's folder `possible_answer`",
         ),
         (
             "bfcl",
             r#"{"id": "multi_turn_base_0", "question": [], "function": []}"#,
-            "file `data`, line 1: the category multi_turn_base needs tools that run, which no model is given here; use the \
+            "file `data`, line 1: the category multi_turn_base needs tools that run; use the \
              files of the single-turn categories",
         ),
         (
@@ -224,16 +224,16 @@ fn rows() {
             "humaneval",
             "{\"task_id\": \"a\", \"prompt\": \"p\", \"test\": \"t\", \"entry_point\": \"e\"}\n\
              {\"task_id\": \"a\", \"prompt\": \"p\", \"test\": \"t\", \"entry_point\": \"e\"}",
-            "file `data`, line 2: the name `a` is that of a question before; expected a name of its own",
+            "file `data`, line 2: the name `a` belongs to an earlier question; expected a unique name",
         ),
     ] {
         assert_eq!(of(task, text), expected);
     }
-    let said =
+    let message =
         of("longbench", r#"{"input": "?", "context": "c", "answers": ["a"], "dataset": "hotpot"}"#);
     assert!(
-        said.starts_with("file `data`, line 1: expected a dataset of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
-        "{said}"
+        message.starts_with("file `data`, line 1: expected a dataset of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
+        "{message}"
     );
 }
 
@@ -292,29 +292,29 @@ impl runner_plugin::File for Long {
 
 #[test]
 fn files_of_too_many_rows() {
-    let said = |config: &str, rows: u64| {
+    let mistake_of = |config: &str, rows: u64| {
         let inputs = Inputs { files: Box::new(Long(rows)), tokenizer: Box::new(StandIn) };
         let config = runner_plugin::parse(config).expect("a configuration");
         match Qa::open(config, 0, Amount::Unknown, inputs) {
-            Err(Error::InvalidInput(what)) => Some(what),
+            Err(Error::InvalidInput(message)) => Some(message),
             Err(other) => panic!("{other:?}"),
             Ok(_) => None,
         }
     };
     let most = 1 << 20;
-    assert_eq!(said(r#"{"task": "gsm8k", "shots": 8}"#, most), None);
+    assert_eq!(mistake_of(r#"{"task": "gsm8k", "shots": 8}"#, most), None);
     assert_eq!(
-        said(r#"{"task": "gsm8k", "shots": 0}"#, most + 1).as_deref(),
+        mistake_of(r#"{"task": "gsm8k", "shots": 0}"#, most + 1).as_deref(),
         Some("file `data`: expected at most 1048576 rows; use a part of the file")
     );
     assert_eq!(
-        said(r#"{"task": "gsm8k", "shots": 9}"#, most).as_deref(),
+        mistake_of(r#"{"task": "gsm8k", "shots": 9}"#, most).as_deref(),
         Some("file `data`: expected at most 932067 rows with 9 examples each, found 1048576")
     );
 }
 
 #[test]
-fn files_that_cannot_be_read_from_their_middle_are_held_up_to_a_bound() {
+fn sequential_files_are_held_in_memory_up_to_a_bound() {
     let row = format!("{{\"question\": \"?\", \"answer\": \"{}\"}}\n", "1".repeat(1 << 20));
     let packed = |rows: usize| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());

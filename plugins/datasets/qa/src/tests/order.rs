@@ -46,7 +46,7 @@ fn classes(config: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_asked_does_not_depend_on_the_size_of_calls() {
+fn questions_do_not_depend_on_the_size_of_calls() {
     for config in [r#"{"task": "gsm8k"}"#, r#"{"task": "gsm8k", "order": "shuffled"}"#] {
         let whole = all(&mut dataset(config, gsm8k()), 100);
         let pieces = all(&mut dataset(config, gsm8k()), 1);
@@ -89,7 +89,7 @@ fn questions_for_warm_up_are_none_that_are_measured() {
 }
 
 #[test]
-fn names_are_those_of_the_file_or_the_rows_numbers() {
+fn names_come_from_the_file_or_the_row_numbers() {
     let of = |task: &str, file: &str| {
         let config = format!(r#"{{"task": "{task}", "shots": 0}}"#);
         let files = Named::default().with_path("data", of_goldens(file));
@@ -127,7 +127,7 @@ fn subjects_and_limits_choose() {
 }
 
 #[test]
-fn the_seeds_change_what_is_drawn() {
+fn the_seeds_change_the_draws() {
     let first = |config: &str, files: Named| text(&all(&mut dataset(config, files), 10)[1]);
     assert_ne!(
         first(r#"{"task": "gsm8k"}"#, gsm8k()),
@@ -141,7 +141,7 @@ fn the_seeds_change_what_is_drawn() {
 }
 
 #[test]
-fn the_user_can_leave_out_what_the_task_adds() {
+fn the_user_can_leave_out_the_tasks_additions() {
     let config = r#"{"task": "arc", "form": "turns", "begin-answer": false, "stop": false, "output-len": 9}"#;
     let files = || Named::default().with_path("data", of_goldens("arc_test.parquet"));
     let [plain, ..] = &all(&mut dataset(config, files()), 10)[..] else {
@@ -161,7 +161,7 @@ fn the_user_can_leave_out_what_the_task_adds() {
 }
 
 #[test]
-fn references_have_what_scorers_read() {
+fn references_have_the_keys_that_scorers_read() {
     let reference = |task: &str, file: &str| -> Value {
         let config = format!(r#"{{"task": "{task}", "shots": 0}}"#);
         let files = Named::default().with_path("data", of_goldens(file));

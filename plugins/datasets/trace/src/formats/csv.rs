@@ -64,13 +64,13 @@ pub(super) fn row(format: &Format, line: &[u8]) -> Result<Row, String> {
             .or_else(|| value.strip_suffix(".0")?.parse().ok())
             .ok_or_else(|| format!("column `{column}` is `{value}`; expected a number of tokens"))
     };
-    let said = get(time).unwrap_or_default();
-    let at = match said.parse::<f64>() {
+    let cell = get(time).unwrap_or_default();
+    let at = match cell.parse::<f64>() {
         Ok(units) if units.is_finite() => format.nanos(units)?,
-        _ if format.name == Name::Azure => instant(&said).ok_or_else(|| {
-            format!("column `{time}` is `{said}`; expected a time like `2023-11-16 18:17:03.97`")
+        _ if format.name == Name::Azure => instant(&cell).ok_or_else(|| {
+            format!("column `{time}` is `{cell}`; expected a time like `2023-11-16 18:17:03.97`")
         })?,
-        _ => return Err(format!("column `{time}` is `{said}`; expected a number")),
+        _ => return Err(format!("column `{time}` is `{cell}`; expected a number")),
     };
     let (input, no_input) = tokens(input, count(input)?)?;
     let (output, no_output) = tokens(output, count(output)?)?;

@@ -43,9 +43,8 @@ impl Format {
 
     /// Units of the trace's clock in nanoseconds.
     pub(super) fn nanos(&self, units: f64) -> Result<i64, String> {
-        nanos(units * self.unit).ok_or_else(|| {
-            format!("the time {units:?} is beyond what a trace can hold: check `time-unit`")
-        })
+        nanos(units * self.unit)
+            .ok_or_else(|| format!("the time {units:?} is too large: check `time-unit`"))
     }
 
     /// The blocks of a prompt; tokens without an id are content of its own.

@@ -16,7 +16,7 @@ pub(super) fn messages(value: Value) -> Result<Vec<Message>, String> {
     }
     let mut messages = Vec::with_capacity(values.len());
     for (at, value) in values.into_iter().enumerate() {
-        messages.push(message(value).map_err(|said| format!("message {}: {said}", at + 1))?);
+        messages.push(message(value).map_err(|cause| format!("message {}: {cause}", at + 1))?);
     }
     Ok(messages)
 }

@@ -56,10 +56,10 @@ impl Format {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the line is of no format, or not of the configured one.
-    pub(crate) fn of(first: &[u8], config: &Config) -> Result<Self, Error> {
+    pub(crate) fn detect(first: &[u8], config: &Config) -> Result<Self, Error> {
         let found = match found(first) {
             Ok(found) => found,
-            Err(what) => return Err(Error::InvalidInput(what)),
+            Err(cause) => return Err(Error::InvalidInput(cause)),
         };
         let name = match (config.format, found) {
             (Some(name), _) => name,
@@ -109,12 +109,12 @@ impl Format {
 
 /// Detects the format of a file with this first line, if it has one.
 fn found(first: &[u8]) -> Result<Option<Name>, String> {
-    for (magic, what, command) in
+    for (magic, packing, command) in
         [(&[0x1f, 0x8b][..], "gzip", "gunzip"), (&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd", "unzstd")]
     {
         if first.starts_with(magic) {
             return Err(format!(
-                "the file is compressed with {what}: decompress it first, with `{command}`"
+                "the file is compressed with {packing}: decompress it first, with `{command}`"
             ));
         }
     }
@@ -123,7 +123,7 @@ fn found(first: &[u8]) -> Result<Option<Name>, String> {
     }
     if first.trim_ascii_start().starts_with(b"[") {
         return Err(
-            "the file is one JSON array; expected one JSON object a line: `jq -c '.[]' FILE` makes them so".to_owned(),
+            "the file is one JSON array; expected one JSON object a line: convert it with `jq -c '.[]' FILE`".to_owned(),
         );
     }
     if let Some(keys) = keys(first) {
@@ -142,7 +142,7 @@ fn found(first: &[u8]) -> Result<Option<Name>, String> {
     }
     if first.starts_with(b"{") && !first.trim_ascii_end().ends_with(b"}") {
         return Err(
-            "line 1 ends within a JSON object; expected one object a line: `jq -c . FILE` makes them so".to_owned(),
+            "line 1 ends within a JSON object; expected one object a line: convert the file with `jq -c . FILE`".to_owned(),
         );
     }
     Ok([Name::Burstgpt, Name::Azure].into_iter().find(|name| csv::header(first, *name).is_ok()))

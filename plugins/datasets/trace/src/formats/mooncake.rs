@@ -1,8 +1,8 @@
 //! Mooncake's traces (`kvcache-ai/Mooncake`, `FAST25-release/traces`): milliseconds, blocks of 512
 //! tokens, one hash id for each of them, the last one partial. AIPerf adds to it: a row has exactly
 //! one of `input_length`, `text_input`, `messages` and `payload`; rows may be the turns of a
-//! session, with a `delay` after the end of the one before. Turns by length or text are deltas:
-//! they hold only new content. Turns with `messages` or a `payload` hold the whole conversation.
+//! session, with a `delay` after the previous turn's end. Turns by length or text are deltas: they
+//! hold only new content. Turns with `messages` or a `payload` hold the whole conversation.
 //! `context_mode` names exceptions. If a row without it has the hash ids of its session's previous
 //! row and more, `index` takes all rows of the session for whole prompts.
 

@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub(crate) class: Option<String>,
     pub(crate) output: Option<u32>,
     pub(crate) content: Content,
-    /// True if it holds only the messages that are new since the request before it in its session.
+    /// True if it holds only the new messages since the previous request of its session.
     pub(crate) delta: bool,
     /// The hash ids of its whole blocks, unless the row itself says whether it is a delta.
     pub(crate) ids: Vec<u64>,
@@ -51,7 +51,7 @@ pub(crate) struct Link {
 pub(crate) enum Content {
     /// Made up.
     Runs(Vec<Run>),
-    /// Made up: the beginning of the session's prompt before it, and then new tokens.
+    /// Made up: the beginning of the session's previous prompt, and then new tokens.
     Split {
         /// Tokens from the prompt before.
         prefix: u32,
@@ -90,8 +90,8 @@ impl Content {
 /// # Errors
 /// The mistake; or the beginning of the line, if it is no JSON object.
 pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
-    runner_plugin::json::parse(line).map_err(|said| match line.trim_ascii_start().first() {
-        Some(b'{') => said,
+    runner_plugin::json::parse(line).map_err(|message| match line.trim_ascii_start().first() {
+        Some(b'{') => message,
         _ => {
             let line = String::from_utf8_lossy(line.trim_ascii());
             let shown: String = line.chars().take(60).collect();
@@ -110,12 +110,10 @@ pub(crate) fn nanos(seconds: f64) -> Option<i64> {
 /// answer.
 pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
     if tokens > MOST_TOKENS {
-        return Err(format!(
-            "`{key}` asks for {tokens} tokens; at most {MOST_TOKENS} are possible"
-        ));
+        return Err(format!("`{key}` asks for {tokens} tokens; expected at most {MOST_TOKENS}"));
     }
     Ok((tokens.max(1) as u32, tokens == 0))
 }
 
 /// The remark on rows with no tokens.
-pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens became one of 1";
+pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens; it now has 1";

@@ -9,8 +9,8 @@ use super::row::{Content, NOTHING, Row, parsed, tokens};
 use super::time::instant;
 
 /// The remark on rows whose split and total do not agree.
-const SPLIT: &str = "`prefix_tokens` and `newly_append_tokens` that do not add up to `input_tokens_total`, which counts; what \
-    is beyond it of the prefix is cut off";
+const SPLIT: &str = "`prefix_tokens` and `newly_append_tokens` that do not add up to `input_tokens_total`, which counts; the \
+    prefix beyond it is cut off";
 
 #[derive(Deserialize)]
 struct Line {

@@ -6,9 +6,9 @@
 //! their session, its sub-agents included; with `"global"` within the file.
 //!
 //! A request follows its predecessor in its agent's list, after its `think_time`. A sub-agent
-//! begins after the request before it in the list, and the next request of the list waits for all
-//! sub-agents in between, except for sub-agents with the status `async_launched`. A sub-agent whose
-//! requests were not recorded is only time: the request behind it waits as long as recorded.
+//! begins after the previous request of the list. The next request waits for all sub-agents in
+//! between, except for the status `async_launched`. A sub-agent whose requests were not recorded is
+//! only time: the request behind it waits as long as recorded.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl Session {
     ///
     /// # Errors
     /// The message, with the mistake.
-    pub(crate) fn of(line: &[u8], lenient: bool) -> Result<Self, String> {
+    pub(crate) fn parse(line: &[u8], lenient: bool) -> Result<Self, String> {
         let head: Line<'_> = parsed(line)?;
         if head.block_size == 0 {
             return Err("`block_size` is 0; expected the tokens of a block, such as 64".to_owned());
@@ -160,8 +160,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The requests of a conversation, which begins after the request `spawner`; gives the last
-    /// one.
+    /// The requests of a conversation, which begins after the request `spawner`; returns the last
+    /// request.
     fn thread(
         &mut self,
         requests: &[&RawValue],
@@ -176,7 +176,7 @@ impl Walk<'_> {
         let mut hollow = false;
         let mut index = 0;
         for (at, raw) in requests.iter().enumerate() {
-            let place = |said: String| format!("request {}: {said}", at + 1);
+            let place = |cause: String| format!("request {}: {cause}", at + 1);
             let item: Item<'_> = parsed(raw.get().as_bytes()).map_err(place)?;
             let time = nanos(item.t).ok_or_else(|| place(format!("`t` is {}", item.t)))?;
             let time = time.saturating_add(base);
@@ -195,7 +195,7 @@ impl Walk<'_> {
                         .or_else(|| self.nodes.len().checked_sub(1));
                     let last = self
                         .sub_agent(&inner, (thread, item.agent_id), anchor, time, depth)
-                        .map_err(|said| place(format!("of the sub-agent: {said}")))?;
+                        .map_err(|cause| place(format!("of the sub-agent: {cause}")))?;
                     if joined {
                         joins.extend(last);
                     }
@@ -246,7 +246,7 @@ impl Walk<'_> {
         depth: u32,
     ) -> Result<Option<usize>, String> {
         #[derive(Deserialize)]
-        struct Begun {
+        struct Start {
             t: f64,
         }
         if depth == DEEPEST {
@@ -261,7 +261,7 @@ impl Walk<'_> {
         // Some traces count a sub-agent's times from its own beginning.
         let first = requests
             .first()
-            .map(|raw| parsed::<Begun>(raw.get().as_bytes()))
+            .map(|raw| parsed::<Start>(raw.get().as_bytes()))
             .transpose()?
             .and_then(|begun| nanos(begun.t));
         let base = if first.is_some_and(|first| first < time) { time } else { 0 };

@@ -10,7 +10,7 @@ use crate::formats::{Link, Row};
 
 /// A session, or a request in a tree of requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct SessionEntry {
     /// The time when it is replayed at the earliest, on the trace's clock.
     time: i64,
     /// [`UNSHARED`] if it is not in the share.
@@ -22,7 +22,7 @@ pub(super) struct Known {
 /// The group of requests outside the share.
 const UNSHARED: u32 = u32::MAX;
 
-impl Known {
+impl SessionEntry {
     pub(super) fn new(group: Option<u32>, line: u32, time: i64) -> Self {
         Self { time, group: group.unwrap_or(UNSHARED), line }
     }
@@ -56,8 +56,7 @@ impl Pass<'_> {
                 let early = time.is_some_and(|time| time < parent.time);
                 let late = early && self.replay == Replay::Sessions;
                 if late && parent.group().is_some() {
-                    let reason =
-                        "a request recorded before the one that it follows; it is sent after it";
+                    let reason = "a request recorded before its predecessor; it is sent after it";
                     notes.repaired(reason, || format!("line {line}"));
                 }
                 (parent.group(), if late { Some(parent.time) } else { time })
@@ -74,7 +73,7 @@ impl Pass<'_> {
                 (group, time)
             }
         };
-        let known = Known::new(group, line, time.unwrap_or(NEVER));
+        let known = SessionEntry::new(group, line, time.unwrap_or(NEVER));
         seen.known.insert(name, known);
         Ok((group, time))
     }
@@ -95,13 +94,13 @@ impl Pass<'_> {
             let only_new = row.delta && !seen.index.whole.contains(&name);
             if only_new && self.replay == Replay::Timestamps {
                 return Err(format!(
-                    "it continues the session `{session}`, with only what is new: set `replay = \"sessions\"`"
+                    "it continues the session `{session}`, with only its new content: set `replay = \"sessions\"`"
                 ));
             }
             return Ok(known.group());
         }
         let group = self.shared(name).then(|| seen.group());
-        seen.known.insert(name, Known::new(group, line, NEVER));
+        seen.known.insert(name, SessionEntry::new(group, line, NEVER));
         Ok(group)
     }
 
@@ -114,8 +113,8 @@ impl Pass<'_> {
 }
 
 impl Scan {
-    /// Notes a session whose rows hold whole prompts: one of them has the blocks of the row before
-    /// it, and maybe more.
+    /// Notes a session whose rows hold whole prompts: one row has the blocks of its previous row,
+    /// and maybe more.
     fn look_for_whole(&mut self, name: u64, row: &Row) {
         if row.ids.is_empty() {
             return;

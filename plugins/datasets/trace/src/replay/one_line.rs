@@ -24,9 +24,9 @@ impl Player {
         let number = self.index.line(&entry);
         let place = Place { offset: entry.offset(), line: number };
         let line = self.source.line(place)?.map(|(line, _)| line).unwrap_or_default();
-        let wrong = |said: String| Error::InvalidInput(format!("line {}: {said}", number));
+        let wrong = |cause: String| Error::InvalidInput(format!("line {}: {cause}", number));
         let lenient = self.config.on_wrong_blocks == WrongBlocks::Repair;
-        let mut session = Session::of(&line, lenient).map_err(wrong)?;
+        let mut session = Session::parse(&line, lenient).map_err(wrong)?;
         let mut out = vec![false; session.nodes.len()];
         let limited = self.config.max_input.or(self.config.max_output).is_some();
         if limited && self.config.on_too_long == TooLong::Drop {
@@ -68,7 +68,7 @@ impl Player {
         let at = open.at;
         open.at += 1;
         let row = weka::row(&open.line[node.range.clone()], &open.session.layout, at as u32)
-            .map_err(|said| Error::InvalidInput(format!("line {}: {said}", open.number)))?;
+            .map_err(|cause| Error::InvalidInput(format!("line {}: {cause}", open.number)))?;
         let id = |at: usize| format!("line-{}-{}", open.number, at + 1);
         let mut after = Vec::with_capacity(node.after.len());
         // All of them have the same pause, which is shortened, and counted, once.

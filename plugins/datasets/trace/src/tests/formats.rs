@@ -300,7 +300,7 @@ fn sessions_of_whole_prompts_are_not_added_up() {
 }
 
 #[test]
-fn bailian_sends_a_request_after_the_one_that_it_follows() {
+fn bailian_sends_a_request_after_its_predecessor() {
     let row = |id: u32, parent: i32, time: u32| {
         format!(
             "{{\"chat_id\": {id}, \"parent_chat_id\": {parent}, \"timestamp\": {time}, \"input_length\": 4, \"output_length\": 1, \"hash_ids\": [{id}]}}\n"
@@ -318,7 +318,8 @@ fn bailian_sends_a_request_after_the_one_that_it_follows() {
     assert_eq!(
         remarks(&dataset),
         [(
-            "Treatment::Repaired: a request recorded before the one that it follows; it is sent after it".to_owned(),
+            "Treatment::Repaired: a request recorded before its predecessor; it is sent after it"
+                .to_owned(),
             1,
             "line 3".to_owned()
         )]

@@ -76,7 +76,7 @@ fn a_smaller_share_is_part_of_a_larger_one() {
 }
 
 #[test]
-fn what_is_too_long_is_dropped_and_said() {
+fn too_long_requests_are_dropped_with_a_remark() {
     let mut dataset = open(&with(r#""max-input": 11, "max-output": 8"#), trace("mooncake"));
     assert_eq!(ids(&rest(&mut dataset, 9)), ["line-1"]);
     assert_eq!(
@@ -98,14 +98,14 @@ fn what_is_too_long_is_dropped_and_said() {
     let config = with(r#""replay": "sessions", "max-input": 13"#);
     let mut dataset = open(&config, trace("bailian"));
     assert_eq!(ids(&rest(&mut dataset, 9)), ["line-1", "line-2", "line-6"]);
-    let said = remarks(&dataset);
-    assert!(said.iter().any(|(reason, count, line)| {
-        reason.contains("after one of its session") && *count == 2 && line == "line 4"
+    let remarks = remarks(&dataset);
+    assert!(remarks.iter().any(|(reason, count, line)| {
+        reason.contains("after a dropped request") && *count == 2 && line == "line 4"
     }));
 }
 
 #[test]
-fn a_session_waits_for_what_is_left_of_its_sub_agents() {
+fn a_session_waits_for_its_remaining_sub_agents() {
     let mut dataset = open(r#"{"max-input": 10}"#, trace("weka"));
     let samples = rest(&mut dataset, 9);
     assert_eq!(ids(&samples), ["line-1-1", "line-1-2", "line-1-4", "line-1-5", "line-2-1"]);
@@ -118,7 +118,7 @@ fn a_session_waits_for_what_is_left_of_its_sub_agents() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_and_said() {
+fn too_long_prompts_are_cut_with_a_remark() {
     let config = with(r#""max-input": 11, "max-output": 8, "on-too-long": "truncate""#);
     let mut dataset = open(&config, trace("mooncake"));
     let samples = rest(&mut dataset, 9);

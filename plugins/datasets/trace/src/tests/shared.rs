@@ -1,4 +1,4 @@
-//! Blocks are the same tokens wherever they stand, with tokenizers that merge wherever they can.
+//! Equal blocks have equal tokens everywhere, with tokenizers that merge wherever they can.
 
 use runner_plugin::{Dataset, Facts, Prompt, Sample, Tokenizer};
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
@@ -181,7 +181,7 @@ fn a_block_depends_on_the_seed_and_its_size() {
 #[test]
 fn words_that_merge_are_left_out_and_few_are_enough() {
     let size = |merged: u32| {
-        let words = Words::of(&Merging { merged, bare: false }, Form::Text).unwrap();
+        let words = Words::new(&Merging { merged, bare: false }, Form::Text).unwrap();
         let found: std::collections::BTreeSet<usize> =
             (0..40_000_u64).map(|draw| words.pick(crate::content::mixed(draw))).collect();
         found.len()

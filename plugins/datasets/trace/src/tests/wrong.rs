@@ -15,14 +15,14 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
         "{\"timestamp\": 0, \"input_length\": 30000000000}\n",
         "not JSON\n",
     );
-    let said = complaint("{}", rows);
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 5, "{said}");
+    let message = complaint("{}", rows);
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), 5, "{message}");
     for (line, expected) in lines.iter().zip([
         "the file `data`: line 2: it has none of `input_length`, `text_input`, `messages` and `payload`; expected exactly one",
         "line 4: it has input_length and text_input of",
         "line 5: `input_length`: invalid value: integer `-3`, expected u64, at column",
-        "line 6: `input_length` asks for 30000000000 tokens; at most 4194304 are possible",
+        "line 6: `input_length` asks for 30000000000 tokens; expected at most 4194304",
         "line 7: expected a JSON object, found `not JSON`",
     ]) {
         assert!(line.starts_with(expected), "{line}");
@@ -32,22 +32,22 @@ fn wrong_rows_are_named_with_their_lines_all_at_once() {
 }
 
 #[test]
-fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
+fn a_wrong_number_of_ids_follows_the_rule_of_the_format() {
     let row =
         |ids: &str| format!("{{\"timestamp\": 0, \"input_length\": 10, \"hash_ids\": {ids}}}\n");
-    let said = complaint(r#"{"block-size": 4}"#, &row("[1, 2]"));
+    let message = complaint(r#"{"block-size": 4}"#, &row("[1, 2]"));
     assert!(
-        said.contains("line 1: 2 hash ids for a prompt of 10 tokens in blocks of 4; expected 3, the last block being partial: set `block-size`"),
-        "{said}"
+        message.contains("line 1: 2 hash ids for a prompt of 10 tokens in blocks of 4; expected 3, the last block being partial: set `block-size`"),
+        "{message}"
     );
     assert!(complaint("{}", &row("[1, 2]")).contains("in blocks of 512; expected 1"));
     // Weka's ids stand for whole blocks only.
     let weka =
         trace("weka").replace("\"hash_ids\": [1, 2], \"input", "\"hash_ids\": [1, 2, 3], \"input");
-    let said = complaint("{}", &weka);
+    let message = complaint("{}", &weka);
     assert!(
-        said.contains("line 1: request 1 of the session: 3 hash ids for a prompt of 9 tokens in blocks of 4; expected 2, one for every whole block: correct the session's `block_size`, or set `on-wrong-blocks"),
-        "{said}"
+        message.contains("line 1: request 1 of the session: 3 hash ids for a prompt of 9 tokens in blocks of 4; expected 2, one for every whole block: correct the session's `block_size`, or set `on-wrong-blocks"),
+        "{message}"
     );
     let config = r#"{"block-size": 4, "on-wrong-blocks": "repair"}"#;
     for (ids, length) in [("[1]", 10), ("[1, 2, 3, 4, 5]", 10)] {
@@ -69,14 +69,17 @@ fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
 
 #[test]
 fn another_file_is_explained() {
-    for (file, said) in [
+    for (file, message) in [
         ("", "it is empty"),
         (
             "\u{feff}TIMESTAMP,ContextTokens,GeneratedTokens\n",
             "the file `data`: the file has no requests: only line 1, which names the columns",
         ),
         ("\n\n", "it is empty"),
-        ("[{}]", "one JSON array; expected one JSON object a line: `jq -c '.[]' FILE`"),
+        (
+            "[{}]",
+            "one JSON array; expected one JSON object a line: convert it with `jq -c '.[]' FILE`",
+        ),
         ("{\n \"id\": 1\n}", "line 1 ends within a JSON object"),
         ("\u{1f}\u{0}", "of no known format"),
         ("PAR1xx", "Parquet"),
@@ -87,28 +90,28 @@ fn another_file_is_explained() {
         ("a,b,c\n", "azure: TIMESTAMP,ContextTokens,GeneratedTokens"),
     ] {
         let found = complaint("{}", file);
-        assert!(found.contains(said), "{found}");
+        assert!(found.contains(message), "{found}");
     }
-    let said = complaint(r#"{"format": "azure"}"#, "TIMESTAMP,ContextTokens\n");
-    assert!(said.contains("line 1 names no column `generatedtokens`"), "{said}");
-    let said = complaint(r#"{"format": "mooncake"}"#, trace("azure"));
-    assert!(said.contains("line 1: expected a JSON object, found `TIMESTAMP"), "{said}");
-    let said = complaint("{}", "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n1,2\n");
+    let message = complaint(r#"{"format": "azure"}"#, "TIMESTAMP,ContextTokens\n");
+    assert!(message.contains("line 1 names no column `generatedtokens`"), "{message}");
+    let message = complaint(r#"{"format": "mooncake"}"#, trace("azure"));
+    assert!(message.contains("line 1: expected a JSON object, found `TIMESTAMP"), "{message}");
+    let message = complaint("{}", "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n1,2\n");
     assert!(
-        said.contains("line 2: column `timestamp` is `yesterday`; expected a time like")
-            && said.contains("line 3: 2 fields; expected 3"),
-        "{said}"
+        message.contains("line 2: column `timestamp` is `yesterday`; expected a time like")
+            && message.contains("line 3: 2 fields; expected 3"),
+        "{message}"
     );
 }
 
 #[test]
 fn wrong_configurations_name_every_key() {
-    let said = complaint(
+    let message = complaint(
         r#"{"time-scale": 0, "share": 2, "max-idle": -1, "window": {"from": 3, "to": 2}, "max-input": 0, "labels": {}}"#,
         "",
     );
     for key in ["time-scale", "share", "max-idle", "window", "max-input", "labels"] {
-        assert!(said.contains(&format!("`{key}`")), "{said}");
+        assert!(message.contains(&format!("`{key}`")), "{message}");
     }
     assert!(
         complaint(r#"{"block-size": 4}"#, trace("azure")).contains("`block-size` has no meaning")
@@ -116,12 +119,12 @@ fn wrong_configurations_name_every_key() {
     assert!(complaint(r#"{"as": "tokens"}"#, trace("azure")).contains("--tokenizer"));
     assert!(complaint(r#"{"window": {"to": 3}}"#, trace("weka")).contains("`window` needs"));
     assert!(complaint(r#"{"format": "mooncak"}"#, "").contains("mooncake"));
-    let said = complaint(
+    let message = complaint(
         r#"{"max-input": 5, "on-too-long": "error", "block-size": 4}"#,
         trace("mooncake"),
     );
-    assert!(said.contains("line 1: a prompt of 10 tokens; `max-input` is 5"), "{said}");
-    assert_eq!(said.lines().count(), 4);
+    assert!(message.contains("line 1: a prompt of 10 tokens; `max-input` is 5"), "{message}");
+    assert_eq!(message.lines().count(), 4);
     assert!(
         complaint(r#"{"max-input": 2, "block-size": 4}"#, trace("mooncake"))
             .contains("no request is left: 4 in the file, 0 within `max-input` and `max-output`")
@@ -129,38 +132,41 @@ fn wrong_configurations_name_every_key() {
 }
 
 #[test]
-fn it_says_where_the_requests_were_lost() {
+fn an_empty_selection_names_the_step_that_emptied_it() {
     let share = r#"{"block-size": 4, "share": 1e-9, "window": {"from": 2}}"#;
-    let said = complaint(share, trace("mooncake"));
+    let message = complaint(share, trace("mooncake"));
     assert!(
-        said.ends_with("no request is left: 4 in the file, 0 after `share`, 0 in `window`"),
-        "{said}"
+        message.ends_with("no request is left: 4 in the file, 0 after `share`, 0 in `window`"),
+        "{message}"
     );
-    let said = complaint(r#"{"window": {"from": 100}, "block-size": 4}"#, trace("mooncake"));
-    assert!(said.ends_with("no request is left: 4 in the file, 0 in `window`"), "{said}");
-    let said = complaint(r#"{"share": 1e-9}"#, trace("weka"));
-    assert!(said.ends_with("no session is left: 2 in the file, 0 after `share`"), "{said}");
+    let message = complaint(r#"{"window": {"from": 100}, "block-size": 4}"#, trace("mooncake"));
+    assert!(message.ends_with("no request is left: 4 in the file, 0 in `window`"), "{message}");
+    let message = complaint(r#"{"share": 1e-9}"#, trace("weka"));
+    assert!(message.ends_with("no session is left: 2 in the file, 0 after `share`"), "{message}");
     let failed = "Timestamp,Session ID,Request tokens,Response tokens\n1,a,3,0\n";
     assert!(complaint("{}", failed).ends_with("1 in the file, 0 that can be used"));
 }
 
 #[test]
-fn what_a_row_says_is_not_ignored() {
-    let said = complaint("{}", "{\"timestamp\": 0, \"delay\": 500, \"input_length\": 3}\n");
-    assert!(said.contains("line 1: `delay` without `session_id`: name the session"), "{said}");
-    let said = complaint("{}", "{\"timestamp\": 1e300, \"input_length\": 3}\n");
-    assert!(said.contains("the time 1e300 is beyond"), "{said}");
+fn contradictions_of_a_row_are_refused() {
+    let message = complaint("{}", "{\"timestamp\": 0, \"delay\": 500, \"input_length\": 3}\n");
+    assert!(
+        message.contains("line 1: `delay` without `session_id`: name the session"),
+        "{message}"
+    );
+    let message = complaint("{}", "{\"timestamp\": 1e300, \"input_length\": 3}\n");
+    assert!(message.contains("the time 1e300 is too large"), "{message}");
     let rows = trace("tracelab").replace("\"prefix_tokens\": 4", "\"prefix_tokens\": 500");
     let mut dataset = open("{}", &rows);
     assert_eq!(rest(&mut dataset, 9).len(), 4);
-    let said = remarks(&dataset);
+    let message = remarks(&dataset);
     assert!(
-        said.iter().any(|(reason, count, line)| {
+        message.iter().any(|(reason, count, line)| {
             reason.contains("do not add up to `input_tokens_total`")
                 && *count == 1
                 && line == "line 1"
         }),
-        "{said:?}"
+        "{message:?}"
     );
 }
 
@@ -173,14 +179,14 @@ fn a_line_that_is_too_long_is_named() {
 
 #[test]
 fn sessions_that_cannot_be_replayed_so_are_wrong() {
-    let said =
+    let message =
         complaint(r#"{"replay": "timestamps", "block-size": 4}"#, trace("mooncake-sessions"));
     assert!(
-        said.contains("line 3: it continues the session `a`, with only what is new: set `replay = \"sessions\"`"),
-        "{said}"
+        message.contains("line 3: it continues the session `a`, with only its new content: set `replay = \"sessions\"`"),
+        "{message}"
     );
     let rows = "{\"timestamp\": 1, \"input_length\": 3}\n{\"input_length\": 3}\n";
-    assert!(complaint("{}", rows).contains("line 2 has no time, and others have"));
+    assert!(complaint("{}", rows).contains("line 2 has no time, unlike other lines"));
     let twice = trace("weka").replace("\"s2\"", "\"s1\"");
     assert!(
         complaint("{}", &twice).contains(
@@ -239,7 +245,7 @@ fn damaged_traces_are_refused_or_replayed() {
                     }
                 }
                 Err(error) => assert!(
-                    matches!(&error, runner_plugin::Error::InvalidInput(said) if !said.is_empty()),
+                    matches!(&error, runner_plugin::Error::InvalidInput(message) if !message.is_empty()),
                     "{name}: {error:?}"
                 ),
             }
@@ -257,7 +263,7 @@ fn a_prompt_of_no_tokens_has_no_hash_ids() {
     };
     let samples = open(r#"{"format": "mooncake"}"#, &row("[]")).next(2);
     assert_eq!(samples.expect("samples").len(), 1);
-    let said = complaint(r#"{"format": "mooncake"}"#, &row("[1, 2]"));
+    let message = complaint(r#"{"format": "mooncake"}"#, &row("[1, 2]"));
     let expected = "line 1: 2 hash ids for a prompt of 0 tokens; expected none";
-    assert!(said.contains(expected), "{said}");
+    assert!(message.contains(expected), "{message}");
 }

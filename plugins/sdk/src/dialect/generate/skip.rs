@@ -1,10 +1,10 @@
-//! Skipping what was seen before, where every chunk repeats the whole answer.
+//! Skips old text and ids where every chunk repeats the whole answer.
 //!
 //! An answer of n tokens comes as n chunks whose text and ids grow, so reading all of each takes
-//! time that grows with n². Where a chunk begins as the one before it did, only what is new is
-//! read: the lengths of the old text and ids in the chunk's own bytes are remembered, and their
-//! last bytes, which must be there again at the same place. A chunk for which any of this fails is
-//! read in full.
+//! time that grows with n². If a chunk begins like the previous chunk, only the new bytes are read:
+//! the state holds the lengths of the old text and ids in the chunk's own bytes, and their last
+//! bytes, which must come again at the same place. A chunk for which any of this fails is read in
+//! full.
 
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
@@ -19,19 +19,19 @@ const FIXED: usize = 64;
 pub struct Pattern {
     /// The bytes before the text: `{"text":"`.
     head: Vec<u8>,
-    text: Grown,
+    text: Prefix,
     /// The bytes from the end of the text to the first id, and the ids; absent if no list follows.
-    ids: Option<(Vec<u8>, Grown)>,
+    ids: Option<(Vec<u8>, Prefix)>,
 }
 
 /// A value that grows at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Grown {
+struct Prefix {
     length: u32,
     tail: Vec<u8>,
 }
 
-/// Everything that a chunk has beyond the one before it.
+/// Everything that a chunk adds to the previous one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct New<'c> {
     /// The new text, escaped as it is.
@@ -42,16 +42,19 @@ pub struct New<'c> {
 
 impl Pattern {
     /// Remembers a whole chunk, if it begins with its text.
-    pub fn of(chunk: &[u8]) -> Option<Pattern> {
+    pub fn from_chunk(chunk: &[u8]) -> Option<Pattern> {
         let head = after(chunk, &[b"{", b"\"text\"", b":", b"\""])?;
         let text = &chunk[head..];
         let end = end_of_string(text)?;
-        let mut seen =
-            Pattern { head: chunk[..head].to_vec(), text: Grown::of(&text[..end])?, ids: None };
+        let mut seen = Pattern {
+            head: chunk[..head].to_vec(),
+            text: Prefix::from_bytes(&text[..end])?,
+            ids: None,
+        };
         let rest = &text[end..];
         if let Some(begin) = after(rest, &[b"\"", b",", b"\"output_ids\"", b":", b"["]) {
             let ids = &rest[begin..];
-            let ids = Grown::of(&ids[..memchr(b']', ids)?])?;
+            let ids = Prefix::from_bytes(&ids[..memchr(b']', ids)?])?;
             seen.ids = Some((rest[..begin].to_vec(), ids));
         }
         let fixed = seen.ids.as_ref().map_or(0, |(between, _)| between.len());
@@ -71,7 +74,7 @@ impl Pattern {
                 let list = rest.strip_prefix(&**between)?;
                 let old = ids.prefix_of(list)?;
                 let end = old + memchr(b']', &list[old..])?;
-                ids_now = Some(Grown::of(&list[..end])?);
+                ids_now = Some(Prefix::from_bytes(&list[..end])?);
                 rest = &list[end + 1..];
             }
             None => rest = &rest[1..],
@@ -82,7 +85,7 @@ impl Pattern {
             b'}' => rest,
             _ => return None,
         };
-        self.text = Grown::of(&value[..end])?;
+        self.text = Prefix::from_bytes(&value[..end])?;
         if let (Some((_, ids)), Some(now)) = (&mut self.ids, ids_now) {
             *ids = now;
         }
@@ -90,9 +93,9 @@ impl Pattern {
     }
 }
 
-impl Grown {
-    fn of(bytes: &[u8]) -> Option<Grown> {
-        Some(Grown {
+impl Prefix {
+    fn from_bytes(bytes: &[u8]) -> Option<Prefix> {
+        Some(Prefix {
             length: u32::try_from(bytes.len()).ok()?,
             tail: bytes[bytes.len().saturating_sub(TAIL)..].to_vec(),
         })
@@ -131,11 +134,11 @@ mod tests {
     use super::*;
 
     fn step(first: &str, next: &str) -> Option<(String, String)> {
-        let mut seen = Pattern::of(first.as_bytes())?;
+        let mut seen = Pattern::from_chunk(first.as_bytes())?;
         let new = seen.step(next.as_bytes())?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let found = (text(new.text), text(new.rest));
-        assert_eq!(Some(seen), Pattern::of(next.as_bytes()), "as if it were read in full");
+        assert_eq!(Some(seen), Pattern::from_chunk(next.as_bytes()), "as if it were read in full");
         Some(found)
     }
 
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_read() {
+    fn only_new_bytes_are_read() {
         let first = r#"{"text":"a\"b","output_ids":[1,22],"meta_info":{"x":1}}"#;
         let next = r#"{"text":"a\"b\\ c","output_ids":[1,22,3],"meta_info":{"x":2}}"#;
         assert_eq!(step(first, next), pair(r"\\ c", r#""meta_info":{"x":2}}"#));
@@ -180,7 +183,7 @@ mod tests {
     #[test]
     fn a_chunk_without_text_first_is_not_remembered() {
         for chunk in [r#"{"id":1,"text":"a"}"#, r#"{"text":null}"#, "[1]", "", r#"{"text":"a"#] {
-            assert_eq!(Pattern::of(chunk.as_bytes()), None, "{chunk}");
+            assert_eq!(Pattern::from_chunk(chunk.as_bytes()), None, "{chunk}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The counts of a reply (`usage`), by all the names that engines have for them.
 //!
 //! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came
-//! with the request was right. SGLang puts what speculative decoding did under the names of such
-//! predictions, and counts images and videos beside audio; in `sglext` it has the steps of it, if a
-//! request asks. vLLM has a table by modality, and says in `metrics` beside `usage` how long the
-//! request took and what speculative decoding did.
+//! with the request was right. SGLang counts speculative decoding under the names of such
+//! predictions, and images and videos beside audio. Its `sglext` has the steps, if a request asks
+//! for them. vLLM has a table by modality, and in `metrics` beside `usage` the request's durations
+//! and its speculative decoding.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -107,7 +107,7 @@ struct Speculative<'a> {
 }
 
 impl Metrics<'_> {
-    /// Adds the counts of speculative decoding, if they are there, and returns the further events.
+    /// Adds the counts of speculative decoding, if present, and returns the further events.
     pub(super) fn read(self, usage: Option<&mut Usage>) -> impl Iterator<Item = Meaning> + use<> {
         let all: Extensions<'_> = readable(Some(self.0)).unwrap_or_default();
         let timings = Timings {
@@ -150,12 +150,12 @@ struct SpecTokens<'a> {
 }
 
 impl Sglext<'_> {
-    /// The event of the steps of speculative decoding, if they are there and there were any.
+    /// The event of the steps of speculative decoding, if there were any.
     pub(super) fn speculation(self) -> Option<Meaning> {
         let fields: SglextFields<'_> = readable(Some(self.0))?;
-        let told: SpecTokens<'_> = readable(fields.spec_tokens_details)?;
-        let steps = readable(told.spec_verify_ct).filter(|steps| *steps > 0)?;
-        let accepted = readable(told.spec_correct_drafts_histogram);
+        let details: SpecTokens<'_> = readable(fields.spec_tokens_details)?;
+        let steps = readable(details.spec_verify_ct).filter(|steps| *steps > 0)?;
+        let accepted = readable(details.spec_correct_drafts_histogram);
         Speculation::meaning(Some(steps), accepted.unwrap_or_default())
     }
 }

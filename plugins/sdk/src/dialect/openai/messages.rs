@@ -9,14 +9,14 @@ use crate::{Error, Media, Message, Part, Role};
 
 /// A message of one text, without further fields.
 #[derive(Serialize)]
-pub(super) struct Said<'a> {
+pub(super) struct PlainMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
 
 /// A message of one text.
-pub(super) fn said<'a>(role: &'static str, content: &'a str) -> Said<'a> {
-    Said { role, content }
+pub(super) fn plain<'a>(role: &'static str, content: &'a str) -> PlainMessage<'a> {
+    PlainMessage { role, content }
 }
 
 /// A message with all its fields; further fields come last.
@@ -84,7 +84,9 @@ fn part(part: &Part) -> Result<Value, Error> {
             json!({"type": "video_url", "video_url": {"url": media.data_url()}})
         }
         Part::Answer(of) => {
-            return Err(Error::Other(format!("the answer to `{of}` was not put in its place")));
+            return Err(Error::Other(format!(
+                "the placeholder for the answer of sample `{of}` was not replaced"
+            )));
         }
     })
 }
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told() {
+    fn unsupported_parts_are_refused() {
         let mut message = Message::text(Role::User, "a");
         for extra in ["[]", r#"{"content":"b"}"#] {
             message.extra = Some(extra.to_owned());
@@ -166,7 +168,7 @@ mod tests {
         message.parts =
             vec![Part::Audio(Media { media_type: "audio/midi".to_owned(), bytes: Vec::new() })];
         assert!(
-            matches!(text(&[message]), Err(Error::InvalidInput(said)) if said.contains("audio/midi"))
+            matches!(text(&[message]), Err(Error::InvalidInput(error)) if error.contains("audio/midi"))
         );
     }
 }

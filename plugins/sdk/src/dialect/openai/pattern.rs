@@ -1,9 +1,9 @@
-//! The pattern of a stream's chunks: those of one reply differ only in a piece of text, so one that
-//! was parsed shows where the text of the next ones is.
+//! The pattern of a stream's chunks: the chunks of one reply differ only in a piece of text, so a
+//! parsed chunk shows the place of later texts.
 //!
-//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string are
-//! those of a chunk that was parsed in full; then parsing it in full would give the same except for
-//! that string. A chunk that does not fit is parsed in full.
+//! Nothing is guessed. A chunk has the pattern if its bytes before and after one JSON string equal
+//! a parsed chunk's; then parsing gives the same result except for that string. A chunk that does
+//! not fit is parsed in full.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const LONGEST: usize = 4 << 10;
 
 /// The kind of a piece of text: answer or reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Of {
+pub enum PieceKind {
     /// The answer.
     Text,
     /// Its reasoning.
@@ -27,15 +27,15 @@ pub enum Of {
 /// The bytes around the text of chunks that contain only a piece of text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pattern {
-    of: Of,
+    of: PieceKind,
     /// The number of bytes before the text.
     before: usize,
     /// The bytes before and after it.
     around: Bytes,
 }
 
-/// Bytes that are copied in one piece when the state is read and written, which a list of bytes is
-/// not, and a text only after a look at each of its bytes.
+/// Bytes that the state copies in one piece, unlike a list of bytes, and unlike a text, whose every
+/// byte is checked.
 #[derive(Clone, Debug)]
 struct Bytes(Vec<u8>);
 
@@ -92,7 +92,7 @@ struct Delta<'a> {
 impl Pattern {
     /// The pattern of a chunk that means only a piece of text of this kind. `None` if it is
     /// ambiguous which of its strings that is, or if the pattern is too long to be kept.
-    pub fn of(of: Of, chunk: &[u8]) -> Option<Self> {
+    pub fn from_chunk(of: PieceKind, chunk: &[u8]) -> Option<Self> {
         let parsed: Chunk = serde_json::from_slice(chunk).ok()?;
         let [choice] = &parsed.choices[..] else {
             return None;
@@ -100,16 +100,16 @@ impl Pattern {
         let empty = Delta::default();
         let delta = choice.delta.as_ref().unwrap_or(&empty);
         let is_string = |value: &&&RawValue| value.get().starts_with('"');
-        let said =
+        let strings =
             |values: &[Option<&'_ RawValue>]| values.iter().flatten().filter(is_string).count();
         let texts = [choice.text, delta.content];
         let reasonings = [delta.reasoning, delta.reasoning_content];
-        if said(&texts) + said(&reasonings) != 1 {
+        if strings(&texts) + strings(&reasonings) != 1 {
             return None;
         }
         let candidates = match of {
-            Of::Text => texts,
-            Of::Reasoning => reasonings,
+            PieceKind::Text => texts,
+            PieceKind::Reasoning => reasonings,
         };
         let string = candidates.into_iter().flatten().find(|value| is_string(&value))?;
         // The value is a part of the chunk, so its place is the distance of their beginnings.
@@ -125,9 +125,8 @@ impl Pattern {
         })
     }
 
-    /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is
-    /// not empty.
-    pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
+    /// The text of a chunk, and its kind, if the chunk has the pattern and the text is not empty.
+    pub fn text(&self, chunk: &[u8]) -> Option<(PieceKind, String)> {
         let expected = self.around.0.split_at_checked(self.before)?;
         let length = chunk.len().checked_sub(expected.0.len() + expected.1.len())?;
         let (before, rest) = chunk.split_at(expected.0.len());
@@ -182,12 +181,12 @@ mod tests {
 
     #[test]
     fn a_chunk_of_the_pattern_gives_its_text() {
-        let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(PieceKind::Text, CHUNK.as_bytes()).unwrap();
         for (written, text) in
             [("two", "two"), (r#"a\n\"\u00e9"#, "a\n\"é"), ("é日", "é日"), (r"\\", "\\")]
         {
             let read = pattern.text(like(written).as_bytes());
-            assert_eq!(read, Some((Of::Text, text.to_owned())), "{written}");
+            assert_eq!(read, Some((PieceKind::Text, text.to_owned())), "{written}");
         }
     }
 
@@ -206,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_elsewhere_or_is_no_json_is_left_to_be_read_in_full() {
-        let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
+    fn other_chunks_are_read_in_full() {
+        let pattern = Pattern::from_chunk(PieceKind::Text, CHUNK.as_bytes()).unwrap();
         for chunk in [
             like(""),
             like("\n"),
@@ -230,13 +229,13 @@ mod tests {
     #[test]
     fn only_the_string_that_was_read_is_taken() {
         let twice = CHUNK.replace(r#"{"index""#, r#"{"text":"one","index""#);
-        assert!(Pattern::of(Of::Text, twice.as_bytes()).is_none());
+        assert!(Pattern::from_chunk(PieceKind::Text, twice.as_bytes()).is_none());
         let twin = CHUNK.replace(r#""logprobs""#, r#""twin":{"content":"one"},"logprobs""#);
-        let pattern = Pattern::of(Of::Text, twin.as_bytes()).unwrap();
+        let pattern = Pattern::from_chunk(PieceKind::Text, twin.as_bytes()).unwrap();
         let other = twin.replacen("one", "two", 1);
-        assert_eq!(pattern.text(other.as_bytes()), Some((Of::Text, "two".to_owned())));
+        assert_eq!(pattern.text(other.as_bytes()), Some((PieceKind::Text, "two".to_owned())));
         let both =
             CHUNK.replace("one", "two").replace(r#""index""#, r#""reasoning":"one","index""#);
-        assert!(Pattern::of(Of::Reasoning, both.as_bytes()).is_none());
+        assert!(Pattern::from_chunk(PieceKind::Reasoning, both.as_bytes()).is_none());
     }
 }

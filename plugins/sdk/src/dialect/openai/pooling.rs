@@ -101,7 +101,7 @@ struct Item {
 
 /// An item that may have a score in place of a vector.
 #[derive(Deserialize)]
-struct Scored {
+struct ScoreItem {
     score: Option<IgnoredAny>,
 }
 
@@ -170,7 +170,7 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
 }
 
 fn is_scored(data: &RawValue) -> bool {
-    let items = serde_json::from_str::<Vec<Scored>>(data.get());
+    let items = serde_json::from_str::<Vec<ScoreItem>>(data.get());
     items.is_ok_and(|items| items.first().is_some_and(|item| item.score.is_some()))
 }
 
@@ -194,8 +194,7 @@ fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
     events.extend(usage.map(Meaning::Usage));
 }
 
-/// The counts of a reply without an answer: where only the total is stated, it is that of the
-/// input.
+/// The counts of a reply without an answer: a total alone is the input's.
 fn read(counts: Counts) -> Option<Usage> {
     let total = counts.total_tokens;
     let usage = counts.usage();
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_streamed_run_is_asked_not_to_stream() {
+    fn a_streamed_run_is_refused() {
         let sample = Sample::new("1", ranking());
         let error = pooling("/v1", &sample, &settings(true)).unwrap_err();
         let Error::InvalidConfig(error) = error else {

@@ -1,13 +1,12 @@
-//! Replies of the OpenAI API, streamed and whole, with the liberties that engines take: usage in
-//! the last chunk of the answer or in one of its own, reasoning under two names, errors inside a
-//! success.
+//! Replies of the OpenAI API, streamed and whole, with the liberties of engines: usage in the
+//! answer's last chunk or in its own, reasoning under two names, errors inside a success.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::counts::{Counts, Metrics, Sglext};
-use super::pattern::{Of, Pattern};
+use super::pattern::{Pattern, PieceKind};
 use super::pooling::pooled;
 use crate::dialect::generate::Length;
 use crate::dialect::{explain, frames};
@@ -23,7 +22,7 @@ pub struct Reply {
     ended: bool,
     counting: Counting,
     produced: u32,
-    /// The part of the last parsed chunk that is the same in those that follow. It only saves time.
+    /// The part of the last parsed chunk that later chunks repeat. It only saves time.
     pattern: Option<Pattern>,
 }
 
@@ -66,7 +65,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: Option<String>,
-    /// The ids of the tokens in this chunk, where the request asked for them: vLLM's and LMDeploy's
+    /// The ids of the tokens in this chunk, if the request asked for them: vLLM's and LMDeploy's
     /// name.
     token_ids: Option<Length>,
     gen_tokens: Option<Length>,
@@ -104,8 +103,8 @@ pub fn decode(
         && let Some((of, text)) = pattern.text(data)
     {
         events.push(match of {
-            Of::Text => Meaning::Text(piece(0, text)),
-            Of::Reasoning => Meaning::Reasoning(piece(0, text)),
+            PieceKind::Text => Meaning::Text(piece(0, text)),
+            PieceKind::Reasoning => Meaning::Reasoning(piece(0, text)),
         });
         return Ok(());
     }
@@ -156,12 +155,12 @@ impl Reply {
             let text = choice.text.or(delta.content);
             let reasoning = delta.reasoning.or(delta.reasoning_content);
             let tools = delta.tool_calls.unwrap_or_default();
-            // Ids tell what each choice has; the counts only what all have together.
+            // Ids give each choice's tokens; the counts only the sum of all.
             let ids = choice.token_ids.or(choice.gen_tokens).or(delta.gen_tokens);
             let own = ids.map(|ids| ids.0);
             let from = events.len();
             let silent =
-                [&text, &reasoning].iter().all(|said| said.as_ref().is_none_or(String::is_empty))
+                [&text, &reasoning].iter().all(|text| text.as_ref().is_none_or(String::is_empty))
                     && tools.is_empty();
             if silent {
                 let counted = own.or(tokens).is_some_and(|tokens| tokens > 0);
@@ -172,9 +171,10 @@ impl Reply {
                     events.push(Meaning::Text(piece(String::new())));
                 }
             } else {
-                let said = |text: Option<String>| text.filter(|text| !text.is_empty()).map(piece);
-                events.extend(said(reasoning).map(Meaning::Reasoning));
-                events.extend(said(text).map(Meaning::Text));
+                let nonempty =
+                    |text: Option<String>| text.filter(|text| !text.is_empty()).map(piece);
+                events.extend(nonempty(reasoning).map(Meaning::Reasoning));
+                events.extend(nonempty(text).map(Meaning::Text));
                 events.extend(
                     tools.iter().map(|call| Meaning::ToolCall(piece(call.get().to_owned()))),
                 );
@@ -220,12 +220,14 @@ impl Reply {
         Some(new)
     }
 
-    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: only a
-    /// piece of text, uncounted, which leaves the state of the reply unchanged.
+    /// The pattern of a chunk that was parsed to these events, if later chunks may have it: one
+    /// uncounted piece of text that leaves the reply's state unchanged.
     fn pattern_of(&self, chunk: &[u8], events: &[Meaning]) -> Option<Pattern> {
         let of = match events {
-            [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => Of::Text,
-            [Meaning::Reasoning(piece)] if piece.choice == 0 => Of::Reasoning,
+            [Meaning::Text(piece)] if !piece.text.is_empty() && piece.choice == 0 => {
+                PieceKind::Text
+            }
+            [Meaning::Reasoning(piece)] if piece.choice == 0 => PieceKind::Reasoning,
             _ => return None,
         };
         let counted = events.iter().any(|event| match event {
@@ -233,7 +235,7 @@ impl Reply {
             _ => false,
         });
         let settled = self.begun && self.counting == Counting::No && !counted;
-        settled.then(|| Pattern::of(of, chunk)).flatten()
+        settled.then(|| Pattern::from_chunk(of, chunk)).flatten()
     }
 
     fn end(&mut self, events: &mut Vec<Meaning>) {

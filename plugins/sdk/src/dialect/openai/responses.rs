@@ -20,16 +20,16 @@ pub struct Fields<'f> {
     /// The sampling parameters that the server adds to the API's own, which are `temperature` and
     /// `top_p`.
     pub further: &'f [&'f str],
-    /// True if the server keeps the reply, so that the next request of the conversation names it
-    /// and sends only what is new.
+    /// True if the server keeps the reply, so that the conversation's next request names it and
+    /// sends only new messages.
     pub store: bool,
 }
 
-/// The body of a request; `earlier` is what the last reply of the conversation left.
+/// The body of a request; `earlier` comes from the last reply of the conversation.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] if this API does not take such a prompt, or has no field for a setting;
-/// and [`Error::InvalidInput`] if a message holds what this API cannot express.
+/// [`Error::InvalidConfig`] if this API does not accept such a prompt, or has no field for a
+/// setting; and [`Error::InvalidInput`] if a message holds what this API cannot express.
 pub fn body(
     sample: &Sample,
     settings: &Settings,
@@ -50,7 +50,7 @@ pub fn body(
         }
         Prompt::Tokens(_) => {
             return Err(Error::InvalidConfig(
-                "key `route`: the dataset gives token ids, which /v1/responses does not take; set route = \
+                "key `route`: the dataset gives token ids, which /v1/responses does not accept; set route = \
                  \"completions\", or have the dataset give text"
                     .to_owned(),
             ));
@@ -135,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_kept_is_not_sent_again() {
-        let said = |role, text| Message::text(role, text);
+    fn kept_messages_are_not_sent_again() {
+        let message = |role, text| Message::text(role, text);
         let messages =
-            vec![said(Role::User, "a"), said(Role::Assistant, "b"), said(Role::User, "c")];
+            vec![message(Role::User, "a"), message(Role::Assistant, "b"), message(Role::User, "c")];
         let sample = Sample::new("1", Prompt::Messages(messages));
         let earlier = Earlier { carry: b"resp_1".to_vec(), messages: 2 };
         assert_eq!(
@@ -162,9 +162,9 @@ mod tests {
         settings.min_output_tokens = Some(3);
         let sample = Sample::new("1", Prompt::Text("a".to_owned()));
         let refused = body(&sample, &settings, &FIELDS, None);
-        let Err(Error::InvalidConfig(said)) = refused else {
+        let Err(Error::InvalidConfig(message)) = refused else {
             panic!("it must be refused: {refused:?}");
         };
-        assert!(said.contains("for --top-k, --stop, --min-output-tokens;"), "{said}");
+        assert!(message.contains("for --top-k, --stop, --min-output-tokens;"), "{message}");
     }
 }

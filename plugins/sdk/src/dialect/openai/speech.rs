@@ -7,7 +7,8 @@
 //! | the sound as it is made, without an end marker (`audio`) | OpenAI, vLLM-Omni |
 //!
 //! The length of the sound follows from its bytes for PCM and WAV. Of formats that would have to be
-//! decoded it stays unknown. A WAV whose header states more bytes than come was cut, and is no answer.
+//! decoded it stays unknown. A WAV whose header states more bytes than come was cut, and is no
+//! answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ use crate::{Settings, Sound, Usage};
 pub struct Options {
     /// The voice, by the server's name for it. OpenAI's server needs one, such as `alloy`.
     pub voice: Option<String>,
-    /// What the voice should sound like, in words.
+    /// Description of the voice.
     pub instructions: Option<String>,
     /// The format of the sound. Only of `pcm` and `wav` is the length known, and with it the
     /// real-time factor.
@@ -78,7 +79,7 @@ pub enum StreamFormat {
     Audio,
 }
 
-/// The settings that no server has a field for, and those that OpenAI's server has none for.
+/// The settings that no server has a field for.
 const NEVER: [Setting; 10] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,
@@ -99,19 +100,19 @@ const EVENT: &str = "an event of /v1/audio/speech";
 const HEADER_BYTES: usize = 4 << 10;
 
 impl Options {
-    /// Refuses settings of speech on another route, and those that contradict each other.
+    /// Refuses settings of speech on another route, and settings that contradict each other.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.
     pub fn check(&self, route: Route) -> Result<(), Error> {
-        let what = if route != Route::Speech && *self != Options::default() {
+        let cause = if route != Route::Speech && *self != Options::default() {
             "key `speech`: only /v1/audio/speech has these settings; set route = \"speech\", or leave them out"
         } else if self.sample_rate == 0 {
             "key `speech.sample-rate`: expected at least 1 sample per second, found 0"
         } else {
             return Ok(());
         };
-        Err(Error::InvalidConfig(what.to_owned()))
+        Err(Error::InvalidConfig(cause.to_owned()))
     }
 
     /// Returns the way to split the reply into frames.
@@ -157,7 +158,7 @@ pub fn request(
     settings.refuse(sample, &path, &unsupported)?;
     let mut body = Body::new();
     body.set("model", settings.model_for(sample));
-    body.set("input", said(&path, &sample.prompt)?);
+    body.set("input", spoken_text(&path, &sample.prompt)?);
     body.set_some("voice", options.voice.as_deref());
     body.set_some("instructions", options.instructions.as_deref());
     body.set("response_format", options.format.name());
@@ -178,7 +179,7 @@ pub fn request(
 }
 
 /// The text to be spoken: a text, or the last message of a conversation.
-fn said(path: &str, prompt: &Prompt) -> Result<String, Error> {
+fn spoken_text(path: &str, prompt: &Prompt) -> Result<String, Error> {
     let messages = match prompt {
         Prompt::Text(text) => return Ok(text.clone()),
         Prompt::Messages(messages) => messages,
@@ -236,11 +237,11 @@ pub fn decode(
         reply.ends |= !reply.streaming;
         reply.hear(options, frame.data, events);
         if !reply.streaming && reply.missing > 0 {
-            let what = format!(
-                "the sound was cut: its header states {} bytes more than came",
+            let cause = format!(
+                "the sound was cut: its header states {} bytes more than arrived",
                 reply.missing
             );
-            return Err(Error::Protocol(what));
+            return Err(Error::Protocol(cause));
         }
         return Ok(());
     }
@@ -327,8 +328,8 @@ impl Reply {
         }
     }
 
-    /// Of WAV before its sound. What is not found within some kilobytes is not looked for any
-    /// longer: the sound counts, and its length is unknown.
+    /// Reads WAV before its sound. If the header does not end within some kilobytes, the sound
+    /// counts and its length is unknown.
     fn hear_header(&mut self, bytes: &[u8], events: &mut Vec<Meaning>) {
         self.header.extend_from_slice(bytes);
         match sound_of(&self.header) {
@@ -363,11 +364,11 @@ struct Header {
     length: u32,
 }
 
-/// The header of a WAV file of which this is the beginning.
+/// The header of a WAV file from its first bytes.
 ///
 /// Source: the RIFF form `WAVE`: chunks of a name, a length and content, `fmt ` with the bytes per
-/// second at its ninth byte, and `data` with the sound. While that is being made, the stated length
-/// is 0 or the largest that programs can write, of 31 or 32 bits less the header.
+/// second at its ninth byte, and `data` with the sound. While a server still makes the sound, the
+/// stated length is 0 or the largest that programs can write, of 31 or 32 bits less the header.
 fn sound_of(header: &[u8]) -> Option<Header> {
     const UNKNOWN: u32 = 0x7fff_0000;
     let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
@@ -420,7 +421,7 @@ mod tests {
         Ok(events)
     }
 
-    fn heard(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
+    fn durations(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
         let mut events = events(true, format, pieces).unwrap();
         let end = events.iter().position(|event| *event == Meaning::EndsWithBody);
         events.remove(end.expect("an end"));
@@ -433,17 +434,17 @@ mod tests {
 
     #[test]
     fn sound_has_the_length_of_its_bytes() {
-        assert_eq!(heard(Format::Pcm, &[&[0; 480], &[0; 48]]), [Some(10.0), Some(1.0)]);
-        assert_eq!(heard(Format::Mp3, &[&[0; 480]]), [None]);
+        assert_eq!(durations(Format::Pcm, &[&[0; 480], &[0; 48]]), [Some(10.0), Some(1.0)]);
+        assert_eq!(durations(Format::Mp3, &[&[0; 480]]), [None]);
         let file = wav(&[0; 1600]);
-        assert_eq!(heard(Format::Wav, &[&file]), [Some(100.0)]);
+        assert_eq!(durations(Format::Wav, &[&file]), [Some(100.0)]);
     }
 
     #[test]
     fn a_header_may_be_cut_anywhere() {
         let file = wav(&[0; 160]);
         for cut in 1..file.len() {
-            let sum: f64 = heard(Format::Wav, &[&file[..cut], &file[cut..]])
+            let sum: f64 = durations(Format::Wav, &[&file[..cut], &file[cut..]])
                 .into_iter()
                 .map(|length| length.expect("a length"))
                 .sum();
@@ -464,7 +465,7 @@ mod tests {
         assert_eq!(events(false, Format::Wav, &[&file]).unwrap().len(), 1);
         let cut = events(false, Format::Wav, &[&file[..file.len() - 100]]).unwrap_err();
         assert!(
-            matches!(&cut, Error::Protocol(what) if what.contains("100 bytes more")),
+            matches!(&cut, Error::Protocol(message) if message.contains("100 bytes more")),
             "{cut:?}"
         );
         for unknown in [0, 0x7fff_ffff, u32::MAX - 36] {
@@ -473,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_wav_has_no_length() {
-        assert_eq!(heard(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]), [None, None]);
+    fn sound_that_is_not_wav_has_no_length() {
+        assert_eq!(durations(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]), [None, None]);
     }
 }

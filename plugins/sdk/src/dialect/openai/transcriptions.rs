@@ -46,7 +46,7 @@ impl Format {
     /// Refuses a form that a route does not have.
     ///
     /// # Errors
-    /// [`Error::InvalidConfig`] if another route than that of transcriptions is to have one.
+    /// [`Error::InvalidConfig`] if a route other than transcriptions is to have one.
     pub fn check(self, route: Route) -> Result<(), Error> {
         if self == Format::Json || route == Route::Transcriptions {
             return Ok(());
@@ -74,7 +74,7 @@ pub struct Fields<'f> {
 
 /// The settings that the API has no field for.
 const NEVER: [Setting; 3] = [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::Stop];
-/// And those that OpenAI's own server has none for.
+/// The settings that OpenAI's own server lacks.
 const RARELY: [Setting; 7] = [
     Setting::TopP,
     Setting::TopK,
@@ -98,7 +98,7 @@ pub fn request(
     fields: &Fields<'_>,
 ) -> Result<Request, Error> {
     let path = format!("{prefix}{}", Route::Transcriptions.path());
-    let (sound, prompt) = heard(&path, sample)?;
+    let (sound, prompt) = sound_and_prompt(&path, sample)?;
     let mut unsupported = NEVER.to_vec();
     if !fields.samples {
         unsupported.extend(RARELY);
@@ -132,7 +132,7 @@ pub fn request(
 }
 
 /// The sound of a sample, and the text around it.
-fn heard<'s>(path: &str, sample: &'s Sample) -> Result<(&'s Media, String), Error> {
+fn sound_and_prompt<'s>(path: &str, sample: &'s Sample) -> Result<(&'s Media, String), Error> {
     let Prompt::Messages(messages) = &sample.prompt else {
         return Err(no_sound(path, sample.prompt.kind()));
     };
@@ -259,7 +259,7 @@ pub fn decode(
             events.extend(event.usage.and_then(Counts::usage).map(Meaning::Usage));
             reply.end(events);
         }
-        // What a speaker said, again and with its times.
+        // A speaker's text, again and with its times.
         (Some("transcript.text.segment"), _) => {}
         (Some("error"), _) => {
             let own = event.error.filter(|error| error.get() != "null");

@@ -9,9 +9,9 @@ import {
   invalidInput,
   parsed,
   protocol,
-  telling,
+  logFailures,
   textOf,
-  told,
+  logFailure,
   typed,
 } from "./index.js";
 
@@ -58,9 +58,9 @@ export class Backend {
   /** Paths for GET requests other than inference: `health`, `list-models`, `metrics`. */
   controls = {};
   /**
-   * How the host adds the user's key, which a plugin never sees: `bearer`, `none`, `{ header: "x-api-key" }`, or
-   * `{ sigv4: "bedrock" }` for a service of AWS, `{ hmac: { digest, message, encoding, headers } }` for a signature, or
-   * `{ token: { login, token, lifetime, headers } }` for a token that a login gives.
+   * The scheme by which the host adds the user's key, which a plugin never sees: `bearer`, `none`, `{ header:
+   * "x-api-key" }`, or `{ sigv4: "bedrock" }` for a service of AWS, `{ hmac: { digest, message, encoding, headers } }`
+   * for a signature, or `{ token: { login, token, lifetime, headers } }` for a token that a login gives.
    */
   authentication = "bearer";
   /** The environment variable in which people keep the key, such as `OPENAI_API_KEY`, or null. */
@@ -73,13 +73,13 @@ export class Backend {
     this.config = config;
     const framing = this.framing;
     this.framing = (streaming) => choiceOf("framing", FRAMINGS, framing.call(this, streaming));
-    telling(this, HOST_CALLS);
+    logFailures(this, HOST_CALLS);
   }
 
   /**
-   * What to send for a sample: `single(post(…))`, the first of several requests as `steps(step(post(…), …))`, or
-   * `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is null, or what the last
-   * reply of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already.
+   * The exchange for a sample: `single(post(…))`, the first of several requests as `steps(step(post(…), …))`, or
+   * `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is null, or has the `carry`
+   * of the conversation's last reply and the number of the prompt's `messages` that the server knows already.
    * @param {import("./contract").Sample} _sample
    * @param {import("./contract").Settings} _settings
    * @param {import("./contract").Earlier | null} _earlier
@@ -98,8 +98,8 @@ export class Backend {
   }
 
   /**
-   * What a successful reply to `prepare` has for `encode`, as `settings.prepared`: bytes, and how many nanoseconds they
-   * may be used, as a BigInt, or null.
+   * The value of `settings.prepared` in a successful reply to `prepare`: bytes, and their lifetime in nanoseconds as a
+   * BigInt, or null.
    * @param {Uint8Array} body
    * @returns {import("./contract").Prepared}
    */
@@ -131,7 +131,7 @@ export class Backend {
   // Called by the host; these defaults suit most engines.
 
   static open(config) {
-    return told(() => new this(configured(this.config, config)));
+    return logFailure(() => new this(configured(this.config, config)));
   }
 
   defaultUrl() {
@@ -148,7 +148,7 @@ export class Backend {
     return { scheme, variable: this.keyVariable, cookies: this.cookies };
   }
 
-  /** The models in the OpenAI API's form, with what engines add to it. */
+  /** The models in the OpenAI API's form, with the fields that engines add. */
   readModels(body) {
     const list = parsed(body)?.data;
     if (!Array.isArray(list) || !list.every((model) => typeof model?.id === "string")) {
@@ -166,7 +166,7 @@ export class Backend {
   }
 
   /**
-   * How a reply is split into frames.
+   * The framing of a reply.
    * @param {boolean} streaming
    * @returns {string | import("./contract").Framing}
    */
@@ -209,7 +209,7 @@ function stored(state) {
 export class Events {
   frame = 0;
   all = [];
-  /** How many bytes at the end of the frame were not read; only with the framing `raw`. */
+  /** The number of unread bytes at the end of the frame; only with the framing `raw`. */
   unread = 0;
 
   add(tag, val) {
@@ -278,8 +278,8 @@ export class Events {
   }
 
   /**
-   * How long the parts of the request took by the server's own clock, in milliseconds. A value that is no duration,
-   * such as null or one below zero, is treated as absent.
+   * Durations of the request's parts by the server's own clock, in milliseconds. A value that is no duration, such as
+   * null or one below zero, is treated as absent.
    */
   timings({ queue, prefill, firstToken, decode }) {
     this.add("timings", {
@@ -291,8 +291,8 @@ export class Events {
   }
 
   /**
-   * The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server reports
-   * it; a value that is no list, or does not add up to the steps, is left out. No event if `steps` is no count.
+   * The steps of speculative decoding, and the numbers of them that accepted 0, 1, 2, … proposed tokens, if the server
+   * reports them; a list with another sum is left out. No event if `steps` is no count.
    */
   speculation(steps, stepsByAccepted = []) {
     if (count(steps) === null) return;
@@ -307,7 +307,7 @@ export class Events {
     this.add("finish", reason.toWellFormed());
   }
 
-  /** A piece of sound, and how many milliseconds it has; null if only decoding it would tell. */
+  /** A piece of sound, and its milliseconds; null if only decoding it tells. */
   audio(milliseconds = null, choice = 0) {
     this.add("audio", { duration: duration(milliseconds), choice });
   }
@@ -332,9 +332,9 @@ export class Events {
    * the contract, such as `overloaded`; without one, the words of the error decide.
    */
   failure(error, why = null) {
-    const said = messageIn(error);
-    const reason = choiceOf("event failure: reason", REASONS, why ?? reasonOf(null, said)).tag;
-    this.add("failure", { reason, message: said });
+    const message = messageIn(error);
+    const reason = choiceOf("event failure: reason", REASONS, why ?? reasonOf(null, message)).tag;
+    this.add("failure", { reason, message });
   }
 
   /** In an exchange of several requests: the next one, a `step`, to be sent when this reply has ended. */
@@ -342,7 +342,7 @@ export class Events {
     this.add("next", step);
   }
 
-  /** Over a WebSocket: a message, as `text(…)` or `binary(…)`, to be sent after what waits to be sent. */
+  /** Over a WebSocket: a message, as `text(…)` or `binary(…)`, to be sent after all waiting ones. */
   send(outgoing) {
     this.add("send", outgoing);
   }
@@ -404,8 +404,8 @@ export const single = (request) => ({ tag: "request", val: request });
 export const steps = (first) => ({ tag: "steps", val: first });
 
 /**
- * One of several requests: how its reply is split into frames, how long after the reply before it is sent, which
- * statuses beside those of success are answers too, and the `context` that `start` gets in the head.
+ * One of several requests: the framing of its reply, its delay after the previous reply, the further statuses that are
+ * answers too, and the `context` that `start` gets in the head.
  */
 export function step(request, framing, { seconds = 0, accepted = [], context = NOTHING } = {}) {
   return { request, framing: choiceOf("step", FRAMINGS, framing), delay: nanoseconds(seconds), accepted, context };
@@ -417,9 +417,9 @@ export function step(request, framing, { seconds = 0, accepted = [], context = N
  */
 export const socket = (path, messages, headers = []) => ({ tag: "socket", val: { path, headers, messages } });
 
-/** A text message: how long after the message before it is due, and whether it waits for `events.proceed()`. */
-export function text(said, { seconds = 0, hold = false } = {}) {
-  return { message: { tag: "text", val: said.toWellFormed() }, delay: nanoseconds(seconds), hold };
+/** A text message: its delay after the previous message's due time, and whether it waits for `events.proceed()`. */
+export function text(content, { seconds = 0, hold = false } = {}) {
+  return { message: { tag: "text", val: content.toWellFormed() }, delay: nanoseconds(seconds), hold };
 }
 
 /** A binary message, as `text`. */
@@ -429,7 +429,7 @@ export function binary(bytes, { seconds = 0, hold = false } = {}) {
 
 const nanoseconds = (seconds) => Math.round(seconds * 1e9);
 
-/** Merges the sample's own parameters over the body, and the user's extra body over those. */
+/** Merges the sample's own parameters over the body, and the user's extra body over both. */
 export function extended(body, sample, settings) {
   for (const extra of [sample.parameters, settings.extraBody]) {
     if (extra !== null) body = merged(body, JSON.parse(extra));
@@ -449,7 +449,7 @@ function merged(under, over) {
 /** The model name to send: the sample's adapter, or the model. */
 export const modelOf = (sample, settings) => sample.adapter ?? settings.model;
 
-/** How many tokens to request, or null if the server decides. */
+/** The number of tokens to request, or null if the server decides. */
 export const outputTokensOf = (sample, settings) => sample.outputTokens ?? settings.outputTokens;
 
 /** The sampling settings that are set, by their names in OpenAI's API and its extensions. */
@@ -494,8 +494,8 @@ function part({ tag, val }) {
 /** The error in a reply with an error status, in any of the forms that engines and proxies use. */
 export function refusal(status, body) {
   const value = parsed(body);
-  const said = value === undefined ? excerpt(body, 400) : messageIn(value);
-  return { reason: reasonOf(status, said), message: said || "the server gave no reason" };
+  const message = value === undefined ? excerpt(body, 400) : messageIn(value);
+  return { reason: reasonOf(status, message), message: message || "the server gave no reason" };
 }
 
 /** The message in an error value, such as {"error": {"message": "…"}}. */
@@ -509,8 +509,8 @@ export function messageIn(error) {
 }
 
 /** The kind of error, from the status (null if there is none) and from words that engines use. */
-export function reasonOf(status, said) {
-  const text = said.toLowerCase();
+export function reasonOf(status, message) {
+  const text = message.toLowerCase();
   const says = (...words) => words.some((word) => text.includes(word));
   const model =
     says("model", "adapter", "lora") && says("not found", "not exist", "unknown", "no such");

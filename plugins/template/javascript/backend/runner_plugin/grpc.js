@@ -1,4 +1,4 @@
-// gRPC without generated code: messages of Protocol Buffers, calls, and how a call ended.
+// gRPC without generated code: messages of Protocol Buffers, calls, and their ends.
 //
 // Sources: the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/) and gRPC over HTTP/2
 // (`doc/PROTOCOL-HTTP2.md` of gRPC). The backend's `framing` returns `{ tag: "grpc" }`; delete this file if your engine
@@ -200,7 +200,7 @@ const STATUSES = {
   16: ["UNAUTHENTICATED", "unauthorised"],
 };
 
-/** Whether the frame says that the call ended; adds what that means: the end of the answer, or a failure. */
+/** True if the frame ends the call; adds its meaning: the end of the answer, or a failure. */
 export function ended(frame, name, events) {
   if (name !== "trailers") return false;
   const trailers = new Map();
@@ -215,11 +215,11 @@ export function ended(frame, name, events) {
     events.failure("the call ended without `grpc-status`");
   } else {
     const [word, usual] = STATUSES[code] ?? ["UNKNOWN", "other"];
-    const said = unescaped(trailers.get("grpc-message") ?? "");
+    const detail = unescaped(trailers.get("grpc-message") ?? "");
     // The words say more than a code that has many uses.
-    const spoken = reasonOf(null, said);
-    const why = ["invalid", "internal", "other"].includes(usual) && spoken !== "other" ? spoken : usual;
-    events.failure(`${word} (${code})${said ? `: ${said}` : ""}`, why);
+    const guess = reasonOf(null, detail);
+    const why = ["invalid", "internal", "other"].includes(usual) && guess !== "other" ? guess : usual;
+    events.failure(`${word} (${code})${detail ? `: ${detail}` : ""}`, why);
   }
   return true;
 }

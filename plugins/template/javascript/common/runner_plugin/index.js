@@ -1,9 +1,9 @@
-// What every kind of plugin needs: its description, its configuration, errors, log lines and text as bytes.
+// Support for every kind of plugin: its description, its configuration, errors, log lines and text as bytes.
 //
-// This folder is yours: it came with the project, and you may change it. The component is a snapshot of the
-// QuickJS interpreter after it has loaded your module. It has the language, and no files, no network, no
-// `TextDecoder` and no `Buffer`. Its clock stands still at 0. `Math.random()` gives the same numbers in every
-// instance; in a dataset they follow from its seed. What `console` is given goes to the log.
+// This folder is yours: it came with the project, and you may change it. The component is a snapshot of the QuickJS
+// interpreter after it has loaded your module. It has the language, and no files, no network, no `TextDecoder` and no
+// `Buffer`. Its clock stands still at 0. `Math.random()` gives the same numbers in every instance; in a dataset they
+// follow from its seed. `console` writes to the log.
 
 import log from "runner:plugin/log@1.0.0";
 
@@ -86,16 +86,16 @@ export function seedRandom(seed) {
 
 const KINDS = ["invalid-config", "invalid-input", "protocol", "other"];
 
-let lastTold;
+let lastLogged;
 
 /** Calls a function of the plugin. An exception ends the call: why, and where, goes to the log. */
-export function told(call) {
+export function logFailure(call) {
   try {
     return call();
   } catch (error) {
     // The calls around it rethrow the error of one call of the plugin's.
-    if (KINDS.includes(error?.tag) || error === lastTold) throw error;
-    lastTold = error;
+    if (KINDS.includes(error?.tag) || error === lastLogged) throw error;
+    lastLogged = error;
     const place = error instanceof Error ? placeOf(error.stack ?? "") : "";
     log.write("error", `${error instanceof Error ? error : `threw ${shown(error)}`}${place}`.toWellFormed());
     throw error;
@@ -110,10 +110,10 @@ function placeOf(stack) {
 }
 
 /** Has an object tell why its methods of these names fail, which the host calls. */
-export function telling(object, names) {
+export function logFailures(object, names) {
   for (const name of names) {
     const method = object[name];
-    object[name] = (...values) => told(() => method.apply(object, values));
+    object[name] = (...values) => logFailure(() => method.apply(object, values));
   }
 }
 

@@ -2,7 +2,7 @@
 
 import files from "runner:plugin/files@1.0.0";
 
-import { configured, invalidConfig, invalidInput, seedRandom, telling, textOf, told, typed } from "./index.js";
+import { configured, invalidConfig, invalidInput, seedRandom, logFailures, textOf, logFailure, typed } from "./index.js";
 
 /** A sequence of samples. Derive a class `Generator` from it, set the static field `config`, and write `samples`. */
 export class Dataset {
@@ -10,8 +10,8 @@ export class Dataset {
   static config = {};
 
   /**
-   * `config` is the user's configuration; `seed` is the source of all random choices, exact up to 2^53;
-   * `count` is how many samples the run will measure, `sessions` how many sessions, or null.
+   * `config` is the user's configuration; `seed` is the source of all random choices, exact up to 2^53; `count` is the
+   * number of samples that the run will measure, `sessions` the number of sessions, or null.
    */
   constructor(config, seed, { count = null, sessions = null } = {}) {
     this.config = config;
@@ -21,7 +21,7 @@ export class Dataset {
     this.noted = [];
     this.rest = this.samples();
     this.ahead = [];
-    telling(this, ["next", "spare", "remarks"]);
+    logFailures(this, ["next", "spare", "remarks"]);
   }
 
   /**
@@ -33,8 +33,8 @@ export class Dataset {
   *samples() {}
 
   /**
-   * Counts something that was done to the input, for the result of a run: `what` is `dropped`, `truncated`,
-   * `repaired` or `repeated`, `reason` says to what and why, and `example` which one it was.
+   * Counts a treatment of the input, for the result of a run: `what` is `dropped`, `truncated`, `repaired` or
+   * `repeated`, `reason` is the reason, and `example` names the case.
    */
   remark(what, reason, example = null) {
     const known = this.noted.find((remark) => remark.what === what && remark.reason === reason);
@@ -47,7 +47,7 @@ export class Dataset {
   static open(config, seed, { tag, val }) {
     const amount = { samples: { count: Number(val) }, sessions: { sessions: Number(val) } }[tag];
     seedRandom(seed);
-    return told(() => new this(configured(this.config, config), seed, amount));
+    return logFailure(() => new this(configured(this.config, config), seed, amount));
   }
 
   next(limit) {
@@ -117,7 +117,7 @@ export function sample(id, prompt, fields = {}) {
   };
 }
 
-/** Those of a sample's fields that the host wants as JSON text. */
+/** The fields of a sample that the host wants as JSON text. */
 function asText({ reference = null, parameters = null }) {
   return {
     reference: reference === null ? null : JSON.stringify(reference).toWellFormed(),
@@ -135,7 +135,7 @@ export function following(id, parent, delay, messages, fields = {}) {
 }
 
 /** A message of one text. */
-export const said = (role, text) => ({
+export const message = (role, text) => ({
   role,
   parts: [{ tag: "text", val: text.toWellFormed() }],
   extra: null,

@@ -1,6 +1,6 @@
 // The library of a scorer: a base class, and scores.
 
-import { configured, telling, told } from "./index.js";
+import { configured, logFailures, logFailure } from "./index.js";
 
 /**
  * Scores answers. Derive a class `Judge` from it, set the static field `config`, and write `judge`, and also `whole`
@@ -13,7 +13,7 @@ export class Scorer {
   constructor(config) {
     /** The user's configuration. */
     this.config = config;
-    telling(this, ["score", "finish"]);
+    logFailures(this, ["score", "finish"]);
   }
 
   /**
@@ -33,7 +33,7 @@ export class Scorer {
   // Called by the host.
 
   static open(config) {
-    return told(() => new this(configured(this.config, config)));
+    return logFailure(() => new this(configured(this.config, config)));
   }
 
   score(exchange) {

@@ -1,4 +1,4 @@
-"""What a backend needs: a base class, request bodies, events, and parsing of server replies."""
+"""Support for backends: a base class, request bodies, events, and parsing of server replies."""
 
 import base64
 import json
@@ -21,9 +21,9 @@ class Backend:
     controls = {}
     """Paths for GET requests other than inference, by `Control`."""
     authentication = api.Authentication_Bearer()
-    """How the host adds the user's key, which a plugin never sees: `Authentication_Bearer()`, `Authentication_None_()`,
-    `Authentication_Header("x-api-key")`, `Authentication_Sigv4("bedrock")` for a service of AWS, or
-    `Authentication_Hmac(Hmac(Digest.SHA256, message, Encoding.HEX, headers))` for a signature, or
+    """The scheme by which the host adds the user's key, which a plugin never sees: `Authentication_Bearer()`,
+    `Authentication_None_()`, `Authentication_Header("x-api-key")`, `Authentication_Sigv4("bedrock")` for a service of
+    AWS, or `Authentication_Hmac(Hmac(Digest.SHA256, message, Encoding.HEX, headers))` for a signature, or
     `Authentication_Token(Token(login, pointer, lifetime, headers))` for a token that a login gives."""
     key_variable = None
     """The environment variable in which people keep the key, such as `OPENAI_API_KEY`."""
@@ -34,9 +34,10 @@ class Backend:
         self.config = config
 
     def encode(self, sample, settings, earlier):
-        """What to send for a sample: `single(post(…))`, the first of several requests as `step(post(…), …)`, or
-        `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is None, or what the last
-        reply of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already."""
+        """The exchange for a sample: `single(post(…))`, the first of several requests as `step(post(…), …)`, or
+        `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is None, or has the
+        `carry` of the conversation's last reply and the number of the prompt's `messages` that the server knows
+        already."""
         raise NotImplementedError
 
     def prepare(self):
@@ -44,8 +45,8 @@ class Backend:
         return None
 
     def read_prepared(self, body):
-        """What a successful reply to `prepare` has for `encode`, as `settings.prepared`: bytes, and how many
-        nanoseconds they may be used, or None."""
+        """The value of `settings.prepared` in a successful reply to `prepare`: bytes, and their lifetime in nanoseconds
+        or None."""
         return api.Prepared(body, None)
 
     def start(self, head):
@@ -54,10 +55,10 @@ class Backend:
         return {}
 
     def read(self, frame, name, state, events):
-        """Reads one frame (its bytes, and the event's name or None) and adds what it means to `events`.
-        `state` is a dict that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB,
-        so don't keep the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end
-        of the frame that belong to something incomplete: the next frame begins with them."""
+        """Reads one frame (its bytes, and the event's name or None) and adds its meanings to `events`. `state` is a
+        dict that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB, so don't keep
+        the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end of the frame
+        that belong to an incomplete unit: the next frame begins with them."""
         raise NotImplementedError
 
     # Called by the host; these defaults suit most engines.
@@ -77,7 +78,7 @@ class Backend:
         return api.Credentials(self.authentication, self.key_variable, self.cookies)
 
     def read_models(self, body):
-        """The models in the OpenAI API's form, with what engines add to it."""
+        """The models in the OpenAI API's form, with the fields that engines add."""
         try:
             return [_served(model) for model in parsed(body)["data"]]
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -120,13 +121,13 @@ def _served(model):
 
 
 class Events:
-    """What the frames of a batch meant, in order."""
+    """The meanings of a batch of frames, in order."""
 
     def __init__(self):
         self.frame = 0
         self.all = []
         self.unread = 0
-        """How many bytes at the end of the frame were not read; only with the framing `raw`."""
+        """The number of unread bytes at the end of the frame; only with the framing `raw`."""
 
     def _add(self, meaning):
         self.all.append(api.Event(self.frame, meaning))
@@ -136,8 +137,8 @@ class Events:
         self._add(api.Meaning_Opened())
 
     def text(self, text, tokens=None, choice=0):
-        """A piece of the answer, its number of tokens if the server reports it, and which of several answers to the
-        request it belongs to, from 0."""
+        """A piece of the answer, its number of tokens if the server reports it, and the index of its answer among
+        several, from 0."""
         self._add(api.Meaning_Text(api.Output(well_formed(text), tokens, choice)))
 
     def reasoning(self, text, tokens=None, choice=0):
@@ -149,7 +150,7 @@ class Events:
         self._add(api.Meaning_ToolCall(api.Output(well_formed(text), tokens, choice)))
 
     def audio(self, milliseconds=None, choice=0):
-        """A piece of sound, and how long it is; None if only decoding it would tell."""
+        """A piece of sound, and its length; None if only decoding it tells."""
         self._add(api.Meaning_Audio(api.Sound(duration(milliseconds), choice)))
 
     def vector(self, index, values):
@@ -165,8 +166,8 @@ class Events:
         self._add(api.Meaning_Carry(data))
 
     def usage(self, **counts):
-        """The server's token counts, by the names of the contract's record `usage`, such as `input_tokens=12`.
-        A value that is not a count, such as null, is treated as absent, as is one that is not given."""
+        """The server's token counts, by the names of the contract's record `usage`, such as `input_tokens=12`. A value
+        that is not a count, such as null, counts as absent, like a missing one."""
         absent = dict.fromkeys(field.name for field in fields(api.Usage))
         given = {name: count(value) for name, value in counts.items()}
         self._add(api.Meaning_Usage(api.Usage(**absent | given)))
@@ -183,16 +184,16 @@ class Events:
         self._add(api.Meaning_CleanUp(request))
 
     def timings(self, **parts):
-        """How long the parts of the request took by the server's own clock, in milliseconds, by the names of the
-        contract's record `timings`, such as `queue=1.5`. A value that is no duration, such as null or one below zero,
-        is treated as absent, as is one that is not given."""
+        """Durations of the request's parts by the server's own clock, in milliseconds, by the names of the contract's
+        record `timings`, such as `queue=1.5`. A value that is no duration, such as null or one below zero, counts as
+        absent, like a missing one."""
         given = {name: duration(value) for name, value in parts.items()}
         absent = dict.fromkeys(field.name for field in fields(api.Timings))
         self._add(api.Meaning_Timings(api.Timings(**absent | given)))
 
     def speculation(self, steps, steps_by_accepted=()):
-        """The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server
-        reports it; what is no list, or does not add up to the steps, is left out. No event if `steps` is no count."""
+        """The steps of speculative decoding, and the numbers of them that accepted 0, 1, 2, … proposed tokens, if the
+        server reports them; a list with another sum is left out. No event if `steps` is no count."""
         if count(steps) is None:
             return
         listed = steps_by_accepted if isinstance(steps_by_accepted, list) else []
@@ -204,21 +205,21 @@ class Events:
         self._add(api.Meaning_Finish(well_formed(reason)))
 
     def failure(self, error, why=None):
-        """The server reported an error inside a reply with a success status; `error` is what it sent. `why` is a
+        """The server reported an error inside a reply with a success status; `error` is the sent value. `why` is a
         `Reason`; without one, the words of the error decide."""
-        said = message(error)
-        self._add(api.Meaning_Failure(api.Refusal(reason(None, said) if why is None else why, said)))
+        text = message(error)
+        self._add(api.Meaning_Failure(api.Refusal(reason(None, text) if why is None else why, text)))
 
     def next(self, call):
         """In an exchange of several requests: the next one, as `step(…)`, to be sent when this reply has ended."""
         self._add(api.Meaning_Next(call.value))
 
     def send(self, outgoing):
-        """Over a WebSocket: a message, as `text(…)` or `binary(…)`, to be sent after what waits to be sent."""
+        """Over a WebSocket: a message, as `text(…)` or `binary(…)`, to be sent after all waiting ones."""
         self._add(api.Meaning_Send(outgoing))
 
     def proceed(self):
-        """Over a WebSocket: the messages that are held may be sent, up to the next one that holds."""
+        """Over a WebSocket: sends the held messages, up to the next one that holds."""
         self._add(api.Meaning_Proceed())
 
     def ends_with_body(self):
@@ -289,8 +290,8 @@ def single(request):
 
 
 def step(request, framing, seconds=0, accepted=(), context=b""):
-    """One of several requests: how its reply is split into frames, how long after the reply before it is sent, which
-    statuses beside those of success are answers too, and what `start` gets as `head.context`."""
+    """One of several requests: the framing of its reply, its delay after the previous reply, the further statuses that
+    are answers too, and the value of `head.context` in `start`."""
     return api.Call_Steps(api.Step(request, framing, round(seconds * 1e9), list(accepted), context))
 
 
@@ -300,9 +301,9 @@ def socket(path, messages, headers=()):
     return api.Call_Socket(api.Socket(well_formed(path), list(headers), list(messages)))
 
 
-def text(said, seconds=0, hold=False):
-    """A text message: how long after the message before it is due, and whether it waits for `events.proceed()`."""
-    return api.Outgoing(api.Message_Text(well_formed(said)), round(seconds * 1e9), hold)
+def text(content, seconds=0, hold=False):
+    """A text message: its delay after the previous message's due time, and whether it waits for `events.proceed()`."""
+    return api.Outgoing(api.Message_Text(well_formed(content)), round(seconds * 1e9), hold)
 
 
 def binary(data, seconds=0, hold=False):
@@ -311,7 +312,7 @@ def binary(data, seconds=0, hold=False):
 
 
 def extended(body, sample, settings):
-    """Merges the sample's own parameters over the body, and the user's extra body over those."""
+    """Merges the sample's own parameters over the body, and the user's extra body over both."""
     for extra in (sample.parameters, settings.extra_body):
         if extra is not None:
             body = _merged(body, json.loads(extra))
@@ -330,7 +331,7 @@ def model(sample, settings):
 
 
 def output_tokens(sample, settings):
-    """How many tokens to request, or None if the server decides."""
+    """The number of tokens to request, or None if the server decides."""
     return settings.output_tokens if sample.output_tokens is None else sample.output_tokens
 
 
@@ -347,8 +348,8 @@ def messages(prompt):
     match prompt:
         case types.Prompt_Text(text):
             return [{"role": "user", "content": text}]
-        case types.Prompt_Messages(said):
-            return [_message(message) for message in said]
+        case types.Prompt_Messages(conversation):
+            return [_message(message) for message in conversation]
         case _:
             kinds = {types.Prompt_Tokens: "token ids", types.Prompt_Embedding: "texts to embed"}
             kind = kinds.get(type(prompt), "texts to rank")
@@ -377,10 +378,10 @@ def _part(part):
 def refusal(status, body):
     """The error in a reply with an error status, in any of the forms that engines and proxies use."""
     try:
-        said = message(parsed(body))
+        text = message(parsed(body))
     except ValueError:
-        said = excerpt(body, 400)
-    return api.Refusal(reason(status, said), said or "the server gave no reason")
+        text = excerpt(body, 400)
+    return api.Refusal(reason(status, text), text or "the server gave no reason")
 
 
 def message(error):
@@ -392,16 +393,16 @@ def message(error):
         if not keys:
             break
         error = error[keys[0]]
-    said = error if isinstance(error, str) else json.dumps(error)
-    return excerpt(well_formed(said).encode(), 400)
+    text = error if isinstance(error, str) else json.dumps(error)
+    return excerpt(well_formed(text).encode(), 400)
 
 
-def reason(status, said):
+def reason(status, text):
     """The kind of error, from the status (None if there is none) and from words that engines use."""
-    said = said.lower()
+    text = text.lower()
 
     def says(*words):
-        return any(word in said for word in words)
+        return any(word in text for word in words)
 
     model = says("model", "adapter", "lora") and says("not found", "not exist", "unknown", "no such")
     busy = says("overload", "queue is full", "too many requests", "rate limit", "capacity", "try again later")

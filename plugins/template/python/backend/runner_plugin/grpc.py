@@ -1,4 +1,4 @@
-"""gRPC without generated code: messages of Protocol Buffers, calls, and how a call ended.
+"""gRPC without generated code: messages of Protocol Buffers, calls, and their ends.
 
 Sources: the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding/) and gRPC over HTTP/2
 (`doc/PROTOCOL-HTTP2.md` of gRPC). The backend's `framing` is `GRPC`; delete this file if your engine has no gRPC."""
@@ -98,8 +98,8 @@ def _number(message, at):
 
 
 class Fields:
-    """The fields of a message, by their numbers. A field that is not there has the value 0 or is empty, as the format
-    has it; one of another kind than it is read as is an error of the server's."""
+    """The fields of a message, by their numbers. An absent field has the value 0 or is empty, as in the format; a field
+    of another kind is a server's error."""
 
     def __init__(self, message):
         self._all = {}
@@ -169,7 +169,7 @@ STATUSES = {
 
 
 def ended(frame, name, events):
-    """Whether the frame says that the call ended; adds what that means: the end of the answer, or a failure."""
+    """True if the frame ends the call; adds its meaning: the end of the answer, or a failure."""
     if name != "trailers":
         return False
     lines = (line.split(":", 1) for line in frame.decode("utf-8", "replace").splitlines() if ":" in line)
@@ -181,10 +181,10 @@ def ended(frame, name, events):
         events.failure("the call ended without `grpc-status`")
     else:
         word, why = STATUSES.get(int(code), ("UNKNOWN", Reason.OTHER))
-        said = unquote(trailers.get("grpc-message", ""))
+        detail = unquote(trailers.get("grpc-message", ""))
         # The words say more than a code that has many uses.
-        spoken = reason(None, said)
-        if why in (Reason.INVALID, Reason.INTERNAL, Reason.OTHER) and spoken != Reason.OTHER:
-            why = spoken
-        events.failure(f"{word} ({code})" + (f": {said}" if said else ""), why)
+        guess = reason(None, detail)
+        if why in (Reason.INVALID, Reason.INTERNAL, Reason.OTHER) and guess != Reason.OTHER:
+            why = guess
+        events.failure(f"{word} ({code})" + (f": {detail}" if detail else ""), why)
     return True

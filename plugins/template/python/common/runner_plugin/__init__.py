@@ -1,9 +1,9 @@
-"""What every kind of plugin needs: its description, its configuration, errors and log lines.
+"""Support for every kind of plugin: its description, its configuration, errors and log lines.
 
-This package is yours: it came with the project, and you may change it. Import at the top of a module whatever you
-need, also of the standard library: the component is a snapshot of the interpreter after it has imported your
-module, and it has no files, no network and no environment. Its clock stands still at 0, and the random numbers of
-`random` and `os.urandom` follow from the run's seed. What you `print` goes to the log.
+This package is yours: it came with the project, and you may change it. Import at the top of a module whatever you need,
+also of the standard library: the component is a snapshot of the interpreter after it has imported your module, and it
+has no files, no network and no environment. Its clock stands still at 0, and the random numbers of `random` and
+`os.urandom` follow from the run's seed. Your `print` lines go to the log.
 """
 
 import builtins
@@ -18,12 +18,12 @@ from wit_world.imports import log, types
 
 
 def invalid_config(message):
-    """An error to raise if the user's configuration is wrong. Name the key, what was expected, and what to do."""
+    """An error to raise if the user's configuration is wrong. Name the key, the expected value and the remedy."""
     return Err(types.Error_InvalidConfig(well_formed(message)))
 
 
 def invalid_input(message):
-    """An error to raise if an input file is wrong. Name the place in the file and what was expected."""
+    """An error to raise if an input file is wrong. Name the place in the file and the expected value."""
     return Err(types.Error_InvalidInput(well_formed(message)))
 
 
@@ -48,7 +48,7 @@ def warn(message):
 
 
 def _failed(kind, error, trace):
-    """Says in one line why a call ends with an exception. The whole traceback follows in the log."""
+    """Logs in one line the exception that ends a call. The whole traceback follows in the log."""
     place = ""
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -57,12 +57,12 @@ def _failed(kind, error, trace):
             place = f" at {code.co_name}, {code.co_filename.removeprefix(OWN)} line {trace.tb_lineno}"
         trace = trace.tb_next
     try:
-        said = str(error)
+        message = str(error)
     except Exception:
-        said = ""
+        message = ""
     if issubclass(kind, ModuleNotFoundError):
-        said += " (import modules at the top of a file: the component is a snapshot taken after that)"
-    log.write(log.Level.ERROR, well_formed(f"{kind.__name__}{': ' * bool(said)}{said}{place}"))
+        message += " (import modules at the top of a file: the component is a snapshot taken after that)"
+    log.write(log.Level.ERROR, well_formed(f"{kind.__name__}{': ' * bool(message)}{message}{place}"))
     sys.__excepthook__(kind, error, trace)
 
 

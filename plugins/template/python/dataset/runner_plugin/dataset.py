@@ -1,4 +1,4 @@
-"""What a dataset needs: a base class, samples, and reading the files that the scenario names."""
+"""Support for datasets: a base class, samples, and reading the files that the scenario names."""
 
 import itertools
 import json
@@ -35,8 +35,8 @@ class Dataset:
         raise NotImplementedError
 
     def remark(self, what, reason, example=None):
-        """Counts something that was done to the input, for the result of a run: `what` is `Treatment.DROPPED`,
-        `TRUNCATED`, `REPAIRED` or `REPEATED`, `reason` says to what and why, and `example` which one it was."""
+        """Counts a treatment of the input, for the result of a run: `what` is `Treatment.DROPPED`, `TRUNCATED`,
+        `REPAIRED` or `REPEATED`, `reason` is the reason, and `example` names the case."""
         known = self._remarks.setdefault((what, reason), api.Remark(what, well_formed(reason), 0, example and well_formed(example)))
         known.count += 1
 
@@ -52,8 +52,8 @@ class Dataset:
         return [sample for _, sample in zip(range(limit), self._rest)]
 
     def spare(self, limit):
-        """Samples for requests that are not measured: the first ones that depend on no other, so `next` never gives
-        them again. The rest of a session that begins with one of them is left out."""
+        """Samples for requests that are not measured: the first samples without dependencies, which `next` never gives
+        again. The rest of a session that begins with such a sample is left out."""
         alone = []
         for sample in self._rest:
             if sample.after:
@@ -69,9 +69,9 @@ class Dataset:
 
 
 def sample(id, prompt, **fields):
-    """A sample: its id, unique within a run, and its prompt: a text, or one of the `Prompt_…` classes. Further
-    fields are those of `types.Sample`. `reference` is a plain value, such as 8, "8" or ["eight", "8"]; `parameters` is
-    a dict, or the text of a JSON object."""
+    """A sample: its id, unique within a run, and its prompt: a text, or one of the `Prompt_…` classes. Further fields
+    are `types.Sample`'s. `reference` is a plain value, such as 8, "8" or ["eight", "8"]; `parameters` is a dict, or the
+    text of a JSON object."""
     absent = dict.fromkeys(field.name for field in members(types.Sample))
     prompt = Prompt_Text(well_formed(prompt)) if isinstance(prompt, str) else prompt
     if fields.get("reference") is not None:
@@ -91,7 +91,7 @@ def following(id, parent, delay, messages, **fields):
     return sample(id, prompt, **({"after": [types.Dependency(parent, types.Point.END, delay)]} | fields))
 
 
-def said(role, text):
+def message(role, text):
     """A message of one text."""
     return Message(role, [Part_Text(well_formed(text))], None)
 
@@ -142,7 +142,7 @@ __all__ = [
     "Turn",
     "following",
     "lines",
-    "said",
+    "message",
     "sample",
     "text",
     "tokenizer",

@@ -1,4 +1,4 @@
-"""What a scorer needs: a base class, and scores."""
+"""Support for scorers: a base class, and scores."""
 
 import json
 

@@ -35,8 +35,8 @@ impl Backend for Plugin {
         "http://127.0.0.1:8000".to_owned()
     }
 
-    fn control(&self, what: Control) -> Option<Request> {
-        match what {
+    fn control(&self, control: Control) -> Option<Request> {
+        match control {
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
             Control::FlushCache | Control::Metrics => None,

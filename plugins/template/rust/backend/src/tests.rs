@@ -9,7 +9,7 @@ fn plugin() -> Plugin {
 }
 
 #[test]
-fn a_text_is_asked_as_a_message() {
+fn a_text_becomes_a_message() {
     let sample = Sample::new("1", Prompt::Text("Why?".to_owned()));
     let settings = Settings {
         model: "tiny".to_owned(),
@@ -32,12 +32,7 @@ fn a_text_is_asked_as_a_message() {
 #[test]
 fn the_end_marker_ends_a_reply() {
     let (mut state, mut events) = (Default::default(), Vec::new());
-    let frame = Frame {
-        name: None,
-        data: b"[DONE]",
-    };
-    plugin()
-        .decode(&mut state, &frame, &mut events)
-        .expect("events");
+    let frame = Frame { name: None, data: b"[DONE]" };
+    plugin().decode(&mut state, &frame, &mut events).expect("events");
     assert_eq!(events, [Meaning::End]);
 }

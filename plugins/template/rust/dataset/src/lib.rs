@@ -30,12 +30,7 @@ pub struct Plugin {
 impl Dataset for Plugin {
     type Config = Config;
 
-    fn open(
-        config: Config,
-        _seed: u64,
-        _amount: Amount,
-        inputs: Inputs,
-    ) -> Result<Self, Error> {
+    fn open(config: Config, _seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         let file = inputs.files.open("prompts").ok_or_else(|| {
             let missing = "name a file of prompts: `prompts = \"FILE\"` under [dataset.files]";
             Error::InvalidConfig(missing.to_owned())
@@ -45,16 +40,13 @@ impl Dataset for Plugin {
             .read_to_string(&mut text)
             .map_err(|cause| Error::InvalidInput(format!("the file `prompts`: {cause}")))?;
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        Ok(Plugin {
-            config,
-            lines: lines.into_iter().enumerate(),
-        })
+        Ok(Plugin { config, lines: lines.into_iter().enumerate() })
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let output_tokens = Some(self.config.output_tokens);
-        let asked = self.lines.by_ref().filter(|(_, line)| !line.is_empty());
-        let samples = asked.map(|(index, line)| Sample {
+        let questions = self.lines.by_ref().filter(|(_, line)| !line.is_empty());
+        let samples = questions.map(|(index, line)| Sample {
             output_tokens,
             ..Sample::new(format!("prompt-{:06}", index + 1), Prompt::Text(line))
         });

@@ -7,10 +7,7 @@ use runner_plugin_testing::tokenizer::StandIn;
 use super::{Config, Plugin};
 
 fn opened(files: Named) -> Result<Plugin, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
     Plugin::open(Config::default(), 0, Amount::Unknown, inputs)
 }
 
@@ -25,7 +22,7 @@ fn prompts_are_called_by_their_lines() {
 }
 
 #[test]
-fn a_file_that_is_not_named_is_asked_for() {
+fn a_missing_file_is_named() {
     let refused = opened(Named::default()).err();
     assert!(matches!(refused, Some(Error::InvalidConfig(_))));
 }

@@ -1,5 +1,5 @@
-//! Conversations as the Responses API writes them: a list of items, of which calls of tools and
-//! their results are items of their own.
+//! Conversations as the Responses API writes them: a list of items, in which tool calls and their
+//! results are items of their own.
 
 use serde_json::{Map, Value, json};
 
@@ -77,9 +77,9 @@ fn content(message: &Message) -> Result<Value, Error> {
             Part::Image(media) => json!({"type": "input_image", "image_url": media.data_url()}),
             Part::Audio(media) => json!({"type": "input_audio", "input_audio": audio(media)?}),
             Part::Video(_) => {
-                let what = "the dataset gives videos, which /v1/responses does not take; set route = \"chat\", or name \
+                let cause = "the dataset gives videos, which /v1/responses does not accept; set route = \"chat\", or name \
                             another dataset";
-                return Err(Error::InvalidConfig(what.to_owned()));
+                return Err(Error::InvalidConfig(cause.to_owned()));
             }
             Part::Answer(of) => return Err(no_answer(of)),
         })
@@ -102,7 +102,7 @@ fn text(parts: &[Part]) -> Result<String, Error> {
 }
 
 fn no_answer(of: &str) -> Error {
-    Error::Other(format!("the answer to `{of}` was not put in its place"))
+    Error::Other(format!("the placeholder for the answer of sample `{of}` was not replaced"))
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
         named.extra = Some(r#"{"name":"Ada"}"#.to_owned());
         assert!(matches!(
             written(&[named]),
-            Err(Error::InvalidInput(said)) if said.contains("`name`")
+            Err(Error::InvalidInput(message)) if message.contains("`name`")
         ));
     }
 }

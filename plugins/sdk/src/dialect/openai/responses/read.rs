@@ -1,9 +1,9 @@
 //! Replies of the Responses API: a stream of typed events, or one object.
 //!
 //! A stream ends with `response.completed`, `response.incomplete` or `response.failed`; without one
-//! of them it was cut off, whatever else comes. Each text comes several times: in deltas, again in
-//! the `done` events of its part and item, and in the last event. Only the deltas count, or the
-//! last event if the server sent none. vLLM's own facts about the request are in the last event too.
+//! of them it was cut off. Each text comes several times: in deltas, again in the `done` events of
+//! its part and item, and in the last event. Only the deltas count, or the last event if the server
+//! sent none. vLLM's own facts about the request are in the last event too.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -151,7 +151,7 @@ pub fn decode(
         }
         "response.output_item.added" => {
             let item = event.item.map(|item| parse::<Value>(item.get().as_bytes()));
-            let item = item.transpose()?.map(Item::of).transpose()?.flatten();
+            let item = item.transpose()?.map(Item::from_value).transpose()?.flatten();
             if let Some(call) = item.as_ref().and_then(Item::call) {
                 reply.begun = true;
                 events.push(tool(call, event.output_index));
@@ -203,7 +203,7 @@ fn tool(mut piece: Value, index: Option<u32>) -> Meaning {
 
 impl Item {
     /// An item of a kind that belongs to the answer; `None` for another, such as a search.
-    fn of(item: Value) -> Result<Option<Item>, Error> {
+    fn from_value(item: Value) -> Result<Option<Item>, Error> {
         let kind = item["type"].as_str().unwrap_or_default();
         if !matches!(kind, "message" | "reasoning") && !is_call(kind) {
             return Ok(None);
@@ -272,7 +272,7 @@ impl Reply {
 /// The pieces of a reply's output.
 fn output(items: Vec<Value>, events: &mut Vec<Meaning>) -> Result<(), Error> {
     for (index, item) in items.into_iter().enumerate() {
-        let Some(item) = Item::of(item)? else {
+        let Some(item) = Item::from_value(item)? else {
             continue;
         };
         if let Some(call) = item.call() {
