@@ -67,8 +67,7 @@ pub struct Args {
     /// Variation of runs of one scenario: a standard deviation such as 2% (the default), or a
     /// folder with repeats
     ///
-    /// It enters the error where both sides are one run, which does not show it. Several runs show
-    /// it themselves.
+    /// The error includes it where both sides are one run. Several runs show their own variation.
     #[arg(
         long,
         value_name = "SHARE|FOLDER",
@@ -122,7 +121,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let read = sides::read(&args.sides, &choice, &conditions, args.each)?;
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
-    let asked = Options {
+    let options = Options {
         variation: sides::variation(args.run_variation.as_deref(), &judged)?,
         same_within: args.same_within,
         figures: read.figures,
@@ -131,7 +130,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         must_agree: args.differences.must_agree.clone(),
         blocks: read.blocks,
     };
-    let found = compare(&read.sides, &asked)
+    let found = compare(&read.sides, &options)
         .map_err(|obstacles| Failure::several(Exit::Input, compared::refusal(&obstacles)))?;
     write_stdout(&match args.format {
         Format::Text => compared::page(&found).text(),

@@ -33,9 +33,9 @@ const PROGRAM: &str = "runner";
 
 /// Print the script that completes command lines in a shell
 ///
-/// The script asks `runner`, as it is found in PATH, what can be written: commands and flags with
-/// their descriptions, plugins, scenarios and their keys, runs (the newest first), figures,
-/// published results, and files.
+/// The script asks the `runner` in PATH for the possible words: commands and flags with their
+/// descriptions, plugins, scenarios and their keys, runs (the newest first), figures, published
+/// results, and files.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         source <(runner completions bash)            in this shell, or in ~/.bashrc for all\n  \
@@ -75,7 +75,7 @@ pub fn are_asked() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty() && shell != "0")
 }
 
-/// Tells the shell. A mistake is not for it to show: the user is in the middle of a line.
+/// Answers the shell. It shows no mistakes: the user is in the middle of a line.
 pub fn answer() -> ExitCode {
     panic::set_hook(Box::new(|_| {}));
     let words: Vec<OsString> = std::env::args_os().collect();

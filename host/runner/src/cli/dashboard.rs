@@ -44,7 +44,7 @@ impl Dashboard {
         let finished = Arc::new(AtomicBool::new(false));
         let screen = Screen::enter()?;
         let looking = Looking {
-            subject: Subject::of(plan),
+            subject: Subject::from_plan(plan),
             live: Arc::clone(live),
             interrupt: interrupt.clone(),
             finished: Arc::clone(&finished),

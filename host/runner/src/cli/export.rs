@@ -14,16 +14,15 @@ use ::export::{ExportError, Form};
 
 /// Export the columns of runs as Parquet, Arrow or CSV, or their spans as OTLP
 ///
-/// A table has the same columns whatever the run, so several runs stand under each other, with
-/// their folders' names in the column `run`. What was not measured is null. Parquet and Arrow hold
-/// each column's unit and definition, and the verdict and findings of each run.
+/// A table has the same columns for every run, so several runs stand under each other, with their
+/// folders' names in the column `run`. Unmeasured values are null. Parquet and Arrow hold each
+/// column's unit and definition, and the verdict and findings of each run.
 ///
 /// `--format otlp` writes the spans of requests and sessions for a collector of OpenTelemetry, at
 /// most 512 in a line. Each line is the body of a POST to /v1/traces.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Folders of runs, or folders that contain runs, which are taken in the order in which
-    /// they began
+    /// Folders of runs, or folders that contain runs; runs are read in the order of their start
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Table to write

@@ -56,18 +56,18 @@ enum Words {
 
 impl Failure {
     /// A failure described by one message.
-    pub fn new(exit: Exit, words: impl Into<String>) -> Self {
-        Failure { exit: exit as u8, words: Words::Plain(vec![words.into()]) }
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Failure { exit: exit as u8, words: Words::Plain(vec![message.into()]) }
     }
 
     /// A failure of the command line's own words.
-    pub fn command_line(words: impl Into<String>) -> Self {
-        Failure::new(Exit::CommandLine, words)
+    pub fn command_line(message: impl Into<String>) -> Self {
+        Failure::new(Exit::CommandLine, message)
     }
 
     /// A failure of a scenario or another input.
-    pub fn input(words: impl Into<String>) -> Self {
-        Failure::new(Exit::Input, words)
+    pub fn input(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Input, message)
     }
 
     /// A command or a format that this program is built without.
@@ -85,12 +85,12 @@ impl Failure {
 
     /// A panic, whose own lines are on stderr already; `further` adds to the message.
     pub fn bug(further: &str) -> Self {
-        let words = "a bug in the runner ended it; please report it with the lines above";
+        let words = "a bug in the runner ended it; report it with the lines above";
         Failure::new(Exit::Bug, format!("{words}{further}"))
     }
 
     /// Its messages, in a line.
-    pub fn words(&self) -> String {
+    pub fn message(&self) -> String {
         match &self.words {
             Words::Plain(words) => words.join("; "),
             Words::Faults(faults) => faults.to_string(),
@@ -250,11 +250,11 @@ impl From<NotMeasured> for Failure {
 }
 
 /// A backend's complaint about its route, with the flags that choose one: plugins know keys alone.
-pub(super) fn with_flag(words: &str) -> String {
-    let route = words.split_once("set route = \"");
+pub(super) fn with_flag(message: &str) -> String {
+    let route = message.split_once("set route = \"");
     match route.and_then(|(_, rest)| rest.split_once('"')) {
         Some((route, _)) => format!(
-            "{words}; on the command line that is --set backend.config.route={route}, or the route's path as --endpoint"
+            "{message}; on the command line that is --set backend.config.route={route}, or the route's path as --endpoint"
         ),
         None => words.to_owned(),
     }

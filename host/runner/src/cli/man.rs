@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::print::write_stdout;
 use model::nearest;
 
-/// Print the manual page of a command, or write those of all commands
+/// Print the manual page of a command, or write the pages of all commands
 ///
 /// A date stands on the pages only where SOURCE_DATE_EPOCH gives one, so that two builds write the
 /// same bytes.
@@ -126,8 +126,8 @@ fn named<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Fail
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("`{of} --help` lists the commands"),
             };
-            let words = format!("there is no command `{of} {word}`; {instead}");
-            return Err(Failure::command_line(words));
+            let message = format!("there is no command `{of} {word}`; {instead}");
+            return Err(Failure::command_line(message));
         };
         command = below;
     }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_date_is_that_of_the_sources() {
+    fn dates_pages_by_source_date_epoch() {
         for (epoch, expected) in [
             (None, Some("")),
             (Some(""), Some("")),
@@ -174,19 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_a_command_is_told() {
+    fn suggests_the_nearest_command() {
         let program = built(Cli::command());
-        let told = |line: &str| {
+        let find = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            named(&program, &words).map(Command::get_name).map_err(|failure| failure.words())
+            named(&program, &words).map(Command::get_name).map_err(|failure| failure.message())
         };
-        assert_eq!(told("plugin new"), Ok("new"));
+        assert_eq!(find("plugin new"), Ok("new"));
         assert_eq!(
-            told("plugin nwe").unwrap_err(),
+            find("plugin nwe").unwrap_err(),
             "there is no command `runner plugin nwe`; did you mean `new`?"
         );
         assert_eq!(
-            told("run fast").unwrap_err(),
+            find("run fast").unwrap_err(),
             "there is no command `runner run fast`; `runner run --help` lists the commands"
         );
     }

@@ -118,7 +118,7 @@ pub(super) fn exec(
 /// Prints the certainty of each figure after a round, and returns true if all are certain enough.
 ///
 /// # Errors
-/// If a valid run does not have a figure: no further one will.
+/// If a valid run lacks a figure: further runs lack it too.
 fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool, Failure> {
     let mut is_over = true;
     for scenario in scenarios {
@@ -143,7 +143,7 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
     Ok(is_over)
 }
 
-/// A run that reports the percentiles that repeats are to be sure of.
+/// A run that reports the percentiles of --until.
 fn with_figures(mut resolved: Resolved, until: &[Until]) -> Resolved {
     let percentiles = &mut resolved.draft.percentiles;
     for until in until {

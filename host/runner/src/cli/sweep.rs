@@ -24,7 +24,7 @@ use session::{Source, resolve};
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
-/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The
+/// Measures a run at each load, from the lowest to the highest, and then again for each repeat. The
 /// result is a table, the knee of the curve (beyond it more load brings latency and little
 /// throughput), and the Pareto front (the loads that no other beats in both). Runs that are not
 /// valid take no part in either. The sweep's folder has a page with the curve, `sweep.html`.
@@ -94,10 +94,9 @@ pub struct Args {
     latency: Figure,
     #[command(flatten)]
     flags: Flags,
-    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
-    /// with
+    /// Resume the sweep in this folder, with its saved scenario and flags
     ///
-    /// Flags given beside it override those. Secrets are not kept: keys are read from the
+    /// Further flags override the saved ones. Secrets are not kept: keys are read from the
     /// environment again, and headers have to be given again.
     #[arg(long, value_name = "FOLDER", env = "RUNNER_SWEEP_RESUME", help_heading = "Result")]
     resume: Option<PathBuf>,
@@ -169,13 +168,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The folder to resume, if it says everything.
+    /// The folder to resume, if it is the only instruction.
     pub(super) fn resumes(&self) -> Option<&Path> {
-        let said = !self.scenarios.is_empty()
+        let has_others = !self.scenarios.is_empty()
             || [&self.rates, &self.concurrencies, &self.session_counts]
                 .iter()
                 .any(|list| list.is_some());
-        self.resume.as_deref().filter(|_| !said)
+        self.resume.as_deref().filter(|_| !has_others)
     }
 
     /// The scenario, under the rules of the benchmark if one is named.
@@ -191,7 +190,7 @@ impl Args {
                     format!("`{name}` varies the number of sessions: give --session-counts");
                 Err(Failure::command_line(words))
             }
-            (true, true) => rules::told(preset, source),
+            (true, true) => rules::applied(preset, source),
         }
     }
 

@@ -115,7 +115,7 @@ pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
     let mut parts = parts(name)?;
     let several = |count: usize| {
         Failure::input(format!(
-            "{name}: {count} runs are in it, and an explanation is of one; name the folder of one run"
+            "{name}: holds {count} runs, expected one; name the folder of one run"
         ))
     };
     match (parts.pop(), parts.len()) {
@@ -215,7 +215,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
             _ => None,
         })
         .collect();
-    let wrong = |words: String| Failure::input(format!("--run-variation {given}: {words}"));
+    let wrong = |message: String| Failure::input(format!("--run-variation {given}: {message}"));
     let mut runs: Vec<Reported> = Vec::new();
     for folder in folder::runs(path)? {
         runs.push(run(folder, &percentiles)?.reported);
@@ -228,7 +228,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     }
     if let Some(invalid) = runs.iter().find(|run| run.summary.verdict == Verdict::Invalid) {
         return Err(wrong(format!(
-            "the run {} is invalid, so its figures show nothing of how runs vary; leave it out",
+            "the run {} is invalid and cannot show how runs vary; leave it out",
             invalid.folder
         )));
     }
@@ -242,18 +242,18 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     })
 }
 
-/// True if two runs did the same against the same engine, as far as their plans say.
+/// True if both plans have the same load and engine.
 fn is_repeat(run: &Reported, other: &Reported) -> bool {
     run.plan == other.plan
 }
 
-/// A share such as `2%`, up to all of it.
+/// A share such as `2%`, at most 100%.
 pub(super) fn share(text: &str) -> Option<f64> {
     let share = model::share::hundredths(text.trim().strip_suffix('%')?)?;
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// The kind of thing that a name stands for.
+/// The meaning of a name on the command line.
 enum Part {
     /// A run, which forms a side with its repeats.
     Run(RunFolder),
@@ -311,7 +311,7 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     }
     if reported.status.is_none() {
         tell(format_args!(
-            "note: the run in {} did not finish: it was killed, or it is still going on; what it has written is compared",
+            "note: the run in {} did not finish: it was killed or still runs; its records so far are compared",
             folder.path().display()
         ));
     }
@@ -333,7 +333,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
         (None, 1) => 0,
         _ => return Err(which(&file, &claims)),
     };
-    // A published result is checked against its whole page, as one in a file is against its
+    // A published result is checked against its whole page, and a result in a file against its
     // neighbours.
     let (beside, place) = if file.starts_with(published::PREFIX) {
         let all = published::all();
@@ -382,9 +382,9 @@ fn which(file: &str, claims: &[Claim]) -> Failure {
 fn alone(found: &[Found]) -> Failure {
     let words = match found.first() {
         Some(Found::Runs(runs)) if runs.len() > 1 => {
-            "all of these runs are repeats of one another and form one side; add a run of something else, or compare them with each other with --each"
+            "all of these runs are repeats and form one side; add another run, or compare them with --each"
         }
-        _ => "a comparison needs at least two sides: name what to compare the first with",
+        _ => "a comparison needs at least two sides; name a second side",
     };
     Failure::command_line(words)
 }

@@ -28,7 +28,7 @@ type Offer = fn(&str, &Line) -> Vec<CompletionCandidate>;
 /// The statistics of a metric that a shell offers; others are percentiles too.
 const STATISTICS: [&str; 8] = ["mean", "median", "p90", "p95", "p99", "min", "max", "std"];
 
-/// Backends that are no engine's.
+/// Backends that belong to no engine.
 const NO_ENGINES: [&str; 2] = ["openai", "template"];
 
 /// The command line with the values of its arguments.
@@ -67,8 +67,8 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
     command.mut_subcommands(|below| offered(below, line))
 }
 
-/// The values that mean themselves in every shell, also within quotes: the scripts do not quote. For
-/// other names of files the shell completes by itself.
+/// The values that need no quotes in any shell, also within quotes: the scripts do not quote. The
+/// shell itself completes other names of files.
 fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._/:=,+@%".contains(byte);
     values.retain(|value| value.get_value().as_encoded_bytes().iter().all(is_plain));
@@ -121,7 +121,7 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
 fn of_value(of: &str, value: &str) -> Option<Offer> {
     Some(match (value, of) {
         ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
-        ("CASE", _) => |written, _| begun(written, shipped::cases().map(|(name, _)| name)),
+        ("CASE", _) => |written, _| matching(written, shipped::cases().map(|(name, _)| name)),
         ("CLIENT", _) => clients,
         ("FIGURE", _) => figures,
         ("FILE", "audit") => results_of_tools,
@@ -129,7 +129,7 @@ fn of_value(of: &str, value: &str) -> Option<Offer> {
         ("FILE" | "PATH", _) => |written, _| places::files(written),
         ("LAB", _) => labs,
         ("PAGE", "guide") => pages,
-        ("PATTERN", "published") => |written, _| begun(written, published_names()),
+        ("PATTERN", "published") => |written, _| matching(written, published_names()),
         ("PLUGIN", _) => plugin_names,
         ("PREFIX", "keys") => prefixes,
         ("RUN", _) => runs,
@@ -140,7 +140,7 @@ fn of_value(of: &str, value: &str) -> Option<Offer> {
 }
 
 /// Names that start with the typed text.
-fn begun<N: AsRef<str>>(
+fn matching<N: AsRef<str>>(
     written: &str,
     names: impl IntoIterator<Item = N>,
 ) -> Vec<CompletionCandidate> {
@@ -150,13 +150,13 @@ fn begun<N: AsRef<str>>(
 }
 
 /// Names that start with the typed text, with their descriptions.
-fn told<N: AsRef<str>, A: Into<StyledStr>>(
+fn described<N: AsRef<str>, A: Into<StyledStr>>(
     written: &str,
     names: impl IntoIterator<Item = (N, A)>,
 ) -> Vec<CompletionCandidate> {
     let names = names.into_iter();
-    let begun = names.filter(|(name, _)| name.as_ref().starts_with(written));
-    begun
+    let matching = names.filter(|(name, _)| name.as_ref().starts_with(written));
+    matching
         .map(|(name, about)| CompletionCandidate::new(name.as_ref()).help(Some(about.into())))
         .collect()
 }
@@ -187,8 +187,8 @@ fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> 
 
 /// The folders to search for plugins.
 fn plugin_folders(line: &Line) -> Vec<PathBuf> {
-    let said = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
-    said.map_or_else(Vec::new, |folders| std::env::split_paths(&folders).collect())
+    let folders = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
+    folders.map_or_else(Vec::new, |list| std::env::split_paths(&list).collect())
 }
 
 /// Plugins of a kind by their names: shipped plugins, and others that are found.
@@ -303,7 +303,7 @@ fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 /// Keys of a scenario with `=`, followed by the key's possible values.
 fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     match written.split_once('=') {
-        None => told(written, keys()),
+        None => described(written, keys()),
         Some((key, value)) => {
             let offered = values(key, value, line).into_iter();
             offered.map(|one| one.add_prefix(format!("{key}="))).collect()
@@ -364,7 +364,7 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
         "connection.ca-cert" | "load.trace.file" => places::files(written),
         _ => match scenario::keys().iter().find(|known| known.path == key) {
             Some(key) if key.switch => begun(written, ["true", "false"]),
-            Some(key) => told(written, key.words.iter().copied()),
+            Some(key) => described(written, key.words.iter().copied()),
             None => Vec::new(),
         },
     }
@@ -393,8 +393,8 @@ fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 
 /// The folder in which results get a folder each.
 fn home(line: &Line) -> PathBuf {
-    let said = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
-    said.map_or_else(|| PathBuf::from("runs"), PathBuf::from)
+    let folder = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
+    folder.map_or_else(|| PathBuf::from("runs"), PathBuf::from)
 }
 
 fn runs(written: &str, line: &Line) -> Vec<CompletionCandidate> {
@@ -416,14 +416,14 @@ fn published_names() -> Vec<String> {
     all.map(|claim| name(&claim.source.file)).collect()
 }
 
-/// Published results by their full names; without a beginning, only how they begin.
+/// Published results by their full names; without typed text, only their prefix.
 fn published_results(written: &str) -> Vec<CompletionCandidate> {
     match written.strip_prefix(published::PREFIX) {
         Some(name) => {
             let names = begun(name, published_names()).into_iter();
             names.map(|one| one.add_prefix(published::PREFIX)).collect()
         }
-        None => told(written, [(published::PREFIX, "A published result (runner published)")]),
+        None => described(written, [(published::PREFIX, "A published result (runner published)")]),
     }
 }
 
@@ -460,8 +460,8 @@ fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         None => {
             let metrics = CATALOGUE.iter();
             let metrics = metrics.map(|metric| (format!("{}.", metric.name), metric.definition));
-            let mut offered = told(written, metrics);
-            offered.extend(told(written, [("score.", "A score, by its name")]));
+            let mut offered = described(written, metrics);
+            offered.extend(described(written, [("score.", "A score, by its name")]));
             offered
         }
         Some((metric, statistic)) if CATALOGUE.iter().any(|known| known.name == metric) => {
@@ -470,13 +470,13 @@ fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         }
         Some(_) => Vec::new(),
     };
-    offered.extend(told(written, whole));
+    offered.extend(described(written, whole));
     offered
 }
 
 fn thresholds(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let mut offered = figures(written, line);
-    offered.extend(told(written, [("verdict", "Whether to trust the run")]));
+    offered.extend(described(written, [("verdict", "The verdict on the run")]));
     offered
 }
 
@@ -508,9 +508,9 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 // Texts.
 
 fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    told(written, PAGES.iter().map(|page| (page.name, page.about)))
+    described(written, PAGES.iter().map(|page| (page.name, page.about)))
 }
 
 fn presets(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    told(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
+    described(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
 }

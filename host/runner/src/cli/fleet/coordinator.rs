@@ -69,8 +69,7 @@ pub(super) fn exec(
     Ok(ExitCode::from(conclude(measured, interrupt, &args.output)?))
 }
 
-/// The reason that says more: what is wrong with the scenario on this machine is told by this
-/// machine's own agent.
+/// The more precise reason: this machine's own agent reports the scenario's mistakes.
 fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
     let of_fleet = [Exit::Target as u8, Exit::Interrupted as u8];
     local.filter(|local| !of_fleet.contains(&local.number())).unwrap_or_else(|| why.into())
@@ -109,7 +108,7 @@ impl Monitor for Shown<'_> {
     }
 
     fn heard(&mut self, event: &Event) {
-        let words = match event {
+        let message = match event {
             Event::Lost { who, why, .. } => {
                 format!("lost {who}: {why}; the others go on, and the run will be invalid")
             }
@@ -120,13 +119,13 @@ impl Monitor for Shown<'_> {
             Event::Interrupted { who, why } => format!("{who} stops the fleet: {why}"),
             Event::Live { .. } | Event::Finished { .. } | Event::Over => return,
         };
-        if screen::is_up() { self.waiting.push(words) } else { tell(words) }
+        if screen::is_up() { self.waiting.push(message) } else { tell(message) }
     }
 
     fn made(&mut self, local: Result<(), Failure>) {
         self.waiting.drain(..).for_each(tell);
         if let Err(failure) = local {
-            tell(format_args!("note: rank 0's own part: {}", failure.words()));
+            tell(format_args!("note: rank 0's own part: {}", failure.message()));
         }
         self.interrupt.between_runs(None);
         self.interrupt.assessing();

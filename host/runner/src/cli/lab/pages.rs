@@ -19,11 +19,11 @@ const REPORT: &str = "lab-report.json";
 
 /// Returns the report of a lab so far.
 pub(super) fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
-    // What is shown has no secrets.
+    // The shown lab has no secrets.
     lab::findings::of(lab.shown(), &kept.scenarios, results)
 }
 
-/// Writes the page in both forms, and what it is made of.
+/// Writes the page in both forms, and its content as JSON.
 ///
 /// # Errors
 /// If a file cannot be written.

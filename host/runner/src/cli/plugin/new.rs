@@ -83,11 +83,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         folder,
         files: files.into_keys().collect(),
     };
-    args.form.print(&made, words)?;
+    args.form.print(&made, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(made: &Made) -> String {
+fn text(made: &Made) -> String {
     // Files that an author never opens are summed up by their folder.
     let mut shown: Vec<&str> = Vec::new();
     for file in &made.files {

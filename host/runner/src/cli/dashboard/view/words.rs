@@ -132,11 +132,11 @@ impl View<'_> {
     }
 
     pub(super) fn latency_line(&self, name: &str, latency: &Latency) -> Line<'static> {
-        let told = |seen: Option<Quantiles>| match seen {
+        let shown = |seen: Option<Quantiles>| match seen {
             Some(seen) => format!("P50 {} P99 {} ms", ms(seen.p50_ms), ms(seen.p99_ms)),
             None => ABSENT.to_owned(),
         };
-        Line::raw(format!("{name} {}", told(latency.recent.or(latency.whole))))
+        Line::raw(format!("{name} {}", shown(latency.recent.or(latency.whole))))
     }
 
     /// The classes of failure, the most frequent first, each with its latest message.

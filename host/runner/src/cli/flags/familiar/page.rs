@@ -80,7 +80,7 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Sglang,
         "random-range-ratio",
-        "0.0 without it in a line of theirs: any length up to the one asked for",
+        "0.0 without it in a line of theirs: any length up to the requested one",
     ),
     (Sglang, "random-output-len", "1024 without it in a line of theirs"),
     (Vllm, "ramp-up-strategy", "the rate is a function of time; theirs of the request's number"),
@@ -115,7 +115,7 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (Sglang, "mooncake-slowdown-factor", "a rate given with it wins; theirs ignores the rate"),
     (Vllm, "custom-output-len", "256 without it in a line of theirs"),
     (Vllm, "burstiness", "for equal gaps `--arrival constant`; theirs is `inf`"),
-    (Vllm, "goodput", "`e2el`, `ttft`, `tpot` and every other metric that each request has one of"),
+    (Vllm, "goodput", "`e2el`, `ttft`, `tpot` and every other per-request metric"),
     (Sglang, "image-count", "without lengths 1024 tokens each in a line of theirs"),
     (
         Lmdeploy,
@@ -138,12 +138,11 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Lmdeploy,
         "random-range-ratio",
-        "exact lengths without it; theirs is 0.0, any length up to the one asked for",
+        "exact lengths without it; theirs is 0.0, any length up to the requested one",
     ),
 ];
 
-/// The flag of this program that a flag of theirs is, by the same name or by another one that it
-/// has.
+/// This program's flag for another tool's flag, by the same name or by an alias.
 pub fn own<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
     let has = |arg: &&Arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -162,7 +161,7 @@ pub fn fault(command: &Command, theirs: &Theirs) -> Option<String> {
     };
     let takes = !matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::Help);
     let any = row(long).is_some_and(|row| matches!(row.means, Means::Refused(_)));
-    (takes != theirs.takes && !any).then(|| format!("--{long} takes a value in one tool alone"))
+    (takes != theirs.takes && !any).then(|| format!("--{long} takes a value in one tool only"))
 }
 
 /// The table of a tool's flags, in their order by name.
@@ -247,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_are_of_flags_that_there_are() {
+    fn remarks_name_known_flags() {
         let command = <crate::cli::Cli as clap::CommandFactory>::command();
         for (_, flag, _) in REMARKS {
             assert!(own(&command, flag).is_some() || row(flag).is_some(), "{flag}");

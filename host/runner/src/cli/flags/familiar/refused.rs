@@ -1,4 +1,4 @@
-//! Flags of theirs that this program does not support, each with its replacement.
+//! Flags of other clients that this program does not support, each with its replacement.
 
 use super::{Means, Row, Takes};
 
