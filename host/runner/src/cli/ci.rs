@@ -29,9 +29,8 @@ use runs::folder::{self, FolderError, RunFolder};
 ///
 /// The runs are repeats of one scenario (runner run --repeat). The build fails if a run is invalid,
 /// if a threshold of the scenario does not hold in a run, or if a condition on the difference from
-/// the baseline holds. It passes with a note if there is no baseline yet. It also passes, with a
-/// loud one, if the runs are not comparable with the baseline, unless --strict is given.
-/// given.
+/// the baseline holds. It passes with a note if there is no baseline yet, and with a warning if the
+/// runs are not comparable with the baseline; --strict makes them fail instead.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner run chat.toml --repeat 3 --output-dir results\n  \
