@@ -112,7 +112,7 @@ fn a_set_of_which_not_all_was_answered_is_told() {
     assert!(
         ended
             .stderr
-            .contains("samples were answered, so the scores are not those of the whole dataset"),
+            .contains("samples were answered, so the scores do not cover the whole dataset"),
         "{ended:#?}"
     );
     assert_eq!(ended.code, Some(7), "{ended:#?}");

@@ -223,7 +223,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     process.until("an engine answers", |_| files.events("ready") > 0);
     process.signal("INT");
     let ended = process.end().with_code(130);
-    assert!(ended.stderr.contains("go on with: runner lab --resume out"), "{ended:#?}");
+    assert!(ended.stderr.contains("resume with `runner lab --resume out"), "{ended:#?}");
     assert!(files.is_free());
     // The folder is all that is needed, wherever it is told from.
     let elsewhere = TempDir::new().unwrap();

@@ -21,7 +21,7 @@ use super::sources;
 #[command(after_help = "Examples:\n  \
         runner scenario keys load                         the keys of [load], with their flags\n  \
         runner scenario check mine.toml                   every mistake at once; exit code 3 if there is one\n  \
-        runner scenario show mine.toml --set load.seed=7  every value of a run with that flag, and its source")]
+        runner scenario show mine.toml --set load.seed=7  every value with that flag, and its source")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
