@@ -19,7 +19,7 @@ pub enum AuthorError {
     NoTemplate {
         kind: &'static str,
         language: &'static str,
-        /// The languages that have one.
+        /// The languages that have a template.
         others: String,
     },
     /// An error of the system.

@@ -30,8 +30,7 @@ pub fn compile(
     check_syntax(Path::new(command.get_program()), &folder, shell)?;
     command
         // With WASI, which the sandbox provides empty. Stubs would trap instead, so output, clocks
-        // and exceptions would all end a call without a word, and the build's random numbers would
-        // repeat.
+        // and exceptions would end a call silently, and the build's random numbers would repeat.
         .args(["componentize", "-p", ".", "-o"])
         .arg(component)
         .arg(module)

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use super::project::Project;
 use super::{AuthorError, template};
 
-/// The time when a compiler's output is shown.
+/// The condition to show a compiler's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShowOutput {
     /// Always: progress, warnings.

@@ -25,7 +25,7 @@ use super::sources::sources;
 use super::watch::Watch;
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
 use lab::estimate::{self, Timing};
-use lab::walk::Kept;
+use lab::walk::SavedLab;
 use lab::{Lab, Results, Trial};
 use model::clean;
 use model::duration::roughly;
@@ -112,7 +112,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return draw_again(&folder);
     }
     let scenarios = scenarios(&lab, &home, &args.flags, false)?;
-    let kept = Kept {
+    let kept = SavedLab {
         version: lab::journal::VERSION,
         path: path.clone(),
         text: scenarios.marked().redact(lab.kept()),
@@ -190,7 +190,7 @@ fn scenarios(lab: &Lab, home: &Home, flags: &Flags, for_plan: bool) -> Result<Sc
     let named = lab.scenarios.iter();
     let names: Vec<String> = named.map(|named| home.scenario(&named.value)).collect();
     let sources = sources(&names, flags)?;
-    let scenarios = Scenarios::of(lab, home.folder(), sources, show::shown, for_plan)?;
+    let scenarios = Scenarios::new(lab, home.folder(), sources, show::shown, for_plan)?;
     scenarios.notes().iter().for_each(note);
     Ok(scenarios)
 }
@@ -202,7 +202,7 @@ fn note(words: &String) {
 /// Describes the runs of the present stage that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let lab = lab.shown();
-    let timing = Timing::of(scenarios, results);
+    let timing = Timing::new(scenarios, results);
     let starts = estimate::stage(lab, scenarios, results);
     let mut text = format!("{}\n\n", lab::progress(lab, scenarios, results));
     let mut trials: Vec<&Trial> = Vec::new();

@@ -74,19 +74,15 @@ pub const PAGES: [Page; 30] = [
     page!(
         "statistics",
         "reference/statistics",
-        "reference: how often intervals, findings and comparisons are right"
+        "reference: measured error rates of intervals, findings and comparisons"
     ),
-    page!(
-        "lab-statistics",
-        "reference/lab-statistics",
-        "reference: how often labs find what is better, and only that"
-    ),
+    page!("lab-statistics", "reference/lab-statistics", "reference: measured error rates of labs"),
 ];
 
-/// The page of that name.
+/// The page with that name.
 ///
 /// # Errors
-/// If there is none: a message with the nearest name.
+/// If there is no such page: a message with the nearest name.
 pub fn page(name: &str) -> Result<&'static Page, String> {
     PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
         let names = PAGES.iter().map(|page| page.name);
@@ -104,10 +100,9 @@ pub fn page(name: &str) -> Result<&'static Page, String> {
 mod tests {
     use super::PAGES;
 
-    /// A page that the book has and the command has not, or the other way round, would be lost on
-    /// somebody.
+    /// Every page of the book has a command, and the reverse.
     #[test]
-    fn pages_are_those_of_the_book() {
+    fn lists_every_page_of_the_book() {
         let summary = include_str!("../../../guide/src/SUMMARY.md");
         let listed: Vec<&str> = summary
             .split("](")

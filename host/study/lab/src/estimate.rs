@@ -1,5 +1,4 @@
-//! Estimates of a lab's time: from what was measured so far, else from what scenarios say of
-//! themselves.
+//! Estimates of a lab's time: from the measurements so far, else from the scenarios' own durations.
 
 use crate::expand::TrialId;
 use crate::file::Lab;
@@ -28,7 +27,7 @@ pub struct Timing {
 
 impl Timing {
     /// Takes the times from the results, else from the scenarios.
-    pub fn of(scenarios: &[Scenario], results: &Results) -> Self {
+    pub fn new(scenarios: &[Scenario], results: &Results) -> Self {
         let mut runs = BTreeMap::new();
         for scenario in scenarios {
             let measured = results.runs.values().filter(|finished| {
@@ -51,7 +50,7 @@ impl Timing {
     }
 
     /// Estimates the time of a start of an engine and its runs, in seconds; nothing if a run's time
-    /// is not known. A start of which nothing is known counts as no time.
+    /// is not known. A start without a known time counts as no time.
     pub fn start(&self, start: &Start) -> Option<f64> {
         let runs = start.runs.iter().map(|run| self.runs.get(&run.scenario).copied());
         let runs: Option<f64> = runs.sum();
@@ -64,7 +63,7 @@ impl Timing {
     }
 }
 
-/// Starts and runs that are left, and how long they take.
+/// Remaining starts and runs, and their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Left {
@@ -100,9 +99,9 @@ impl fmt::Display for Progress {
     }
 }
 
-/// Computes the progress of a lab, and what is left of its present stage.
+/// Computes the progress of a lab, and the rest of its present stage.
 pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progress {
-    let stage = left(stage(lab, scenarios, results).iter(), &Timing::of(scenarios, results));
+    let stage = left(stage(lab, scenarios, results).iter(), &Timing::new(scenarios, results));
     Progress { done: results.runs.len(), seconds: results.seconds, stage }
 }
 

@@ -1,4 +1,4 @@
-//! The conclusion of a study, in words.
+//! The conclusion of a study, as text.
 
 use super::Conclusion;
 use crate::expand::TrialId;
@@ -39,7 +39,7 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
     let row = decision.row.as_ref().filter(|_| decision.chosen.is_some());
     Conclusion {
         kind: decision.kind,
-        words: words(lab, study, decision, &labels(&decision.ties)),
+        words: sentences(lab, study, decision, &labels(&decision.ties)),
         trial: recommended.map(|trial| trial.id.clone()),
         command: recommended.map(|trial| trial.recorded(&lab.engines[trial.engine])),
         block: None,
@@ -54,7 +54,7 @@ fn rows<'s>(study: &'s Study, trial: &'s TrialId) -> impl Iterator<Item = &'s Ro
     study.stages.iter().filter_map(|stage| stage.row(trial))
 }
 
-/// A gain in words: `15.6 % (95 % interval 13.1 to 18.2 %)`.
+/// A gain as text: `15.6 % (95 % interval 13.1 to 18.2 %)`.
 pub(crate) fn gain_words(gain: &Gain) -> String {
     let percent = format!("{:+.2} %", gain.percent);
     match gain.interval {
@@ -63,7 +63,7 @@ pub(crate) fn gain_words(gain: &Gain) -> String {
     }
 }
 
-/// States the rounds that would show something, given the lab file's key for the rounds of its
+/// States the rounds that would show a difference, given the lab file's key for the rounds of its
 /// stage.
 pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
@@ -73,7 +73,7 @@ pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
     format!("{rounds} rounds would show it (`{key} = {rounds}`){}.", time.unwrap_or_default())
 }
 
-/// The key of the lab file that says how many rounds a stage has.
+/// The key of the lab file for the number of a stage's rounds.
 pub(crate) fn key_of(stage: &StageReport) -> &'static str {
     match stage.title.as_str() {
         CONFIRMATION => "confirm",
@@ -81,7 +81,7 @@ pub(crate) fn key_of(stage: &StageReport) -> &'static str {
     }
 }
 
-/// A constraint that is not shown to hold, with what would show it.
+/// A constraint that is not confirmed, and the rounds that would confirm it.
 pub(crate) fn held_words(held: &HeldRow) -> String {
     let to_show = to_show_words(held.to_show.as_ref(), "repeats");
     if held.figure.is_some_and(|figure| figure.repeats == 1) {
@@ -91,8 +91,7 @@ pub(crate) fn held_words(held: &HeldRow) -> String {
     }
 }
 
-/// Describes a stage that shows no gain: the best gain that it found, and the least that it can
-/// show.
+/// Describes a stage that shows no gain: its best gain, and its smallest detectable gain.
 fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let percent = |row: &&Row| row.gain.map_or(f64::NEG_INFINITY, |gain| gain.percent);
     let rows = stage.rows.iter().filter(|row| row.may_win());
@@ -123,7 +122,7 @@ fn lower(sentence: &str) -> String {
     }
 }
 
-fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
+fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
     let figure =
         lab.objective.as_ref().map(|objective| objective.measure.to_string()).unwrap_or_default();
     let label =
@@ -137,8 +136,8 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
             format!("{label} is better than the baseline in {figure}{mean}: {gain}.")
         }
         Kind::BestOfRest => format!(
-            "{label} has the best {figure} of the trials that were measured and meet the constraints. The baseline is not among \
-             them, so there is nothing to hold it against."
+            "{label} has the best {figure} of the trials that were measured and meet the constraints. The baseline is not \
+             among them, so there is no comparison."
         ),
         Kind::NoDifference => {
             format!("No trial is shown to be better than the baseline in {figure}.")
@@ -159,7 +158,7 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     let last = study.stages.iter().rev();
     match (decision.kind, &decision.chosen) {
         (Kind::NoDifference, _) => {
-            // Of several experiments the last one that compared anything.
+            // Of several experiments, the last with a comparison.
             let mut compared = last.filter(|stage| stage.rows.len() > 1);
             text.extend(compared.next().map(|stage| not_shown(lab, stage)));
         }
@@ -180,11 +179,11 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     }
     if decision.kind == Kind::Better && !decision.is_confirmed {
         text.push_str(
-            " No fresh runs confirm it: as the best of several it was in part lucky, so its gain is somewhat less.",
+            " No fresh runs confirm it: the best of several trials is partly lucky, so its gain is somewhat less.",
         );
     }
     if lab.repeats == 1 && lab.objective.is_some() && decision.kind != Kind::Better {
-        text.push_str(" Of one repeat, no difference can be shown.");
+        text.push_str(" One repeat cannot show a difference.");
     }
     if !ties.is_empty() && matches!(decision.kind, Kind::Better | Kind::BestOfRest) {
         let ties: Vec<String> = ties.iter().map(|tie| format!("`{tie}`")).collect();
@@ -200,7 +199,7 @@ fn is_unmeasured(row: &Row) -> bool {
     row.scenarios.iter().all(|scenario| scenario.figure.is_none())
 }
 
-/// Says why fresh runs did not confirm a trial.
+/// Explains why fresh runs did not confirm a trial.
 fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String {
     let Some((gain, p)) = row.gain.and_then(|gain| Some((gain, gain.probability?))) else {
         return String::new();

@@ -15,7 +15,7 @@ use search::sweep::Mean;
 /// The most trials that a chart draws; a table has all of them.
 const MOST_LINES: usize = 12;
 
-/// The throughput-latency curves of a study, if it has scenarios that differ in their load alone.
+/// The throughput-latency curves of a study, if it has scenarios that differ only in their load.
 pub(super) fn curves(
     page: &mut Document,
     report: &LabReport,
@@ -27,9 +27,9 @@ pub(super) fn curves(
     }
     page.heading(2, format!("Throughput and latency{}", of_model(report, study)));
     page.say(
-        "Scenarios that differ in their load alone are points of one curve; further right and further down is better. \
-         Beyond the knee, more load brings latency and little throughput. A point is on the Pareto front where none, of \
-         any trial, has as much throughput and as little latency.",
+        "Scenarios that differ only in their load are points of one curve; further right and further down is better. \
+         Beyond the knee, more load brings latency and little throughput. A point is on the Pareto front if no point of \
+         any trial has as much throughput and as little latency.",
     );
     for (at, curves) in study.curves.iter().enumerate() {
         page.heading(3, curves.name.as_str());
@@ -112,7 +112,7 @@ fn knees(page: &mut Document, curves: &LoadCurves) {
     }
     if table.rows.is_empty() {
         page.say(
-            "No knee is shown: that takes five loads or more, and throughput that stops following them.",
+            "No knee is shown: a knee needs five loads or more, and throughput that stops following them.",
         )
     } else {
         page.table(table)
@@ -133,7 +133,7 @@ pub(super) fn fronts(
     }
     page.heading(2, format!("Pareto front{}", of_model(report, study)));
     page.say(
-        "A trial is on the front where no other is at least as good in both figures and better in one, by their means.",
+        "A trial is on the front if no other trial is at least as good in both figures and better in one, by their means.",
     );
     for (at, front) in drawn.into_iter().enumerate() {
         page.heading(3, front.scenario.as_str());

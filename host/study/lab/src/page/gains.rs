@@ -12,7 +12,7 @@ use crate::stat::Gain;
 const MOST: usize = 40;
 
 pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> Chart {
-    let mut rows: Vec<Difference> = study.against_baseline.iter().flat_map(of).collect();
+    let mut rows: Vec<Difference> = study.against_baseline.iter().flat_map(differences).collect();
     let left_out = rows.len().saturating_sub(MOST);
     rows.truncate(MOST);
     let left_out = match left_out {
@@ -23,7 +23,7 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
         name: format!("gains-{}", number + 1),
         title: format!("Gain in {} against the baseline", figure_of(report)),
         note: format!(
-            "Further right is better. A bar is the 95 % interval, for all comparisons together, and goes on where it reaches \
+            "Further right is better. A bar is the 95 % interval, for all comparisons together, and continues where it reaches \
              the edge.{left_out}"
         ),
         x: "gain".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
 }
 
 /// A row for each scenario, or one for all if there is only one.
-fn of(row: &Row) -> Vec<Difference> {
+fn differences(row: &Row) -> Vec<Difference> {
     let is_drawn = matches!(
         row.judgement,
         Judgement::Better | Judgement::Worse | Judgement::NoDifference | Judgement::NotJudged

@@ -13,8 +13,8 @@ pub(super) fn number(value: f64) -> String {
     number::fixed(value, places(value))
 }
 
-/// Fewer repeats have no interval that says anything: that of two is some nine times as wide as
-/// they lie apart.
+/// Fewer repeats have no useful interval: with two repeats it is some nine times as wide as their
+/// distance.
 pub(super) const FEWEST: usize = 3;
 
 /// A mean with half of its interval, to the same place; of too few repeats the mean alone.
@@ -23,7 +23,7 @@ pub(super) fn spread(of: &Spread) -> String {
     with_margin(of.mean, interval.map(|[low, high]| (high - low) / 2.0))
 }
 
-/// A mean with what it may be off by, to the same place: `1,443 ± 9`.
+/// A mean with its margin, to the same place: `1,443 ± 9`.
 pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
     match margin {
         Some(margin) => format!("{} ± {}", number(mean), number::fixed(margin, places(mean))),
@@ -31,7 +31,7 @@ pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
     }
 }
 
-/// The same of a figure, of which shares are percent.
+/// A figure as text; shares are in percent.
 pub(super) fn figure(name: &str, of: &Spread) -> String {
     if name.ends_with("-share") { number::percent(of.mean) } else { spread(of) }
 }
@@ -58,7 +58,7 @@ pub(super) fn gain_cell(gain: &Gain) -> Cell {
 /// A judgement with its colour.
 pub(super) fn judgement(of: Judgement) -> Cell {
     Cell {
-        text: of.words().into(),
+        text: of.label().into(),
         tone: match of {
             Judgement::Better => Tone::Good,
             Judgement::Worse | Judgement::RuledOut => Tone::Bad,

@@ -1,5 +1,5 @@
-//! The share of right results among few simulated labs: these fail where something is grossly
-//! wrong. The benchmark `labs` makes many, and writes the guide's page.
+//! The share of right results among few simulated labs, to find gross mistakes. The benchmark
+//! `labs` makes many, and writes the guide's page.
 
 use super::simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 
@@ -31,7 +31,7 @@ fn five_percent_are_found_though_rounds_differ() {
     }
 }
 
-/// Trials that are all 4 % within a limit, of which runs scatter by 3 %: many have a run beyond it.
+/// Trials 4 % within a limit, whose runs scatter by 3 %: many have a run beyond it.
 #[test]
 fn a_round_beyond_a_limit_rules_nothing_out() {
     for strategy in STRATEGIES {
