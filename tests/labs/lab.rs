@@ -134,7 +134,7 @@ fn the_best_option_wins_and_what_crashes_does_not() {
     let ended = files.made().with_code(0);
     assert!(ended.stdout.contains("`max-concurrency 8` is better than the baseline"), "{ended:#?}");
     let page = files.page();
-    for part in ["--max-concurrency 8", "## What failed", "there is no parameter `bogus`"] {
+    for part in ["--max-concurrency 8", "## Failures", "there is no parameter `bogus`"] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     assert!(files.is_free());
