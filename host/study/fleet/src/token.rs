@@ -23,7 +23,7 @@ const LABEL: &[u8] = b"runner fleet 3 ed25519";
 /// A salt that is public and the same for all runs; the token has the entropy.
 const SALT: &[u8] = b"runner fleet";
 
-/// The way to make one.
+/// The remedy for a missing token.
 const REMEDY: &str = "make one with `openssl rand -hex 32` and give the same to every process";
 
 /// A token: its hexadecimal digits in lower case.
@@ -60,8 +60,7 @@ pub enum NoToken {
 }
 
 impl Token {
-    /// From its hexadecimal digits, with white space around them; `place` names where they come
-    /// from.
+    /// Reads its hexadecimal digits, with white space around them; `place` names their source.
     ///
     /// # Errors
     /// If it has another form or fewer than 128 bits.
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_from_a_variable_or_a_file_and_not_from_both() {
+    fn comes_from_a_variable_or_a_file_but_not_both() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, format!("{GOOD}\n")).unwrap();
@@ -177,7 +176,7 @@ mod tests {
 
     /// RFC 5869 with Python's `hmac` over the same label and salt gives the same bytes.
     #[test]
-    fn the_key_follows_from_the_token_alone() {
+    fn the_key_depends_only_on_the_token() {
         let token = Token::parse(GOOD, VARIABLE).unwrap();
         assert_eq!(model::hex(&token.seed()), SEED);
         let other = Token::parse(&GOOD.replace('0', "1"), VARIABLE).unwrap();

@@ -107,7 +107,7 @@ impl Monitor for Shown<'_> {
         self.watching.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }
 
-    fn heard(&mut self, event: &Event) {
+    fn on_event(&mut self, event: &Event) {
         let message = match event {
             Event::Lost { who, why, .. } => {
                 format!("lost {who}: {why}; the others go on, and the run will be invalid")
