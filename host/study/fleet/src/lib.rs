@@ -4,7 +4,6 @@
 //! agree on one start instant, and bring their records to one place. It starts no process and sends
 //! no file: every process has the same command line and reads its own files. No request passes
 //! through it.
-//! path of a request.
 //!
 //! Pure: the place of a process ([`place`]), messages ([`wire`]), clocks ([`clock`]), and decisions
 //! ([`rendezvous`]). With keys, disks and sockets: the run's secret ([`token`], [`identity`]),
