@@ -26,7 +26,7 @@ pub struct Declarations {
     pub modules: String,
 }
 
-const HEADING: &str = "// What the plugin interface has, for editors. `runner plugin new` and `runner plugin build` write this \
+const HEADING: &str = "// The types of the plugin interface, for editors. `runner plugin new` and `runner plugin build` write this \
     file; the interface\n// itself is in `wit/`.\n";
 
 /// Makes the declarations of the world of a kind, from the folder with the contract.

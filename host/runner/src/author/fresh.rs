@@ -97,7 +97,8 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The difference between the sources and those of the project's component, as a sentence's end;
+/// The difference between the sources and the sources of the project's component, as a sentence's
+/// end;
 /// absent if they are equal, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();

@@ -188,6 +188,6 @@ fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
         Subject::Threshold | Subject::Condition => Exit::Threshold,
         Subject::Baseline => Exit::Input,
     };
-    let words = failing().map(|check| format!("{}: {}", check.name, check.seen));
-    Err(Failure::several(exit, words.collect()))
+    let messages = failing().map(|check| format!("{}: {}", check.name, check.seen));
+    Err(Failure::several(exit, messages.collect()))
 }

@@ -18,10 +18,10 @@ use result::figure::Figure;
 /// Compare runs with each other, with other tools' results and with published ones
 ///
 /// The first side is the baseline. For each figure you get the difference, its 95 % interval, the
-/// smallest difference that about nine of ten such comparisons find, and a verdict: better (+),
-/// worse (!), same (≡, with --same-within), not judged (?), or no difference shown (=), which does
-/// not mean that there is none. Runs are only compared if they sent the same requests in the same
-/// way. One run per side does not show how much runs vary; compare repeats where you can.
+/// smallest difference that about nine of ten such comparisons find, and a verdict. The verdict is
+/// better (+), worse (!), same (≡, with --same-within), not judged (?), or no difference shown (=),
+/// which does not mean that there is none. Runs are only compared if they sent the same requests in
+/// the same way. One run per side does not show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
         runs/20260102-030405-chat          a run's folder; repeats (runner run --repeat) form one side\n  \

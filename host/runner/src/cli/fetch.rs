@@ -282,10 +282,10 @@ impl Progress {
     }
 
     /// A line above the bar, or by itself.
-    fn say(&self, words: &str) {
+    fn say(&self, message: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| tell(words)),
-            None => tell(words),
+            Some(bar) => bar.suspend(|| tell(message)),
+            None => tell(message),
         }
     }
 

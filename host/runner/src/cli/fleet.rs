@@ -77,8 +77,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 fn run(args: &Run) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     if args.repeat.is_some() {
-        let words = "a fleet measures one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
-        return Err(Failure::command_line(words));
+        let message = "a fleet measures one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
+        return Err(Failure::command_line(message));
     }
     let interrupt = Interrupt::listen()?;
     let (place, token) = (place()?, token()?);

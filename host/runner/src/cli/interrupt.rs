@@ -15,9 +15,9 @@ use super::print::tell;
 use load::pace::Signal;
 
 /// Prints a message, unless a dashboard is up and shows the state itself.
-fn say(words: &str) {
+fn say(message: &str) {
     if !screen::is_up() {
-        tell(words);
+        tell(message);
     }
 }
 
@@ -134,9 +134,7 @@ impl Interrupt {
                 run.abort();
             }
             (Doing::Drawing(drawing), 1) => {
-                say(
-                    "\ninterrupted: showing what was drawn so far; interrupt again to stop at once",
-                );
+                say("\ninterrupted: showing the samples so far; interrupt again to stop at once");
                 drawing.stop();
             }
             (Doing::Nothing, 1) if state.between.is_some() => {

@@ -195,8 +195,8 @@ fn scenarios(lab: &Lab, home: &Home, flags: &Flags, for_plan: bool) -> Result<Sc
     Ok(scenarios)
 }
 
-fn note(words: &String) {
-    tell(format_args!("note: {words}"));
+fn note(message: &String) {
+    tell(format_args!("note: {message}"));
 }
 
 /// Describes the runs of the present stage that remain, for `--dry-run`.

@@ -51,7 +51,7 @@ pub struct Output {
     /// Append each summary to this file, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE", help_heading = "Result")]
     output_file: Option<PathBuf>,
-    /// Compare the answers with those of this run, and print how they agree (runner agreement)
+    /// Compare the answers with this run's, and print the agreement (runner agreement)
     #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", help_heading = "Result")]
     baseline: Option<PathBuf>,
     /// A repeat of the baseline, to show how much answers differ without any change; repeatable

@@ -245,7 +245,7 @@ fn label(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
     if let Some(fleet) = fleet(snapshot) {
         label = format!("{label} ({fleet})");
     }
-    words
+    label
 }
 
 fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {

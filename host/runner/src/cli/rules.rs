@@ -109,7 +109,7 @@ impl Rules {
         let few = few.map(|(key, place)| (key, place.cloned()));
         for (key, place) in few {
             if let Some(place) = place {
-                self.contradicted(key, &place, &words);
+                self.contradicted(key, &place, &message);
             }
         }
         match &load.duration {

@@ -138,8 +138,9 @@ impl Saved {
     /// Reports that the saved state differs from the flags in this part.
     pub(super) fn differs(&self, other: &str) -> Failure {
         let (kind, folder) = (self.kind, self.folder.display());
-        let words = format!("the {kind} in `{folder}` has other {other}; give its original flags");
-        Failure::command_line(words)
+        let message =
+            format!("the {kind} in `{folder}` has other {other}; give its original flags");
+        Failure::command_line(message)
     }
 
     fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {

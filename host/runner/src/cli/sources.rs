@@ -239,9 +239,9 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
             }
         }
         if texts.is_empty() {
-            let words =
+            let message =
                 format!("the folder `{name}` holds no scenario: no file there ends in .toml");
-            return Err(Failure::input(words));
+            return Err(Failure::input(message));
         }
         return Ok(texts);
     }

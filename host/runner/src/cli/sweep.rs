@@ -186,9 +186,9 @@ impl Args {
         match (preset.tiers.is_empty(), preset.load == load) {
             (false, _) => Err(CliError::PresetOf(name.to_owned(), "search").into()),
             (true, false) => {
-                let words =
+                let message =
                     format!("`{name}` varies the number of sessions: give --session-counts");
-                Err(Failure::command_line(words))
+                Err(Failure::command_line(message))
             }
             (true, true) => rules::applied(preset, source),
         }

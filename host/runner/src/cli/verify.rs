@@ -27,10 +27,10 @@ use verify::{Card, Case, Outcome, Profile};
 
 /// Check a benchmark client's figures against a server with known replies
 ///
-/// Runs the client over cases: loads, streams and faults of the mock engine, which logs what it
-/// sent and when. Each figure that the client states is held against its true value by the
-/// definition that the client claims, and then against every other definition: the card says which
-/// figures are exact, which follow another definition than they claim, and which follow none.
+/// Runs the client over cases: loads, streams and faults of the mock engine, which logs its replies
+/// and their times. Each figure of the client is compared with its true value by the client's own
+/// definition, and then by every other definition. The card shows which figures are exact, which
+/// follow another definition than they claim, and which follow none.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner verify runner                            this program itself\n  \
@@ -53,7 +53,7 @@ pub struct Args {
     /// Case to run, by name, with * at its end for any rest; repeatable
     #[arg(long = "case", value_name = "CASE", env = "RUNNER_VERIFY_CASE", value_delimiter = ',')]
     case: Vec<String>,
-    /// Folder with cases of your own, instead of those that ship
+    /// Folder with cases of your own, instead of the shipped ones
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_CASES", value_hint = ValueHint::DirPath)]
     cases: Option<PathBuf>,
     /// Program to run instead of the first word of the profile's command

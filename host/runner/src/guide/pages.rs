@@ -28,7 +28,7 @@ macro_rules! page {
 /// The pages, in the order of the book.
 pub const PAGES: [Page; 30] = [
     page!("start", "start", "install, build, and run for the first time"),
-    page!("installing", "installing", "packages: what is in each, and how to build it"),
+    page!("installing", "installing", "packages: their contents, and how to build them"),
     page!("scenarios", "scenarios", "describe a run in a file"),
     page!(
         "datasets",
@@ -42,7 +42,7 @@ pub const PAGES: [Page; 30] = [
         "searching",
         "measure several loads, and find the highest that keeps objectives"
     ),
-    page!("labs", "labs", "try an engine's options, and find those that are better"),
+    page!("labs", "labs", "try an engine's options, and find the better ones"),
     page!("fleets", "fleets", "send requests from many machines, as one run"),
     page!("connections", "connections", "targets, HTTP versions, TLS, timeouts"),
     page!("monitoring", "monitoring", "watch a run, in a terminal or with Prometheus"),

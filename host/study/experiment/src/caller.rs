@@ -46,6 +46,6 @@ pub enum Unmeasured<F> {
         /// The error that ends the lab.
         failure: F,
         /// The same as text, for the journal.
-        words: String,
+        message: String,
     },
 }

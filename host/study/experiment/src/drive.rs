@@ -233,8 +233,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
             (_, Some(end)) => (Outcome::Died(end), None),
             (Ok(measured), None) => (self.measured(&measured, running), None),
             (Err(Unmeasured::Run(why)), None) => (Outcome::Failed(why), None),
-            (Err(Unmeasured::Machine { failure, words }), None) => {
-                (Outcome::Stopped(words), Some(failure))
+            (Err(Unmeasured::Machine { failure, message }), None) => {
+                (Outcome::Stopped(message), Some(failure))
             }
         }
     }

@@ -86,7 +86,7 @@ impl OpenJournal {
         self.was_killed
     }
 
-    /// Remarks for the user on what was found in it, one line each.
+    /// Remarks for the user on the journal's text, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

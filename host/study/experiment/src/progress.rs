@@ -61,8 +61,8 @@ impl fmt::Display for Progress<'_> {
                 let exit = end.exit.as_deref().unwrap_or_default();
                 write!(f, "{scenario}: {} ({exit})", end.class.label())
             }
-            Progress::Note(words) => write!(f, "note: {words}"),
-            Progress::Warning(words) => write!(f, "warning: {words}"),
+            Progress::Note(message) => write!(f, "note: {message}"),
+            Progress::Warning(message) => write!(f, "warning: {message}"),
         }
     }
 }

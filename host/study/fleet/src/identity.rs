@@ -2,7 +2,6 @@
 //!
 //! All processes have one Ed25519 key, which follows from the token. Each side presents the public
 //! half as a raw public key (RFC 7250), signs the handshake, and verifies that the other side's key
-//! half as a raw public key (RFC 7250), signs the handshake, and verifies that the other side's key
 //! is the same. Signatures of clients and servers differ in TLS 1.3, so neither can be sent back to
 //! its author. There is no certificate, no name of a host, and nothing secret is sent. A peer
 //! without a token gets no byte of the protocol, and neither does a peer with another protocol.

@@ -23,7 +23,7 @@
 //!   drift that sound clocks may have.
 //! - **The token is the only credential.** A key follows from it, and each side takes no other key.
 //! - **The file on an agent's disk is the queue of its records**, so a slow coordinator slows
-//!   nothing that measures. At the end length and SHA-256 of the copy must be those of the file.
+//!   nothing that measures. At the end the copy must have the length and SHA-256 of the file.
 //! - **Everything that comes has a bound**: messages by their sender, handshakes at the same time,
 //!   messages that wait for a peer, records of an agent.
 //! - **Rank 0 adds counts and distributions, never percentiles**, so its display of the whole

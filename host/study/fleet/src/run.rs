@@ -1,7 +1,7 @@
 //! A run of the processes of a fleet together.
 //!
-//! This module owns the order of steps: every process reads the scenario and makes its slice of the
-//! plan as an [`Agent`]; the [`Coordinator`] compares the digests of the plans, gives all one start
+//! This module owns the order of steps. Every process reads the scenario and makes its slice of the
+//! plan as an [`Agent`]. The [`Coordinator`] compares the digests of the plans, gives all one start
 //! instant, and makes one run of the records. [`merge`] adds later the records on a lost agent's
 //! own disk. It leaves connections to [`crate::link`], a run's steps to `session`, and arguments,
 //! messages and exit codes to the command line.

@@ -77,7 +77,7 @@ impl Token {
         Ok(Token(text.to_ascii_lowercase().into_bytes()))
     }
 
-    /// From the two variables, of which one is set: the token itself, or the path of its file.
+    /// Reads one of the two variables: the token itself, or the path of its file.
     ///
     /// # Errors
     /// If none or both are set, or the token cannot be read.

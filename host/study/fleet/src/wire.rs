@@ -212,7 +212,7 @@ pub enum WireError {
     NotAMessage(String),
     /// Only records have a body, and they always have one.
     #[error(
-        "a message of kind `{0}` has a body where none is allowed, or lacks the one that it must have"
+        "a message of kind `{0}` has a body where none is allowed, or lacks the body that it must have"
     )]
     Body(&'static str),
 }

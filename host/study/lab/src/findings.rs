@@ -23,7 +23,7 @@ use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
 use crate::study::{Ended, Next, Scenario};
 use crate::value::shown;
-pub(crate) use conclusion::{gain_words, held_words, key_of, to_show_words};
+pub(crate) use conclusion::{gain_text, held_text, key_of, to_show_text};
 pub use curves::{LoadCurves, LoadLine};
 use model::target::REDACTED;
 use report::workload::Workload;
@@ -490,7 +490,7 @@ fn last(log: &[String]) -> Vec<String> {
 }
 
 /// A trial's settings as text, for tables.
-pub(crate) fn settings_words(trial: &TrialReport) -> String {
+pub(crate) fn settings_text(trial: &TrialReport) -> String {
     let settings = trial.settings.iter().map(|(name, value)| format!("{name} {}", shown(value)));
     settings.collect::<Vec<_>>().join(", ")
 }

@@ -305,7 +305,7 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    /// The errors, with those of a further stage.
+    /// The errors, with a further stage's.
     pub fn and(&self, fits: &Fits) -> Errors {
         let own = fits.scenarios.iter().enumerate();
         let own = own.map(|(place, fit)| {
@@ -369,8 +369,8 @@ fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
     row.judgement = Judgement::RuledOut;
 }
 
-/// Writes the report of a stage, and the errors with those of this stage. `ruled` says of each
-/// trial why it is ruled out, and which constraints it is not shown to meet; `before` has the
+/// Writes the report of a stage, and the errors with this stage's. `ruled` has, for each trial, the
+/// reason why it is ruled out and the constraints that it is not shown to meet. `before` has the
 /// errors of earlier stages.
 pub(crate) fn stage(
     sides: &Sides<'_>,

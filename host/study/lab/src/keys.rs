@@ -126,7 +126,7 @@ pub const KEYS: [Key; 44] = [
         ["objective", "subject-to"],
         "a string or a list of strings",
         "\"requests.success-share >= 99%\"",
-        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\", each of which must hold on average over the \
+        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\"; each must hold on average over the \
          rounds of a trial. Requests that failed or were not sent count as infinitely slow, and as wrong answers. The \
          constraint on the success share holds unless another one on it is given.",
     ),
@@ -160,7 +160,7 @@ pub const KEYS: [Key; 44] = [
         ["", "models"],
         "a list of tables",
         "one model without a name",
-        "The models, each of which is a study of its own.",
+        "The models; each is a study of its own.",
     ),
     key(
         ["models", "name"],

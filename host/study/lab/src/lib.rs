@@ -1,11 +1,11 @@
 //! The lab: engines, their options and models, tried on scenarios, and the choice of the best.
 //!
 //! This crate owns the lab file ([`Lab::parse`]), its trials ([`Trial`]), the strategies
-//! ([`next`]), the objective and the tests that choose a winner, the journal's format ([`Event`],
-//! [`Results`]), the time of a stage ([`progress`]), the findings of a lab ([`findings`]), and its
-//! page ([`page`]), which `report` draws. It is pure: values in, values out. Its caller starts
-//! engines, makes runs, reads the lab file and the scenarios, appends events to the journal, and
-//! asks [`next`] after each start of an engine:
+//! ([`next`]), and the objective and the tests that choose a winner. It also owns the journal's
+//! format ([`Event`], [`Results`]), the time of a stage ([`progress`]), the findings of a lab
+//! ([`findings`]), and its page ([`page`]), which `report` draws. It is pure: values in, values
+//! out. Its caller starts engines, makes runs, reads the lab file and the scenarios, appends events
+//! to the journal, and asks [`next`] after each start of an engine:
 //!
 //! ```text
 //! let lab = Lab::parse(path, &text)?;

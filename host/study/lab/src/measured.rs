@@ -76,8 +76,8 @@ impl Measured {
     }
 
     /// Adds the seconds from the start of the engine's process until it answered, and until the
-    /// first token of the first run that had one, of the warm-up or of the measurement; `None`
-    /// where the lab did not start it.
+    /// first token of the first run with one, of the warm-up or of the measurement. `None` if the
+    /// lab did not start the engine.
     #[must_use]
     pub fn started(mut self, ready: Option<f64>, first_token: Option<f64>) -> Self {
         for (name, seconds) in [(READY_AFTER, ready), (FIRST_TOKEN_AFTER, first_token)] {

@@ -14,7 +14,7 @@ use report::document::{Cell, Document, Table, Text};
 use report::workload::{self, Workload};
 
 use self::words::{FEWEST, figure_of, gain_cell, spread};
-use crate::findings::{LabReport, StudyReport, TrialReport, settings_words};
+use crate::findings::{LabReport, StudyReport, TrialReport, settings_text};
 use crate::stat::OUTSIDE;
 use crate::strategy::Kind;
 use model::duration::roughly;
@@ -268,7 +268,7 @@ fn reproduce(page: &mut Document, report: &LabReport) {
     let trials: Vec<&TrialReport> = report.studies.iter().flat_map(|study| &study.trials).collect();
     let mut table = Table::new(["Trial", "Called", "Options"]);
     for trial in trials {
-        table.row([trial.id.to_string(), trial.label.clone(), settings_words(trial)]);
+        table.row([trial.id.to_string(), trial.label.clone(), settings_text(trial)]);
     }
     page.table(table.without_empty_columns());
     let mut table = Table::new(["Scenario", "Digest"]);

@@ -7,7 +7,7 @@
 //!
 //! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) removes
 //! the effect of rounds, estimates the error from all trials together, and [`Family`] has Dunnett's
-//! test and intervals: the probability of showing any difference that does not exist, or of any
+//! test and intervals. The probability of showing any difference that does not exist, or of any
 //! interval not holding the truth, is at most 5 % over all trials of a stage.
 //!
 //! **Against another lab's runs** there are no common rounds. Differences are tested as `compare`

@@ -288,8 +288,8 @@ impl Engine {
     }
 
     /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
-    /// timeout, until none is left; then waits until its port is free, and until `memory` says that
-    /// its devices' memory is.
+    /// timeout, until no process is left. Then waits until its port is free, and until `memory`
+    /// reports its devices' memory as free.
     ///
     /// A stop that is dropped before it has ended kills the engine at once.
     pub async fn stop(mut self, mut memory: impl AsyncFnMut() -> Memory) -> Stopped {

@@ -15,9 +15,15 @@
 //!
 //! **Which processes are the engine's.** A process identifier is reused, and workers leave the
 //! group of the process that started them, so neither is enough. A process belongs to the engine in
-//! five cases: it is the started process (same identifier and same start time), it has the launch's
-//! identifier in its environment, it writes to the launch's log, it was seen as a descendant of
-//! such a process, or it is in a group that has such a process. Other processes get no signal.
+//! five cases:
+//!
+//! - it is the started process: same identifier and same start time;
+//! - it has the launch's identifier in its environment;
+//! - it writes to the launch's log;
+//! - it was seen as a descendant of such a process;
+//! - it is in a group that has such a process.
+//!
+//! Other processes get no signal.
 //!
 //! **A killed runner** takes its engine with it: a [`parent`] watch ends the engine's group and all
 //! processes with the launch's identifier.

@@ -168,7 +168,7 @@ mod tests {
                 assert!(message.starts_with(&format!("port {port} is not free: ")), "{message}");
                 if cfg!(target_os = "linux") {
                     let own = format!("process {} (`", std::process::id());
-                    assert!(words.contains(&own), "{words}");
+                    assert!(message.contains(&own), "{message}");
                 }
             }
         }

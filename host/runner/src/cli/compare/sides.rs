@@ -380,11 +380,11 @@ fn which(file: &str, claims: &[Claim]) -> Failure {
 
 /// The error that there is nothing to compare with.
 fn alone(found: &[Found]) -> Failure {
-    let words = match found.first() {
+    let message = match found.first() {
         Some(Found::Runs(runs)) if runs.len() > 1 => {
             "all of these runs are repeats and form one side; add another run, or compare them with --each"
         }
         _ => "a comparison needs at least two sides; name a second side",
     };
-    Failure::command_line(words)
+    Failure::command_line(message)
 }

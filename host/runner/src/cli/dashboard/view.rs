@@ -151,8 +151,8 @@ impl View<'_> {
     fn lines(&self, frame: &mut Frame<'_>, area: Rect) {
         let mut lines = vec![
             self.title(area.width),
-            Line::raw(self.progress_words()),
-            Line::raw(self.rate_words()),
+            Line::raw(self.progress_label()),
+            Line::raw(self.rate_label()),
             self.flight_line(),
             self.latency_line("TTFT", &self.snapshot.ttft),
             self.latency_line("ITL", &self.snapshot.itl),
@@ -197,7 +197,7 @@ impl View<'_> {
         let Some((label, style)) = self.fleet_label() else {
             return Line::from(target);
         };
-        let used = of.width() + Line::raw(words.as_str()).width();
+        let used = target.width() + Line::raw(label.as_str()).width();
         match usize::from(width).checked_sub(used) {
             Some(gap @ 1..) => {
                 Line::from(vec![target, Span::raw(" ".repeat(gap)), Span::styled(label, style)])

@@ -1,4 +1,4 @@
-//! A process that sends a part of the requests: its command line, and what it prints.
+//! A process that sends a part of the requests: its command line, and its output.
 
 use ::fleet::place::Place;
 use ::fleet::run::{Agent, FleetError, Interrupts, Local};

@@ -1,4 +1,4 @@
-//! Rank 0: its command line, what it prints, and its result.
+//! Rank 0: its command line, its output, and its result.
 
 use std::process::ExitCode;
 

@@ -37,7 +37,7 @@ impl Caller for Terminal<'_> {
             let message = failure.message();
             let number = failure.number();
             if number == Exit::Input as u8 || number == Exit::Bug as u8 {
-                Unmeasured::Machine { failure, words }
+                Unmeasured::Machine { failure, message }
             } else {
                 Unmeasured::Run(message)
             }

@@ -130,7 +130,7 @@ fn modes(
             speed.draft.name
         ));
         faults.scenario.push(problem.help(
-            "name one under [[scorers]], or with --plugin; `runner plugin list` shows those that ship",
+            "name one under [[scorers]], or with --plugin; `runner plugin list` shows the shipped ones",
         ));
         return Ok(None);
     }

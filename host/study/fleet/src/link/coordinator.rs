@@ -338,7 +338,7 @@ impl Running {
     }
 }
 
-/// The ending of an agent of which only its records are known.
+/// The ending of an agent with nothing known but its records.
 fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
     let copy = lock(copy);
     Ending {

@@ -184,7 +184,7 @@ impl Hub {
         let link = self.links.0.get(&conn)?;
         link.out.try_send(message.into()).err()?;
         self.links.0.remove(&conn);
-        Some((conn, "it does not read what it is sent".to_owned()))
+        Some((conn, "it does not read its messages".to_owned()))
     }
 
     fn agents(&self) -> Vec<ReadyAgent> {

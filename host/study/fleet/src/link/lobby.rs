@@ -1,5 +1,5 @@
-//! Connections that have not proved their identity: their limit, and the choice of the one to close
-//! for the next.
+//! Connections that have not proved their identity: their limit, and the connection to close for
+//! the next.
 //!
 //! Whoever can reach the port can open connections. A connection beyond the limit is let in, and
 //! another is closed: the oldest silent connection, else the oldest. So connections that are only

@@ -172,7 +172,7 @@ impl Peer<'_> {
                     let question = Message::Ping { id: questions, sent };
                     questions += 1;
                     if self.out.try_send(question.into()).is_err() {
-                        return Some("it does not read what it is sent".to_owned());
+                        return Some("it does not read its messages".to_owned());
                     }
                 }
                 ended = &mut *writer => {

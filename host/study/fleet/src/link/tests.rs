@@ -184,9 +184,9 @@ fn both_sides_refuse_another_token() {
             tokio::join!(Agent::join(stranger), coordinator.gather(rules, bench.goods()));
         let refused = refused.err().unwrap().to_string();
         assert!(refused.contains("tokens differ"), "{refused}");
-        let words = gathered.err().unwrap().to_string();
-        assert!(words.contains("rank 0 did not connect within 2 s"), "{words}");
-        assert!(words.contains("was turned away: tokens differ"), "{words}");
+        let refusal = gathered.err().unwrap().to_string();
+        assert!(refusal.contains("rank 0 did not connect within 2 s"), "{refusal}");
+        assert!(refusal.contains("was turned away: tokens differ"), "{refusal}");
     });
 }
 
@@ -235,8 +235,8 @@ fn a_stop_before_the_start_is_a_refusal() {
         let gathering = tokio::spawn(coordinator.gather(rules(2), bench.goods()));
         tokio::time::sleep(Duration::from_millis(200)).await;
         stopper.interrupt("SIGINT");
-        let words = gathering.await.unwrap().err().unwrap().to_string();
-        assert!(words.contains("stopped before the start: SIGINT"), "{words}");
+        let refusal = gathering.await.unwrap().err().unwrap().to_string();
+        assert!(refusal.contains("stopped before the start: SIGINT"), "{refusal}");
         let message = agent.await.unwrap().err().unwrap().to_string();
         assert!(message.contains("SIGINT"), "{message}");
     });

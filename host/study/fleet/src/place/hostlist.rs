@@ -1,8 +1,8 @@
 //! Slurm's host lists: `node[01-03,7],x-[1-2]-y` stands for six hosts.
 //!
-//! The grammar is `scontrol show hostnames`': names separated by commas outside brackets; a group
-//! in brackets holds numbers and ranges; a number keeps its digits; a name with several groups
-//! stands for all combinations, whose last group changes fastest. This module owns only the
+//! The grammar is `scontrol show hostnames`'. Names are separated by commas outside brackets, a
+//! group in brackets holds numbers and ranges, and a number keeps its digits. A name with several
+//! groups stands for all combinations; the last group changes fastest. This module owns only the
 //! expansion; `place` knows which variable holds a list.
 
 use std::ops::RangeInclusive;

@@ -171,7 +171,7 @@ fn names_missing_processes() {
     let actions = scene.wait(1);
     let reasons = ["rank 2 did not connect within 60 s", "rank 3 did not connect within 60 s"];
     assert_eq!(scene.reasons(), reasons);
-    let reasons: Vec<String> = words.map(str::to_owned).into();
+    let reasons: Vec<String> = reasons.map(str::to_owned).into();
     assert!(actions.contains(&Action::Send(1, Message::Refused { reasons })));
     // A late process gets the reasons as well.
     let late = scene.greet(9, 3);

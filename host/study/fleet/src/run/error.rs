@@ -12,7 +12,7 @@ use session::{BeginError, Faults};
 /// The reason why there is no run, or no part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The system does not do what a process needs.
+    /// The system refuses an operation that a process needs.
     #[error("cannot {what}: {cause}")]
     System {
         /// The request, as a verb with its object.

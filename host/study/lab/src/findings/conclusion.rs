@@ -55,7 +55,7 @@ fn rows<'s>(study: &'s Study, trial: &'s TrialId) -> impl Iterator<Item = &'s Ro
 }
 
 /// A gain as text: `15.6 % (95 % interval 13.1 to 18.2 %)`.
-pub(crate) fn gain_words(gain: &Gain) -> String {
+pub(crate) fn gain_text(gain: &Gain) -> String {
     let percent = format!("{:+.2} %", gain.percent);
     match gain.interval {
         Some([low, high]) => format!("{percent} (95 % interval {low:+.2} to {high:+.2} %)"),
@@ -65,7 +65,7 @@ pub(crate) fn gain_words(gain: &Gain) -> String {
 
 /// States the rounds that would show a difference, given the lab file's key for the rounds of its
 /// stage.
-pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
+pub(crate) fn to_show_text(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
         return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
     };
@@ -82,8 +82,8 @@ pub(crate) fn key_of(stage: &StageReport) -> &'static str {
 }
 
 /// A constraint that is not confirmed, and the rounds that would confirm it.
-pub(crate) fn held_words(held: &HeldRow) -> String {
-    let to_show = to_show_words(held.to_show.as_ref(), "repeats");
+pub(crate) fn held_text(held: &HeldRow) -> String {
+    let to_show = to_show_text(held.to_show.as_ref(), "repeats");
     if held.figure.is_some_and(|figure| figure.repeats == 1) {
         format!("{}. One round cannot show it.", held.words)
     } else {
@@ -99,9 +99,9 @@ fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let best = best.filter(|row| percent(row) > 0.0);
     let mut text = String::new();
     if let Some((row, gain)) = best.and_then(|row| Some((row, row.gain?))) {
-        text = format!(" The best was `{}` with {}.", row.label, gain_words(&gain));
+        text = format!(" The best was `{}` with {}.", row.label, gain_text(&gain));
         if gain.probability.is_some() {
-            let to_show = to_show_words(row.to_show.as_ref(), key_of(stage));
+            let to_show = to_show_text(row.to_show.as_ref(), key_of(stage));
             text.push_str(&format!(" If that is its true gain: {}", lower(&to_show)));
         }
     }
@@ -128,7 +128,7 @@ fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> 
     let label =
         decision.chosen.as_ref().map(|trial| format!("`{}`", lab.label(trial))).unwrap_or_default();
     let gain =
-        decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_words).unwrap_or_default();
+        decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_text).unwrap_or_default();
     let mut text = match decision.kind {
         Kind::Better => {
             let scenarios = decision.row.as_ref().map_or(0, |row| row.scenarios.len());
@@ -175,7 +175,7 @@ fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> 
     };
     let row = recommended.and_then(|trial| rows(study, &trial.id).last());
     for held in row.iter().flat_map(|row| &row.constraints) {
-        text.push_str(&format!(" {}", held_words(held)));
+        text.push_str(&format!(" {}", held_text(held)));
     }
     if decision.kind == Kind::Better && !decision.is_confirmed {
         text.push_str(
@@ -208,11 +208,11 @@ fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String 
         return String::new();
     }
     if p > OUTSIDE {
-        let to_show = to_show_words(row.to_show.as_ref(), key_of(stage));
+        let to_show = to_show_text(row.to_show.as_ref(), key_of(stage));
         return format!(" If that is its true gain: {}", lower(&to_show));
     }
     format!(
-        " After so many experiments one of them is lucky easily, so that it takes a p-value of {:.3} or less to confirm \
+        " One of many experiments is lucky easily, so it takes a p-value of {:.3} or less to confirm \
          its choice; this one is {p:.3}. Set `confirm` higher.",
         decision.needed
     )

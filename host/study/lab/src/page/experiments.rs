@@ -6,7 +6,7 @@ use report::document::{Cell, Document, Table, Text, Tone};
 use super::words::{figure_of, gain_cell, judgement, number, spread};
 use super::{curves, doubts, of_model};
 use crate::findings::{
-    LabReport, ScenarioFacts, StudyReport, gain_words, held_words, key_of, to_show_words,
+    LabReport, ScenarioFacts, StudyReport, gain_text, held_text, key_of, to_show_text,
 };
 use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
@@ -80,8 +80,8 @@ fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
         let stage = stages.find(|stage| stage.row(&row.trial).is_some());
         table.row([
             row.label.clone(),
-            row.gain.as_ref().map(gain_words).unwrap_or_default(),
-            to_show_words(row.to_show.as_ref(), stage.map_or("repeats", key_of)).replace('`', ""),
+            row.gain.as_ref().map(gain_text).unwrap_or_default(),
+            to_show_text(row.to_show.as_ref(), stage.map_or("repeats", key_of)).replace('`', ""),
         ]);
     }
     page.table(table);
@@ -95,7 +95,7 @@ fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
         not_shown.map(move |held| (row, held))
     });
     let mut lines = held
-        .map(|(row, held)| Text::marked(&format!("`{}`: {}", row.label, held_words(held))))
+        .map(|(row, held)| Text::marked(&format!("`{}`: {}", row.label, held_text(held))))
         .peekable();
     if lines.peek().is_none() {
         return;
@@ -148,7 +148,7 @@ fn table<'r>(
             let mark = doubts::mark(study, Some(&row.trial), &own.name);
             Cell::from(figure.map(|figure| format!("{figure}{mark}")).unwrap_or_default())
         };
-        let gain = row.gain.as_ref().map(gain_words).unwrap_or_default();
+        let gain = row.gain.as_ref().map(gain_text).unwrap_or_default();
         let cells = [Cell::from(name)].into_iter().chain(report.scenarios.iter().map(of));
         table.row(cells.chain([gain.into(), judgement(row.judgement)]));
     }

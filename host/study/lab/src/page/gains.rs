@@ -4,7 +4,7 @@ use report::chart::Chart;
 use report::charts::forest::{self, Difference, Forest};
 
 use super::words::figure_of;
-use crate::findings::{LabReport, StudyReport, gain_words};
+use crate::findings::{LabReport, StudyReport, gain_text};
 use crate::judge::{Judgement, Row};
 use crate::stat::Gain;
 
@@ -51,7 +51,7 @@ fn differences(row: &Row) -> Vec<Difference> {
         share: gain.percent / 100.0,
         interval: gain.interval.map(|ends| ends.map(|end| end / 100.0)),
         is_better: is_better(row.judgement, &gain),
-        text: gain_words(&gain),
+        text: gain_text(&gain),
     });
     each.collect()
 }

@@ -4,7 +4,7 @@ use model::number;
 use report::document::{Cell, Tone};
 use report::label::label;
 
-use crate::findings::{LabReport, gain_words};
+use crate::findings::{LabReport, gain_text};
 use crate::judge::Judgement;
 use crate::stat::{Gain, Spread, places};
 
@@ -46,7 +46,7 @@ pub(super) fn figure_of(report: &LabReport) -> String {
 /// A gain, as good or bad news where its interval does not hold zero.
 pub(super) fn gain_cell(gain: &Gain) -> Cell {
     Cell {
-        text: gain_words(gain).into(),
+        text: gain_text(gain).into(),
         tone: match gain.interval {
             Some([low, _]) if low > 0.0 => Tone::Good,
             Some([_, high]) if high < 0.0 => Tone::Bad,

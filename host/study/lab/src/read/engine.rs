@@ -209,7 +209,7 @@ fn check_placeholders(t: &Reader<'_, '_>, key: &str, text: &str, place: &Place, 
     }
 }
 
-/// The names that placeholders may have: those of every model alike.
+/// The names that placeholders may have: the names that all models share.
 fn placeholders(models: &[Model], with_engine: bool) -> Vec<String> {
     let mut names = Vec::new();
     if with_engine {

@@ -204,7 +204,7 @@ impl World {
         })
     }
 
-    /// Runs the lab to its end, beginning with what a journal has, and appends to it.
+    /// Runs the lab to its end, beginning with a journal's events, and appends to it.
     pub fn run(&self, events: &mut Vec<Event>) -> Results {
         events.push(self.began());
         let mut results = Results::from_events(events);

@@ -44,10 +44,10 @@ fn refuses_an_occupied_port_and_leaves_its_holder_alone() {
         assert!(matches!(error, StartError::Occupied { .. }));
         let message = error.to_string();
         let begin = format!("engine `e` cannot be started: port {} is not free: ", spec.port);
-        assert!(words.starts_with(&begin), "{words}");
+        assert!(message.starts_with(&begin), "{message}");
         if cfg!(target_os = "linux") {
             let own = format!("process {} (`", std::process::id());
-            assert!(words.contains(&own), "{words}");
+            assert!(message.contains(&own), "{message}");
         }
         assert!(!spec.log.exists());
         assert_eq!(answers(spec.port), Check::Ready);

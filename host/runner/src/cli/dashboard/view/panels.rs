@@ -22,10 +22,10 @@ const STEPS: f64 = 100.0;
 impl View<'_> {
     /// The share that is done, as a bar and as text.
     pub(super) fn progress(&self, frame: &mut Frame<'_>, area: Rect) {
-        let label = self.progress_words();
+        let label = self.progress_label();
         let [bar, beside] = Layout::horizontal([
             Constraint::Fill(1),
-            Constraint::Length(words.chars().count() as u16 + 1),
+            Constraint::Length(label.chars().count() as u16 + 1),
         ])
         .areas(area);
         let share = match self.snapshot.counts.elapsed {

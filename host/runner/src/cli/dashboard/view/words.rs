@@ -77,7 +77,7 @@ pub(super) struct Role<'r> {
 
 impl View<'_> {
     /// The amount that is done, the time elapsed, and the time left.
-    pub(super) fn progress_words(&self) -> String {
+    pub(super) fn progress_label(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
         match seen.counts.phase {
             Phase::Preparing => return format!("{} requests ready", seen.counts.ready),
@@ -86,17 +86,17 @@ impl View<'_> {
             }
             Phase::Measuring | Phase::Draining | Phase::Over => {}
         }
-        let mut words = progress::done(seen, subject.amount);
+        let mut label = progress::done(seen, subject.amount);
         if let Some(elapsed) = seen.counts.elapsed {
-            words.push_str(&format!(", {} elapsed", seconds(elapsed)));
+            label.push_str(&format!(", {} elapsed", seconds(elapsed)));
         }
         if let Some(left) = seen.left(subject.amount) {
-            words.push_str(&format!(", {} left", seconds(left)));
+            label.push_str(&format!(", {} left", seconds(left)));
         }
-        words
+        label
     }
 
-    pub(super) fn rate_words(&self) -> String {
+    pub(super) fn rate_label(&self) -> String {
         match self.history.recent() {
             Some(rates) => format!("{} tok/s, {} req/s", rate(rates.tokens), rate(rates.requests)),
             None => format!("{ABSENT} tok/s, {ABSENT} req/s"),

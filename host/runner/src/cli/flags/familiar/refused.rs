@@ -2,7 +2,7 @@
 
 use super::{Means, Row, Takes};
 
-const PROFILE: &str = "the server's own profiler is not started here, since what a profiled server measures is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
+const PROFILE: &str = "the server's own profiler is not started here, since a profiled server is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
 const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and give one with `--dataset-name custom --dataset-path FILE`; --output-len sets the length of answers";
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
 const ASR: &str = "`--dataset-name speech` leaves out recordings by `min-seconds` and `max-seconds` in `[dataset.config]`";
@@ -176,7 +176,7 @@ pub(super) const ROWS: [Row; 80] = [
     ),
     refused(
         "mooncake-num-rounds",
-        "rows with a `session_id` are the turns of a session, and those of one session follow each other; leave the flag out",
+        "rows with a `session_id` are the turns of a session, and the turns of one session follow each other; leave the flag out",
     ),
     refused("mooncake-workload", "name the workload's own file with --dataset-path"),
     refused(
