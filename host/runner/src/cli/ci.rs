@@ -159,7 +159,7 @@ fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
         match &name {
             Some(name) if *name != own => {
                 return Err(Failure::input(format!(
-                    "{}: expected a run of {name}, as the others are, found one of {own}; judge each scenario by itself",
+                    "{}: expected a run of {name}, found one of {own}; judge each scenario separately",
                     run.path().display()
                 )));
             }

@@ -26,7 +26,7 @@ pub struct Args {
     /// picks the second result in it), or published:NAME
     #[arg(value_name = "A")]
     a: String,
-    /// The result to explain, likewise
+    /// The result to explain, named in the same way
     #[arg(value_name = "B")]
     b: String,
     /// Output format

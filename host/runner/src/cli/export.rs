@@ -99,7 +99,7 @@ impl Args {
                 "csv" => Format::Csv,
                 _ => {
                     return Err(Failure::command_line(format!(
-                        "the name `{}` does not say which format: expected .parquet, .arrow, .arrows, .feather or .csv at its end; give --format",
+                        "`{}`: expected a name that ends with .parquet, .arrow, .arrows, .feather or .csv; or give --format",
                         self.output.display()
                     )));
                 }

@@ -138,7 +138,7 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
     };
     if files.is_empty() {
         return Err(Failure::input(format!(
-            "{} has no files with data that are known by their endings; name the files; its files are {}",
+            "{} has no data files with a known ending; name the files; its files are {}",
             found.repository,
             found.listing.few()
         )));

@@ -58,7 +58,7 @@ pub struct Flags {
     /// Folders to search for plugins, separated as in PATH
     #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
     plugin_path: Option<std::ffi::OsString>,
-    /// Short for --plugin backends/NAME.wasm [default: vllm, where flags alone describe the run]
+    /// Short for --plugin backends/NAME.wasm [default: vllm, if only flags describe the run]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// openai-chat and sglang-oai-chat; `runner plugin list` lists them.
@@ -101,7 +101,7 @@ pub struct Flags {
     /// Port of the engine [default: where the backend's engine listens]
     #[arg(long, env = "RUNNER_PORT", conflicts_with = "base-url", help_heading = "Target")]
     port: Option<u16>,
-    /// Short for --plugin datasets/NAME.wasm [default: random, where no scenario names one]
+    /// Short for --plugin datasets/NAME.wasm [default: random, if no scenario names one]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// prefix_repetition and generated-shared-prefix; `runner plugin list` lists them.

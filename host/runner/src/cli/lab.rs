@@ -129,7 +129,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     // The page is drawn from the text without secrets, as when it is drawn again.
     let public = Lab::parse(path, &kept.text).map_err(|_| {
         Failure::input(format!(
-            "`{path}` is no lab file without its secrets: write a value that a plugin marks as secret as text between quotes"
+            "`{path}` is no lab file without its secrets; write values that a plugin marks as secret as text between quotes"
         ))
     })?;
     let draw = |results: &Results| write_page(&folder, &public, &kept, results);

@@ -127,7 +127,7 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
             let is_valid = |summary: &Summary| summary.verdict != Verdict::Invalid;
             if known.runs == 0 && scenario.summaries.iter().any(is_valid) {
                 return Err(Failure::input(format!(
-                    "--until: the run of {} has no {}, so no number of repeats makes it sure; name a figure that the run reports",
+                    "--until: the run of {} has no {}, so no number of repeats makes it certain; name a figure that the run reports",
                     scenario.draft.name, known.figure
                 )));
             }

@@ -125,7 +125,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(page) = args.saved()? {
         if args.slice.is_some() {
             return Err(Failure::command_line(
-                "--slice is for runs, and the page of a sweep or a search shows it as a whole; name its runs, which are in its folder",
+                "--slice is for runs, not for the page of a sweep or a search; name the runs in its folder",
             ));
         }
         let text = match (args.format, picture) {
@@ -210,7 +210,9 @@ impl Args {
         let with_slices = [Format::Text, Format::Markdown, Format::Json, Format::Csv, Format::Html];
         if let Some(slice) = self.slice {
             if slice.0.is_zero() {
-                return Err(Failure::command_line("--slice is a time above zero, such as 10s"));
+                return Err(Failure::command_line(
+                    "--slice: expected a time above zero, such as 10s",
+                ));
             }
             if self.style != Style::Runner || !with_slices.contains(&self.format) {
                 return Err(Failure::command_line(

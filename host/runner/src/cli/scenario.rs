@@ -61,7 +61,7 @@ struct CheckArgs {
 #[derive(Clone, Debug, clap::Args)]
 struct ShowArgs {
     /// A scenario file or folder, a built-in scenario such as scenarios/quickstart, or `-` for
-    /// stdin; without it, the flags alone
+    /// stdin; without it, only the flags
     #[arg(value_name = "FILE")]
     file: Option<String>,
     #[command(flatten)]

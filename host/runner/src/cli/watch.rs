@@ -27,11 +27,10 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The way a run is watched.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Watch {
-    /// Show the run in the terminal while it goes on: throughput, latencies, failures, this
-    /// client's load
+    /// Show the run live in the terminal: throughput, latencies, failures, this client's load
     #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     dashboard: bool,
-    /// Serve Prometheus metrics while runs go on, at HOST:PORT, or at :PORT for this machine only
+    /// Serve Prometheus metrics during runs, at HOST:PORT, or at :PORT for this machine only
     #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN", help_heading = "Progress")]
     metrics_listen: Option<Address>,
     /// Append progress to this file or pipe, a line of JSON at a time

@@ -31,7 +31,7 @@ pub enum Error {
     )]
     Taken(PathBuf),
     /// A journal that is damaged, or of another version.
-    #[error("`{}` cannot be read: {}; choose another --output-dir to begin anew", .0.display(), .1)]
+    #[error("`{}` cannot be read: {}; choose another --output-dir to start again", .0.display(), .1)]
     Journal(PathBuf, String),
     /// An event that cannot be written.
     #[error("cannot write the lab's journal: {0}; free some space, and continue with --resume")]

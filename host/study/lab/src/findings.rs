@@ -307,9 +307,7 @@ pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabRe
     let incomplete = match strategy::next(lab, scenarios, results) {
         Next::Done(Ended::Complete) => None,
         Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
-        Next::Run(starts) => {
-            Some(format!("{} starts of engines are to be made next", starts.len()))
-        }
+        Next::Run(starts) => Some(format!("{} starts of engines come next", starts.len())),
     };
     let timing = Timing::new(scenarios, results);
     let studies: Vec<Study> = (0..lab.models.len())

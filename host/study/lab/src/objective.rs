@@ -75,7 +75,7 @@ impl Objective {
         let figure = self.measure.to_string();
         figure.starts_with("throughput.").then(|| {
             format!(
-                "{} offers {rate} requests per second whatever the engine does, so {figure} hardly tells engines apart. Use a latency as the objective, or a load by concurrency.",
+                "{} offers {rate} requests per second whatever the engine does, so {figure} hardly distinguishes engines. Use a latency as the objective, or a load by concurrency.",
                 scenario.name
             )
         })
@@ -230,7 +230,7 @@ impl Constraint {
                 format!("{measure} is {mean}{over}{interval}: `{self}` is not confirmed")
             }
             (Standing::NotShown, false) if figure.repeats > 1 => {
-                format!("{measure} is {mean}{over}{interval}: that `{self}` fails is not confirmed")
+                format!("{measure} is {mean}{over}{interval}: `{self}` is not refuted")
             }
             _ => format!("{measure} is {mean}{over}, but `{self}` must hold"),
         }

@@ -150,7 +150,7 @@ fn setup(page: &mut Document, report: &LabReport) {
     }
     let repeats = repeats(report);
     lines.push(format!(
-        "Strategy: {}, {repeats} of each trial on each scenario, each with an engine started anew, in interleaved rounds.",
+        "Strategy: {}, {repeats} of each trial on each scenario, each with a fresh engine, in interleaved rounds.",
         report.strategy
     ));
     lines.push(format!(

@@ -50,12 +50,12 @@ pub enum StartError {
     /// There is no command.
     #[error("engine `{0}` has no launch command")]
     NoCommand(String),
-    /// The directory does not exist.
-    #[error("engine `{name}` is to run in {}, which is no directory", path.display())]
+    /// The folder does not exist.
+    #[error("engine `{name}` cannot be started in {}: no such folder", path.display())]
     NoDirectory {
         /// The engine.
         name: String,
-        /// The directory.
+        /// The folder.
         path: PathBuf,
     },
     /// The port is not free.

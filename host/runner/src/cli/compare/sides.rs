@@ -222,7 +222,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     }
     if let Some(other) = runs.iter().find(|run| !is_repeat(run, &runs[0])) {
         return Err(wrong(format!(
-            "{} and {} are not repeats of one scenario against one engine; name a folder that holds nothing else",
+            "{} and {} are not repeats of one scenario against one engine; name a folder with only such repeats",
             runs[0].folder, other.folder
         )));
     }

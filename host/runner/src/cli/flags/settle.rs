@@ -121,7 +121,7 @@ impl Flags {
             if alone && self.line_of.is_none() {
                 settled.problems.push(
                     Problem::new(format!(
-                        "`--random-range-ratio {ratio}` has two meanings, and nothing else says whose line this is"
+                        "`--random-range-ratio {ratio}` has two meanings, and no other flag shows the client"
                     ))
                     .help(format!(
                         "for lengths from {ratio} times the length to the length add --line-of sglang, for up to {ratio} times the length shorter or longer --line-of vllm"

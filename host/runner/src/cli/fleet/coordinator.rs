@@ -110,7 +110,7 @@ impl Monitor for Shown<'_> {
     fn on_event(&mut self, event: &Event) {
         let message = match event {
             Event::Lost { who, why, .. } => {
-                format!("lost {who}: {why}; the others go on, and the run will be invalid")
+                format!("lost {who}: {why}; the others continue, and the run will be invalid")
             }
             Event::ClockMoved { who, moved } => {
                 let by = moved.by as f64 / 1e6;

@@ -228,7 +228,7 @@ impl Driver {
                     let silence = self.clock.now().since(self.last_contact.max(began));
                     if silence > self.timing.silence.into() {
                         let seconds = self.timing.silence.as_secs();
-                        Err(End::Broken(format!("it said nothing for {seconds} s")))
+                        Err(End::Broken(format!("it sent nothing for {seconds} s")))
                     } else if welcomed {
                         self.pump(out).await
                     } else {

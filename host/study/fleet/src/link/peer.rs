@@ -164,7 +164,7 @@ impl Peer<'_> {
                 },
                 () = &mut ping => {
                     if self.shared.clock.now().since(last_contact) > timing.silence.into() {
-                        return Some(format!("it said nothing for {} s", timing.silence.as_secs()));
+                        return Some(format!("it sent nothing for {} s", timing.silence.as_secs()));
                     }
                     let first = questions < u64::from(timing.first);
                     ping = Box::pin(sleep(if first { timing.first_pings } else { timing.ping }));

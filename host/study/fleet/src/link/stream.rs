@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                         (Some(meaning), _) => meaning.to_owned(),
                         // A killed process sends nothing, and the library's message is for its own
                         // users.
-                        (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without a word, as when a process is killed or its machine goes down".to_owned(),
+                        (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without notice, as when a process is killed or its machine goes down".to_owned(),
                         (None, _) => error.to_string(),
                     };
                     return Err(message);

@@ -72,7 +72,7 @@ fn a_failed_start_leaves_nothing() {
             missing,
             "engine `e` cannot be started: `no-such-engine-at-all`: No such file or directory (os error 2); is it installed, and in a folder of PATH?",
         ),
-        (elsewhere, "none, which is no directory"),
+        (elsewhere, "none: no such folder"),
         (unwritable, "Is a directory"),
     ] {
         let error = Engine::start(spec).err().unwrap().to_string();

@@ -28,7 +28,7 @@ const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
 pub(super) const HELP: [&str; 13] = [
     "q, Ctrl-C   stop sending, wait for the last replies, report;",
     "            again: abandon the replies; again: exit at once",
-    "p           pause drawing; the run goes on",
+    "p           pause drawing; the run continues",
     "?           show this help; Esc closes it",
     "",
     "Tokens per second and requests in flight are current values.",

@@ -59,7 +59,7 @@ pub(super) const ROWS: [Row; 80] = [
     ),
     refused(
         "plot-throughput",
-        "--dashboard shows throughput while the run goes on, and `runner report RUN --format html --output FILE` draws it",
+        "--dashboard shows throughput during the run, and `runner report RUN --format html --output FILE` draws it",
     ),
     refused(
         "print-requests",
@@ -135,12 +135,9 @@ pub(super) const ROWS: [Row; 80] = [
     ),
     refused(
         "no-oversample",
-        "files are not repeated unless the dataset's configuration says so (`repeat`); only `--dataset-name sharegpt` does it, with `like = \"vllm\"`, so leave that out or ask for fewer requests",
+        "files are repeated only with `repeat` in the dataset's configuration, or by `--dataset-name sharegpt` with `like = \"vllm\"`; leave these out or request less",
     ),
-    refused(
-        "no-reranker",
-        "pairs of texts are ranked by rerank routes alone: `--backend vllm-rerank`",
-    ),
+    refused("no-reranker", "only rerank routes rank pairs of texts: `--backend vllm-rerank`"),
     refused("hf-name", HF),
     refused("hf-subset", HF),
     refused("hf-split", HF),
