@@ -14,7 +14,7 @@ use session::TextTokenizer;
 /// Compare the answers of two runs on the same samples
 ///
 /// Reports how many answers are identical, where the others diverge, and which scores flipped.
-/// Repeats of the baseline (--floor) show how much answers differ without any change: an option
+/// Repeats of the baseline (--floor) show how much answers differ without any change. An option
 /// that changes more of them is shown as changed, else it is cleared. Samples are joined by their
 /// id, turn, class and reference.
 #[derive(Clone, Debug, clap::Args)]

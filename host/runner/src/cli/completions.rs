@@ -33,9 +33,9 @@ const PROGRAM: &str = "runner";
 
 /// Print the script that completes command lines in a shell
 ///
-/// The script asks the `runner` in PATH for the possible words: commands and flags with their
-/// descriptions, plugins, scenarios and their keys, runs (the newest first), figures, published
-/// results, and files.
+/// The script asks the `runner` in PATH for the possible words. These are commands and flags with
+/// their descriptions, plugins, scenarios and their keys, runs (the newest first), figures,
+/// published results, and files.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         source <(runner completions bash)            in this shell, or in ~/.bashrc for all\n  \

@@ -1,4 +1,4 @@
-//! The dashboard: shows a run on the whole terminal while it goes on, and takes keys that stop it.
+//! The dashboard: shows a run live on the whole terminal, and takes keys that stop it.
 //! [`view`] draws it; [`screen`] handles the terminal itself.
 
 pub mod screen;

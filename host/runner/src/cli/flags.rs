@@ -1,8 +1,8 @@
 //! The flags that describe a run, with the names that users of `vllm bench serve` and SGLang's
-//! client know, and how they become a scenario that overrides the file's.
+//! client know. They become a scenario that overrides the file's.
 //!
-//! Flags that stand for one key each are declared with the key, in `scenario`; the flags here stand
-//! for parts of a key, or for several.
+//! Flags that each stand for one key are declared with the key, in `scenario`. The flags here stand
+//! for parts of a key, or for several keys.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -26,10 +26,10 @@ use super::interrupt::Interrupt;
 /// Start the same command on each machine: with srun, mpirun, a Kubernetes Indexed Job or a shell
 /// loop. The processes find each other by the variables that these starters set. Each reads the
 /// scenario, its plugins, the dataset's files and the tokenizer on its own machine. Rank 0
-/// coordinates: it compares the digests of all plans, waits until all are ready and their clocks
-/// are known, and sets one instant to begin. Each sends its share of the requests, with its share
-/// of the users or slots, at the instants at which a single machine would send them. Records come
-/// together in one run folder on rank 0, with one summary.
+/// coordinates: it compares the digests of all plans, waits for all processes and their clocks, and
+/// sets one instant to begin. Each sends its share of the requests, with its share of the users or
+/// slots, when a single machine would send them. Records come together in one run folder on rank 0,
+/// with one summary.
 ///
 /// Only rank 0 shows progress, the dashboard and the page for Prometheus, of all processes
 /// together. Only rank 0 reads devices, once for all: with `--device-metrics nvml` its own

@@ -34,7 +34,7 @@ fn is_ignored(number: u32) -> bool {
     ignored.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
 }
 
-/// Waits for a signal, or for ever where nothing listens for it.
+/// Waits for a signal, or for ever if nothing listens for it.
 pub(super) async fn received(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
     match signal {
         Some(signal) => signal.recv().await,

@@ -209,8 +209,8 @@ pub struct Args {
     ///
     /// Each case is an engine below a base path of its own, such as
     /// http://HOST:PORT/stream-role/v1/chat/completions. Below it, truth has the log, a line of
-    /// JSON for each request, and expected has the value of each definition of a figure by that
-    /// log; POST reset clears the log. A case that is served alone also answers without its base
+    /// JSON for each request. There, expected has the value of each definition of a figure by that
+    /// log. POST reset clears the log. A case that is served alone also answers without its base
     /// path.
     #[arg(
         long,

@@ -32,10 +32,10 @@ const CUT: usize = 400;
 
 /// Show a run's requests, without sending them
 ///
-/// Resolves scenarios and flags as `runner run` does, draws the samples with the same calls, writes
-/// the requests and counts: lengths of prompts and answers, due times, sessions, hits of a prefix
-/// cache, samples that the dataset left out. No server is contacted. The digest is over all
-/// requests as the backend writes them: two machines with the same digest send the same bytes.
+/// Resolves scenarios and flags as `runner run` does, and draws the samples with the same calls.
+/// Writes the requests and their counts: lengths of prompts and answers, due times, sessions, hits
+/// of a prefix cache, samples that the dataset left out. No server is contacted. The digest is over
+/// all requests as the backend writes them: two machines with the same digest send the same bytes.
 ///
 /// In conversations, the server's answers are not known before the run. Recorded answers stand in
 /// for them, or texts of the requested length, and the output says so.

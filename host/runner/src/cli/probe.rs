@@ -14,13 +14,14 @@ use session::{Source, Variables};
 /// Ask a server for its engine, its models and the form of its replies
 ///
 /// Sends at most 16 requests, at most four of them for an answer of eight tokens. Prints the engine
-/// and its version, the models, the routes that answer, the form of each route's stream (whether a
-/// chunk without text comes first, tokens per chunk, usage, reasoning, end marker, whether each
-/// chunk repeats the text before it), and the command that benchmarks the server.
+/// and its version, the models, the routes that answer, the form of each route's stream, and the
+/// command that benchmarks the server. The form has the tokens per chunk, usage, reasoning and the
+/// end marker. It also shows whether a chunk without text comes first, and whether each chunk
+/// repeats the text before it.
 ///
 /// The built-in backends write the requests, with the timeouts, certificates and headers of a run.
 /// As the server may be anything, it gets only the key that --api-key-env names, or else the key in
-/// OPENAI_API_KEY; a backend's own variable is read for a server on this machine, for the service's
+/// OPENAI_API_KEY. A backend's own variable is read for a server on this machine, for the service's
 /// own host, and where you name the --backend.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \

@@ -46,8 +46,8 @@ pub struct Args {
     /// Print every figure and the reasons of each finding, instead of one screen
     #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
-    /// Show figures by time slices of this length too, such as 10s, instead of the scenario's
-    /// length; as `csv`, a row for each slice instead of each exchange
+    /// Also show figures by time slices of this length, such as 10s, instead of the scenario's; as
+    /// `csv`, a row for each slice instead of each exchange
     #[arg(long, value_name = "TIME", env = "RUNNER_REPORT_SLICE")]
     slice: Option<Span>,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts

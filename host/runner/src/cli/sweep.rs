@@ -25,9 +25,10 @@ use session::{Source, resolve};
 /// Measure a scenario at several loads, and show throughput against latency
 ///
 /// Measures a run at each load, from the lowest to the highest, and then again for each repeat. The
-/// result is a table, the knee of the curve (beyond it more load brings latency and little
-/// throughput), and the Pareto front (the loads that no other beats in both). Runs that are not
-/// valid take no part in either. The sweep's folder has a page with the curve, `sweep.html`.
+/// result is a table, the knee of the curve, and the Pareto front. Beyond the knee, more load
+/// brings latency and little throughput. The front has the loads that no other load beats in both.
+/// Runs that are not valid take no part in either. The sweep's folder has a page with the curve,
+/// `sweep.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner sweep chat.toml --rates 1,2,4,8,inf\n  \

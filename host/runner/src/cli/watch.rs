@@ -1,5 +1,5 @@
-//! Ways to watch a run while it goes on: the progress line, the dashboard, a file of progress for
-//! programs, or the metrics page for Prometheus.
+//! Ways to watch a run: the progress line, the dashboard, a file of progress for programs, or the
+//! metrics page for Prometheus.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -63,7 +63,8 @@ impl Running {
     }
 
     /// Seconds from the start of its process until the first token of its first run, of the warm-up
-    /// or of the measurement; `None` before, and if the lab did not start it.
+    /// or
+    /// of the measurement. `None` before that, and if the lab did not start it.
     pub(crate) fn first_token_after_s(&self) -> Option<f64> {
         self.first_token_after_s.get().copied()
     }

@@ -1,5 +1,5 @@
-//! The scenarios of a lab, and a trial's changes to them: its address, its backend, the model's
-//! name, the keys of `set`, and for each round a seed of its own.
+//! The scenarios of a lab, and a trial's changes to them: address, backend, the model's name, the
+//! keys of `set`, and a seed for each round.
 
 use std::path::{Path, PathBuf};
 

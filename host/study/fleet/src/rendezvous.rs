@@ -3,8 +3,8 @@
 //!
 //! [`Rendezvous`] is a state machine without sockets and without a clock: inputs with their
 //! instants go in, actions come out. [`agent`] is the other side. A connection may break and come
-//! back at any time: a process is known by its rank and its instance number, every message may be
-//! repeated, and messages that an agent missed are repeated when it greets.
+//! back at any time: a process is known by its rank and its instance number. Every message may be
+//! repeated, and an agent gets its missed messages again when it greets.
 //!
 //! Before the start a single reason cancels the run, because a run with another load than the
 //! plan's is another run. All reasons are collected first: late processes may have reasons of their

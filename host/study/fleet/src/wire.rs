@@ -1,9 +1,9 @@
 //! The protocol of a fleet's processes: messages, and the frames that carry them.
 //!
-//! A frame has three parts: the length of its header and of its body, four bytes each with the
-//! highest first; the header, a message as JSON; and the body, bytes of records and mostly empty.
-//! This module owns the form of both and the bounds on their sizes. It reads and writes no socket,
-//! and knows no order of messages: `rendezvous` and `link` do.
+//! A frame has three parts. The first is the length of its header and of its body, four bytes each
+//! with the highest first. The header is a message as JSON, and the body is bytes of records,
+//! mostly empty. This module owns the form of both and the bounds on their sizes. It reads and
+//! writes no socket, and knows no order of messages: `rendezvous` and `link` do.
 
 #[cfg(test)]
 mod tests;

@@ -289,7 +289,7 @@ impl Event {
 
 impl Journal {
     /// Reads a journal. A torn line was being written when the program or the machine stopped, or
-    /// found no room: it is left out with a note, and its work is done again.
+    /// found no room. It is left out with a note, and its work is done again.
     ///
     /// # Errors
     /// A journal of another version, or of no event.

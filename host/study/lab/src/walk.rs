@@ -30,7 +30,7 @@ use crate::measured::Measured;
 use crate::objective::Standing;
 use crate::study::{PlannedStage, Scenario, Start, key};
 
-/// The contents of `lab.json`, which a lab's folder holds beside its journal, so that its page can
+/// The contents of `lab.json`, which a lab's folder holds beside its journal. With it, the page can
 /// be drawn again and the lab can continue wherever the folder is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! The values of arguments, as a shell offers them: by the flag, or by the value's name in help.
 //!
 //! A name that many arguments share (`RUN`, `FIGURE`) offers the same everywhere, so that a new
-//! command has its values without a word here.
+//! command has its values without a change here.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -10,8 +10,8 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 
 use hub::{Cache, Kind, Repository};
 
-/// Entries of a folder of results that are looked into, the newest first: a shell shows no more in a
-/// useful way, and looking into thousands takes long.
+/// The most entries of a folder of results to examine, the newest first: a shell shows no more in a
+/// useful way, and examining thousands takes long.
 const MOST: usize = 200;
 
 /// The folders that plugins of each kind are in.

@@ -1,5 +1,5 @@
-//! Flags whose meaning depends on the whole scenario: the route of a path, the dataset where none
-//! is named, the port of the engine, and flags of one dataset that are given to another.
+//! Flags whose meaning depends on the whole scenario: the route of a path, the default dataset, the
+//! port of the engine, and flags of one dataset that are given to another.
 
 use super::backends::{self, Chosen, Output};
 use super::{Flags, datasets};

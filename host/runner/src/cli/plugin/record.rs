@@ -28,10 +28,10 @@ use session::{Source, Variables};
 
 /// Make a case of a server's reply
 ///
-/// Sends one request, written by the project's own backend, and keeps the reply: its body, its
-/// status and content type, the request and the events, as a folder below cases/ that `runner
-/// plugin test` reads. If the folder has a sample.json, that sample is sent, with its settings.json
-/// and config.toml; otherwise the prompt is.
+/// Sends one request, written by the project's own backend. Keeps the reply's body, its status and
+/// content type, the request and the events, as a folder below cases/ that `runner plugin test`
+/// reads. If the folder has a sample.json, that sample is sent, with its settings.json and
+/// config.toml; otherwise the prompt is.
 ///
 /// The user's key and headers are not part of a case, and are taken out of the reply if the server
 /// repeats them. A model that is named by a path is shortened to its last part, and the server's

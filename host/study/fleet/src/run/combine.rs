@@ -106,7 +106,7 @@ fn handed_over(ending: &Ending) -> Option<AgentPart> {
 }
 
 /// Computes the lead of an agent's clock: exactly by its start instant, so that its due times are
-/// the plan's to the nanosecond; by the estimate at the start without that instant.
+/// the plan's to the nanosecond. Without that instant, by the estimate at the start.
 fn ahead(ending: &Ending, part: Option<&AgentPart>, start: Nanos) -> i128 {
     let instant = part.map(|part| part.start).filter(|at| *at > Nanos::ZERO);
     match (instant, &ending.at_start) {

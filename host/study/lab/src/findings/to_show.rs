@@ -6,8 +6,8 @@ use crate::judge::{Judgement, StageReport, ToShow};
 use crate::strategy::Study;
 use crate::study::{Scenario, Start, key};
 
-/// Adds to each row without a shown difference, and to each constraint that is not confirmed, the
-/// rounds that would show it and the time of those rounds that were not made yet.
+/// Adds the rounds that would show a difference or confirm a constraint, and the time of the
+/// missing ones, to each row and constraint that needs them.
 pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing) {
     for stage in &mut study.stages {
         let round = round(stage, &study.trials, scenarios, timing);

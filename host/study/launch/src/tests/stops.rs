@@ -28,8 +28,8 @@ fn an_engine_that_ignores_sigterm_is_killed() {
     });
 }
 
-/// Workers that left the group, each by another way, and each with a mark: its environment, the log
-/// that it writes to, or that it was seen while its parent lived.
+/// Workers that left the group, each by another way, and each with a mark: its environment, its
+/// log, or that it was seen while its parent lived.
 #[test]
 #[cfg(target_os = "linux")]
 fn workers_that_left_the_group_are_ended_too() {
