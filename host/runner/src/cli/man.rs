@@ -120,13 +120,13 @@ fn named<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Fail
     let mut command = program;
     for word in words {
         let Some(below) = command.find_subcommand(word) else {
-            let of = command.get_bin_name().unwrap_or_default();
+            let parent = command.get_bin_name().unwrap_or_default();
             let names = command.get_subcommands().map(Command::get_name);
             let instead = match nearest(word, names) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("`{of} --help` lists the commands"),
+                None => format!("`{parent} --help` lists the commands"),
             };
-            let message = format!("there is no command `{of} {word}`; {instead}");
+            let message = format!("there is no command `{parent} {word}`; {instead}");
             return Err(Failure::command_line(message));
         };
         command = below;

@@ -304,8 +304,8 @@ fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderE
 }
 
 /// The name of a form or a style on the command line.
-fn name(of: impl ValueEnum) -> String {
-    let value = of.to_possible_value();
+fn name(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 

@@ -82,10 +82,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         accuracy::known(preset)?;
         return accuracy::exec(sources()?, &args.output, &args.watch, &interrupt);
     }
-    let of = args.repeats()?;
-    if of > 1 {
+    let repeats = args.repeats()?;
+    if repeats > 1 {
         let (until, sources) = (args.until()?, sources()?);
-        return repeat::exec(sources, &until, of, &args.output, &args.watch, &interrupt);
+        return repeat::exec(sources, &until, repeats, &args.output, &args.watch, &interrupt);
     }
     let runs: Result<Vec<_>, _> = sources()?.iter().map(resolve).collect();
     measure_all(runs?, &args.output, &args.watch, &interrupt)

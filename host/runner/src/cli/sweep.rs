@@ -139,9 +139,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     saved.tell();
     let watching = args.watch.begin()?;
     interrupt.between_runs(Some("ending the sweep"));
-    let of = runs.len();
+    let count = runs.len();
     for run in runs.iter().skip(sweep.runs.len()) {
-        tell(report::sweep::begins(load, run, of));
+        tell(report::sweep::begins(load, run, count));
         let amount = Amount { load, at: run.at.number(), requests: None, seed: Some(run.seed) };
         let resolved = resolve(&loads::with(&source, amount))?;
         let place = Place { within: saved.folder(), repeat: None, overseer: None };
@@ -158,9 +158,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(report::sweep::ended(load, &swept));
         sweep.runs.push(swept);
         saved.write(&sweep)?;
-        saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
+        saved.draw(sweep.folders(), |name, workload| page(&sweep, name, workload))?;
     }
-    saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
+    saved.draw(sweep.folders(), |name, workload| page(&sweep, name, workload))?;
     let shown = if args.keep.json { json(&sweep.result())? } else { text(&sweep) };
     write_stdout(&shown)?;
     saved.tell();

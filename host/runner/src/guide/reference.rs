@@ -81,7 +81,13 @@ impl Reference<'_> {
         }
     }
 
-    fn definition(&self, definition: &TypeDef, id: TypeId, of: &Interface, out: &mut String) {
+    fn definition(
+        &self,
+        definition: &TypeDef,
+        id: TypeId,
+        interface: &Interface,
+        out: &mut String,
+    ) {
         let kind = match definition.kind.as_str() {
             vowel @ "enum" => format!("An {vowel}"),
             other => format!("A {other}"),
@@ -111,7 +117,7 @@ impl Reference<'_> {
                 table("case", rows.map(|c| (c.name.as_str(), String::new(), &c.docs)).collect());
             }
             TypeDefKind::Resource => {
-                let methods = of.functions.values();
+                let methods = interface.functions.values();
                 let rows = methods.filter(|function| function.kind.resource() == Some(id));
                 table(
                     "function",

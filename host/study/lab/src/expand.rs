@@ -76,11 +76,11 @@ pub fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
 impl Lab {
     /// A trial; none if it is excluded.
     pub fn trial(&self, engine: usize, model: usize, choice: &[usize]) -> Option<Trial> {
-        let of = &self.engines[engine];
-        let choice = normal(of, choice);
-        let settings = settings(of, &choice);
-        let named = names(of, &self.models[model], &settings);
-        if of.exclude.iter().any(|condition| holds(&condition.value, &named)) {
+        let described = &self.engines[engine];
+        let choice = normal(described, choice);
+        let settings = settings(described, &choice);
+        let named = names(described, &self.models[model], &settings);
+        if described.exclude.iter().any(|condition| holds(&condition.value, &named)) {
             return None;
         }
         Some(self.made(engine, model, choice, settings))
@@ -168,8 +168,8 @@ impl Lab {
         let mut trials = Vec::new();
         for (place, engine) in self.engines_with(model) {
             let mut choices = vec![rows(engine)];
-            for (dimension, of) in engine.dimensions.iter().enumerate() {
-                let values = order(of);
+            for (dimension, varied) in engine.dimensions.iter().enumerate() {
+                let values = order(varied);
                 let each = choices.iter().flat_map(|choice| {
                     values.iter().map(move |row| {
                         let mut choice = choice.clone();
@@ -228,10 +228,10 @@ impl Lab {
 
     /// The value that a dimension has in a trial, as text; nothing if it is absent.
     pub fn value_in(&self, trial: &Trial, dimension: usize) -> Option<String> {
-        let of = &self.shown().engines[trial.engine].dimensions[dimension];
-        let first = &of.options[0].name;
+        let varied = &self.shown().engines[trial.engine].dimensions[dimension];
+        let first = &varied.options[0].name;
         trial.settings.iter().find(|(name, _)| name == first)?;
-        let row = &of.rows[trial.choice[dimension]];
+        let row = &varied.rows[trial.choice[dimension]];
         Some(row.iter().map(shown).collect::<Vec<_>>().join(" / "))
     }
 }

@@ -123,7 +123,8 @@ impl Hiding {
             if shown != *word {
                 self.parts(word, &shown);
                 // Different words stay different.
-                let is_same = |(text, of): &&(String, &String)| *text == shown && *of != word;
+                let is_same =
+                    |(text, source): &&(String, &String)| *text == shown && *source != word;
                 let others = seen.iter().filter(is_same).count();
                 seen.push((shown.clone(), word));
                 if others > 0 {

@@ -184,14 +184,14 @@ impl Sides<'_> {
     pub fn starts(&self, trial: &TrialId, rounds: &[u32]) -> Vec<(u32, f64)> {
         let each: Vec<Vec<(u32, f64)>> =
             self.scenarios.iter().map(|scenario| self.logs(trial, scenario, rounds)).collect();
-        let of = |round: u32| {
+        let mean = |round: u32| {
             let found = each
                 .iter()
                 .map(|logs| logs.iter().find(|(own, _)| *own == round).map(|(_, log)| *log));
             let found: Option<Vec<f64>> = found.collect();
             Some((round, mean_if_any(&found?)?))
         };
-        rounds.iter().filter_map(|round| of(*round)).collect()
+        rounds.iter().filter_map(|round| mean(*round)).collect()
     }
 
     /// A trial's row without a comparison.
@@ -221,14 +221,14 @@ impl Sides<'_> {
 
     /// The counted runs of a trial on a scenario in these rounds.
     pub fn runs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<&Measured> {
-        let of = |round: &u32| {
+        let counted = |round: &u32| {
             let key = key(trial, scenario, *round);
             match self.results.cell(&key, self.lab.retries) {
                 Cell::Counted(_, measured) => Some(measured),
                 _ => None,
             }
         };
-        rounds.iter().filter_map(of).collect()
+        rounds.iter().filter_map(counted).collect()
     }
 
     /// The constraints that a trial is not shown to meet by the runs of each scenario.
@@ -281,7 +281,7 @@ impl Fits {
         rounds: &[u32],
         is_out: impl Fn(usize) -> bool,
     ) -> Self {
-        let of = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
+        let fit = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
             let each = trials.iter().enumerate();
             let each =
                 each.map(|(place, trial)| if is_out(place) { Vec::new() } else { logs(trial) });
@@ -289,9 +289,9 @@ impl Fits {
         };
         let scenarios = sides.scenarios.iter();
         Fits {
-            starts: of(&|trial| sides.starts(trial, rounds)),
+            starts: fit(&|trial| sides.starts(trial, rounds)),
             scenarios: scenarios
-                .map(|scenario| of(&|trial| sides.logs(trial, scenario, rounds)))
+                .map(|scenario| fit(&|trial| sides.logs(trial, scenario, rounds)))
                 .collect(),
         }
     }
@@ -328,11 +328,11 @@ pub(crate) fn judge(
     correlation: f64,
     errors: &Errors,
 ) -> Option<Noise> {
-    let apart = |of: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
+    let apart = |pick: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
         let each = pairs.iter();
         each.map(|pair| {
             let (fits, base, trial) = (*pair)?;
-            of(fits).apart(base, trial)
+            pick(fits).apart(base, trial)
         })
         .collect()
     };

@@ -214,8 +214,8 @@ impl Walk<'_> {
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
         let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
         let choices = self.choices.iter();
-        let choices =
-            choices.filter(|first| confirmed.as_ref().is_none_or(|of| of.rounds[0] != **first));
+        let choices = choices
+            .filter(|first| confirmed.as_ref().is_none_or(|stage| stage.rounds[0] != **first));
         let needed = if is_confirmed { needed(choices.count()) } else { OUTSIDE };
         let decides = match (confirmed, self.lab.confirm) {
             (Some(stage), _) => stage,

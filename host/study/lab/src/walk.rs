@@ -142,8 +142,8 @@ impl<'a> Walk<'a> {
         }
         let sides = self.sides();
         let before: Vec<u32> = (1..*rounds.start()).collect();
-        let of = |scenario| sides.runs(&trial.id, scenario, &before);
-        let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(of).collect();
+        let counted = |scenario| sides.runs(&trial.id, scenario, &before);
+        let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(counted).collect();
         let mut out = Out::default();
         for round in rounds {
             let mut is_measured = false;
@@ -234,7 +234,9 @@ impl Out {
 fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
     let breaks = |held: &&HeldRow| match held.standing {
         Standing::Breaks => true,
-        _ => repeats == 1 && !held.is_within && held.figure.is_some_and(|of| of.repeats == 1),
+        _ => {
+            repeats == 1 && !held.is_within && held.figure.is_some_and(|figure| figure.repeats == 1)
+        }
     };
     held.iter().find(breaks).map(|held| held.words.clone())
 }

@@ -42,8 +42,8 @@ pub(super) fn command(line: &Arc<Line>) -> Command {
 
 /// A command with the values of its arguments, and likewise its subcommands.
 fn offered(command: Command, line: &Arc<Line>) -> Command {
-    let of = command.get_name().to_owned();
-    let command = command.mut_args(|arg| match offer(&of, &arg) {
+    let name = command.get_name().to_owned();
+    let command = command.mut_args(|arg| match offer(&name, &arg) {
         Some(offer) => {
             let line = Arc::clone(line);
             arg.add(ArgValueCompleter::new(move |written: &OsStr| {
@@ -55,7 +55,8 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
     });
     // More than a hundred flags would bury the values.
     let is_flag = line.current().as_encoded_bytes().starts_with(b"-");
-    let has_words = command.has_subcommands() || command.get_positionals().any(|arg| has(&of, arg));
+    let has_words =
+        command.has_subcommands() || command.get_positionals().any(|arg| has(&name, arg));
     let command = if has_words && !is_flag {
         command
             .mut_args(|arg| if arg.is_positional() { arg } else { arg.hide(true) })
@@ -76,24 +77,24 @@ fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
 }
 
 /// True if something is offered for an argument.
-fn has(of: &str, arg: &Arg) -> bool {
-    offer(of, arg).is_some()
+fn has(command: &str, arg: &Arg) -> bool {
+    offer(command, arg).is_some()
         || arg.get_value_hint() != ValueHint::Unknown
         || !arg.get_possible_values().is_empty()
 }
 
 /// The values of an argument of a command, if they are not a fixed list that clap knows.
-fn offer(of: &str, arg: &Arg) -> Option<Offer> {
+fn offer(command: &str, arg: &Arg) -> Option<Offer> {
     if !arg.get_possible_values().is_empty() {
         return None;
     }
-    let named = arg.get_long().and_then(|flag| of_flag(of, flag));
+    let named = arg.get_long().and_then(|flag| of_flag(command, flag));
     let value = arg.get_value_names().and_then(<[_]>::first);
-    named.or_else(|| of_value(of, value?))
+    named.or_else(|| of_value(command, value?))
 }
 
-fn of_flag(of: &str, flag: &str) -> Option<Offer> {
-    Some(match (flag, of) {
+fn of_flag(command: &str, flag: &str) -> Option<Offer> {
+    Some(match (flag, command) {
         ("backend", _) => backend_names,
         ("baseline" | "floor" | "run-variation", _) => runs,
         ("dataset-name", _) => dataset_names,
@@ -118,14 +119,14 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
     })
 }
 
-fn of_value(of: &str, value: &str) -> Option<Offer> {
-    Some(match (value, of) {
+fn of_value(command: &str, value: &str) -> Option<Offer> {
+    Some(match (value, command) {
         ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
         ("CASE", _) => |written, _| matching(written, shipped::cases().map(|(name, _)| name)),
         ("CLIENT", _) => clients,
         ("FIGURE", _) => figures,
         ("FILE", "audit") => results_of_tools,
-        ("FILE", "check") if of == "check" => scenarios,
+        ("FILE", "check") if command == "check" => scenarios,
         ("FILE" | "PATH", _) => |written, _| places::files(written),
         ("LAB", _) => labs,
         ("PAGE", "guide") => pages,

@@ -107,7 +107,9 @@ impl Tables<'_> {
         let runs = self.runs(&trial.id, scenario).into_iter();
         let point = |(run, repeat)| {
             let [throughput, latency] = figures.each_ref().map(|figure| {
-                over(&[run], figure).map(|of| of.mean).filter(|value: &f64| value.is_finite())
+                over(&[run], figure)
+                    .map(|spread| spread.mean)
+                    .filter(|value: &f64| value.is_finite())
             });
             Point { at: load.at, repeat, valid: true, throughput, latency }
         };

@@ -144,8 +144,8 @@ impl<'a> Tables<'a> {
             let Some(baseline) = lab.baseline(place, self.study.model) else {
                 continue;
             };
-            for (dimension, of) in engine.dimensions.iter().enumerate() {
-                if !of.is_varied() {
+            for (dimension, varied) in engine.dimensions.iter().enumerate() {
+                if !varied.is_varied() {
                     continue;
                 }
                 let differs_here_alone = |trial: &&Trial| {
@@ -163,7 +163,7 @@ impl<'a> Tables<'a> {
                 if values.len() > 1 {
                     tables.push(OptionTable {
                         engine: engine.name.clone(),
-                        option: of.name.clone(),
+                        option: varied.name.clone(),
                         values,
                     });
                 }
@@ -278,12 +278,12 @@ pub(super) fn figures(runs: &[&Finished]) -> BTreeMap<String, BTreeMap<String, S
         let Outcome::Measured(measured) = &finished.outcome else {
             continue;
         };
-        let of = (finished.run.scenario.as_str(), finished.run.round);
+        let key = (finished.run.scenario.as_str(), finished.run.round);
         // Of several attempts the first that is not invalid counts.
-        if measured.verdict == Verdict::Invalid || counted.contains(&of) {
+        if measured.verdict == Verdict::Invalid || counted.contains(&key) {
             continue;
         }
-        counted.push(of);
+        counted.push(key);
         let own = values.entry(finished.run.scenario.clone()).or_default();
         for (name, number) in measured.figures.iter().filter(|(_, number)| number.0.is_finite()) {
             own.entry(name.clone()).or_default().push(number.0);

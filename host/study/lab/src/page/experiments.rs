@@ -135,21 +135,21 @@ fn table<'r>(
         many => {
             // The objective above names the figure; its unit is enough here.
             let unit = figure.rfind(" (").map_or("", |at| &figure[at..]);
-            let of = |own: &ScenarioFacts| format!("{}{unit}", own.name);
-            (many.iter().map(of).collect(), "Against the reference, geometric mean of scenarios")
+            let title = |own: &ScenarioFacts| format!("{}{unit}", own.name);
+            (many.iter().map(title).collect(), "Against the reference, geometric mean of scenarios")
         }
     };
     let head = [first.to_owned()].into_iter().chain(figures);
     let mut table = Table::new(head.chain([gain.to_owned(), "Judgement".to_owned()]));
     for (name, row) in rows {
-        let of = |own: &ScenarioFacts| {
+        let cell = |own: &ScenarioFacts| {
             let scenario = row.scenarios.iter().find(|scenario| scenario.scenario == own.name);
             let figure = scenario.and_then(|scenario| scenario.figure.as_ref()).map(spread);
             let mark = doubts::mark(study, Some(&row.trial), &own.name);
             Cell::from(figure.map(|figure| format!("{figure}{mark}")).unwrap_or_default())
         };
         let gain = row.gain.as_ref().map(gain_text).unwrap_or_default();
-        let cells = [Cell::from(name)].into_iter().chain(report.scenarios.iter().map(of));
+        let cells = [Cell::from(name)].into_iter().chain(report.scenarios.iter().map(cell));
         table.row(cells.chain([gain.into(), judgement(row.judgement)]));
     }
     table
@@ -224,11 +224,11 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
     if !found.is_empty() {
         page.heading(3, "Findings");
         let lines = found.into_iter().map(|(name, seen, many)| {
-            let of = match many {
+            let note = match many {
                 1 => String::new(),
                 many => format!(" (the first of {many} runs)"),
             };
-            Text::marked(&format!("`{name}`{of}: ")).then(seen)
+            Text::marked(&format!("`{name}`{note}: ")).then(seen)
         });
         page.list(lines.collect());
     }

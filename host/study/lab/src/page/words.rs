@@ -18,9 +18,9 @@ pub(super) fn number(value: f64) -> String {
 pub(super) const FEWEST: usize = 3;
 
 /// A mean with half of its interval, to the same place; of too few repeats the mean alone.
-pub(super) fn spread(of: &Spread) -> String {
-    let interval = of.interval.filter(|_| of.repeats >= FEWEST);
-    with_margin(of.mean, interval.map(|[low, high]| (high - low) / 2.0))
+pub(super) fn spread(value: &Spread) -> String {
+    let interval = value.interval.filter(|_| value.repeats >= FEWEST);
+    with_margin(value.mean, interval.map(|[low, high]| (high - low) / 2.0))
 }
 
 /// A mean with its margin, to the same place: `1,443 ± 9`.
@@ -32,8 +32,8 @@ pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
 }
 
 /// A figure as text; shares are in percent.
-pub(super) fn figure(name: &str, of: &Spread) -> String {
-    if name.ends_with("-share") { number::percent(of.mean) } else { spread(of) }
+pub(super) fn figure(name: &str, value: &Spread) -> String {
+    if name.ends_with("-share") { number::percent(value.mean) } else { spread(value) }
 }
 
 /// Names the objective's figure.
@@ -56,10 +56,10 @@ pub(super) fn gain_cell(gain: &Gain) -> Cell {
 }
 
 /// A judgement with its colour.
-pub(super) fn judgement(of: Judgement) -> Cell {
+pub(super) fn judgement(standing: Judgement) -> Cell {
     Cell {
-        text: of.label().into(),
-        tone: match of {
+        text: standing.label().into(),
+        tone: match standing {
             Judgement::Better => Tone::Good,
             Judgement::Worse | Judgement::RuledOut => Tone::Bad,
             Judgement::Reference | Judgement::NoDifference | Judgement::NotJudged => Tone::Plain,

@@ -52,9 +52,9 @@ impl Walk<'_> {
             }
             let trials = [from.clone(), baseline.clone()].into_iter().chain(trials).collect();
             let stage = self.stage(self.planned("Each option alone", trials, self.lab.repeats))?;
-            let kept = each
-                .iter()
-                .filter_map(|of| self.best(&stage, |id| of.iter().any(|trial| trial.id == *id)));
+            let kept = each.iter().filter_map(|group| {
+                self.best(&stage, |id| group.iter().any(|trial| trial.id == *id))
+            });
             let kept: Vec<(usize, Choice)> =
                 kept.map(|choice| (differing(&from, &choice.trial), choice)).collect();
             let Some(best) =
@@ -113,8 +113,8 @@ impl Walk<'_> {
         }
         while !kept.is_empty() {
             let mut choice = from.choice.clone();
-            for (dimension, of) in &kept {
-                choice[*dimension] = of.trial.choice[*dimension];
+            for (dimension, best) in &kept {
+                choice[*dimension] = best.trial.choice[*dimension];
             }
             if let Some(trial) = self.lab.trial(from.engine, from.model, &choice) {
                 return Some(trial);

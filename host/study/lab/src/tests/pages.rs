@@ -193,13 +193,13 @@ fn schemas_are_committed_and_hold() {
         let (report, _, happened) = report(world);
         reports.push(serde_json::to_value(&report).unwrap());
         events.extend(happened.iter().map(|event| serde_json::to_value(event).unwrap()));
-        let of = SavedLab {
+        let saved = SavedLab {
             version: crate::journal::VERSION,
             path: "lab.toml".to_owned(),
             text: "name = \"A lab\"".to_owned(),
             scenarios: world.scenarios.clone(),
         };
-        kept.push(serde_json::to_value(of).unwrap());
+        kept.push(serde_json::to_value(saved).unwrap());
     }
     for (name, instances) in [("lab", kept), ("lab-event", events), ("lab-report", reports)] {
         let text = schema::schema(name).unwrap();

@@ -53,12 +53,12 @@ impl View<'_> {
         frame: &mut Frame<'_>,
         area: Rect,
         (name, unit): (&str, &str),
-        of: fn(&Rates) -> f64,
+        quantity: fn(&Rates) -> f64,
     ) {
         let looks = self.looks();
         let shown_rate =
-            |rates: Option<Rates>| rates.map_or(ABSENT.to_owned(), |rates| rate(of(&rates)));
-        let seconds: Vec<f64> = self.history.seconds().map(|(_, rates)| of(&rates)).collect();
+            |rates: Option<Rates>| rates.map_or(ABSENT.to_owned(), |rates| rate(quantity(&rates)));
+        let seconds: Vec<f64> = self.history.seconds().map(|(_, rates)| quantity(&rates)).collect();
         let width = usize::from(area.width.saturating_sub(2));
         let shown = &seconds[seconds.len().saturating_sub(width)..];
         let most = shown.iter().copied().fold(0.0, f64::max);
@@ -67,7 +67,7 @@ impl View<'_> {
             Span::styled(format!("{} {unit}", shown_rate(self.history.recent())), looks.strong()),
         ];
         if let Some(rates) = self.history.whole() {
-            title.push(Span::raw(format!(", mean {}", rate(of(&rates)))));
+            title.push(Span::raw(format!(", mean {}", rate(quantity(&rates)))));
         }
         let mut block = Block::bordered().title(Line::from(title));
         if !shown.is_empty() {
