@@ -40,8 +40,8 @@ pub fn prepare(project: &Project, shell: Option<Shell<'_>>) -> Result<(), Author
 
 fn javascript(project: &Project, kind: Kind) -> Result<(), AuthorError> {
     let wit = tool::contract(project)?;
-    let Declarations { contract, modules } =
-        declarations(&wit, kind).map_err(|what| AuthorError::Bindings { folder: wit, what })?;
+    let Declarations { contract, modules } = declarations(&wit, kind)
+        .map_err(|mistake| AuthorError::Bindings { folder: wit, mistake })?;
     let folder = project.folder.join("runner_plugin");
     // A project without the package has no types.
     if !folder.is_dir() {

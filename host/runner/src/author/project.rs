@@ -79,9 +79,9 @@ impl Project {
             });
         }
         let (name, sources) = if let Some((file, text)) = read(folder, MANIFEST)? {
-            manifest(&text).map_err(|what| AuthorError::Project { file, what })?
+            manifest(&text).map_err(|mistake| AuthorError::Project { file, mistake })?
         } else if let Some((file, text)) = read(folder, "Cargo.toml")? {
-            cargo_manifest(&text).map_err(|what| AuthorError::Project { file, what })?
+            cargo_manifest(&text).map_err(|mistake| AuthorError::Project { file, mistake })?
         } else {
             return Err(AuthorError::NoProject {
                 folder: folder.to_owned(),

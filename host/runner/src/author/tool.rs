@@ -42,7 +42,7 @@ pub fn call(
     talk: ShowOutput,
 ) -> Result<(), AuthorError> {
     let status = shell(command, talk).map_err(|cause| AuthorError::System {
-        what: "start",
+        operation: "start",
         path: command.get_program().into(),
         cause,
     })?;

@@ -71,7 +71,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// True if a shell started this process to ask for a word's possible values.
-pub fn are_asked() -> bool {
+pub fn is_completing() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty() && shell != "0")
 }
 

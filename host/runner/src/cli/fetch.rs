@@ -111,7 +111,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
-    let found = Found::new(Kind::Model, &args.name, &args.how)?;
+    let found = RemoteRepository::new(Kind::Model, &args.name, &args.how)?;
     let files = found.listing.chosen(Kind::Model);
     if !files.iter().any(|path| hub::decides_tokens(path)) {
         return Err(Failure::input(format!(
@@ -131,7 +131,7 @@ fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
 }
 
 fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
-    let found = Found::new(Kind::Dataset, &args.name, &args.how)?;
+    let found = RemoteRepository::new(Kind::Dataset, &args.name, &args.how)?;
     let files = match args.files.as_slice() {
         [] => found.listing.chosen(Kind::Dataset),
         named => found.listing.named(&found.repository, named)?,
@@ -150,14 +150,14 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
 }
 
 /// A repository, and its files on the hub.
-struct Found {
+struct RemoteRepository {
     settings: Settings,
     client: Client,
     repository: Repository,
     listing: Listing,
 }
 
-impl Found {
+impl RemoteRepository {
     fn new(kind: Kind, name: &str, how: &How) -> Result<Self, Failure> {
         let mut repository = Repository::parse(kind, name).map_err(Failure::command_line)?;
         if let Some(revision) = &how.revision {
@@ -171,7 +171,7 @@ impl Found {
         let settings = Settings::of(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;
         let listing = hub::list(&client, &repository)?;
-        Ok(Found { settings, client, repository, listing })
+        Ok(RemoteRepository { settings, client, repository, listing })
     }
 
     fn fetch(&self, files: &[String], most: Size, how: &How) -> Result<Snapshot, Failure> {

@@ -56,7 +56,7 @@ impl Progress {
             How::Silent => Progress { finished: Arc::default(), thread: None },
             How::InPlace => {
                 // The first picture is drawn here, however late the thread gets a processor.
-                let mut drawn = Drawn::new(line);
+                let mut drawn = RedrawnLine::new(line);
                 drawn.draw();
                 Progress::start("progress", live, threads, |until| drawn.keep(until))
             }
@@ -147,19 +147,19 @@ impl Line {
 }
 
 /// A line that is drawn again in its place.
-struct Drawn {
+struct RedrawnLine {
     line: Line,
     bar: ProgressBar,
 }
 
-impl Drawn {
+impl RedrawnLine {
     fn new(line: Line) -> Self {
         let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix} {bar:10} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(beginning(&line.name));
-        Drawn { line, bar }
+        RedrawnLine { line, bar }
     }
 
     fn draw(&mut self) {

@@ -13,7 +13,7 @@ use session::templates::{ARGUMENT, MEMORY, SECONDS, TOO_LONG, serve};
 const OWN: &str = "/proc/self/exe";
 
 /// True if this process renders templates for another process.
-pub fn are_asked() -> bool {
+pub fn is_renderer() -> bool {
     let mut words = std::env::args_os().skip(1);
     let is_asked = words.next().is_some_and(|word| word == ARGUMENT) && words.next().is_none();
     if !is_asked {

@@ -75,12 +75,12 @@ pub struct Watching {
 
 /// Shows one run until dropped.
 pub struct Onlooker {
-    _shown: Shown,
+    _shown: StderrView,
     _written: Option<Progress>,
 }
 
 /// The form in which a run is shown on stderr until dropped.
-enum Shown {
+enum StderrView {
     /// In a line.
     Progress { _progress: Progress },
     /// On the whole terminal.
@@ -157,15 +157,15 @@ impl Watching {
         live: &Arc<Live>,
         threads: &ThreadGroup,
         interrupt: &Interrupt,
-    ) -> Shown {
+    ) -> StderrView {
         if self.dashboard {
             match Dashboard::show(plan, live, threads, interrupt) {
                 Ok(dashboard) => {
-                    return Shown::Dashboard { _dashboard: dashboard };
+                    return StderrView::Dashboard { _dashboard: dashboard };
                 }
                 Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
-        Shown::Progress { _progress: Progress::show(plan, live, threads, self.how) }
+        StderrView::Progress { _progress: Progress::show(plan, live, threads, self.how) }
     }
 }

@@ -41,13 +41,13 @@ pub enum NoToken {
     Both,
     /// It has another form.
     #[error(
-        "the token of {place} {what}; expected {FEWEST} to {MOST} hexadecimal digits: {REMEDY}"
+        "the token of {place} {mistake}; expected {FEWEST} to {MOST} hexadecimal digits: {REMEDY}"
     )]
     Form {
         /// The variable or the file.
         place: String,
         /// The mistake, without the token.
-        what: String,
+        mistake: String,
     },
     /// The file cannot be read.
     #[error("the token's file `{path}` of {FILE_VARIABLE} cannot be read: {cause}")]
@@ -66,7 +66,7 @@ impl Token {
     /// If it has another form or fewer than 128 bits.
     pub fn parse(text: &str, place: &str) -> Result<Self, NoToken> {
         let text = text.trim();
-        let wrong = |what: String| NoToken::Form { place: place.to_owned(), what };
+        let wrong = |mistake: String| NoToken::Form { place: place.to_owned(), mistake };
         let digits = text.chars().count();
         if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(wrong("has characters other than hexadecimal digits".to_owned()));
@@ -136,13 +136,13 @@ mod tests {
             Token::parse(&format!(" {}\n", GOOD.to_uppercase()), VARIABLE).unwrap(),
             Token::parse(GOOD, VARIABLE).unwrap()
         );
-        for (text, what) in [
+        for (text, mistake) in [
             (&GOOD[1..], "has 31 digits"),
             ("my secret pass phrase is quite long", "has characters other"),
             (&"a".repeat(257), "has 257 digits"),
         ] {
             let error = Token::parse(text, VARIABLE).unwrap_err().to_string();
-            assert!(error.contains(what), "{error}");
+            assert!(error.contains(mistake), "{error}");
             assert!(error.contains("openssl rand -hex 32"), "{error}");
         }
     }

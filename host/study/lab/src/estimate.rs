@@ -66,7 +66,7 @@ impl Timing {
 /// Remaining starts and runs, and their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Left {
+pub struct Remaining {
     /// Starts of engines.
     pub starts: usize,
     /// Runs.
@@ -85,7 +85,7 @@ pub struct Progress {
     pub seconds: f64,
     /// The rest of the present stage of each study; of studies that have not begun, their first
     /// stage.
-    pub stage: Left,
+    pub stage: Remaining,
 }
 
 impl fmt::Display for Progress {
@@ -112,9 +112,9 @@ pub fn stage(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Start>
 }
 
 /// Counts starts and their runs, and estimates their time.
-pub fn left<'s>(starts: impl Iterator<Item = &'s Start> + Clone, timing: &Timing) -> Left {
+pub fn left<'s>(starts: impl Iterator<Item = &'s Start> + Clone, timing: &Timing) -> Remaining {
     let seconds: Option<f64> = starts.clone().map(|start| timing.start(start)).sum();
-    Left {
+    Remaining {
         starts: starts.clone().count(),
         runs: starts.map(|start| start.runs.len()).sum(),
         // The sum of nothing is -0.0.

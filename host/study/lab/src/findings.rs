@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{self, Left, Timing};
+use crate::estimate::{self, Remaining, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Facts, Finished, Outcome, Ready, Results, VERSION, ended};
@@ -76,7 +76,7 @@ pub struct LabReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartReport>,
     /// The rest of the present stage of each study.
-    pub left: Left,
+    pub left: Remaining,
     /// A study for each model.
     pub studies: Vec<StudyReport>,
 }

@@ -120,7 +120,7 @@ model::words! {
 
 /// The standing of a trial's runs to a constraint.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct Compliance {
     /// The standing: shown to be met, shown to be broken, or neither.
     pub standing: Standing,
     /// True if the mean meets it, or of a verdict every run.
@@ -135,9 +135,15 @@ pub(crate) struct Held {
     pub rounds: Option<u32>,
 }
 
-impl Held {
-    fn broken(words: String) -> Held {
-        Held { standing: Standing::Breaks, is_within: false, figure: None, words, rounds: None }
+impl Compliance {
+    fn broken(words: String) -> Compliance {
+        Compliance {
+            standing: Standing::Breaks,
+            is_within: false,
+            figure: None,
+            words,
+            rounds: None,
+        }
     }
 }
 
@@ -148,18 +154,20 @@ impl Constraint {
     }
 
     /// Computes the standing of a trial's runs to it, one for each round; at least one.
-    pub(crate) fn held(&self, runs: &[&Measured]) -> Held {
+    pub(crate) fn held(&self, runs: &[&Measured]) -> Compliance {
         let (measure, relation, limit) = match &self.threshold {
             Threshold::Verdict(worst) => return self.verdict(runs, *worst),
             Threshold::Figure(measure, relation, limit) => (measure, *relation, *limit),
         };
         let values: Option<Vec<f64>> = runs.iter().map(|run| run.with_failures(measure)).collect();
         let Some(values) = values else {
-            return Held::broken(format!("{measure} was not measured, but `{self}` must hold"));
+            return Compliance::broken(format!(
+                "{measure} was not measured, but `{self}` must hold"
+            ));
         };
         let holds = |value: f64| relation.holds(value, limit);
         if values.iter().any(|value| !value.is_finite() && !holds(*value)) {
-            return Held::broken(format!(
+            return Compliance::broken(format!(
                 "{measure} is infinite, because requests failed or were not sent, but `{self}` must hold"
             ));
         }
@@ -174,7 +182,7 @@ impl Constraint {
         let rounds = figure
             .filter(|_| standing == Standing::NotShown)
             .and_then(|figure| rounds(&figure, limit));
-        Held {
+        Compliance {
             standing,
             is_within,
             figure,
@@ -184,13 +192,14 @@ impl Constraint {
     }
 
     /// A verdict has no mean: every run must have it.
-    fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Held {
+    fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Compliance {
         let found = runs.iter().find(|run| run.verdict > worst);
         match found {
-            Some(run) => {
-                Held::broken(format!("a run is {}, but `{self}` must hold", run.verdict.name()))
-            }
-            None => Held {
+            Some(run) => Compliance::broken(format!(
+                "a run is {}, but `{self}` must hold",
+                run.verdict.name()
+            )),
+            None => Compliance {
                 standing: Standing::Meets,
                 is_within: true,
                 figure: None,

@@ -99,12 +99,12 @@ fn required(
     t: &mut Reader<'_, '_>,
     key: &'static str,
     place: Option<&Place>,
-    what: &str,
+    owner: &str,
 ) -> Option<Located<String>> {
     let is_there = t.has(key);
     let value = t.string(key);
     if !is_there {
-        t.report(Problem::new(format!("{what} has no `{key}`")).at(place.cloned(), "here"));
+        t.report(Problem::new(format!("{owner} has no `{key}`")).at(place.cloned(), "here"));
     }
     value
 }
@@ -182,9 +182,9 @@ fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {
 }
 
 /// A list, cut with a report where it is longer than [`MOST`].
-fn bounded<T>(t: &Reader<'_, '_>, what: &str, mut all: Vec<T>) -> Vec<T> {
+fn bounded<T>(t: &Reader<'_, '_>, key: &str, mut all: Vec<T>) -> Vec<T> {
     if all.len() > MOST {
-        let message = format!("`{what}`: expected at most {MOST}, found {}", all.len());
+        let message = format!("`{key}`: expected at most {MOST}, found {}", all.len());
         t.report(Problem::new(message));
         all.truncate(MOST);
     }
@@ -296,12 +296,12 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
 /// Notes a name, and reports one that occurs twice.
 fn unique(
     t: &Reader<'_, '_>,
-    what: &str,
+    noun: &str,
     names: &mut Vec<Located<String>>,
     name: &Located<String>,
 ) {
     if let Some(first) = names.iter().find(|first| first.value == name.value) {
-        let message = format!("two {what}s have the name `{}`", name.value);
+        let message = format!("two {noun}s have the name `{}`", name.value);
         let problem = Problem::new(message).at(name.place.clone(), "the second");
         t.report(problem.at(first.place.clone(), "the first"));
     }

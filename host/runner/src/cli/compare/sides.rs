@@ -18,14 +18,14 @@ use runs::Reported;
 use runs::folder::{self, RunFolder};
 
 /// The sides of a comparison, as read.
-pub(in super::super) struct Read {
+pub(in super::super) struct ReadSides {
     pub sides: Vec<Side>,
     pub figures: Vec<Figure>,
     pub blocks: Option<usize>,
 }
 
 /// A side before its records are read.
-enum Found {
+enum PendingSide {
     Runs(Vec<Run>),
     Claim(Box<Claim>, Vec<String>),
 }
@@ -45,15 +45,15 @@ pub(super) fn read(
     choice: &Choice,
     conditions: &[Condition],
     each: bool,
-) -> Result<Read, Failure> {
+) -> Result<ReadSides, Failure> {
     let percentiles = wanted(choice, conditions);
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<PendingSide> = Vec::new();
     let mut groups: Vec<(String, usize)> = Vec::new();
     for name in named {
         for part in parts(name)? {
             let (runs, is_listed) = match part {
                 Part::Claim(claim, doubts) => {
-                    found.push(Found::Claim(claim, doubts));
+                    found.push(PendingSide::Claim(claim, doubts));
                     continue;
                 }
                 Part::Run(folder) => (vec![folder], false),
@@ -72,13 +72,13 @@ pub(super) fn read(
                 .and_then(|repeat| groups.iter().find(|(group, _)| *group == repeat.group));
             match (known, group) {
                 (Some((_, place)), _) => {
-                    if let Some(Found::Runs(side)) = found.get_mut(*place) {
+                    if let Some(PendingSide::Runs(side)) = found.get_mut(*place) {
                         side.extend(runs);
                     }
                 }
                 (None, group) => {
                     groups.extend(group.map(|repeat| (repeat.group, found.len())));
-                    found.push(Found::Runs(runs));
+                    found.push(PendingSide::Runs(runs));
                 }
             }
         }
@@ -96,12 +96,12 @@ pub(super) fn read(
 pub(in super::super) fn listed(
     sides: Vec<Vec<RunFolder>>,
     conditions: &[Condition],
-) -> Result<Read, Failure> {
+) -> Result<ReadSides, Failure> {
     let choice = Choice::Headline;
     let percentiles = wanted(&choice, conditions);
     let side = |folders: Vec<RunFolder>| {
         let runs = folders.into_iter().map(|folder| run(folder, &percentiles));
-        Ok(Found::Runs(runs.collect::<Result<_, Failure>>()?))
+        Ok(PendingSide::Runs(runs.collect::<Result<_, Failure>>()?))
     };
     let found = sides.into_iter().map(side);
     cut(found.collect::<Result<_, Failure>>()?, &choice, conditions)
@@ -142,17 +142,21 @@ fn wanted(choice: &Choice, conditions: &[Condition]) -> Vec<f64> {
 }
 
 /// Reads the records.
-fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<Read, Failure> {
+fn cut(
+    found: Vec<PendingSide>,
+    choice: &Choice,
+    conditions: &[Condition],
+) -> Result<ReadSides, Failure> {
     let summaries: Vec<&Summary> = (found.iter())
         .flat_map(|side| match side {
-            Found::Runs(runs) => runs.iter().map(|run| &run.reported.summary).collect(),
-            Found::Claim(..) => Vec::new(),
+            PendingSide::Runs(runs) => runs.iter().map(|run| &run.reported.summary).collect(),
+            PendingSide::Claim(..) => Vec::new(),
         })
         .collect();
     let claims: Vec<&Claim> = (found.iter())
         .filter_map(|side| match side {
-            Found::Claim(claim, _) => Some(claim.as_ref()),
-            Found::Runs(_) => None,
+            PendingSide::Claim(claim, _) => Some(claim.as_ref()),
+            PendingSide::Runs(_) => None,
         })
         .collect();
     let figures = figures(choice, &summaries, &claims);
@@ -169,10 +173,10 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
             _ => None,
         };
         sides.push(match side {
-            Found::Claim(claim, doubts) => {
+            PendingSide::Claim(claim, doubts) => {
                 Side::Claim(Box::new(Stated::new(*claim, doubts, blocks)))
             }
-            Found::Runs(runs) => {
+            PendingSide::Runs(runs) => {
                 let read = |run: Run| {
                     let Run { folder, facts, reported } = run;
                     Measured::read(
@@ -188,7 +192,7 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
             }
         });
     }
-    Ok(Read { sides, figures, blocks })
+    Ok(ReadSides { sides, figures, blocks })
 }
 
 /// Parses the variation from one run to the next: a share such as `2%`, or a folder with repeats of
@@ -379,9 +383,9 @@ fn which(file: &str, claims: &[Claim]) -> Failure {
 }
 
 /// The error that there is nothing to compare with.
-fn alone(found: &[Found]) -> Failure {
+fn alone(found: &[PendingSide]) -> Failure {
     let message = match found.first() {
-        Some(Found::Runs(runs)) if runs.len() > 1 => {
+        Some(PendingSide::Runs(runs)) if runs.len() > 1 => {
             "all of these runs are repeats and form one side; add another run, or compare them with --each"
         }
         _ => "a comparison needs at least two sides; name a second side",

@@ -47,7 +47,8 @@ pub(super) fn exec(
         environment: environment(None),
         repeat: None,
     };
-    let mut shown = Shown { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
+    let mut shown =
+        RunDisplay { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
     let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
     let agent = |place, local| {
         take_part(args, place, token.clone(), Some(Own { local, scenario }), interrupt)
@@ -76,7 +77,7 @@ fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
 }
 
 /// The run as it is shown on rank 0.
-struct Shown<'r> {
+struct RunDisplay<'r> {
     watching: &'r Watching,
     interrupt: &'r Interrupt,
     /// The number of processes.
@@ -85,7 +86,7 @@ struct Shown<'r> {
     waiting: Vec<String>,
 }
 
-impl Monitor for Shown<'_> {
+impl Monitor for RunDisplay<'_> {
     type View = Onlooker;
     type Failure = Failure;
 

@@ -53,7 +53,7 @@ enum Kinds {
 /// The new project.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Made {
+struct NewProject {
     name: String,
     kind: Kind,
     language: Language,
@@ -76,7 +76,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let folder = folder.unwrap_or_else(|| PathBuf::from(args.name.kebab()));
     project::write(&folder, &files)?;
     editor::prepare(&project::Project::open(&folder)?, None)?;
-    let made = Made {
+    let made = NewProject {
         name: args.name.kebab().to_owned(),
         kind,
         language: args.lang,
@@ -87,7 +87,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(made: &Made) -> String {
+fn text(made: &NewProject) -> String {
     // Files that an author never opens are summed up by their folder.
     let mut shown: Vec<&str> = Vec::new();
     for file in &made.files {

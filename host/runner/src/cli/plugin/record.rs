@@ -83,7 +83,7 @@ pub struct Args {
 /// The new case.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Made {
+struct NewCase {
     folder: PathBuf,
     status: u16,
     /// The file with the reply.
@@ -221,7 +221,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let began = std::time::Instant::now();
     let report = suite.check(&suite.cases[0], true);
     let timed = TimedReport { seconds: began.elapsed().as_secs_f64(), report: report.clone() };
-    let made = Made {
+    let made = NewCase {
         folder: draft.folder.clone(),
         status: recorded.status,
         reply,
@@ -239,7 +239,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(if made.report.holds() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Plugin as u8) })
 }
 
-fn text(made: &Made) -> String {
+fn text(made: &NewCase) -> String {
     format!(
         "{}: status {}, {} bytes in {}; review the files before you keep them\n",
         made.folder.display(),

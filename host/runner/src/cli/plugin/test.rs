@@ -194,7 +194,7 @@ pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, F
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let built = find::component(project).map_err(|what| Failure::new(Exit::Plugin, what))?;
+    let built = find::component(project).map_err(|why| Failure::new(Exit::Plugin, why))?;
     up_to_date(&built)?;
     Ok(built.display().to_string())
 }

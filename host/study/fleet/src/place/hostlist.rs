@@ -13,12 +13,12 @@ pub const MOST: usize = 65_536;
 /// A list that cannot be read, with the place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{list}` is not a host list: {what}, at character {at}; expected names such as `node[01-03,7],login2`"
+    "`{list}` is not a host list: {mistake}, at character {at}; expected names such as `node[01-03,7],login2`"
 )]
 pub struct NotAList {
     /// The list as given.
     pub list: String,
-    pub what: String,
+    pub mistake: String,
     /// Position in the text, counted from 1.
     pub at: usize,
 }
@@ -40,9 +40,9 @@ struct Numbers {
 /// # Errors
 /// If the list is not one, or stands for more than [`MOST`] hosts.
 pub fn expand(list: &str) -> Result<Vec<String>, NotAList> {
-    let wrong = |what: &str, at: usize| NotAList {
+    let wrong = |mistake: &str, at: usize| NotAList {
         list: list.to_owned(),
-        what: what.to_owned(),
+        mistake: mistake.to_owned(),
         at: list[..at].chars().count() + 1,
     };
     let mut hosts = Vec::new();
@@ -201,9 +201,9 @@ mod tests {
             ("n[0-999]m[0-999]", "it stands for more than 65536 hosts, at character 1"),
             ("n[0-18446744073709551615]", "it stands for more than 65536 hosts, at character 1"),
         ];
-        for (list, what) in cases {
+        for (list, mistake) in cases {
             let error = expand(list).unwrap_err().to_string();
-            assert!(error.contains(what), "{list}: {error}");
+            assert!(error.contains(mistake), "{list}: {error}");
         }
     }
 

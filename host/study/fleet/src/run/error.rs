@@ -13,10 +13,10 @@ use session::{BeginError, Faults};
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// The system refuses an operation that a process needs.
-    #[error("cannot {what}: {cause}")]
+    #[error("cannot {operation}: {cause}")]
     System {
         /// The request, as a verb with its object.
-        what: String,
+        operation: String,
         /// Its error.
         cause: io::Error,
     },
@@ -78,9 +78,9 @@ pub enum FleetError {
 }
 
 /// Wraps the system's error for this operation.
-pub(super) fn unable(what: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
-    let what = what.into();
-    move |cause| FleetError::System { what, cause }
+pub(super) fn unable(operation: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
+    let operation = operation.into();
+    move |cause| FleetError::System { operation, cause }
 }
 
 /// Makes a folder that only this user can read, with its parents.

@@ -79,17 +79,17 @@ type Key = (Phase, u64);
 /// The facts about a request that do not depend on the clock: they distinguish requests of two
 /// runs.
 #[derive(PartialEq)]
-struct Seen {
+struct RequestFacts {
     due: Nanos,
     sent: Option<Nanos>,
     ended: Option<Nanos>,
     digest: String,
 }
 
-impl Seen {
+impl RequestFacts {
     fn new(exchange: &Exchange) -> Self {
         let since = |at: Option<Nanos>| at.map(|at| at.since(exchange.due));
-        Seen {
+        RequestFacts {
             due: exchange.due,
             sent: since(exchange.sent),
             ended: since(exchange.ended),
@@ -97,7 +97,7 @@ impl Seen {
         }
     }
 
-    fn is(&self, other: &Seen) -> bool {
+    fn is_same(&self, other: &RequestFacts) -> bool {
         (self.sent, self.ended, &self.digest) == (other.sent, other.ended, &other.digest)
     }
 }
@@ -120,10 +120,10 @@ impl Run {
                 self.status.started
             )));
         }
-        let mut seen: HashMap<Key, Seen> = HashMap::new();
+        let mut seen: HashMap<Key, RequestFacts> = HashMap::new();
         for exchange in theirs.read()? {
             let exchange = exchange?;
-            seen.insert((exchange.phase, exchange.index), Seen::new(&exchange));
+            seen.insert((exchange.phase, exchange.index), RequestFacts::new(&exchange));
         }
         let (ahead, known) = self.ahead(&theirs, &seen, path)?;
         let measured = self.rewrite(&theirs, ahead, &seen)?;
@@ -195,20 +195,20 @@ impl Run {
     fn ahead(
         &self,
         theirs: &RunFolder,
-        seen: &HashMap<Key, Seen>,
+        seen: &HashMap<Key, RequestFacts>,
         path: &Path,
     ) -> Result<(i128, usize), FleetError> {
         let (mut ahead, mut known, mut first) = (None, 0, None);
         for exchange in self.folder.read()? {
             let exchange = exchange?;
-            let ours = Seen::new(&exchange);
+            let ours = RequestFacts::new(&exchange);
             if (exchange.phase, exchange.index) == (Phase::Measure, 0) {
                 first = Some(ours.due);
             }
             let Some(theirs) = seen.get(&(exchange.phase, exchange.index)) else {
                 continue;
             };
-            if !theirs.is(&ours) {
+            if !theirs.is_same(&ours) {
                 return Err(wrong(format!(
                     "request {} differs between `{}` and `{}`: the folder is of another run",
                     exchange.index,
@@ -243,7 +243,7 @@ impl Run {
         &mut self,
         theirs: &RunFolder,
         ahead: i128,
-        seen: &HashMap<Key, Seen>,
+        seen: &HashMap<Key, RequestFacts>,
     ) -> Result<u64, FleetError> {
         let merging = self.folder.path().join(MERGING);
         let unable = |cause: std::io::Error| {
