@@ -13,7 +13,7 @@ pub struct Alias {
     pub plugin: &'static str,
     /// The value of `route` in the plugin's configuration.
     pub route: Option<&'static str>,
-    pub output: Asks,
+    pub output: Output,
 }
 
 /// The kind of output of a route.

@@ -52,8 +52,8 @@ impl Caller for Terminal<'_> {
         self.interrupt.came()
     }
 
-    fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
-        self.interrupt.before_leaving(does);
+    fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>) {
+        self.interrupt.before_leaving(clean_up);
     }
 }
 

@@ -154,8 +154,8 @@ impl Flags {
         let place = Place::Flag(why.clone());
         let mut read = Reading { settled, place, defaults: Vec::new(), apart: Vec::new() };
         let by_name = self.dataset_name.as_deref();
-        let asks = self.backend.as_deref().and_then(backends::alias).map(|alias| alias.asks);
-        if asks.is_none_or(|asks| asks == backends::Asks::Answers) {
+        let output = self.backend.as_deref().and_then(backends::alias).map(|alias| alias.output);
+        if output.is_none_or(|output| output == backends::Output::Answers) {
             match client.word {
                 "vllm" => read.vllm(by_name, self.familiar.has("skip-chat-template")),
                 _ => read.sglang(by_name),
