@@ -98,13 +98,13 @@ fn of_flag(command: &str, flag: &str) -> Option<Offer> {
         ("backend", _) => backend_names,
         ("baseline" | "floor" | "run-variation", _) => runs,
         ("dataset-name", _) => dataset_names,
-        ("device-metrics", _) => |written, _| begun(written, ["none", "nvml", "http://"]),
+        ("device-metrics", _) => |written, _| matching(written, ["none", "nvml", "http://"]),
         ("endpoint", _) => endpoints,
         ("engine", _) => engines,
         ("goodput", _) => objectives,
         ("plugin", _) => plugins,
         ("preset", "search" | "sweep") => presets,
-        ("preset", _) => |written, _| begun(written, [run::accuracy::NAME]),
+        ("preset", _) => |written, _| matching(written, [run::accuracy::NAME]),
         ("resume", "sweep") => |written, line| resumed(written, line, places::is_sweep),
         ("resume", "search") => |written, line| resumed(written, line, places::is_search),
         ("resume", "lab") => |written, line| resumed(written, line, places::is_lab),
@@ -212,19 +212,19 @@ fn named(kind: &str, line: &Line) -> Vec<String> {
 
 fn backend_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let aliases = backends::shipped_aliases().map(|alias| alias.name.to_owned());
-    begun(written, named("backends", line).into_iter().chain(aliases))
+    matching(written, named("backends", line).into_iter().chain(aliases))
 }
 
 fn dataset_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let aliases = datasets::ALIASES.iter().map(|alias| alias.name.to_owned());
-    begun(written, named("datasets", line).into_iter().chain(aliases))
+    matching(written, named("datasets", line).into_iter().chain(aliases))
 }
 
 /// Plugins as `--plugin` takes them: by name, or as a file.
 fn plugins(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let found = places::components(&plugin_folders(line));
-    let mut offered = begun(written, shipped::plugins());
-    offered.extend(begun(written, found));
+    let mut offered = matching(written, shipped::plugins());
+    offered.extend(matching(written, found));
     offered.extend(places::files_of(written, "wasm"));
     without_twice(offered)
 }
@@ -234,7 +234,7 @@ fn plugin_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let short = |file: &'static str| Some(file.split_once('/')?.1.trim_end_matches(".wasm"));
     let all: Vec<&str> = shipped::plugins().filter_map(short).collect();
     let is_one = |name: &&&str| all.iter().filter(|other| other == name).count() == 1;
-    let mut offered = begun(written, all.iter().filter(is_one));
+    let mut offered = matching(written, all.iter().filter(is_one));
     if offered.is_empty() || written.contains('/') {
         offered.extend(plugins(written, line));
     }
@@ -242,7 +242,7 @@ fn plugin_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn scorers(written: &str, line: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, named("scorers", line));
+    let mut offered = matching(written, named("scorers", line));
     offered.extend(places::files_of(written, "wasm"));
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
@@ -258,7 +258,7 @@ fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     paths.retain(|path| !path.contains(|c: char| c.is_ascii_uppercase()));
     paths.sort_unstable();
     paths.dedup();
-    begun(written, paths)
+    matching(written, paths)
 }
 
 /// The backend that the line names.
@@ -271,7 +271,7 @@ fn backend(line: &Line) -> Option<String> {
 fn engines(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let backends = shipped::plugins().filter_map(|file| file.strip_prefix("backends/"));
     let names = backends.map(|file| file.trim_end_matches(".wasm"));
-    begun(written, names.filter(|name| !NO_ENGINES.contains(name)))
+    matching(written, names.filter(|name| !NO_ENGINES.contains(name)))
 }
 
 // Scenarios.
@@ -284,19 +284,19 @@ fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     names.retain(|name| name.contains('/'));
     names.sort_unstable();
     names.dedup();
-    let mut offered = begun(written, names);
+    let mut offered = matching(written, names);
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }
 
 fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, shipped::labs());
+    let mut offered = matching(written, shipped::labs());
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }
 
 fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, shipped::clients().map(|(name, _)| name));
+    let mut offered = matching(written, shipped::clients().map(|(name, _)| name));
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }
@@ -358,13 +358,13 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
             let mut names: Vec<&str> = routes.filter_map(|route| route.route).collect();
             names.sort_unstable();
             names.dedup();
-            begun(written, names)
+            matching(written, names)
         }
         "about.engine" => engines(written, line),
         "tokenizer.path" => tokenizers(written, line),
         "connection.ca-cert" | "load.trace.file" => places::files(written),
         _ => match scenario::keys().iter().find(|known| known.path == key) {
-            Some(key) if key.switch => begun(written, ["true", "false"]),
+            Some(key) if key.switch => matching(written, ["true", "false"]),
             Some(key) => described(written, key.words.iter().copied()),
             None => Vec::new(),
         },
@@ -376,16 +376,16 @@ fn prefixes(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut tables: Vec<&str> = scenario::keys().iter().map(Key::table).collect();
     tables.retain(|table| !table.is_empty());
     tables.dedup();
-    let mut offered = begun(written, tables);
+    let mut offered = matching(written, tables);
     if !written.is_empty() {
-        offered.extend(begun(written, scenario::keys().iter().map(|key| &key.path)));
+        offered.extend(matching(written, scenario::keys().iter().map(|key| &key.path)));
     }
     without_twice(offered)
 }
 
 /// Names on the hub of the tokenizers that are here, and files.
 fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, places::tokenizers());
+    let mut offered = matching(written, places::tokenizers());
     offered.extend(places::files(written));
     without_twice(offered)
 }
@@ -421,7 +421,7 @@ fn published_names() -> Vec<String> {
 fn published_results(written: &str) -> Vec<CompletionCandidate> {
     match written.strip_prefix(published::PREFIX) {
         Some(name) => {
-            let names = begun(name, published_names()).into_iter();
+            let names = matching(name, published_names()).into_iter();
             names.map(|one| one.add_prefix(published::PREFIX)).collect()
         }
         None => described(written, [(published::PREFIX, "A published result (runner published)")]),
@@ -466,7 +466,7 @@ fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
             offered
         }
         Some((metric, statistic)) if CATALOGUE.iter().any(|known| known.name == metric) => {
-            let statistics = begun(statistic, STATISTICS).into_iter();
+            let statistics = matching(statistic, STATISTICS).into_iter();
             statistics.map(|one| one.add_prefix(format!("{metric}."))).collect()
         }
         Some(_) => Vec::new(),
@@ -483,7 +483,7 @@ fn thresholds(written: &str, line: &Line) -> Vec<CompletionCandidate> {
 
 /// Metrics of a request with their limits, as `--goodput` takes them.
 fn objectives(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    begun(written, objective::metrics().map(|name| format!("{name}:")))
+    matching(written, objective::metrics().map(|name| format!("{name}:")))
 }
 
 /// Percentiles of requests' times, as `--slo` takes them: several in a tier, which may have a name.
@@ -495,12 +495,12 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         };
         let metrics = objective::metrics().filter(of_requests);
         match part.split_once('.') {
-            None => begun(part, metrics.map(|name| format!("{name}."))),
+            None => matching(part, metrics.map(|name| format!("{name}."))),
             Some((metric, _)) => {
                 let known = metrics.filter(|name| *name == metric);
                 let percentiles = ["p50", "p90", "p95", "p99", "p99.9"];
                 let all = known.flat_map(|name| percentiles.map(|p| format!("{name}.{p}")));
-                begun(part, all)
+                matching(part, all)
             }
         }
     })

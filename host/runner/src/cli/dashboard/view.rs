@@ -136,7 +136,7 @@ impl View<'_> {
         ])
         .areas(area);
         frame.render_widget(self.title(area.width), title);
-        frame.render_widget(self.of_line(subject.width), subject);
+        frame.render_widget(self.target_line(subject.width), subject);
         self.progress(frame, progress);
         self.rates(frame, rates);
         let [latencies, requests] =
