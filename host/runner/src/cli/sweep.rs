@@ -121,7 +121,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source, load)?;
     let runs = order(&loads, args.repeat, source.scenario.load.seed());
-    let begun = Sweep {
+    let fresh = Sweep {
         load,
         throughput: args.throughput.to_string(),
         latency: args.latency.to_string(),
@@ -130,9 +130,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let (saved, kept) =
         args.keep.open::<Sweep>("sweep", args.resume.as_deref(), &source, words, named.as_ref())?;
-    let mut sweep = kept.unwrap_or_else(|| begun.clone());
+    let mut sweep = kept.unwrap_or_else(|| fresh.clone());
     let same = Sweep { runs: Vec::new(), ..sweep.clone() };
-    if same != begun {
+    if same != fresh {
         return Err(saved.differs("loads, repeats or figures"));
     }
     saved.write(&sweep)?;

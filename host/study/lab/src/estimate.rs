@@ -108,7 +108,7 @@ pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progres
 /// The starts that the present stage of each study still needs.
 pub fn stage(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Start> {
     let models = 0..lab.models.len();
-    models.flat_map(|model| strategy::study(lab, model, scenarios, results).asks).collect()
+    models.flat_map(|model| strategy::study(lab, model, scenarios, results).pending).collect()
 }
 
 /// Counts starts and their runs, and estimates their time.

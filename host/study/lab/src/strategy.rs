@@ -39,7 +39,7 @@ pub struct Study {
     /// Every trial that any stage has.
     pub trials: Vec<Trial>,
     /// The starts that are to be made next; none if it is done.
-    pub asks: Vec<Start>,
+    pub pending: Vec<Start>,
     /// Its decision, if it is done.
     pub decision: Option<Decision>,
     /// True if the budget ends it.
@@ -108,8 +108,8 @@ pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
         if study.is_spent {
             return Next::Done(Ended::Budget);
         }
-        if !study.asks.is_empty() {
-            return Next::Run(study.asks);
+        if !study.pending.is_empty() {
+            return Next::Run(study.pending);
         }
     }
     Next::Done(Ended::Complete)
@@ -130,7 +130,14 @@ fn study_by(
     let mut walk = Walk::new(lab, model, scenarios, results);
     let decision = walk.decision();
     let is_spent = walk.is_spent(timing);
-    Study { model, stages: walk.stages, trials: walk.trials, asks: walk.asks, decision, is_spent }
+    Study {
+        model,
+        stages: walk.stages,
+        trials: walk.trials,
+        pending: walk.pending,
+        decision,
+        is_spent,
+    }
 }
 
 /// A choice between trials: the best trial and the stage that showed it.

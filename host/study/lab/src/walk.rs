@@ -57,7 +57,7 @@ pub(crate) struct Walk<'a> {
     /// Every trial that any stage has.
     pub trials: Vec<Trial>,
     /// The starts that the first unfinished stage still needs.
-    pub asks: Vec<Start>,
+    pub pending: Vec<Start>,
     /// The unexplained variation of the stages so far.
     pub errors: Option<Errors>,
     /// The first rounds of the stages that led to a choice.
@@ -81,14 +81,14 @@ impl<'a> Walk<'a> {
             results,
             stages: Vec::new(),
             trials: Vec::new(),
-            asks: Vec::new(),
+            pending: Vec::new(),
             errors: None,
             choices: BTreeSet::new(),
             round: 0,
         }
     }
 
-    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::asks`] has
+    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::pending`] has
     /// the runs.
     pub fn stage(&mut self, planned: PlannedStage) -> Option<StageReport> {
         let rounds = self.round + 1..=self.round + planned.rounds;
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
         }
         let each = planned.trials.iter();
         let out: Vec<Out> = each.map(|trial| self.out(trial, rounds.clone())).collect();
-        let mut asks = Vec::new();
+        let mut pending = Vec::new();
         for round in rounds.clone() {
             for place in order(planned.trials.len(), planned.rounds, round - rounds.start()) {
                 let trial = &planned.trials[place];
@@ -113,18 +113,18 @@ impl<'a> Walk<'a> {
                 let runs = self.missing(&trial.id, round, since);
                 if !runs.is_empty() {
                     let trial = trial.clone();
-                    asks.push(Start { trial, round, runs });
+                    pending.push(Start { trial, round, runs });
                 }
             }
         }
-        let is_complete = asks.is_empty();
+        let is_complete = pending.is_empty();
         let ruled: Vec<Ruled> = out.into_iter().map(|out| out.ruled).collect();
         let sides = self.sides();
         let before = self.errors.clone().unwrap_or_default();
         let (report, errors) = judge::stage(&sides, &planned, rounds, &ruled, &before, is_complete);
         self.errors = Some(errors);
         self.stages.push(report.clone());
-        self.asks = asks;
+        self.pending = pending;
         is_complete.then_some(report)
     }
 
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
 
     /// True if the next starts would exceed the budget.
     pub fn is_spent(&self, timing: &Timing) -> bool {
-        let Some(start) = self.asks.first() else {
+        let Some(start) = self.pending.first() else {
             return false;
         };
         let needed = timing.start(start).unwrap_or(0.0);

@@ -146,8 +146,8 @@ fn matching<N: AsRef<str>>(
     names: impl IntoIterator<Item = N>,
 ) -> Vec<CompletionCandidate> {
     let names = names.into_iter();
-    let begun = names.filter(|name| name.as_ref().starts_with(written));
-    begun.map(|name| CompletionCandidate::new(name.as_ref())).collect()
+    let names = names.filter(|name| name.as_ref().starts_with(written));
+    names.map(|name| CompletionCandidate::new(name.as_ref())).collect()
 }
 
 /// Names that start with the typed text, with their descriptions.

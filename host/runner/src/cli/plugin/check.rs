@@ -115,10 +115,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
     let mut instances: Vec<Duration> = Vec::new();
-    let mut begun = Instant::now();
+    let mut started = Instant::now();
     let AtRest { info, memory_bytes } = examine::at_rest(&plugin, &mut |moment| match moment {
-        Moment::Before => begun = Instant::now(),
-        Moment::After => instances.push(begun.elapsed()),
+        Moment::Before => started = Instant::now(),
+        Moment::After => instances.push(started.elapsed()),
     })?;
     let server = examine::server(&plugin)?.map(Server::new);
     instances.sort();

@@ -56,9 +56,9 @@ impl Lines {
     }
 
     pub fn last(&self) -> Vec<String> {
-        let begun = self.secrets.redact_bytes(&self.pending);
-        let begun = shown(&begun);
-        let lines = self.last.iter().cloned().chain(Some(begun));
+        let unfinished = self.secrets.redact_bytes(&self.pending);
+        let unfinished = shown(&unfinished);
+        let lines = self.last.iter().cloned().chain(Some(unfinished));
         let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(self.keep)..].to_vec()
     }
