@@ -62,7 +62,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         .map_err(CliError::cannot("write the script"))?;
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if args.shell == Shell::Zsh {
-        // A file in zsh's path of functions becomes the function's body: the first call completes too.
+        // A file in zsh's path of functions becomes the function's body: the first call also
+        // completes.
         script +=
             "[[ \"$funcstack[1]\" = \"_runner\" ]] && _clap_dynamic_completer_runner \"$@\"\n";
     }

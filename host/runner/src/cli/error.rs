@@ -1,5 +1,5 @@
-//! Failures that the command line itself finds in several places: each has its sentence and its exit
-//! code once. An error of one place carries its message to [`Failure`] itself.
+//! Failures of the command line with several places: each has its sentence and its exit code once.
+//! An error of one place carries its message to [`Failure`] itself.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `runner man`: prints the manual page of a command, or writes the pages of all commands to a folder.
+//! `runner man`: prints the manual page of a command, or writes all pages to a folder.
 //!
 //! `clap_mangen` lays the pages out. Their bytes depend on the version, the command line and
 //! `SOURCE_DATE_EPOCH` alone.
@@ -86,7 +86,8 @@ fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-")
 }
 
-/// The page of a command. The text below the flags in help keeps its lines, because it has examples.
+/// The page of a command. The text below the flags in help keeps its lines, because of its
+/// examples.
 fn page(program: &Command, command: &Command, date: &str) -> String {
     let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(ToString::to_string);

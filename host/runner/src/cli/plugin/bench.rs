@@ -1,4 +1,4 @@
-//! `runner plugin bench`: the time that a backend takes for a request and for an event, on its cases.
+//! `runner plugin bench`: the time of a backend for a request and for an event, on its cases.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
