@@ -151,7 +151,6 @@ mod tests {
         }
     }
 
-    /// The first `{{word}}` of a text.
     fn unfilled(text: &str) -> Option<&str> {
         text.split("{{").skip(1).find_map(|rest| {
             let (word, _) = rest.split_once("}}")?;

@@ -68,7 +68,6 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Creates a folder and its parents.
 pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }

@@ -49,7 +49,6 @@ pub struct Against {
     floor: Vec<PathBuf>,
 }
 
-/// The output formats of an agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read

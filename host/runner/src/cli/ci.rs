@@ -74,7 +74,6 @@ pub struct Args {
     differences: Differences,
 }
 
-/// The output formats on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// The checks as a table

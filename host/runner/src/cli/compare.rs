@@ -94,7 +94,6 @@ pub struct Args {
     each: bool,
 }
 
-/// The output formats of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table for the terminal

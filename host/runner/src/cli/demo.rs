@@ -18,7 +18,6 @@ use reader::Located;
 use scenario::Scenario;
 use session::{Faults, Source, resolve};
 
-/// The scenario that the demo runs.
 const SCENARIO: &str = "scenarios/quickstart.toml";
 
 /// Measure the built-in mock engine: every stage is real except the model

@@ -34,7 +34,6 @@ pub struct Args {
     format: Format,
 }
 
-/// The output formats of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read

@@ -36,7 +36,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// The tables of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Table {
     /// A row for each request, in the order in which they ended
@@ -49,7 +48,6 @@ enum Table {
     Series,
 }
 
-/// The formats of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Parquet, compressed with zstd

@@ -184,7 +184,6 @@ impl Flags {
             .collect()
     }
 
-    /// The folders to search for plugins.
     pub(crate) fn plugin_folders(&self) -> Vec<PathBuf> {
         self.plugin_path
             .as_ref()

@@ -96,7 +96,6 @@ fn place() -> Result<Place, Failure> {
     Ok(place::read(&std::env::vars().collect())?)
 }
 
-/// The token of the run.
 fn token() -> Result<Token, Failure> {
     let value = std::env::var("RUNNER_FLEET_TOKEN").ok();
     let file = std::env::var_os("RUNNER_FLEET_TOKEN_FILE").map(PathBuf::from);

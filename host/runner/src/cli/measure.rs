@@ -36,7 +36,6 @@ pub(super) struct Place<'p> {
     pub overseer: Option<&'p dyn Overseer>,
 }
 
-/// Watches a run.
 pub(super) trait Overseer: Sync {
     /// True if the run is to stop now, without waiting for the replies under way.
     fn stops(&self, state: &Snapshot) -> bool;

@@ -123,7 +123,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// The output formats of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read

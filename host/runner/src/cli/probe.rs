@@ -49,7 +49,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// The output formats of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read

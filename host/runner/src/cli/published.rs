@@ -31,7 +31,6 @@ pub struct Args {
     format: Format,
 }
 
-/// The output formats of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table

@@ -59,7 +59,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// The output formats of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// The text block

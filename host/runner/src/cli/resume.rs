@@ -25,7 +25,6 @@ use model::target::REDACTED;
 
 const FILE: &str = "command.json";
 
-/// A saved command.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct SavedCommand {

@@ -91,7 +91,6 @@ pub struct Args {
     strict: bool,
 }
 
-/// The output formats of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read
@@ -169,7 +168,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A client to show.
 enum Subject {
     /// A client to run.
     Client(Box<Profile>),

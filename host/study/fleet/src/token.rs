@@ -16,7 +16,6 @@ pub const FILE_VARIABLE: &str = "RUNNER_FLEET_TOKEN_FILE";
 /// The fewest hexadecimal digits: 128 bits, so that nobody who saw a handshake finds the token by
 /// trying.
 const FEWEST: usize = 32;
-/// The most hexadecimal digits.
 const MOST: usize = 256;
 /// The label of the key, so that another use of the same token gives another key.
 const LABEL: &[u8] = b"runner fleet 3 ed25519";

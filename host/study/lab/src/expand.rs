@@ -22,7 +22,6 @@ use reader::Problem;
 /// The word of a launch line in whose place the options stand.
 pub const OPTIONS: &str = "{options}";
 
-/// The most trials of a matrix.
 const MOST_TRIALS: usize = 5_000;
 
 /// The id of a trial: the beginning of its digest.
@@ -337,7 +336,6 @@ fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
     }
 }
 
-/// An option as an environment variable.
 fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
     if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
         return None;

@@ -81,7 +81,6 @@ impl User {
         }
     }
 
-    /// The sign of a limit.
     fn sign(self, text: &str) -> &'static str {
         let signs: &[&str] = match self {
             User::Threshold | User::Lab => &["<=", ">=", "<", ">"],

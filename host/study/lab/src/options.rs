@@ -15,7 +15,6 @@ use reader::{Config, ConfigEntry, ConfigTable, ConfigValue, Located, Place, Prob
 
 pub(crate) use conditions::{Names, conditions};
 
-/// The most values of an option.
 const MOST_VALUES: usize = 200;
 
 /// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables.
@@ -290,7 +289,6 @@ fn check_names(t: &Reader<'_, '_>, dimensions: &[Dimension], env: &[(String, Str
     }
 }
 
-/// Sets the baseline of one option.
 fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension], all: &[String]) {
     let name = entry.key.value.as_str();
     let path = format!("engines.baseline.{name}");

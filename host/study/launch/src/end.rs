@@ -97,7 +97,6 @@ impl Prey<'_> {
         }
     }
 
-    /// The living processes.
     fn look(&mut self) -> Vec<Process> {
         if let Some(members) = self.family.look(self.table) {
             return members;

@@ -42,7 +42,6 @@ pub struct SavedLog {
     pub error: Option<String>,
 }
 
-/// The log of one engine.
 #[derive(Clone)]
 pub(crate) struct Log {
     shared: Arc<Mutex<Shared>>,

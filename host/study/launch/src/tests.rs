@@ -31,7 +31,6 @@ fn free_port() -> u16 {
     }
 }
 
-/// A shell that runs a script.
 fn shell(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }

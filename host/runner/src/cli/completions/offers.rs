@@ -186,7 +186,6 @@ fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> 
 
 // Plugins.
 
-/// The folders to search for plugins.
 fn plugin_folders(line: &Line) -> Vec<PathBuf> {
     let folders = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
     folders.map_or_else(Vec::new, |list| std::env::split_paths(&list).collect())
@@ -261,7 +260,6 @@ fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     matching(written, paths)
 }
 
-/// The backend that the line names.
 fn backend(line: &Line) -> Option<String> {
     let name = line.value("--backend", "RUNNER_BACKEND")?;
     let name = name.into_string().ok()?;
@@ -410,7 +408,6 @@ fn resumed(
     places::results(written, &home(line), is_wanted)
 }
 
-/// The names of the published results.
 fn published_names() -> Vec<String> {
     let all = published::all().into_iter();
     let name = |file: &str| file.trim_start_matches(published::PREFIX).to_owned();

@@ -207,7 +207,6 @@ impl Row {
         }
     }
 
-    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.takes == Takes::Nothing {
             return matches.get_flag(self.long).then(Vec::new);

@@ -174,7 +174,6 @@ impl Flagged {
         })
     }
 
-    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.key.switch {
             let value = self.flag.inverted.is_none();

@@ -23,7 +23,6 @@ const NOT_RANDOM: [&str; 4] = ["sharegpt", "custom", "shared-prefix", "trace"];
 const OF_CONVERSATIONS: [&str; 5] = ["agent", "audio", "conversation", "images", "speech"];
 /// The dataset of recordings, which a route for the text of sounds is meant for.
 const OF_RECORDINGS: &str = "speech";
-/// Datasets with sounds.
 const OF_SOUNDS: [&str; 3] = ["audio", "custom", OF_RECORDINGS];
 /// Datasets whose answers `--sharegpt-output-len` sets, here and in SGLang's client.
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];

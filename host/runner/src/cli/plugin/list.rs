@@ -33,7 +33,6 @@ pub struct Args {
     form: Form,
 }
 
-/// The available plugins.
 #[derive(Debug, Serialize)]
 struct Listing {
     plugins: Vec<Entry>,

@@ -39,7 +39,6 @@ pub struct Args {
     form: Form,
 }
 
-/// The kinds of plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Kinds {
     /// Writes requests and reads replies
@@ -50,7 +49,6 @@ enum Kinds {
     Scorer,
 }
 
-/// The new project.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct NewProject {

@@ -80,7 +80,6 @@ pub struct Args {
     form: Form,
 }
 
-/// The new case.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct NewCase {

@@ -57,7 +57,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// The formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// One line per case, diffs and a summary

@@ -28,7 +28,6 @@ use crate::cli::watch::Watch;
 use runs::folder::RunFolder;
 use search::preset::Preset;
 
-/// The preset's name.
 pub(in crate::cli) const NAME: &str = "mlperf-accuracy";
 /// The source of the first run's length, for messages and records.
 const SETTER: &str = "--preset";

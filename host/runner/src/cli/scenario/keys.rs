@@ -21,7 +21,6 @@ pub struct Args {
     json: bool,
 }
 
-/// A key as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Listed<'k> {

@@ -36,7 +36,6 @@ impl Board {
         lock(&self.0).clone()
     }
 
-    /// Records figures that came.
     pub(super) fn figures(&self, who: &Who, figures: Value, at: Nanos) {
         self.change(who, |latest| {
             latest.figures = Some(Arc::new(figures));
@@ -45,12 +44,10 @@ impl Board {
         });
     }
 
-    /// Records that an agent has finished.
     pub(super) fn finished(&self, who: &Who) {
         self.change(who, |latest| latest.finished = true);
     }
 
-    /// Records that an agent is lost.
     pub(super) fn lost(&self, who: &Who) {
         self.change(who, |latest| latest.lost = true);
     }

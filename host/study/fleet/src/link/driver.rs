@@ -25,7 +25,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The number of pieces of records that may be under way, so that a piece never waits for a place.
 const PIECES: usize = WINDOW as usize / BODY + 2;
 
-/// A command of the caller.
 pub(super) enum Command {
     Prepared(String, Value),
     Ready,

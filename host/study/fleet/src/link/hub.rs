@@ -38,7 +38,6 @@ pub(super) enum Note {
     Input(Input),
 }
 
-/// A command of the caller.
 pub(super) enum Command {
     Start(Nanos),
     Interrupt(String),

@@ -129,7 +129,6 @@ async fn greet(
     }
 }
 
-/// An agent's connection.
 struct Peer<'a> {
     shared: &'a Shared,
     conn: Conn,

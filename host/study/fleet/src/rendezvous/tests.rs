@@ -122,7 +122,6 @@ impl Scene {
         self.done.iter().filter_map(event).collect()
     }
 
-    /// The reasons, as people read them.
     fn reasons(&self) -> Vec<String> {
         let reasons = |action: &Action| match action {
             Action::GaveUp(reasons) => Some(reasons.clone()),

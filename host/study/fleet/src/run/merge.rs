@@ -65,7 +65,6 @@ fn wrong(message: String) -> FleetError {
     FleetError::Merge(message)
 }
 
-/// A fleet's run.
 struct Run {
     folder: RunFolder,
     plan: Plan,
@@ -103,7 +102,6 @@ impl RequestFacts {
 }
 
 impl Run {
-    /// Adds the records of one agent.
     fn take_in(&mut self, path: &Path) -> Result<TakenIn, FleetError> {
         let theirs = agent_folder(path)?;
         let of_agent = theirs.plan()?;

@@ -224,7 +224,6 @@ proptest! {
         }
     }
 
-    /// Conditions and placeholders stand any text.
     #[test]
     fn conditions_and_placeholders_stand_any_text(text in "[a-z{}$&|!()<>=' .0-9é-]{0,60}") {
         let _ = crate::condition::Condition::parse(&text);

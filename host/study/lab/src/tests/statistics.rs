@@ -45,7 +45,6 @@ fn a_round_beyond_a_limit_rules_nothing_out() {
     }
 }
 
-/// Rounds that differ are no drift.
 #[test]
 fn rounds_that_differ_are_no_drift() {
     for rounds in [0.0, 0.02] {

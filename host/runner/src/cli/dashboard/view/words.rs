@@ -58,7 +58,6 @@ pub(super) fn rate(value: f64) -> String {
     }
 }
 
-/// A share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

@@ -53,12 +53,10 @@ impl Proxy {
         self.port
     }
 
-    /// The number of connections.
     pub(super) fn connections(&self) -> u32 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Cuts all connections now.
     pub(super) fn cut(&self) {
         self.cut.send_replace(Fault::Cut);
     }
