@@ -94,7 +94,7 @@ fn answers_to_other_questions_of_one_name_are_not_compared() {
     std::fs::write(folder.path().join("asked.toml"), unnamed).unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
     let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
-    let told = "samples of one name were other requests";
+    let told = "samples with the same name were different requests";
     assert!(ended.stderr.contains(told), "{ended:#?}");
     let [_, (speed_folder, _)] = &results(folder.path())[..] else {
         panic!("{ended:#?}");
@@ -112,7 +112,7 @@ fn a_set_of_which_not_all_was_answered_is_told() {
     assert!(
         ended
             .stderr
-            .contains("samples were answered, so the scores are not those of the whole dataset"),
+            .contains("samples were answered, so the scores do not cover the whole dataset"),
         "{ended:#?}"
     );
     assert_eq!(ended.code, Some(7), "{ended:#?}");

@@ -502,7 +502,7 @@ fn a_key_that_a_plugin_marks_is_kept_in_no_folder() {
         command
     };
     let refused = run(&mut resume()).with_code(2);
-    assert!(refused.stderr.contains("began with --set"), "{refused:#?}");
+    assert!(refused.stderr.contains("has --set"), "{refused:#?}");
     let key = format!("backend.config.pin={PIN}");
     run(resume().args(["--set", &key])).with_code(0);
 }

@@ -134,7 +134,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
     let slow = Mock::start(&["--ttft", "205ms", "--itl", "1ms"]);
     repeated(folder.path(), &fast, "");
     let alone = compare(folder.path(), "runs").with_code(2);
-    assert!(alone.stderr.contains("repeats of one another"), "{alone:#?}");
+    assert!(alone.stderr.contains("are repeats and form one side"), "{alone:#?}");
     repeated(folder.path(), &slow, "--output-dir slow");
     let failing = on_condition(folder.path(), ["runs", "slow"], "ttft.mean +50ms").with_code(6);
     assert!(failing.stderr.starts_with("error: ttft.mean +50ms of B: +"), "{failing:#?}");

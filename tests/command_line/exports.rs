@@ -395,7 +395,11 @@ fn what_cannot_be_exported_is_told() {
     std::fs::write(&file, "before").unwrap();
     let name = run_folder.to_str().unwrap().to_owned();
     for (line, code, part) in [
-        (vec![&*name, "--output", "table.xlsx"], 2, "expected .parquet, .arrow"),
+        (
+            vec![&*name, "--output", "table.xlsx"],
+            2,
+            "expected a name that ends with .parquet, .arrow",
+        ),
         (vec!["nowhere", "--output", "table.parquet"], 3, "is not the folder of a run"),
         (
             vec![&*name, "--output", "nowhere/table.parquet"],

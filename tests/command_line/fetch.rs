@@ -205,7 +205,7 @@ fn a_damaged_file_is_deleted_and_a_cut_download_goes_on() {
     hub.state.lock().unwrap().cuts = vec![50_000];
     let before = hub.seen().len();
     let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
-    assert!(ended.stderr.contains("going on with another connection"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("resuming with another connection"), "{}", ended.stderr);
     assert_eq!(std::fs::read(ended.stdout.trim_end()).unwrap(), bytes);
     let from: Vec<_> = (hub.seen().split_off(before).into_iter())
         .filter(|seen| seen.is_of_contents)

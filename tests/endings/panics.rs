@@ -25,7 +25,7 @@ fn is_told(ended: &Ended, thread: &str, place: &str) {
         "error: a bug in the runner ended the run: its thread `",
         &format!("its thread `{thread}"),
         &format!("the test tripped `{place}`"),
-        "please report it",
+        "report it",
     ] {
         assert!(ended.stderr.contains(part), "{place}: {part}: {ended:#?}");
     }
@@ -35,7 +35,7 @@ fn is_told(ended: &Ended, thread: &str, place: &str) {
 fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
     let own = only_run(&folder.path().join(RUNS)).unwrap();
     let name = own.file_name().unwrap().to_string_lossy().into_owned();
-    let at = format!("What was measured until then is in {RUNS}/{name}");
+    let at = format!("the measurements so far are in {RUNS}/{name}");
     assert!(ended.stderr.contains(&at), "{place}: {ended:#?}");
     let status = std::fs::read_to_string(own.join("status.json")).unwrap();
     assert!(status.contains("a bug in the runner"), "{place}: {status}");
@@ -102,7 +102,7 @@ fn a_panic_at_the_very_end_is_a_bug_too() {
     let own = only_run(&folder.path().join(RUNS)).unwrap();
     let name = own.file_name().unwrap().to_string_lossy().into_owned();
     let told = format!(
-        "error: a bug in the runner ended it; please report it with the lines above. What was measured until then is in {RUNS}/{name}"
+        "error: a bug in the runner ended it; report it with the lines above; the measurements so far are in {RUNS}/{name}"
     );
     assert!(ended.stderr.contains(&told), "{ended:#?}");
     assert_eq!(exchanges(folder.path()).len(), 20);

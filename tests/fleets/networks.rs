@@ -205,7 +205,7 @@ fn a_link_that_stays_down_ends_both_sides() {
     assert!(agent.stderr.contains(gone), "{agent:#?}");
     assert!(agent.stderr.contains("stopped by the fleet"), "{agent:#?}");
     let line = (agent.stderr.lines())
-        .find_map(|line| line.strip_prefix("what this process measured is in "));
+        .find_map(|line| line.strip_prefix("the records of this process are in "));
     let folder = fleet.path().join("rank1").join(line.unwrap());
     let kept = measured(&RunFolder::at(&folder));
     assert!(!kept.is_empty() && kept.len() < 100, "{}", kept.len());

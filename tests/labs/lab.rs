@@ -134,7 +134,7 @@ fn the_best_option_wins_and_what_crashes_does_not() {
     let ended = files.made().with_code(0);
     assert!(ended.stdout.contains("`max-concurrency 8` is better than the baseline"), "{ended:#?}");
     let page = files.page();
-    for part in ["--max-concurrency 8", "## What failed", "there is no parameter `bogus`"] {
+    for part in ["--max-concurrency 8", "## Failures", "there is no parameter `bogus`"] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     assert!(files.is_free());
@@ -223,7 +223,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     process.until("an engine answers", |_| files.events("ready") > 0);
     process.signal("INT");
     let ended = process.end().with_code(130);
-    assert!(ended.stderr.contains("go on with: runner lab --resume out"), "{ended:#?}");
+    assert!(ended.stderr.contains("resume with `runner lab --resume out"), "{ended:#?}");
     assert!(files.is_free());
     // The folder is all that is needed, wherever it is told from.
     let elsewhere = TempDir::new().unwrap();

@@ -187,7 +187,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
         again.current_dir(elsewhere.path());
         if !header.is_empty() {
             let refused = run_patiently(&mut again).with_code(2);
-            assert!(refused.stderr.contains("began with --header"), "{refused:#?}");
+            assert!(refused.stderr.contains("has --header"), "{refused:#?}");
             again.args(["--header", "x-key: sesame"]);
         }
         let ended = run_patiently(&mut again).with_code(0);

@@ -143,7 +143,7 @@ pub struct Ended {
 impl Ended {
     /// The p-value of its drift.
     pub fn drift(&self) -> Option<f64> {
-        let report = findings::of(&self.lab, &scenarios(), &self.results);
+        let report = findings::lab_report(&self.lab, &scenarios(), &self.results);
         Some(report.studies[0].drift?.probability)
     }
 

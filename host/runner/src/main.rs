@@ -11,10 +11,10 @@ use runner::cli::failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if runner::cli::templates::are_asked() {
+    if runner::cli::templates::is_renderer() {
         return runner::cli::templates::exec();
     }
-    if runner::cli::completions::are_asked() {
+    if runner::cli::completions::is_completing() {
         return runner::cli::completions::answer();
     }
     model::clock::since_process_began();

@@ -26,7 +26,7 @@ pub struct Built {
     /// The compiler, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler: Option<&'static str>,
-    /// True if it was built before, of the same sources.
+    /// True if it was built before, from the same sources.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
     pub path: PathBuf,
@@ -38,8 +38,8 @@ pub struct Built {
     pub imports: BTreeSet<String>,
 }
 
-/// The component that was built of the same sources before, in a language whose compiler writes
-/// another one each time. The compiler takes random numbers and the machine's clock into the
+/// The component of an earlier build of the same sources, in a language whose compiler writes
+/// different bytes each time. The compiler puts random numbers and the machine's clock into the
 /// component, and no setting changes that.
 fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
     let Sources::Files { language, .. } = &project.sources else {

@@ -67,7 +67,7 @@ pub fn compile(
 fn bindings(wit: &Path, kind: Kind, work: &Path) -> Result<(), AuthorError> {
     tool::make_folder(work)?;
     let files = generate(wit, kind)
-        .map_err(|what| AuthorError::Bindings { folder: wit.to_owned(), what })?;
+        .map_err(|mistake| AuthorError::Bindings { folder: wit.to_owned(), mistake })?;
     for (name, content) in files.iter() {
         let path = work.join(name);
         std::fs::write(&path, content).map_err(AuthorError::system("write", &path))?;
@@ -127,7 +127,7 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     if !folder.join(entry).is_file() {
         return Err(AuthorError::Project {
             file: folder.join(super::project::MANIFEST),
-            what: format!("its `entry` is `{entry}`, but there is no such file"),
+            mistake: format!("its `entry` is `{entry}`, but there is no such file"),
         });
     }
     if !sources.iter().any(|name| name == entry) {
@@ -136,8 +136,8 @@ fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     Ok(sources)
 }
 
-/// A clang that links for the target. One that the user names is not probed, so that its own errors
-/// are shown.
+/// A clang that links for the target. A clang that the user names is not probed, so that its own
+/// errors are shown.
 fn find(work: &Path) -> Result<PathBuf, AuthorError> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(named) = variable("CLANG") {

@@ -26,13 +26,13 @@ pub struct Declarations {
     pub modules: String,
 }
 
-const HEADING: &str = "// What the plugin interface has, for editors. `runner plugin new` and `runner plugin build` write this \
+const HEADING: &str = "// The types of the plugin interface, for editors. `runner plugin new` and `runner plugin build` write this \
     file; the interface\n// itself is in `wit/`.\n";
 
 /// Makes the declarations of the world of a kind, from the folder with the contract.
 ///
 /// # Errors
-/// If the contract cannot be read, in the parser's words.
+/// If the contract cannot be read, with the parser's message.
 pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
     let (resolve, world) = resolved(wit, kind)?;
     let world = &resolve.worlds[world];
@@ -90,14 +90,15 @@ fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -
         TypeDefKind::Record(record) => {
             let fields = record.fields.iter().map(|field| {
                 let docs = documented(&field.docs, "  ");
-                format!("{docs}  {}: {};\n", camel(&field.name), here.of(&field.ty))
+                format!("{docs}  {}: {};\n", camel(&field.name), here.spelled(&field.ty))
             });
             format!("export interface {name} {{\n{}}}\n", fields.collect::<String>())
         }
         TypeDefKind::Variant(variant) => {
             let cases = variant.cases.iter().map(|case| {
                 let value = case.ty.as_ref();
-                let value = value.map_or_else(String::new, |ty| format!("; val: {}", here.of(ty)));
+                let value =
+                    value.map_or_else(String::new, |ty| format!("; val: {}", here.spelled(ty)));
                 format!("{}  | {{ tag: \"{}\"{value} }}\n", documented(&case.docs, "  "), case.name)
             });
             format!("export type {name} =\n{};\n", cases.collect::<String>().trim_end())
@@ -137,7 +138,7 @@ struct Names<'r> {
 }
 
 impl Names<'_> {
-    fn of(&self, ty: &Type) -> String {
+    fn spelled(&self, ty: &Type) -> String {
         match ty {
             Type::Bool => "boolean".to_owned(),
             Type::Char | Type::String => "string".to_owned(),
@@ -156,22 +157,22 @@ impl Names<'_> {
 
     fn kind(&self, kind: &TypeDefKind) -> String {
         match kind {
-            TypeDefKind::Type(ty) => self.of(ty),
-            TypeDefKind::Option(ty) => format!("{} | null", self.of(ty)),
+            TypeDefKind::Type(ty) => self.spelled(ty),
+            TypeDefKind::Option(ty) => format!("{} | null", self.spelled(ty)),
             TypeDefKind::List(Type::U8) => "Uint8Array".to_owned(),
-            TypeDefKind::List(ty) => match self.of(ty) {
+            TypeDefKind::List(ty) => match self.spelled(ty) {
                 inner if inner.contains(" | ") => format!("({inner})[]"),
                 inner => format!("{inner}[]"),
             },
             TypeDefKind::Tuple(tuple) => {
-                let types: Vec<String> = tuple.types.iter().map(|ty| self.of(ty)).collect();
+                let types: Vec<String> = tuple.types.iter().map(|ty| self.spelled(ty)).collect();
                 format!("[{}]", types.join(", "))
             }
             TypeDefKind::Handle(Handle::Own(id) | Handle::Borrow(id)) => self.id(*id),
             // The error is thrown.
             TypeDefKind::Result(result) => {
                 let value = result.ok.as_ref();
-                value.map_or_else(|| "void".to_owned(), |ty| self.of(ty))
+                value.map_or_else(|| "void".to_owned(), |ty| self.spelled(ty))
             }
             _ => "unknown".to_owned(),
         }
@@ -180,9 +181,10 @@ impl Names<'_> {
     fn method(&self, function: &Function, name: &str) -> String {
         let is_method = matches!(function.kind, FunctionKind::Method(_));
         let params = function.params.iter().skip(usize::from(is_method));
-        let params = params.map(|param| format!("{}: {}", camel(&param.name), self.of(&param.ty)));
+        let params =
+            params.map(|param| format!("{}: {}", camel(&param.name), self.spelled(&param.ty)));
         let result = function.result.as_ref();
-        let result = result.map_or_else(|| "void".to_owned(), |ty| self.of(ty));
+        let result = result.map_or_else(|| "void".to_owned(), |ty| self.spelled(ty));
         let params = params.collect::<Vec<_>>().join(", ");
         format!("{}({params}): {result};", camel(name))
     }
@@ -220,14 +222,14 @@ fn camel(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(kind: Kind) -> Declarations {
+    fn declarations_of(kind: Kind) -> Declarations {
         let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         declarations(&wit, kind).unwrap()
     }
 
     #[test]
-    fn types_are_those_that_a_plugin_in_javascript_sees() {
-        let Declarations { contract, modules } = of(Kind::Backend);
+    fn declares_the_types_of_a_backend() {
+        let Declarations { contract, modules } = declarations_of(Kind::Backend);
         for line in [
             "export interface Sample {",
             "  outputTokens: number | null;",
@@ -253,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn a_dataset_has_files_and_a_tokenizer() {
-        let Declarations { contract, modules } = of(Kind::Dataset);
+    fn declares_files_and_a_tokenizer_for_a_dataset() {
+        let Declarations { contract, modules } = declarations_of(Kind::Dataset);
         assert!(modules.contains("    File: typeof import(\"./contract\").File;"), "{modules}");
         assert!(modules.contains("    countChat("), "{modules}");
         assert!(contract.contains("  static open(name: string): File | null;"), "{contract}");

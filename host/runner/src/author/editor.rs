@@ -40,10 +40,10 @@ pub fn prepare(project: &Project, shell: Option<Shell<'_>>) -> Result<(), Author
 
 fn javascript(project: &Project, kind: Kind) -> Result<(), AuthorError> {
     let wit = tool::contract(project)?;
-    let Declarations { contract, modules } =
-        declarations(&wit, kind).map_err(|what| AuthorError::Bindings { folder: wit, what })?;
+    let Declarations { contract, modules } = declarations(&wit, kind)
+        .map_err(|mistake| AuthorError::Bindings { folder: wit, mistake })?;
     let folder = project.folder.join("runner_plugin");
-    // Who does without the package does without its types.
+    // A project without the package has no types.
     if !folder.is_dir() {
         return Ok(());
     }
@@ -65,7 +65,7 @@ fn typings(project: &Project, kind: Kind, shell: Shell<'_>) -> Result<(), Author
     if std::fs::read_to_string(&stamp).is_ok_and(|known| known == contract) {
         return Ok(());
     }
-    // componentize-py writes over nothing that is there, and other stubs may stand beside its own.
+    // componentize-py overwrites no files, and other stubs may stand beside its own.
     let fresh = folder.join(".new");
     let _ = std::fs::remove_dir_all(&fresh);
     std::fs::create_dir_all(&folder).map_err(AuthorError::system("create", &folder))?;
@@ -103,7 +103,7 @@ mod tests {
     use super::replace;
 
     #[test]
-    fn what_is_new_replaces_what_has_its_name_and_nothing_else() {
+    fn new_files_replace_only_files_of_the_same_name() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: &str| folder.path().join(path);
         for (path, text) in [

@@ -19,14 +19,14 @@ pub enum AuthorError {
     NoTemplate {
         kind: &'static str,
         language: &'static str,
-        /// The languages that have one.
+        /// The languages that have a template.
         others: String,
     },
     /// An error of the system.
-    #[error("cannot {what} `{}`: {cause}", .path.display())]
+    #[error("cannot {operation} `{}`: {cause}", .path.display())]
     System {
         /// The operation, such as `write`.
-        what: &'static str,
+        operation: &'static str,
         path: PathBuf,
         cause: std::io::Error,
     },
@@ -38,11 +38,11 @@ pub enum AuthorError {
         expected: String,
     },
     /// A file of the project is wrong.
-    #[error("`{}`: {what}", .file.display())]
+    #[error("`{}`: {mistake}", .file.display())]
     Project {
         file: PathBuf,
         /// The mistake and the expectation.
-        what: String,
+        mistake: String,
     },
     #[error("{0}")]
     Missing(String),
@@ -60,11 +60,11 @@ pub enum AuthorError {
     #[error("{tool} did not write `{}`", .path.display())]
     Nothing { tool: &'static str, path: PathBuf },
     /// The bindings cannot be generated from the contract.
-    #[error("cannot generate bindings from `{}`: {what}", .folder.display())]
+    #[error("cannot generate bindings from `{}`: {mistake}", .folder.display())]
     Bindings {
         /// The folder with the contract.
         folder: PathBuf,
-        what: String,
+        mistake: String,
     },
     /// It is a component, but not a plugin.
     #[error(
@@ -81,10 +81,10 @@ pub enum AuthorError {
 impl AuthorError {
     /// Wraps an error of the system.
     pub(super) fn system(
-        what: &'static str,
+        operation: &'static str,
         path: &Path,
     ) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let path = path.to_owned();
-        move |cause| AuthorError::System { what, path, cause }
+        move |cause| AuthorError::System { operation, path, cause }
     }
 }

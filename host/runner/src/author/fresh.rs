@@ -16,7 +16,7 @@ use model::hex;
 const OTHER_FOLDERS: [&str; 5] = ["target", "node_modules", "cases", "typings", "__pycache__"];
 /// Files that compilers write.
 const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
-/// The most files that are looked at; a folder with more is hardly a plugin's.
+/// The most files to examine; a folder with more is hardly a plugin's.
 const MOST_FILES: usize = 20_000;
 
 /// The inputs that a component was built from.
@@ -26,8 +26,7 @@ struct Record {
     component: String,
     /// The SHA-256 of each source file, by its path below the project's folder.
     sources: BTreeMap<String, String>,
-    /// The SHA-256 of the contract that it was built against, where the project has none of its
-    /// own.
+    /// The SHA-256 of the contract of the build, where the project has no contract of its own.
     #[serde(default)]
     contract: String,
 }
@@ -43,7 +42,7 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
 }
 
 /// The folder that holds the sources for compilers that read nothing outside of it: the project's
-/// own, or where some of its files are links, a copy with the links' targets.
+/// own, or, if some of its files are links, a copy with the links' targets.
 ///
 /// # Errors
 /// If the copy cannot be made.
@@ -87,8 +86,8 @@ pub fn record(
     std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
 }
 
-/// Returns whether a build recorded that the project's component was made of the sources and the
-/// contract that are there now.
+/// Returns true if a build recorded that it made the project's component from the present sources
+/// and contract.
 pub fn is_current(project: &Project) -> bool {
     let Ok(bytes) = std::fs::read(project.component()) else {
         return false;
@@ -98,8 +97,9 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The difference of the sources from the sources of the project's component, as a sentence's end;
-/// absent if they are the same, or if there is no component.
+/// The difference between the sources and the sources of the project's component, as a sentence's
+/// end;
+/// absent if they are equal, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
     let bytes = std::fs::read(&component).ok()?;
@@ -186,7 +186,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
-            // A link to a folder could lead in a circle; one to a file is a source like any other.
+            // A link to a folder could lead in a circle; a link to a file is a source like any
+            // other.
             let is_file = kind.is_file() || kind.is_symlink() && entry.path().is_file();
             if name.starts_with('.') || name.ends_with('~') || found.len() >= MOST_FILES {
                 continue;
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_compiler_reads_makes_nothing_stale() {
+    fn files_that_no_compiler_reads_make_nothing_stale() {
         let (folder, project) = made();
         for name in ["README.md", ".git/index", "cases/a/scores.json", "target/x", "a.c~"] {
             let path = folder.path().join(name);
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_change_is_named_by_its_file() {
-        for (name, text, words) in [
+        for (name, text, message) in [
             ("plugin.c", Some("int c;"), "`plugin.c` has changed since"),
             ("lib/more.h", None, "`lib/more.h` was removed since"),
             ("other.c", Some(""), "`other.c` was added since"),
@@ -252,12 +253,12 @@ mod tests {
                 Some(text) => std::fs::write(path, text).unwrap(),
                 None => std::fs::remove_file(path).unwrap(),
             }
-            assert_eq!(stale(&project).as_deref(), Some(words));
+            assert_eq!(stale(&project).as_deref(), Some(message));
         }
     }
 
     #[test]
-    fn only_what_was_built_of_these_sources_is_current() {
+    fn only_a_build_of_the_present_sources_is_current() {
         let (folder, project) = made();
         assert!(is_current(&project));
         std::fs::write(folder.path().join("plugin.c"), "int c;").unwrap();
@@ -272,7 +273,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_link_leads_to_is_a_source() {
+    fn the_target_of_a_link_is_a_source() {
         let (folder, project) = made();
         assert_eq!(without_links(&project).unwrap(), project.folder);
         let elsewhere = tempfile::tempdir().unwrap();
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_recorded_the_times_decide() {
+    fn times_decide_without_a_record() {
         let (folder, project) = made();
         let component = folder.path().join("target/plugin/mine.wasm");
         std::fs::write(&component, "of another tool").unwrap();

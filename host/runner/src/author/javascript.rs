@@ -37,7 +37,7 @@ pub fn compile(
         .args(["--js", entry, "--module-root", "."])
         .args(["-n", &format!("{}-plugin", kind.name())])
         // Synchronous, because the runner calls plugins from separate threads. With WASI, which the
-        // sandbox provides empty: stubs would trap, so exceptions would end a call without a word.
+        // sandbox provides empty: stubs would trap, so exceptions would end a call silently.
         .args(["--sync", "-o"])
         .arg(component)
         .current_dir(fresh::without_links(project)?);

@@ -1,6 +1,7 @@
 //! The keys of a plugin's configuration, from its JSON Schema: a table of keys, and an example to
-//! copy. Pure. Only the subset of JSON Schema that schemars generates is read; a key whose schema
-//! says more is described by the part that is understood.
+//! copy. Pure. Only the subset of JSON Schema that schemars generates is read; other parts of a
+//! key's
+//! schema are left out.
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ const DEPTH: usize = 8;
 /// Levels to which tables within tables are listed.
 const LEVELS: usize = 3;
 
-/// The most keys that are listed of tables within a configuration, for the same reason.
+/// The most keys that are listed for tables within a configuration, for the same reason.
 const MOST_INNER: usize = 2000;
 
 /// A key of a plugin's configuration.
@@ -30,7 +31,8 @@ pub struct Key {
     /// Its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// If it takes a table, or a list of tables, the keys of that; JSON has them in the schema.
+    /// The keys of its table, or of the tables in its list, if it takes any; JSON has them in the
+    /// schema.
     #[serde(skip)]
     pub inner: Option<Table>,
 }
@@ -38,8 +40,7 @@ pub struct Key {
 /// A table that a key takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The name by which the schema refers to it, if it does: tables with the same one are the
-    /// same.
+    /// The name by which the schema refers to it, if any: tables with one name are the same.
     pub name: Option<String>,
     pub keys: Vec<Key>,
 }
@@ -60,7 +61,7 @@ fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec
         .collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let properties = properties.into_iter().flatten();
-    let told = properties.map(|(key, rules)| Key {
+    let keys = properties.map(|(key, rules)| Key {
         key: key.clone(),
         kind: kind(root, rules, 0),
         required: required.contains(&key.as_str()),
@@ -69,7 +70,7 @@ fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec
             .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
         inner: inner(root, rules, None, (level, 0), left),
     });
-    told.collect()
+    keys.collect()
 }
 
 /// The table that a schema describes, in a list or in an alternative too. `name` is the reference's
@@ -298,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_in_words() {
-        let told: Vec<(String, String)> =
+    fn names_the_types_of_keys() {
+        let kinds: Vec<(String, String)> =
             keys(&schema()).into_iter().map(|key| (key.key, key.kind)).collect();
         let wanted = [
             ("route", r#""chat" | "completions""#),
@@ -312,7 +313,7 @@ mod tests {
             ("must", "text"),
             ("odd key", "anything"),
         ];
-        assert_eq!(told, wanted.map(|(key, kind)| (key.to_owned(), kind.to_owned())));
+        assert_eq!(kinds, wanted.map(|(key, kind)| (key.to_owned(), kind.to_owned())));
     }
 
     #[test]

@@ -79,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_comes_with_one_that_is() {
-        let said = |text: &str| text.parse::<Name>().unwrap_err();
+    fn suggests_a_valid_name() {
+        let error = |text: &str| text.parse::<Name>().unwrap_err();
         for (text, nearest) in [
             ("My_Engine", "`my-engine`"),
             ("myEngine", "`my-engine`"),
@@ -92,9 +92,9 @@ mod tests {
             ("", "`my-engine`"),
             ("ä", "`my-engine`"),
         ] {
-            assert!(said(text).contains(nearest), "{text}: {}", said(text));
+            assert!(error(text).contains(nearest), "{text}: {}", error(text));
         }
         let long = "a".repeat(65);
-        assert!(said(&long).contains("at most 64"));
+        assert!(error(&long).contains("at most 64"));
     }
 }

@@ -79,9 +79,9 @@ impl Project {
             });
         }
         let (name, sources) = if let Some((file, text)) = read(folder, MANIFEST)? {
-            manifest(&text).map_err(|what| AuthorError::Project { file, what })?
+            manifest(&text).map_err(|mistake| AuthorError::Project { file, mistake })?
         } else if let Some((file, text)) = read(folder, "Cargo.toml")? {
-            cargo_manifest(&text).map_err(|what| AuthorError::Project { file, what })?
+            cargo_manifest(&text).map_err(|mistake| AuthorError::Project { file, mistake })?
         } else {
             return Err(AuthorError::NoProject {
                 folder: folder.to_owned(),
@@ -137,10 +137,10 @@ fn read(folder: &Path, name: &str) -> Result<Option<(PathBuf, String)>, AuthorEr
 }
 
 fn manifest(text: &str) -> Result<(String, Sources), String> {
-    let said: Manifest = toml::from_str(text).map_err(|error| error.to_string())?;
+    let manifest: Manifest = toml::from_str(text).map_err(|error| error.to_string())?;
     let name: super::name::Name =
-        (said.name.parse()).map_err(|error| format!("key `name`: {error}"))?;
-    let entry = match (said.language, said.entry) {
+        (manifest.name.parse()).map_err(|error| format!("key `name`: {error}"))?;
+    let entry = match (manifest.language, manifest.entry) {
         (Language::Rust, _) => {
             return Err(format!(
                 "key `language`: a project in Rust needs no {MANIFEST}, only its Cargo.toml"
@@ -148,23 +148,23 @@ fn manifest(text: &str) -> Result<(String, Sources), String> {
         }
         (_, Some(entry)) => entry,
         // Python's compiler takes the module's name for the interface's.
-        (Language::Python, None) => format!("{}.py", said.kind.name()),
+        (Language::Python, None) => format!("{}.py", manifest.kind.name()),
         (Language::Javascript, None) => "plugin.js".to_owned(),
         (Language::C, None) => "plugin.c".to_owned(),
     };
     if entry.starts_with(['-', '/']) || entry.split(['/', '\\']).any(|part| part == "..") {
         return Err(format!("key `entry`: expected a file of this folder, got `{entry}`"));
     }
-    let sources = Sources::Files { language: said.language, kind: said.kind, entry };
+    let sources = Sources::Files { language: manifest.language, kind: manifest.kind, entry };
     Ok((name.kebab().to_owned(), sources))
 }
 
 fn cargo_manifest(text: &str) -> Result<(String, Sources), String> {
-    let said: CargoManifest = toml::from_str(text).map_err(|error| error.to_string())?;
-    let package = said.package.ok_or(
-        "it has no [package]: give the folder of the plugin's crate, not that of the workspace",
-    )?;
-    let library = said.lib.filter(|library| {
+    let manifest: CargoManifest = toml::from_str(text).map_err(|error| error.to_string())?;
+    let package = manifest
+        .package
+        .ok_or("it has no [package]: give the folder of the plugin's crate, not the workspace")?;
+    let library = manifest.lib.filter(|library| {
         let kinds = &library.crate_type;
         kinds.iter().any(|kind| kind == "cdylib")
     });
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_says_what_the_compiler_needs() {
+    fn reads_a_manifest() {
         let text = "name = 'mine'\nkind = 'scorer'\nlanguage = 'python'";
         let (name, sources) = manifest(text).unwrap();
         assert_eq!(name, "mine");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_is_wrong_is_told_so_by_the_key() {
+    fn refuses_a_wrong_manifest_by_its_key() {
         for (text, wanted) in [
             ("name = 'mine'\nkind = 'scorer'", "language"),
             ("name = 'Mine'\nkind = 'scorer'\nlanguage = 'c'", "`mine`"),
@@ -209,13 +209,13 @@ mod tests {
             ("name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '-o'", "entry"),
             ("nam = 'mine'\nkind = 'scorer'\nlanguage = 'c'", "nam"),
         ] {
-            let said = manifest(text).unwrap_err();
-            assert!(said.contains(wanted), "{text}: {said}");
+            let error = manifest(text).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_crate_is_called_without_its_kind() {
+    fn names_a_crate_without_its_kind() {
         let text = "[package]\nname = 'backend-my-engine'\n[lib]\ncrate-type = ['cdylib']";
         let (name, sources) = cargo_manifest(text).unwrap();
         assert_eq!(name, "my-engine");
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_makes_no_module_is_told_so() {
+    fn refuses_a_crate_without_a_module() {
         for (text, wanted) in [
             ("[workspace]", "[package]"),
             ("[package]\nname = 'a'", "cdylib"),
             ("[package]\nname = 'a'\n[lib]\ncrate-type = ['rlib']", "cdylib"),
         ] {
-            let said = cargo_manifest(text).unwrap_err();
-            assert!(said.contains(wanted), "{text}: {said}");
+            let error = cargo_manifest(text).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
         }
     }
 }

@@ -30,8 +30,7 @@ pub fn compile(
     check_syntax(Path::new(command.get_program()), &folder, shell)?;
     command
         // With WASI, which the sandbox provides empty. Stubs would trap instead, so output, clocks
-        // and exceptions would all end a call without a word, and the build's random numbers would
-        // repeat.
+        // and exceptions would end a call silently, and the build's random numbers would repeat.
         .args(["componentize", "-p", ".", "-o"])
         .arg(component)
         .arg(module)
@@ -39,8 +38,8 @@ pub fn compile(
     tool::call(shell, TOOL, &mut command, ShowOutput::Always)
 }
 
-/// Compiles the project's modules with the interpreter beside the compiler, if there is one: a
-/// mistake of syntax is then Python's own message, without the compiler's backtrace.
+/// Compiles the project's modules with the interpreter beside the compiler, if there is one. A
+/// mistake of syntax then has Python's own message, without the compiler's backtrace.
 fn check_syntax(compiler: &Path, folder: &Path, shell: Shell<'_>) -> Result<(), AuthorError> {
     const CHECK: &str = "import sys\nfor name in sys.argv[1:]:\n try: compile(open(name, 'rb').read(), name, 'exec')\n \
         except SyntaxError as wrong: sys.excepthook(SyntaxError, wrong, None); sys.exit(1)";

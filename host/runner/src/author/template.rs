@@ -24,7 +24,7 @@ pub type Files = BTreeMap<String, String>;
 /// The files of a project.
 ///
 /// # Errors
-/// If there is no template for that kind in that language.
+/// If that kind has no template in that language.
 pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, AuthorError> {
     let own = format!("template/{}/{}/", language.key(), kind.name());
     if texts_below(&own).next().is_none() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_project_says_what_to_do_and_has_a_case() {
+    fn every_project_has_a_readme_and_a_case() {
         let projects = projects();
         assert!(projects.len() >= 3, "Rust has a template for each kind");
         for (kind, language, files) in projects {
@@ -151,7 +151,6 @@ mod tests {
         }
     }
 
-    /// The first `{{word}}` of a text.
     fn unfilled(text: &str) -> Option<&str> {
         text.split("{{").skip(1).find_map(|rest| {
             let (word, _) = rest.split_once("}}")?;

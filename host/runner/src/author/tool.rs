@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use super::project::Project;
 use super::{AuthorError, template};
 
-/// The time when a compiler's output is shown.
+/// The condition to show a compiler's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShowOutput {
     /// Always: progress, warnings.
@@ -42,7 +42,7 @@ pub fn call(
     talk: ShowOutput,
 ) -> Result<(), AuthorError> {
     let status = shell(command, talk).map_err(|cause| AuthorError::System {
-        what: "start",
+        operation: "start",
         path: command.get_program().into(),
         cause,
     })?;
@@ -68,7 +68,6 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Creates a folder and its parents.
 pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
     std::fs::create_dir_all(folder).map_err(AuthorError::system("make", folder))
 }

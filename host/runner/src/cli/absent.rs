@@ -1,5 +1,5 @@
-//! A command that this program is built without: its words are read, and the answer names the build
-//! that has it. Stands in for the module of each such command.
+//! A command that this program is built without: parses its arguments, and its error names the
+//! build that has it. Stands in for the module of each such command.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Args {
 }
 
 impl Args {
-    #[allow(dead_code, reason = "asked of commands that can be resumed")]
+    #[allow(dead_code, reason = "called for commands that can be resumed")]
     pub fn resumes(&self) -> Option<&Path> {
         None
     }

@@ -11,12 +11,12 @@ use compare::agreed::{Agreed, Agreeing};
 use runs::folder::RunFolder;
 use session::TextTokenizer;
 
-/// Compare a run's answers with those of another run on the same samples
+/// Compare the answers of two runs on the same samples
 ///
-/// Says how many answers are identical, where the others part, and which scores flipped. Repeats of
-/// the baseline (--floor) show how much answers differ without any change: an option that changes
-/// more of them is shown as changed, one that does not is cleared. Samples are joined by their id,
-/// turn, class and reference.
+/// Reports how many answers are identical, where the others diverge, and which scores flipped.
+/// Repeats of the baseline (--floor) show how much answers differ without any change. An option
+/// that changes more of them is shown as changed, else it is cleared. Samples are joined by their
+/// id, turn, class and reference.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner agreement runs/fp8 --baseline runs/bf16\n  \
@@ -44,13 +44,11 @@ pub struct Against {
     /// The folder of the run whose answers are the baseline
     #[arg(long, value_name = "RUN", env = "RUNNER_AGREEMENT_BASELINE", required = true)]
     baseline: PathBuf,
-    /// A repeat of the baseline, whose answers show how much they differ without any change;
-    /// repeatable
+    /// A repeat of the baseline, to show how much answers differ without any change; repeatable
     #[arg(long, value_name = "RUN", env = "RUNNER_AGREEMENT_FLOOR", value_delimiter = ',')]
     floor: Vec<PathBuf>,
 }
 
-/// The output formats of an agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read
@@ -85,7 +83,7 @@ pub(super) fn agreed(run: &Path, baseline: &Path, floor: &[PathBuf]) -> Result<A
     compared(run, baseline, floor, None)
 }
 
-/// The same, with this tokenizer instead of the baseline's own.
+/// Compares with this tokenizer instead of the baseline's own.
 fn compared(
     run: &Path,
     baseline: &Path,

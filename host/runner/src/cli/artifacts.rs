@@ -11,7 +11,7 @@ pub struct Artifacts {
     /// ~/.cache]
     #[arg(long, value_name = "FOLDER", env = "RUNNER_CACHE_DIR", help_heading = "Plugins")]
     cache_dir: Option<PathBuf>,
-    /// Compile plugins anew and do not cache the result
+    /// Compile plugins without the cache of compiled plugins
     #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Plugins")]
     no_plugin_cache: bool,
 }

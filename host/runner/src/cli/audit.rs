@@ -41,7 +41,6 @@ pub struct Args {
     strict: bool,
 }
 
-/// The output formats of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read

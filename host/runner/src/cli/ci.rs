@@ -1,9 +1,8 @@
 //! `runner ci`: judges a build by its runs and a baseline's, and writes files for a system for
 //! continuous integration: a summary in Markdown, JUnit XML, annotations.
 //!
-//! It measures nothing: `runner run --repeat` has done that, and where the baseline is kept is the
-//! affair of whoever calls it. The forms are `report`'s; this module owns which files are read and
-//! written, and the exit code.
+//! It measures nothing: `runner run --repeat` does, and the caller keeps the baseline. `report`
+//! owns the forms; this module owns the choice of files and the exit code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,10 +28,9 @@ use runs::folder::{self, FolderError, RunFolder};
 /// Judge a build by its runs and by a baseline, for systems of continuous integration
 ///
 /// The runs are repeats of one scenario (runner run --repeat). The build fails if a run is invalid,
-/// if a threshold of the scenario does not hold in a run, or if a condition on the difference from
-/// the baseline holds. It passes, and says so, if there is no baseline yet. What cannot be compared
-/// with the baseline passes too, and says loudly that nothing was compared, unless --strict is
-/// given.
+/// if a threshold does not hold in a run, or if a condition on the difference from the baseline
+/// holds. It passes with a note if there is no baseline yet. It passes with a warning if the runs
+/// are not comparable with the baseline; --strict makes it fail instead.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner run chat.toml --repeat 3 --output-dir results\n  \
@@ -45,7 +43,7 @@ pub struct Args {
     /// Folders of the build's runs, or folders that contain them: repeats of one scenario
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// Format of what is printed; the files of --output-dir are the same
+    /// Format of the output on stdout; it does not change the files of --output-dir
     #[arg(long, env = "RUNNER_CI_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Folder for summary.md and junit.xml; without it, no file is written
@@ -56,8 +54,7 @@ pub struct Args {
     /// Such runs are judged by their figures then. No threshold holds for an invalid run.
     #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new())]
     allow_invalid: bool,
-    /// Folder with the runs of the baseline; one that does not exist or holds no run is no baseline
-    /// yet
+    /// Folder with the runs of the baseline; a missing or empty folder means no baseline yet
     #[arg(long, value_name = "FOLDER", env = "RUNNER_CI_BASELINE", help_heading = "Baseline")]
     baseline: Option<PathBuf>,
     /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
@@ -77,7 +74,6 @@ pub struct Args {
     differences: Differences,
 }
 
-/// The forms of what is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// The checks as a table
@@ -134,27 +130,27 @@ impl Args {
         };
         let read = match sides::listed(vec![baseline, runs], &conditions) {
             Ok(read) => read,
-            Err(failure) => return not_comparable(vec![failure.words()]),
+            Err(failure) => return not_comparable(vec![failure.message()]),
         };
         let mut allowed = self.differences.allow.clone();
         allowed.extend(self.allow_invalid.then_some(Kind::Verdict));
-        let asked = Options {
+        let options = Options {
             conditions,
             allowed,
             must_agree: self.differences.must_agree.clone(),
             ..Options::new(read.figures, read.blocks)
         };
-        match compare(&read.sides, &asked) {
+        match compare(&read.sides, &options) {
             Ok(compared) => Baseline::Compared(Box::new(compared)),
             Err(obstacles) => not_comparable(refusal(&obstacles)),
         }
     }
 }
 
-/// The scenario that all of these are runs of.
+/// The scenario of these runs.
 ///
 /// # Errors
-/// If they are not runs of one scenario.
+/// If the runs are of several scenarios.
 fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
     let mut name: Option<String> = None;
     for run in runs {
@@ -162,7 +158,7 @@ fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
         match &name {
             Some(name) if *name != own => {
                 return Err(Failure::input(format!(
-                    "{}: expected a run of {name}, as the others are, found one of {own}; judge each scenario by itself",
+                    "{}: expected a run of {name}, found one of {own}; judge each scenario separately",
                     run.path().display()
                 )));
             }
@@ -191,6 +187,6 @@ fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
         Subject::Threshold | Subject::Condition => Exit::Threshold,
         Subject::Baseline => Exit::Input,
     };
-    let words = failing().map(|check| format!("{}: {}", check.name, check.seen));
-    Err(Failure::several(exit, words.collect()))
+    let messages = failing().map(|check| format!("{}: {}", check.name, check.seen));
+    Err(Failure::several(exit, messages.collect()))
 }

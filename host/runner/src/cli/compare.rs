@@ -18,10 +18,10 @@ use result::figure::Figure;
 /// Compare runs with each other, with other tools' results and with published ones
 ///
 /// The first side is the baseline. For each figure you get the difference, its 95 % interval, the
-/// smallest difference that about nine of ten such comparisons find, and a verdict: better (+),
-/// worse (!), same (≡, with --same-within), not judged (?), or no difference shown (=), which does
-/// not mean that there is none. Runs are only compared if they sent the same requests in the same
-/// way. One run per side does not show how much runs vary; compare repeats where you can.
+/// smallest difference that about nine of ten such comparisons find, and a verdict. The verdict is
+/// better (+), worse (!), same (≡, with --same-within), not judged (?), or no difference shown (=),
+/// which does not mean that there is none. Runs are only compared if they sent the same requests in
+/// the same way. One run per side does not show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
         runs/20260102-030405-chat          a run's folder; repeats (runner run --repeat) form one side\n  \
@@ -67,8 +67,7 @@ pub struct Args {
     /// Variation of runs of one scenario: a standard deviation such as 2% (the default), or a
     /// folder with repeats
     ///
-    /// It enters the error where both sides are one run, which does not show it. Several runs show
-    /// it themselves.
+    /// The error includes it where both sides are one run. Several runs show their own variation.
     #[arg(
         long,
         value_name = "SHARE|FOLDER",
@@ -95,7 +94,6 @@ pub struct Args {
     each: bool,
 }
 
-/// The output formats of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table for the terminal
@@ -122,7 +120,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let read = sides::read(&args.sides, &choice, &conditions, args.each)?;
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
-    let asked = Options {
+    let options = Options {
         variation: sides::variation(args.run_variation.as_deref(), &judged)?,
         same_within: args.same_within,
         figures: read.figures,
@@ -131,7 +129,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         must_agree: args.differences.must_agree.clone(),
         blocks: read.blocks,
     };
-    let found = compare(&read.sides, &asked)
+    let found = compare(&read.sides, &options)
         .map_err(|obstacles| Failure::several(Exit::Input, compared::refusal(&obstacles)))?;
     write_stdout(&match args.format {
         Format::Text => compared::page(&found).text(),

@@ -33,7 +33,7 @@ const PROGRAM: &str = "runner";
 
 /// Print the script that completes command lines in a shell
 ///
-/// The script asks `runner`, as it is found in PATH, what can be written: commands and flags with
+/// The script asks the `runner` in PATH for the possible words. These are commands and flags with
 /// their descriptions, plugins, scenarios and their keys, runs (the newest first), figures,
 /// published results, and files.
 #[derive(Clone, Debug, clap::Args)]
@@ -62,7 +62,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         .map_err(CliError::cannot("write the script"))?;
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if args.shell == Shell::Zsh {
-        // A file in zsh's path of functions becomes the function's body: the first call completes too.
+        // A file in zsh's path of functions becomes the function's body: the first call also
+        // completes.
         script +=
             "[[ \"$funcstack[1]\" = \"_runner\" ]] && _clap_dynamic_completer_runner \"$@\"\n";
     }
@@ -71,11 +72,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// True if a shell started this process to ask for a word's possible values.
-pub fn are_asked() -> bool {
+pub fn is_completing() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty() && shell != "0")
 }
 
-/// Tells the shell. A mistake is not for it to show: the user is in the middle of a line.
+/// Answers the shell. It shows no mistakes: the user is in the middle of a line.
 pub fn answer() -> ExitCode {
     panic::set_hook(Box::new(|_| {}));
     let words: Vec<OsString> = std::env::args_os().collect();

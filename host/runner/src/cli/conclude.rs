@@ -20,8 +20,8 @@ pub(super) fn conclude(
     match ended {
         Err(RunError::Panicked(panicked)) => {
             let folder = folder.path().display();
-            let words = format!("{panicked}. What was measured until then is in {folder}");
-            return Err(Failure::new(Exit::Bug, words));
+            let message = format!("{panicked}; the measurements so far are in {folder}");
+            return Err(Failure::new(Exit::Bug, message));
         }
         ended => ended?,
     }
@@ -72,8 +72,11 @@ pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
-/// True if the result is acceptable: not if the measurement is invalid or most requests failed,
-/// unless that is allowed, nor if a threshold does not hold. None holds for an invalid measurement.
+/// The exit code of the measurements. No threshold holds for an invalid measurement.
+///
+/// # Errors
+/// If the measurement is invalid or most requests failed, unless that is allowed, or if a threshold
+/// does not hold.
 fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     let matters = !invalid_is_allowed || !summary.thresholds.is_empty();
     if let (Some(why), true) = (invalid(summary), matters) {
@@ -82,8 +85,8 @@ fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
         } else {
             ""
         };
-        let words = format!("the measurement is invalid: {why}{allow}");
-        return Err(Failure::new(Exit::Invalid, words));
+        let message = format!("the measurement is invalid: {why}{allow}");
+        return Err(Failure::new(Exit::Invalid, message));
     }
     let broken = summary.thresholds.iter().filter(|checked| !checked.held);
     let broken: Vec<String> = broken

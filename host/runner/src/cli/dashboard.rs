@@ -1,4 +1,4 @@
-//! The dashboard: shows a run on the whole terminal while it goes on, and takes keys that stop it.
+//! The dashboard: shows a run live on the whole terminal, and takes keys that stop it.
 //! [`view`] draws it; [`screen`] handles the terminal itself.
 
 pub mod screen;
@@ -44,7 +44,7 @@ impl Dashboard {
         let finished = Arc::new(AtomicBool::new(false));
         let screen = Screen::enter()?;
         let looking = Looking {
-            subject: Subject::of(plan),
+            subject: Subject::from_plan(plan),
             live: Arc::clone(live),
             interrupt: interrupt.clone(),
             finished: Arc::clone(&finished),

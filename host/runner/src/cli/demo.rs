@@ -18,7 +18,6 @@ use reader::Located;
 use scenario::Scenario;
 use session::{Faults, Source, resolve};
 
-/// The scenario that the demo runs.
 const SCENARIO: &str = "scenarios/quickstart.toml";
 
 /// Measure the built-in mock engine: every stage is real except the model
@@ -59,13 +58,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Starts the mock engine on a thread of its own, for as long as the process lives.
 fn start_engine() -> std::io::Result<SocketAddr> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::Builder::new().name("mock-engine".into()).spawn(move || {
         let started = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match started {
             Ok(runtime) => runtime,
             Err(cause) => {
-                let _ = tell.send(Err(cause));
+                let _ = sender.send(Err(cause));
                 return;
             }
         };
@@ -77,19 +76,19 @@ fn start_engine() -> std::io::Result<SocketAddr> {
                     let engine = Engine::new(Script::default()).map_err(std::io::Error::other);
                     match engine {
                         Ok(engine) => {
-                            let _ = tell.send(Ok(address));
+                            let _ = sender.send(Ok(address));
                             mock::serve(listener, engine, std::future::pending()).await;
                         }
                         Err(cause) => {
-                            let _ = tell.send(Err(cause));
+                            let _ = sender.send(Err(cause));
                         }
                     }
                 }
                 Err(cause) => {
-                    let _ = tell.send(Err(cause));
+                    let _ = sender.send(Err(cause));
                 }
             }
         });
     })?;
-    told.recv().map_err(std::io::Error::other)?
+    receiver.recv().map_err(std::io::Error::other)?
 }

@@ -17,7 +17,7 @@ pub struct Destination {
 
 enum To {
     Stdout(BufWriter<Stdout>),
-    /// A new file next to the one to be replaced.
+    /// A new file next to the file to replace.
     Beside {
         path: PathBuf,
         part: PathBuf,

@@ -1,5 +1,5 @@
-//! Failures that the command line itself finds in several places: each has its sentence and its exit
-//! code once. One that stands once carries its words to [`Failure`] itself.
+//! Failures of the command line with several places: each has its sentence and its exit code once.
+//! An error of one place carries its message to [`Failure`] itself.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub enum CliError {
         "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
     )]
     Nothing { to: &'static str, otherwise: &'static str },
-    /// Several are named where the output is of one.
+    /// Several were named for an output that shows one.
     #[error(
         "{count} {of}s were named, but {parts} do not say which {of} they belong to; give one {} at a time",
         of.to_uppercase()
@@ -26,17 +26,17 @@ pub enum CliError {
     /// A preset belongs to another command.
     #[error("`{0}` is the preset of a {1}: use `runner {1} --preset {0}`")]
     PresetOf(String, &'static str),
-    #[error("cannot read {what}`{}`: {cause}", path.display())]
+    #[error("cannot read {noun}`{}`: {cause}", path.display())]
     CannotRead {
-        /// A word before the path, with a space, where it is needed.
-        what: &'static str,
+        /// A noun before the path, with a space, where it is needed.
+        noun: &'static str,
         path: PathBuf,
         cause: String,
     },
     #[error("cannot write `{}`: {cause}{advice}", path.display())]
     CannotWrite { path: PathBuf, cause: String, advice: String },
     /// A folder holds nothing to resume.
-    #[error("cannot go on with `{}`: {cause}; name {instead}", path.display())]
+    #[error("cannot resume `{}`: {cause}; name {instead}", path.display())]
     CannotResume { path: PathBuf, cause: String, instead: String },
     #[error("{0}; give a writable folder with --output-dir")]
     NoFolder(FolderError),
@@ -50,15 +50,15 @@ pub enum CliError {
     NoAnswer { run: PathBuf },
     #[error("{count} answers could not be scored; the first error: {first}")]
     Unscored { count: u64, first: String },
-    /// Something that nothing from outside should prevent.
+    /// An operation that fails only through a bug or the system.
     #[error("cannot {to}: {cause}")]
     Cannot { to: &'static str, cause: String },
 }
 
 impl CliError {
     /// Reports why a file cannot be read.
-    pub(super) fn read<E: Display>(what: &'static str, path: &Path) -> impl Fn(E) -> Self {
-        move |cause| CliError::CannotRead { what, path: path.to_owned(), cause: cause.to_string() }
+    pub(super) fn read<E: Display>(noun: &'static str, path: &Path) -> impl Fn(E) -> Self {
+        move |cause| CliError::CannotRead { noun, path: path.to_owned(), cause: cause.to_string() }
     }
 
     /// Reports why a file cannot be written, with advice.
@@ -70,7 +70,7 @@ impl CliError {
         }
     }
 
-    /// Reports why something is not possible that should be.
+    /// Reports an operation that should be possible.
     pub(super) fn cannot<E: Display>(to: &'static str) -> impl Fn(E) -> Self {
         move |cause| CliError::Cannot { to, cause: format!("{cause:#}") }
     }

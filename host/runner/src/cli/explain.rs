@@ -9,15 +9,15 @@ use compare::explain::{explain, text};
 
 /// Explain why two results of one engine differ
 ///
-/// Takes each difference apart: what comes of different definitions under one name, of the
-/// workload, of the schedule, of failures, and of the client itself. What remains is the engine, or
-/// unexplained. A definition is computed again from the records of a run of this program, so one of
-/// the two is best such a run; of other tools' results, the identity E2E = TTFT + TPOT * (n - 1)
-/// gives what their figures allow. A part that cannot be separated is told in words, and is never
+/// Splits each difference by its cause: different definitions under one name, the workload, the
+/// schedule, failures, and the client itself. The remainder is the engine, or unexplained. A
+/// definition is computed again from the records of a run of this program, so one of the two
+/// results is best such a run. For other tools' results, the identity E2E = TTFT + TPOT * (n - 1)
+/// is used as far as their figures allow. A part that cannot be separated is described, and never
 /// estimated.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner explain runs/20260102-030405-chat vllm.json      a run, and what vllm bench serve measured\n  \
+        runner explain runs/20260102-030405-chat vllm.json      a run, and a result of vllm bench serve\n  \
         runner explain runs/a runs/b                            two runs\n  \
         runner explain guidellm.json#2 summary_lifecycle_metrics.json --format json\n\n\
         Exit codes: 0 done, 3 a result cannot be read")]
@@ -26,7 +26,7 @@ pub struct Args {
     /// picks the second result in it), or published:NAME
     #[arg(value_name = "A")]
     a: String,
-    /// The result to explain, likewise
+    /// The result to explain, named in the same way
     #[arg(value_name = "B")]
     b: String,
     /// Output format
@@ -34,7 +34,6 @@ pub struct Args {
     format: Format,
 }
 
-/// The output formats of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read

@@ -14,16 +14,15 @@ use ::export::{ExportError, Form};
 
 /// Export the columns of runs as Parquet, Arrow or CSV, or their spans as OTLP
 ///
-/// A table has the same columns whatever the run, so several runs stand under each other, with
-/// their folders' names in the column `run`. What was not measured is null. Parquet and Arrow hold
-/// each column's unit and definition, and the verdict and findings of each run.
+/// A table has the same columns for every run, so several runs stand under each other, with their
+/// folders' names in the column `run`. Unmeasured values are null. Parquet and Arrow hold each
+/// column's unit and definition, and the verdict and findings of each run.
 ///
 /// `--format otlp` writes the spans of requests and sessions for a collector of OpenTelemetry, at
 /// most 512 in a line. Each line is the body of a POST to /v1/traces.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Folders of runs, or folders that contain runs, which are taken in the order in which
-    /// they began
+    /// Folders of runs, or folders that contain runs; runs are read in the order of their start
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Table to write
@@ -37,7 +36,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// The tables of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Table {
     /// A row for each request, in the order in which they ended
@@ -50,7 +48,6 @@ enum Table {
     Series,
 }
 
-/// The formats of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Parquet, compressed with zstd
@@ -100,7 +97,7 @@ impl Args {
                 "csv" => Format::Csv,
                 _ => {
                     return Err(Failure::command_line(format!(
-                        "the name `{}` does not say which format: expected .parquet, .arrow, .arrows, .feather or .csv at its end; give --format",
+                        "`{}`: expected a name that ends with .parquet, .arrow, .arrows, .feather or .csv; or give --format",
                         self.output.display()
                     )));
                 }

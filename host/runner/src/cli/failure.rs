@@ -45,29 +45,29 @@ pub enum Exit {
 #[derive(Debug)]
 pub struct Failure {
     exit: u8,
-    words: Words,
+    messages: Messages,
 }
 
 #[derive(Debug)]
-enum Words {
+enum Messages {
     Plain(Vec<String>),
     Faults(Faults),
 }
 
 impl Failure {
     /// A failure described by one message.
-    pub fn new(exit: Exit, words: impl Into<String>) -> Self {
-        Failure { exit: exit as u8, words: Words::Plain(vec![words.into()]) }
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Failure { exit: exit as u8, messages: Messages::Plain(vec![message.into()]) }
     }
 
-    /// A failure of the command line's own words.
-    pub fn command_line(words: impl Into<String>) -> Self {
-        Failure::new(Exit::CommandLine, words)
+    /// A failure of the command line.
+    pub fn command_line(message: impl Into<String>) -> Self {
+        Failure::new(Exit::CommandLine, message)
     }
 
     /// A failure of a scenario or another input.
-    pub fn input(words: impl Into<String>) -> Self {
-        Failure::new(Exit::Input, words)
+    pub fn input(message: impl Into<String>) -> Self {
+        Failure::new(Exit::Input, message)
     }
 
     /// A command or a format that this program is built without.
@@ -79,21 +79,21 @@ impl Failure {
     }
 
     /// Several failures of one kind, with a message each.
-    pub fn several(exit: Exit, words: Vec<String>) -> Self {
-        Failure { exit: exit as u8, words: Words::Plain(words) }
+    pub fn several(exit: Exit, messages: Vec<String>) -> Self {
+        Failure { exit: exit as u8, messages: Messages::Plain(messages) }
     }
 
     /// A panic, whose own lines are on stderr already; `further` adds to the message.
     pub fn bug(further: &str) -> Self {
-        let words = "a bug in the runner ended it; please report it with the lines above";
-        Failure::new(Exit::Bug, format!("{words}{further}"))
+        let message = "a bug in the runner ended it; report it with the lines above";
+        Failure::new(Exit::Bug, format!("{message}{further}"))
     }
 
     /// Its messages, in a line.
-    pub fn words(&self) -> String {
-        match &self.words {
-            Words::Plain(words) => words.join("; "),
-            Words::Faults(faults) => faults.to_string(),
+    pub fn message(&self) -> String {
+        match &self.messages {
+            Messages::Plain(messages) => messages.join("; "),
+            Messages::Faults(faults) => faults.to_string(),
         }
     }
 
@@ -107,13 +107,13 @@ impl Failure {
 
     /// Prints it on stderr.
     pub fn report(&self) -> ExitCode {
-        match &self.words {
-            Words::Plain(words) => {
-                for word in words {
-                    tell(format_args!("error: {word}"));
+        match &self.messages {
+            Messages::Plain(messages) => {
+                for message in messages {
+                    tell(format_args!("error: {message}"));
                 }
             }
-            Words::Faults(faults) => {
+            Messages::Faults(faults) => {
                 for problem in &faults.scenario {
                     let drawn = |colours: bool| {
                         let mut text = String::new();
@@ -160,7 +160,7 @@ fn handler(colours: bool) -> miette::GraphicalReportHandler {
 impl From<Faults> for Failure {
     fn from(faults: Faults) -> Self {
         let exit = if faults.scenario.is_empty() { Exit::Plugin } else { Exit::Input };
-        Failure { exit: exit as u8, words: Words::Faults(faults) }
+        Failure { exit: exit as u8, messages: Messages::Faults(faults) }
     }
 }
 
@@ -250,13 +250,13 @@ impl From<NotMeasured> for Failure {
 }
 
 /// A backend's complaint about its route, with the flags that choose one: plugins know keys alone.
-pub(super) fn with_flag(words: &str) -> String {
-    let route = words.split_once("set route = \"");
+pub(super) fn with_flag(message: &str) -> String {
+    let route = message.split_once("set route = \"");
     match route.and_then(|(_, rest)| rest.split_once('"')) {
         Some((route, _)) => format!(
-            "{words}; on the command line that is --set backend.config.route={route}, or the route's path as --endpoint"
+            "{message}; on the command line that is --set backend.config.route={route}, or the route's path as --endpoint"
         ),
-        None => words.to_owned(),
+        None => message.to_owned(),
     }
 }
 
@@ -294,8 +294,8 @@ impl From<HubError> for Failure {
 impl From<Vec<HubError>> for Failure {
     fn from(errors: Vec<HubError>) -> Self {
         let exit = if errors.iter().all(HubError::is_of_hub) { Exit::Target } else { Exit::Input };
-        let words = errors.iter().map(ToString::to_string);
-        Failure::several(exit, words.collect())
+        let messages = errors.iter().map(ToString::to_string);
+        Failure::several(exit, messages.collect())
     }
 }
 
@@ -314,12 +314,12 @@ impl From<FolderError> for Failure {
 impl From<super::mock::Error> for Failure {
     fn from(error: super::mock::Error) -> Self {
         let exit = error.exit_code();
-        let words = match error {
+        let messages = match error {
             super::mock::Error::Script(ScriptError::Wrong(error)) => {
-                Words::Faults(Faults::from_scenario(&error))
+                Messages::Faults(Faults::from_scenario(&error))
             }
-            error => Words::Plain(vec![error.to_string().trim_end().to_owned()]),
+            error => Messages::Plain(vec![error.to_string().trim_end().to_owned()]),
         };
-        Failure { exit, words }
+        Failure { exit, messages }
     }
 }

@@ -22,20 +22,20 @@ const LISTED: usize = 20;
 /// Download tokenizers and datasets from the Hugging Face hub
 ///
 /// Files go into the local cache that all tools of the hub share, and each is checked against the
-/// digest that the hub states. What is there already is not downloaded again, and a download that
-/// was interrupted goes on where it stopped. Nothing but this command downloads anything.
+/// digest that the hub states. Files in the cache are not downloaded again, and an interrupted
+/// download resumes. No other command downloads anything.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner fetch tokenizer Qwen/Qwen3-8B      then: runner --tokenizer Qwen/Qwen3-8B ...\n  \
         runner fetch dataset ORG/NAME             all data files, after a look at their sizes\n  \
         runner fetch dataset ORG/NAME data.jsonl  one file\n\n\
         Variables, as in the hub's own tools:\n  \
-        HF_TOKEN        a token, for what is gated or private; else the file HF_TOKEN_PATH\n  \
+        HF_TOKEN        a token, for gated and private repositories; else the file HF_TOKEN_PATH\n  \
         HF_HUB_CACHE    the cache; else hub in HF_HOME, else ~/.cache/huggingface/hub\n  \
         HF_ENDPOINT     a mirror of the hub\n  \
         HF_HUB_OFFLINE  1 forbids downloads\n  \
         HTTPS_PROXY     a proxy\n\n\
-        Exit codes: 0 done, 3 what was asked for cannot be had, 5 the hub is not reachable or sent damaged files")]
+        Exit codes: 0 done, 3 a name or a file is not available, 5 the hub is not reachable or sent damaged files")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -50,7 +50,7 @@ enum Command {
 /// Download a model's tokenizer, without the model
 ///
 /// These are the files that decide which tokens a text has: the tokenizer, its chat templates and
-/// their settings. Prints the folder with them. A run finds it by the model's name: with
+/// their settings. Prints their folder. A run finds it by the model's name: with
 /// --tokenizer NAME, or without the flag where the server calls its model so.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -111,54 +111,54 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn tokenizer(args: &TokenizerArgs) -> Result<(), Failure> {
-    let asked = Found::of(Kind::Model, &args.name, &args.how)?;
-    let files = asked.listing.chosen(Kind::Model);
+    let found = RemoteRepository::new(Kind::Model, &args.name, &args.how)?;
+    let files = found.listing.chosen(Kind::Model);
     if !files.iter().any(|path| hub::decides_tokens(path)) {
         return Err(Failure::input(format!(
-            "{} has no tokenizer; its files are {}. It may be a model in another form, such as GGUF: give the name of the model that it was made from",
-            asked.repository,
-            asked.listing.few()
+            "{} has no tokenizer; its files are {}; it may be a converted model, such as GGUF: give the name of the original model",
+            found.repository,
+            found.listing.few()
         )));
     }
-    let snapshot = asked.fetch(&files, TOKENIZER, &args.how)?;
+    let snapshot = found.fetch(&files, TOKENIZER, &args.how)?;
     if !snapshot.has_tokenizer() {
         tell(format_args!(
             "warning: {} has tokenizer settings, but no vocabulary file (tokenizer.json, tokenizer.model, …)",
-            asked.repository
+            found.repository
         ));
     }
     write_stdout(&format!("{}\n", snapshot.folder.display()))
 }
 
 fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
-    let asked = Found::of(Kind::Dataset, &args.name, &args.how)?;
+    let found = RemoteRepository::new(Kind::Dataset, &args.name, &args.how)?;
     let files = match args.files.as_slice() {
-        [] => asked.listing.chosen(Kind::Dataset),
-        named => asked.listing.named(&asked.repository, named)?,
+        [] => found.listing.chosen(Kind::Dataset),
+        named => found.listing.named(&found.repository, named)?,
     };
     if files.is_empty() {
         return Err(Failure::input(format!(
-            "{} has no files with data that are known by their endings; name the files; its files are {}",
-            asked.repository,
-            asked.listing.few()
+            "{} has no data files with a known ending; name the files; its files are {}",
+            found.repository,
+            found.listing.few()
         )));
     }
-    let snapshot = asked.fetch(&files, args.max_size, &args.how)?;
+    let snapshot = found.fetch(&files, args.max_size, &args.how)?;
     let lines: Vec<String> =
         (files.iter()).map(|file| format!("{}\n", snapshot.folder.join(file).display())).collect();
     write_stdout(&lines.concat())
 }
 
-/// A repository that the hub was asked about.
-struct Found {
+/// A repository, and its files on the hub.
+struct RemoteRepository {
     settings: Settings,
     client: Client,
     repository: Repository,
     listing: Listing,
 }
 
-impl Found {
-    fn of(kind: Kind, name: &str, how: &How) -> Result<Self, Failure> {
+impl RemoteRepository {
+    fn new(kind: Kind, name: &str, how: &How) -> Result<Self, Failure> {
         let mut repository = Repository::parse(kind, name).map_err(Failure::command_line)?;
         if let Some(revision) = &how.revision {
             if name.contains('@') {
@@ -171,7 +171,7 @@ impl Found {
         let settings = Settings::from_variables(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;
         let listing = hub::list(&client, &repository)?;
-        Ok(Found { settings, client, repository, listing })
+        Ok(RemoteRepository { settings, client, repository, listing })
     }
 
     fn fetch(&self, files: &[String], most: Size, how: &How) -> Result<Snapshot, Failure> {
@@ -184,7 +184,7 @@ impl Found {
         }
         for file in remotes.iter().filter(|file| !file.has_checksum()) {
             tell(format_args!(
-                "warning: {}: the hub states no digest, so what comes is not checked",
+                "warning: {}: the hub states no digest, so the download is not checked",
                 file.path
             ));
         }
@@ -216,13 +216,13 @@ impl Found {
 fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) -> Failure {
     let mut largest: Vec<&Remote> = files.iter().collect();
     largest.sort_by_key(|file| std::cmp::Reverse(file.bytes));
-    let mut words = format!(
+    let mut message = format!(
         "{repository}: {} in {} files is more than {most}; name the files that you need, or allow more with --max-size:",
         size(total),
         files.len()
     );
     if repository.kind() == Kind::Model {
-        words = format!(
+        message = format!(
             "{repository}: {} in {} files is more than a tokenizer has ({most}):",
             size(total),
             files.len()
@@ -230,12 +230,12 @@ fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) 
     }
     for file in largest.iter().take(LISTED) {
         let bytes = file.bytes.map_or("unknown".to_owned(), size);
-        words.push_str(&format!("\n  {bytes:>9}  {}", file.path));
+        message.push_str(&format!("\n  {bytes:>9}  {}", file.path));
     }
     if largest.len() > LISTED {
-        words.push_str(&format!("\n  and {} more", largest.len() - LISTED));
+        message.push_str(&format!("\n  and {} more", largest.len() - LISTED));
     }
-    Failure::input(words)
+    Failure::input(message)
 }
 
 /// The progress that is shown while files come: a bar on a terminal, and a line for each file
@@ -244,7 +244,7 @@ struct Progress {
     bar: Option<ProgressBar>,
     is_silent: bool,
     /// The last interruption of each file, so that each is reported once.
-    said: Mutex<BTreeMap<String, String>>,
+    interruptions: Mutex<BTreeMap<String, String>>,
 }
 
 impl Progress {
@@ -257,7 +257,7 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Progress { bar, is_silent, said: Mutex::default() }
+        Progress { bar, is_silent, interruptions: Mutex::default() }
     }
 
     fn note(&self, event: Event<'_>) {
@@ -265,10 +265,11 @@ impl Progress {
             Event::Got(bytes) => self.bar.iter().for_each(|bar| bar.inc(bytes)),
             Event::Lost(bytes) => self.bar.iter().for_each(|bar| bar.dec(bytes)),
             Event::Again { path, cause } => {
-                let mut said = self.said.lock().unwrap_or_else(|held| held.into_inner());
-                let before = said.insert(path.to_owned(), cause.to_owned());
+                let mut reported =
+                    self.interruptions.lock().unwrap_or_else(|held| held.into_inner());
+                let before = reported.insert(path.to_owned(), cause.to_owned());
                 if before.is_none_or(|before| before != cause) {
-                    self.say(&format!("{path}: {cause}; going on with another connection"));
+                    self.say(&format!("{path}: {cause}; resuming with another connection"));
                 }
             }
             Event::Done { path, bytes, was_there } => {
@@ -281,10 +282,10 @@ impl Progress {
     }
 
     /// A line above the bar, or by itself.
-    fn say(&self, words: &str) {
+    fn say(&self, message: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| tell(words)),
-            None => tell(words),
+            Some(bar) => bar.suspend(|| tell(message)),
+            None => tell(message),
         }
     }
 

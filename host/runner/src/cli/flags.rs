@@ -1,8 +1,8 @@
 //! The flags that describe a run, with the names that users of `vllm bench serve` and SGLang's
-//! client know, and how they become a scenario that overrides the file's.
+//! client know. They become a scenario that overrides the file's.
 //!
-//! Flags that stand for one key each are declared with the key, in `scenario`; the flags here stand
-//! for parts of a key, or for several.
+//! Flags that each stand for one key are declared with the key, in `scenario`. The flags here stand
+//! for parts of a key, or for several keys.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -58,7 +58,7 @@ pub struct Flags {
     /// Folders to search for plugins, separated as in PATH
     #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
     plugin_path: Option<std::ffi::OsString>,
-    /// Short for --plugin backends/NAME.wasm [default: vllm, where flags alone describe the run]
+    /// Short for --plugin backends/NAME.wasm [default: vllm, if only flags describe the run]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// openai-chat and sglang-oai-chat; `runner plugin list` lists them.
@@ -67,15 +67,14 @@ pub struct Flags {
     /// Path of the engine to send requests to, such as /v1/chat/completions: chooses the backend's
     /// route
     ///
-    /// What stands before the backend's own path belongs to the base URL.
+    /// The part before the backend's own path belongs to the base URL.
     #[arg(long, value_name = "PATH", env = "RUNNER_ENDPOINT", help_heading = "Plugins")]
     endpoint: Option<String>,
     /// Set any key of the scenario, such as backend.config.route=chat or load.requests=50;
     /// repeatable
     ///
-    /// `runner scenario keys` lists the keys; those of plugins are in `runner plugin info`. VALUE
-    /// is TOML; what is not TOML, or what the key does not take, is a string. This overrides other
-    /// flags.
+    /// `runner scenario keys` lists the keys, and `runner plugin info` the keys of plugins. A VALUE
+    /// that is not TOML of the right type is read as a string. This overrides other flags.
     #[arg(
         long,
         value_name = "KEY=VALUE",
@@ -90,10 +89,10 @@ pub struct Flags {
     #[command(flatten)]
     familiar: Familiar,
 
-    /// The client whose command line this is; its defaults hold for what the line leaves open
+    /// Client that this command line was written for; its defaults hold for unset keys
     ///
-    /// By default, the name of --backend decides, and then flags that one client alone has: `runner
-    /// guide coming-from` has the rules. Over a scenario, a line is this program's own.
+    /// By default, the name of --backend decides, and then flags that only one client has: `runner
+    /// guide coming-from` has the rules. With a scenario, a line is this program's own.
     #[arg(long, value_name = "WHOSE", env = "RUNNER_LINE_OF", help_heading = "Scenario")]
     line_of: Option<LineOf>,
     /// Host of the engine; use with --port instead of --base-url
@@ -102,7 +101,7 @@ pub struct Flags {
     /// Port of the engine [default: where the backend's engine listens]
     #[arg(long, env = "RUNNER_PORT", conflicts_with = "base-url", help_heading = "Target")]
     port: Option<u16>,
-    /// Short for --plugin datasets/NAME.wasm [default: random, where no scenario names one]
+    /// Short for --plugin datasets/NAME.wasm [default: random, if no scenario names one]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// prefix_repetition and generated-shared-prefix; `runner plugin list` lists them.
@@ -185,7 +184,6 @@ impl Flags {
             .collect()
     }
 
-    /// The folders to search for plugins.
     pub(crate) fn plugin_folders(&self) -> Vec<PathBuf> {
         self.plugin_path
             .as_ref()
@@ -248,13 +246,12 @@ impl Flags {
         let dataset = self.dataset_name.as_deref().and_then(datasets::alias);
         for (key, value) in dataset.map_or(&[][..], |alias| alias.config) {
             let key = format!("dataset.config.{key}");
-            let (said, _) = Scenario::assigned_by("--dataset-name", &key, value);
-            *scenario = std::mem::take(scenario).overlay(said);
+            let (assigned, _) = Scenario::assigned_by("--dataset-name", &key, value);
+            *scenario = std::mem::take(scenario).overlay(assigned);
         }
     }
 
-    /// Refuses names of plugins that other tools have and this program has nothing for, and slips
-    /// of the others.
+    /// Refuses other tools' names for plugins without a counterpart here, and misspelled names.
     fn names(&self) -> Result<(), Failure> {
         let ships = |name: &String| shipped::has_plugin(name);
         let backend = self.backend.as_deref().map(|name| {

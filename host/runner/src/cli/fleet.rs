@@ -1,8 +1,8 @@
-//! `runner fleet`: several processes, mostly on several machines, make one run.
+//! `runner fleet`: several processes, mostly on several machines, measure as one run.
 //!
-//! Slurm, MPI, Kubernetes or a shell loop start the processes; crate `fleet` knows how they find each
-//! other and make one run. Rank 0 coordinates ([`coordinator`]), and is an agent ([`agent`]) like
-//! the others.
+//! Slurm, MPI, Kubernetes or a shell loop start the processes; crate `fleet` owns how they find
+//! each other and share the run. Rank 0 coordinates ([`coordinator`]), and is an agent ([`agent`])
+//! like the others.
 
 mod agent;
 mod arguments;
@@ -24,16 +24,16 @@ use super::interrupt::Interrupt;
 /// Measure with many load machines at once, as one run
 ///
 /// Start the same command on each machine: with srun, mpirun, a Kubernetes Indexed Job or a shell
-/// loop. The processes find each other by the variables that these set. Each reads the scenario, its
-/// plugins, the dataset's files and the tokenizer on its own machine. Rank 0 coordinates: it compares
-/// the digests of all plans, waits until all are ready and their clocks are known, and gives them
-/// one instant to begin at. Each sends its share of the requests, with its share of the users or
-/// slots, at the instants at which a single machine would send them. Records come together in one
-/// run folder on rank 0, with one summary.
+/// loop. The processes find each other by the variables that these starters set. Each reads the
+/// scenario, its plugins, the dataset's files and the tokenizer on its own machine. Rank 0
+/// coordinates: it compares the digests of all plans, waits for all processes and their clocks, and
+/// sets one instant to begin. Each sends its share of the requests, with its share of the users or
+/// slots, when a single machine would send them. Records come together in one run folder on rank 0,
+/// with one summary.
 ///
-/// Rank 0 alone shows progress, the dashboard and the page for Prometheus, of all processes
-/// together. It alone reads devices, once for all: with `--device-metrics nvml` its own machine's,
-/// usually not the engine's.
+/// Only rank 0 shows progress, the dashboard and the page for Prometheus, of all processes
+/// together. Only rank 0 reads devices, once for all: with `--device-metrics nvml` its own
+/// machine's, usually not the engine's.
 ///
 /// All processes need a secret in common: RUNNER_FLEET_TOKEN, or a file named by
 /// RUNNER_FLEET_TOKEN_FILE, with at least 32 hexadecimal digits (`openssl rand -hex 32`). Keys of
@@ -52,13 +52,13 @@ use super::interrupt::Interrupt;
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
     #[command(flatten)]
     run: Run,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
-enum What {
+enum Action {
     Merge(merge::Args),
 }
 
@@ -67,8 +67,8 @@ enum What {
 /// # Errors
 /// If this process has no place in a fleet, or its run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    match &args.what {
-        Some(What::Merge(args)) => merge::exec(args),
+    match &args.action {
+        Some(Action::Merge(args)) => merge::exec(args),
         None => run(&args.run),
     }
 }
@@ -77,8 +77,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 fn run(args: &Run) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     if args.repeat.is_some() {
-        let words = "a fleet makes one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
-        return Err(Failure::command_line(words));
+        let message = "a fleet measures one run: leave --repeat out, start the fleet once for each repeat, and give `runner report` the folders of the runs";
+        return Err(Failure::command_line(message));
     }
     let interrupt = Interrupt::listen()?;
     let (place, token) = (place()?, token()?);
@@ -96,7 +96,6 @@ fn place() -> Result<Place, Failure> {
     Ok(place::read(&std::env::vars().collect())?)
 }
 
-/// The token of the run.
 fn token() -> Result<Token, Failure> {
     let value = std::env::var("RUNNER_FLEET_TOKEN").ok();
     let file = std::env::var_os("RUNNER_FLEET_TOKEN_FILE").map(PathBuf::from);

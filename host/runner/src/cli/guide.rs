@@ -26,15 +26,15 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Where there is no such page, or stdout cannot be written.
+/// If there is no such page, or stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let asked = args.page.as_deref().map(page).transpose().map_err(Failure::command_line)?;
-    let text = match (asked, &args.find) {
+    let chosen = args.page.as_deref().map(page).transpose().map_err(Failure::command_line)?;
+    let text = match (chosen, &args.find) {
         (Some(page), None) => page.text().to_owned(),
         (None, None) => list(),
-        (asked, Some(words)) => {
+        (chosen, Some(words)) => {
             let pages: Vec<&Page> =
-                PAGES.iter().filter(|it| asked.is_none_or(|page| page == *it)).collect();
+                PAGES.iter().filter(|it| chosen.is_none_or(|page| page == *it)).collect();
             found(&pages, words)?
         }
     };

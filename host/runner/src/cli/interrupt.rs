@@ -15,9 +15,9 @@ use super::print::tell;
 use load::pace::Signal;
 
 /// Prints a message, unless a dashboard is up and shows the state itself.
-fn say(words: &str) {
+fn say(message: &str) {
     if !screen::is_up() {
-        tell(words);
+        tell(message);
     }
 }
 
@@ -34,8 +34,8 @@ fn is_ignored(number: u32) -> bool {
     ignored.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
 }
 
-/// Waits for a signal, or for ever where nothing listens for it.
-pub(super) async fn heard_of(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
+/// Waits for a signal, or for ever if nothing listens for it.
+pub(super) async fn received(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
     match signal {
         Some(signal) => signal.recv().await,
         None => std::future::pending().await,
@@ -87,7 +87,7 @@ impl Interrupt {
 
     fn begin() -> io::Result<Self> {
         let interrupt = Interrupt::default();
-        let heard = interrupt.clone();
+        let listener = interrupt.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (mut hangups, [mut interrupts, mut terminations, _file_size]) = {
             let _entered = runtime.enter();
@@ -104,12 +104,12 @@ impl Interrupt {
                 let came = tokio::select! {
                     came = interrupts.recv() => came,
                     came = terminations.recv() => came,
-                    came = heard_of(&mut hangups) => came,
+                    came = received(&mut hangups) => came,
                 };
                 if came.is_none() {
                     return;
                 }
-                heard.raise();
+                listener.raise();
             }
         };
         std::thread::Builder::new()
@@ -134,9 +134,7 @@ impl Interrupt {
                 run.abort();
             }
             (Doing::Drawing(drawing), 1) => {
-                say(
-                    "\ninterrupted: showing what was drawn so far; interrupt again to stop at once",
-                );
+                say("\ninterrupted: showing the samples so far; interrupt again to stop at once");
                 drawing.stop();
             }
             (Doing::Nothing, 1) if state.between.is_some() => {
@@ -188,16 +186,16 @@ impl Interrupt {
         matches!(state.doing, Doing::Assessment(before) if state.count > before)
     }
 
-    /// From here on the first interrupt between runs does not end the program, because something
-    /// else is to be done first, in these words; without them it does again.
-    pub fn between_runs(&self, does: Option<&'static str>) {
-        self.lock().between = does;
+    /// Sets the message of the first interrupt between runs, which then does not end the program;
+    /// without a message it ends the program again.
+    pub fn between_runs(&self, message: Option<&'static str>) {
+        self.lock().between = message;
     }
 
-    /// Sets the clean-up, with its message, for an interrupt that ends the program at once; none
-    /// from here on without it.
-    pub fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
-        self.lock().leaving = does;
+    /// Sets the clean-up, with its message, for an interrupt that ends the program at once, or
+    /// removes it.
+    pub fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>) {
+        self.lock().leaving = clean_up;
     }
 
     pub fn done(&self) {

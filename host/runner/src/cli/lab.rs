@@ -25,7 +25,7 @@ use super::sources::sources;
 use super::watch::Watch;
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
 use lab::estimate::{self, Timing};
-use lab::walk::Kept;
+use lab::walk::SavedLab;
 use lab::{Lab, Results, Trial};
 use model::clean;
 use model::duration::roughly;
@@ -40,13 +40,13 @@ use session::Faults;
 /// objective with constraints, and a strategy. The lab starts each engine, waits until it answers,
 /// measures every scenario against it, stops it, and decides what to try next. Everything is in the
 /// lab's folder: a journal, a folder for each run, the engines' logs, and the page, as `lab.html`
-/// and `lab.md`. A lab that was interrupted goes on where it was, and one whose file changed
-/// measures only what changed.
+/// and `lab.md`. An interrupted lab resumes. After a change of its file, a lab measures only the
+/// changed part.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner lab labs/qwen.toml --dry-run     what would be started and measured first\n  \
+        runner lab labs/qwen.toml --dry-run     print the first starts and runs\n  \
         runner lab labs/qwen.toml               run it, or resume it\n  \
-        runner lab --resume runs/qwen-lab       resume what that folder holds\n  \
+        runner lab --resume runs/qwen-lab       resume the lab in that folder\n  \
         runner lab labs/qwen.toml --page-only   write the page again from the journal\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong lab file, scenario or input, 4 plugin, 5 no trial could be measured, \
         7 every run is invalid, 130 interrupted (--resume continues)")]
@@ -57,14 +57,13 @@ pub struct Args {
         required_unless_present_any = ["resume", "page_only"]
     )]
     lab: Option<String>,
-    /// Show what would be started and measured first, and do nothing
+    /// Print the first starts and runs, and do nothing
     #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
     dry_run: bool,
     /// Write the page again from the journal, and do nothing else
     #[arg(long, env = "RUNNER_PAGE_ONLY", value_parser = FalseyValueParser::new(), conflicts_with = "dry_run", help_heading = "Lab")]
     page_only: bool,
-    /// Resume the lab in this folder, which holds the name of the lab file and the flags that it
-    /// began with
+    /// Resume the lab in this folder, with the lab file and the flags that the folder names
     ///
     /// Secrets are not kept: keys are read from the environment again, and headers have to be given
     /// again.
@@ -113,7 +112,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return draw_again(&folder);
     }
     let scenarios = scenarios(&lab, &home, &args.flags, false)?;
-    let kept = Kept {
+    let kept = SavedLab {
         version: lab::journal::VERSION,
         path: path.clone(),
         text: scenarios.marked().redact(lab.kept()),
@@ -125,12 +124,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
     resume::keep(&folder, words, None, scenarios.marked())?;
-    // The lab's folder tells what it is of wherever it is.
+    // The lab's folder describes the lab wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
-    // The page is drawn of the text without secrets, as it is drawn again.
+    // The page is drawn from the text without secrets, as when it is drawn again.
     let public = Lab::parse(path, &kept.text).map_err(|_| {
         Failure::input(format!(
-            "`{path}` is no lab file without its secrets: write a value that a plugin marks as secret as text between quotes"
+            "`{path}` is no lab file without its secrets; write values that a plugin marks as secret as text between quotes"
         ))
     })?;
     let draw = |results: &Results| write_page(&folder, &public, &kept, results);
@@ -148,7 +147,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match ended {
         None => {
             tell(format_args!(
-                "interrupted; go on with: runner lab --resume {}. The page so far: {}",
+                "interrupted; resume with `runner lab --resume {}`; the page so far: {}",
                 folder.display(),
                 folder.join(PAGE).display()
             ));
@@ -157,7 +156,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Some(ended) => {
             if ended == lab::Ended::Budget {
                 tell(
-                    "the budget is spent, so the lab is not complete; raise [budget] and go on with --resume",
+                    "the budget is spent, so the lab is not complete; raise [budget] and continue with --resume",
                 );
             }
             let report = found(&lab, &kept, results);
@@ -179,31 +178,31 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The folder to resume, if it says everything.
+    /// The folder to resume, if it is the only instruction.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let by_folder = self.lab.is_none() && !self.page_only;
         self.resume.as_deref().filter(|_| by_folder)
     }
 }
 
-/// Reads the scenarios of a lab, with flags over them, and says what they lack.
+/// Reads the scenarios of a lab, with flags over them, and notes their open settings.
 fn scenarios(lab: &Lab, home: &Home, flags: &Flags, for_plan: bool) -> Result<Scenarios, Failure> {
     let named = lab.scenarios.iter();
     let names: Vec<String> = named.map(|named| home.scenario(&named.value)).collect();
     let sources = sources(&names, flags)?;
-    let scenarios = Scenarios::of(lab, home.folder(), sources, show::shown, for_plan)?;
+    let scenarios = Scenarios::new(lab, home.folder(), sources, show::shown, for_plan)?;
     scenarios.notes().iter().for_each(note);
     Ok(scenarios)
 }
 
-fn note(words: &String) {
-    tell(format_args!("note: {words}"));
+fn note(message: &String) {
+    tell(format_args!("note: {message}"));
 }
 
 /// Describes the runs of the present stage that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let lab = lab.shown();
-    let timing = Timing::of(scenarios, results);
+    let timing = Timing::new(scenarios, results);
     let starts = estimate::stage(lab, scenarios, results);
     let mut text = format!("{}\n\n", lab::progress(lab, scenarios, results));
     let mut trials: Vec<&Trial> = Vec::new();
@@ -224,12 +223,13 @@ fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
         text.push_str(&format!("{model}{label}\n  {starts} starts, {runs} runs, {time}\n"));
         text.push_str(&format!("  {}\n", trial.recorded(&lab.engines[trial.engine])));
     }
-    text.push_str("What follows depends on what is measured: an option that helps is tried with the others.\n");
+    text.push_str(
+        "The next runs depend on these figures: an option that helps is tried with the others.\n",
+    );
     clean::text(&text).into_owned()
 }
 
-/// Writes the page from what the lab's folder holds: the lab file as it was, its scenarios, and the
-/// journal.
+/// Writes the page from the lab's folder: the lab file as it was, its scenarios, and the journal.
 fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     let (kept, lab, results) = opened(folder)?;
     write_page(folder, &lab, &kept, &results)?;

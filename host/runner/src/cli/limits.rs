@@ -1,5 +1,4 @@
-//! Limits on figures in flags: all that is wrong with them at once, each with the flag that it
-//! stands in.
+//! Limits on figures in flags: all mistakes are reported at once, each with its flag.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -10,7 +9,7 @@ use result::limit::{self, LimitError};
 /// The limits that a repeated flag states.
 ///
 /// # Errors
-/// The mistakes in each that is wrong.
+/// If limits are wrong: the mistakes in each.
 pub(super) fn limits<T>(flag: &str, texts: &[String]) -> Result<Vec<T>, Failure>
 where
     T: FromStr<Err = LimitError>,

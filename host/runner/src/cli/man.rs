@@ -1,4 +1,4 @@
-//! `runner man`: prints the manual page of a command, or writes the pages of all commands to a folder.
+//! `runner man`: prints the manual page of a command, or writes all pages to a folder.
 //!
 //! `clap_mangen` lays the pages out. Their bytes depend on the version, the command line and
 //! `SOURCE_DATE_EPOCH` alone.
@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::print::write_stdout;
 use model::nearest;
 
-/// Print the manual page of a command, or write those of all commands
+/// Print the manual page of a command, or write the pages of all commands
 ///
 /// A date stands on the pages only where SOURCE_DATE_EPOCH gives one, so that two builds write the
 /// same bytes.
@@ -86,7 +86,8 @@ fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-")
 }
 
-/// The page of a command. The text below the flags in help keeps its lines, because it has examples.
+/// The page of a command. The text below the flags in help keeps its lines, because of its
+/// examples.
 fn page(program: &Command, command: &Command, date: &str) -> String {
     let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(ToString::to_string);
@@ -120,14 +121,14 @@ fn named<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Fail
     let mut command = program;
     for word in words {
         let Some(below) = command.find_subcommand(word) else {
-            let of = command.get_bin_name().unwrap_or_default();
+            let parent = command.get_bin_name().unwrap_or_default();
             let names = command.get_subcommands().map(Command::get_name);
             let instead = match nearest(word, names) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("`{of} --help` lists the commands"),
+                None => format!("`{parent} --help` lists the commands"),
             };
-            let words = format!("there is no command `{of} {word}`; {instead}");
-            return Err(Failure::command_line(words));
+            let message = format!("there is no command `{parent} {word}`; {instead}");
+            return Err(Failure::command_line(message));
         };
         command = below;
     }
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_date_is_that_of_the_sources() {
+    fn dates_pages_by_source_date_epoch() {
         for (epoch, expected) in [
             (None, Some("")),
             (Some(""), Some("")),
@@ -174,19 +175,19 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_a_command_is_told() {
+    fn suggests_the_nearest_command() {
         let program = built(Cli::command());
-        let told = |line: &str| {
+        let find = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            named(&program, &words).map(Command::get_name).map_err(|failure| failure.words())
+            named(&program, &words).map(Command::get_name).map_err(|failure| failure.message())
         };
-        assert_eq!(told("plugin new"), Ok("new"));
+        assert_eq!(find("plugin new"), Ok("new"));
         assert_eq!(
-            told("plugin nwe").unwrap_err(),
+            find("plugin nwe").unwrap_err(),
             "there is no command `runner plugin nwe`; did you mean `new`?"
         );
         assert_eq!(
-            told("run fast").unwrap_err(),
+            find("run fast").unwrap_err(),
             "there is no command `runner run fast`; `runner run --help` lists the commands"
         );
     }

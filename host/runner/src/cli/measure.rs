@@ -1,4 +1,4 @@
-//! One measured run, from preflight to summary. It prints progress alone: [`super::output`] prints
+//! One measured run, from preflight to summary. It prints only progress: [`super::output`] prints
 //! the run's results, and [`super::conclude`] owns its exit code.
 
 use std::panic::AssertUnwindSafe;
@@ -36,15 +36,13 @@ pub(super) struct Place<'p> {
     pub overseer: Option<&'p dyn Overseer>,
 }
 
-/// Looks at a run while it goes on.
 pub(super) trait Overseer: Sync {
     /// True if the run is to stop now, without waiting for the replies under way.
     fn stops(&self, state: &Snapshot) -> bool;
 }
 
-/// Measures one run, from preflight to summary, and prints its progress alone. Until the caller
-/// calls
-/// [`Interrupt::done`], a signal is for this run.
+/// Measures one run, from preflight to summary, and prints only its progress. Until the caller
+/// calls [`Interrupt::done`], a signal is for this run.
 ///
 /// # Errors
 /// If the run cannot begin, or nothing of it can be read.
@@ -73,12 +71,12 @@ pub(super) fn measured(
     let folder = run.folder().path().to_owned();
     let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, watching, interrupt));
     std::panic::catch_unwind(followed).unwrap_or_else(|_| {
-        let kept = format!(". What was measured until then is in {}", folder.display());
+        let kept = format!("; the measurements so far are in {}", folder.display());
         Err(Failure::bug(&kept))
     })
 }
 
-/// Makes the load, and all that follows it.
+/// Sends the load, and reads its records.
 fn follow(
     run: StartedRun<Threads>,
     connect: &Dial,
@@ -99,7 +97,7 @@ fn follow(
     Ok(assessed?.summarise()?)
 }
 
-/// Makes the load, under an overseer if there is one. Returns true if the overseer stopped it.
+/// Sends the load, under an overseer if there is one. Returns true if the overseer stopped it.
 fn overseen(
     run: StartedRun<Threads>,
     connect: &Dial,
@@ -133,8 +131,8 @@ pub(super) fn teller() -> impl FnMut(Note) {
     let mut last: Option<(String, Duration)> = None;
     move |note| match note {
         Note::Waiting { target, waited, seen } => {
-            let is_new = last.as_ref().is_none_or(|(other, told)| {
-                *other != target || waited.saturating_sub(*told) >= TELL_AGAIN
+            let is_new = last.as_ref().is_none_or(|(other, printed)| {
+                *other != target || waited.saturating_sub(*printed) >= TELL_AGAIN
             });
             if is_new {
                 let time = model::duration::format(Duration::from_secs(waited.as_secs()));

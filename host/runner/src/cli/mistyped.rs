@@ -1,5 +1,5 @@
-//! A command's name with a slip in it, or another tool's word: a word that is no command is read as
-//! a scenario, and no scenario is called so.
+//! A mistyped command, or another tool's word: a word that is no command is read as a scenario, and
+//! no scenario has that name.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -38,8 +38,8 @@ const LINES: [(&str, &[&str], &str); 3] = [
     ),
 ];
 
-/// The error of a line whose first word is probably a command with a slip, or another tool's word
-/// for one.
+/// The error of a line whose first word is probably a mistyped command, or another tool's word for
+/// one.
 pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure> {
     let (first, rest) = line.split_first()?;
     let word = first.to_str()?;
@@ -83,13 +83,13 @@ fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Option<String> {
+    fn hint(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        command(&words, &crate::cli::command()).map(|failure| failure.words())
+        command(&words, &crate::cli::command()).map(|failure| failure.message())
     }
 
     #[test]
-    fn slips_and_words_of_other_tools_are_told_from_scenarios() {
+    fn distinguishes_mistyped_commands_from_scenarios() {
         for (line, part) in [
             ("comapre a b", "did you mean `runner compare`?"),
             ("mesure", "did you mean `runner run`?"),
@@ -99,11 +99,11 @@ mod tests {
             ("benchmark run --profile=kind=sweep", "guidellm's"),
             ("profile -m m --url localhost:8000", "AIPerf's"),
         ] {
-            let told = told(line).unwrap_or_default();
-            assert!(told.contains(part), "{line}: {told}");
+            let hint = hint(line).unwrap_or_default();
+            assert!(hint.contains(part), "{line}: {hint}");
         }
         for line in ["compare a b", "scenarios", "lmdeploy", "help"] {
-            assert_eq!(told(line), None, "{line}");
+            assert_eq!(hint(line), None, "{line}");
         }
     }
 }

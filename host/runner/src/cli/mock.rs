@@ -15,7 +15,7 @@ use clap::ValueHint;
 use clap::builder::FalseyValueParser;
 
 use super::failure::Failure;
-use super::interrupt::{hangups, heard_of};
+use super::interrupt::{hangups, received};
 use super::words::one_of;
 use mock::{
     Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField, RoleChunk, Says,
@@ -26,9 +26,10 @@ use model::duration::Span;
 /// Serve a scripted engine, which answers exactly when its script says
 ///
 /// It serves OpenAI's routes for completions, chats and transcriptions, SGLang's or LMDeploy's
-/// /generate, and your own routes. The engine answers exactly when its script says, and fails as the script says. A token
-/// is one byte of text. Clients may use HTTP/2 from the start (prior knowledge). Flags override the
-/// script file. The script can define the wire formats of other engines.
+/// /generate, and your own routes. The engine answers exactly when its script says, and fails as
+/// the script says. A token is one byte of text. Clients may use HTTP/2 from the start (prior
+/// knowledge). Flags override the script file. The script can define the wire formats of other
+/// engines.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = include_str!("mock/routes.txt"))]
 pub struct Args {
@@ -200,16 +201,17 @@ pub struct Args {
         help_heading = "Access"
     )]
     models: Vec<String>,
-    /// On exit, write what happened to each request to this file, one line of JSON each
+    /// On exit, write the log of all requests to this file, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TRUTH", value_hint = ValueHint::FilePath, help_heading = "Truth")]
     truth: Option<PathBuf>,
 
-    /// Serve the cases that `runner verify` judges clients with, or the one of this name
+    /// Serve the cases that `runner verify` judges clients with, or only the named case
     ///
     /// Each case is an engine below a base path of its own, such as
-    /// http://HOST:PORT/stream-role/v1/chat/completions. Below it, truth has the log, a line of JSON
-    /// for each request, and expected what each definition of a figure gives by that log; POST
-    /// reset begins the log anew. A case that is served alone answers without its base path too.
+    /// http://HOST:PORT/stream-role/v1/chat/completions. Below it, truth has the log, a line of
+    /// JSON for each request. There, expected has the value of each definition of a figure by that
+    /// log. POST reset clears the log. A case that is served alone also answers without its base
+    /// path.
     #[arg(
         long,
         value_name = "CASE",
@@ -266,7 +268,7 @@ pub enum Error {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The file of the truth cannot be written.
-    #[error("cannot write to `{path}` what happened to each request: {source}")]
+    #[error("cannot write the log of requests to `{path}`: {source}")]
     Truth {
         /// The file.
         path: PathBuf,
@@ -364,7 +366,7 @@ impl Args {
     }
 }
 
-/// True if a value of `--model` sets a parameter of a batch. Others that hold `=` are names of
+/// True if a value of `--model` sets a parameter of a batch. Other values with `=` are names of
 /// models.
 fn is_parameter(text: &str) -> bool {
     let name = text.split_once('=').map(|(name, _)| name.trim());
@@ -394,7 +396,7 @@ use conformance::exec as conform;
 
 #[cfg(not(feature = "studies"))]
 fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Error> {
-    Err(Error::Flags(Failure::not_built("`--conformance`").words()))
+    Err(Error::Flags(Failure::not_built("`--conformance`").message()))
 }
 
 /// Runs the subcommand.
@@ -467,8 +469,8 @@ pub(super) async fn interrupted() {
     let mut hangups = hangups();
     tokio::select! {
         Ok(()) = tokio::signal::ctrl_c() => {}
-        _ = heard_of(&mut terminations) => {}
-        _ = heard_of(&mut hangups) => {}
+        _ = received(&mut terminations) => {}
+        _ = received(&mut hangups) => {}
     }
 }
 

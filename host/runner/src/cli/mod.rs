@@ -88,17 +88,17 @@ use print::tell;
         `runner run -h` has more flags of a run, `runner --help` all of them; `runner guide` explains.",
     after_long_help = "Examples:\n  \
         runner demo                                     measure the built-in mock engine\n  \
-        runner probe http://127.0.0.1:8000              what is this server, and how is it benchmarked?\n  \
+        runner probe http://127.0.0.1:8000              identify a server, and print how to benchmark it\n  \
         runner --backend sglang scenarios/lmdeploy --dataset-path ShareGPT.json\n  \
         runner --backend vllm --dataset-name random --random-input-len 1024 \\\n         \
                --random-output-len 128 --num-prompts 500 --request-rate 10\n  \
-        runner plan scenarios/quickstart.toml           show what would be sent, without sending it\n  \
+        runner plan scenarios/quickstart.toml           show the requests, without sending them\n  \
         runner report runs/20260102-030405-quick-start  redraw a result from its records\n  \
         runner plugin new backend my-engine             start a plugin of your own\n\n\
         Command lines of vllm bench serve and SGLang's bench_serving work too: runner guide coming-from\n\n\
         Exit codes: 0 done, 1 bug, 2 command line, 3 scenario or input, 4 plugin,\n  \
         5 target not reachable or every request failed, 6 a threshold does not hold,\n  \
-        7 invalid measurement (0 with --allow-invalid), 130 interrupted (what was measured is saved)"
+        7 invalid measurement (0 with --allow-invalid), 130 interrupted (the measurements are saved)"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -113,7 +113,7 @@ enum Needs {
     Nothing,
     /// Memory and time for plugins.
     Plugins,
-    /// The same, and a descriptor for each connection.
+    /// Memory and time for plugins, and a descriptor for each connection.
     Connections,
 }
 
@@ -185,13 +185,13 @@ commands! {
 
 impl Cli {
     /// Reads the command line and the environment variables that set flags. Prints help or an error
-    /// and exits if that is asked for or needed.
+    /// and exits where the line needs it.
     pub fn read() -> Self {
         let words = flags::familiar::spread(std::env::args_os());
         let line = words.get(1..).unwrap_or_default();
-        let read = Cli::of(&words);
-        // A word that is no command is a scenario, so a slip of a command's name is only found
-        // where no scenario is called so.
+        let read = Cli::from_words(&words);
+        // A word that is no command is a scenario, so a mistyped command is only found where no
+        // scenario has that name.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
             && let Some(failure) = mistyped::command(line, &Cli::command())
@@ -222,7 +222,7 @@ impl Cli {
     /// Reads a command line. If a flag with one value is given twice, the later one counts, as
     /// scripts that append their own flags expect. A negative number is a value, which the flag
     /// refuses in its own words.
-    fn of(words: &[OsString]) -> Result<Self, clap::Error> {
+    fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
         let (mut command, matches) = variables::read(command, words)?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
@@ -232,12 +232,12 @@ impl Cli {
     /// # Errors
     /// The error, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
-        let this = self.gone_on_with()?;
+        let this = self.resumed()?;
         this.made()
     }
 
     /// The saved command line that `--resume` names, where `--resume` is the only instruction.
-    fn gone_on_with(self) -> Result<Self, Failure> {
+    fn resumed(self) -> Result<Self, Failure> {
         let resumes = match &self.command {
             Some(Command::Sweep(args)) => args.resumes().map(|folder| ("sweep", folder)),
             Some(Command::Search(args)) => args.resumes().map(|folder| ("search", folder)),
@@ -248,9 +248,9 @@ impl Cli {
             return Ok(self);
         };
         let resume::Resumed { words, scenario } = resume::resumed(name, folder)?;
-        let mut this = Cli::of(&words).map_err(|error| {
-            let words = error.to_string();
-            Failure::command_line(words.trim_start_matches("error: ").trim_end())
+        let mut this = Cli::from_words(&words).map_err(|error| {
+            let message = error.to_string();
+            Failure::command_line(message.trim_start_matches("error: ").trim_end())
         })?;
         match &mut this.command {
             Some(Command::Sweep(args)) => args.keep.scenario = scenario,

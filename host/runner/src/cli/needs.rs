@@ -1,6 +1,5 @@
 //! Resources that every command that loads plugins needs, checked before anything begins: some
-//! threads and some file descriptors. Where they are missing later, parts that cannot do without
-//! them would panic.
+//! threads and some file descriptors. Without them, later parts would panic.
 
 use std::io;
 use std::sync::mpsc;
@@ -13,7 +12,7 @@ const THREADS: usize = 16;
 /// File descriptors that the same and a few connections open.
 const DESCRIPTORS: usize = 16;
 
-/// Makes sure that both are to be had.
+/// Checks that both are available.
 ///
 /// # Errors
 /// If the system refuses some of them.
@@ -36,7 +35,7 @@ fn descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts them all at the same time, each waiting for the end of the others' start.
+/// Starts all of them at once; each waits until the others have started.
 fn threads() -> io::Result<()> {
     let mut started = Vec::new();
     let mut refused = Ok(());
@@ -63,7 +62,7 @@ fn threads() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn they_are_to_be_had_here() {
+    fn resources_are_available_here() {
         super::check().unwrap();
     }
 }

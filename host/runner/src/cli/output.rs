@@ -51,10 +51,10 @@ pub struct Output {
     /// Append each summary to this file, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE", help_heading = "Result")]
     output_file: Option<PathBuf>,
-    /// Compare the answers with those of this run, and print how they agree (runner agreement)
+    /// Compare the answers with this run's, and print the agreement (runner agreement)
     #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", help_heading = "Result")]
     baseline: Option<PathBuf>,
-    /// A repeat of the baseline, which shows how much answers differ without any change; repeatable
+    /// A repeat of the baseline, to show how much answers differ without any change; repeatable
     #[arg(
         long,
         value_name = "RUN",
@@ -88,7 +88,7 @@ impl Output {
         self.allow_invalid && !self.strict
     }
 
-    /// Writes a run's result as `vllm bench serve` does, if that is asked for.
+    /// Writes a run's result as `vllm bench serve` does, if a flag requests it.
     fn write_result(&self, folder: &RunFolder) -> Result<(), Failure> {
         let Some(name) = &self.result_filename else {
             return Ok(());
@@ -110,8 +110,8 @@ impl Output {
         Ok(written.map_err(CliError::write(&path, &advice))?)
     }
 
-    /// Opens the file that summaries are appended to, and looks whether the runs to compare with
-    /// are there, before anything is measured in vain.
+    /// Opens the file that summaries are appended to, and checks that the runs to compare with
+    /// exist, before anything is measured in vain.
     pub(super) fn lines(&self) -> Result<Option<File>, Failure> {
         for run in self.baseline.iter().chain(&self.floor) {
             RunFolder::at(run).plan()?;
@@ -168,7 +168,7 @@ pub(super) fn print(
     tell(format_args!("records: {path}"));
     if !output.json && !output.details {
         tell(format_args!(
-            "every figure, and what to do about each finding: runner report {path} --details"
+            "every figure, and advice on each finding: runner report {path} --details"
         ));
     }
     if let Some(baseline) = &output.baseline {

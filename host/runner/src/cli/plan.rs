@@ -30,15 +30,15 @@ use session::resolve;
 /// Characters of a message that are shown unless all are asked for.
 const CUT: usize = 400;
 
-/// Show what a run would send, without sending it
+/// Show a run's requests, without sending them
 ///
-/// Resolves scenarios and flags as `runner run` does, draws the samples with the same calls, writes
-/// the requests and counts: lengths of prompts and answers, due times, sessions, what a prefix
-/// cache would find, what the dataset left out. No server is contacted. The digest is over all
-/// requests as the backend writes them: two machines that print the same one send the same bytes.
+/// Resolves scenarios and flags as `runner run` does, and draws the samples with the same calls.
+/// Writes the requests and their counts: lengths of prompts and answers, due times, sessions, hits
+/// of a prefix cache, samples that the dataset left out. No server is contacted. The digest is over
+/// all requests as the backend writes them: two machines with the same digest send the same bytes.
 ///
-/// In conversations, answers that the server would give are not known before the run. The recorded
-/// ones stand in for them, or texts of the requested length, and the output says so.
+/// In conversations, the server's answers are not known before the run. Recorded answers stand in
+/// for them, or texts of the requested length, and the output says so.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
@@ -51,8 +51,8 @@ const CUT: usize = 400;
         off, because it would take the first rows. `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
         conversations become the text that the model's chat template makes of them (then pass vLLM \
         --skip-chat-template); without a template they are refused.\n\n\
-        Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (what \
-        was drawn is shown)")]
+        Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (the \
+        drawn samples are shown)")]
 pub struct Args {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
     #[arg(value_name = "SCENARIO")]
@@ -88,14 +88,14 @@ pub struct Args {
     /// Show messages in full
     #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new(), help_heading = "Plan")]
     full: bool,
-    /// Stop after N requests, at the end of a session [default: 10000 if the plan ends with its
-    /// time and the answers decide how many that are]
+    /// Stop after N requests, at the end of a session [default: 10000 if the answers decide how
+    /// many requests fit the plan's time]
     #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
     at_most: Option<u64>,
     /// Write the requests to this file too, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT", help_heading = "Plan")]
     export: Option<PathBuf>,
-    /// Whose input the exported file is
+    /// Tool that reads the exported file
     #[arg(
         long,
         value_name = "TOOL",
@@ -108,7 +108,7 @@ pub struct Args {
     /// Export this run's answers beside their questions instead, as rows for a judge
     ///
     /// The scenario and the flags must be the run's, so that the plan draws the same samples. Two
-    /// runs give rows with the answers of both. `runner guide scorers` shows how a judge is asked.
+    /// runs give rows with the answers of both. `runner guide scorers` shows how to ask a judge.
     #[arg(
         long,
         value_name = "RUN",
@@ -123,7 +123,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// The output formats of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read
@@ -204,7 +203,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// Draws a run's samples, and exports them where that is asked for.
+    /// Draws a run's samples, and exports them where a flag requests it.
     fn look(&self, run: &session::CheckedRun, interrupt: &Interrupt) -> Result<Outlook, Failure> {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
@@ -244,8 +243,8 @@ impl Args {
     /// Reads the answers to export.
     fn answers(&self, plan: &Plan) -> Result<Answers, Failure> {
         if self.answers.len() > 2 {
-            let words = "--answers takes one run, or two to compare their answers";
-            return Err(Failure::command_line(words));
+            let message = "--answers takes one run, or two to compare their answers";
+            return Err(Failure::command_line(message));
         }
         let mut answers = Answers::default();
         for path in &self.answers {
@@ -304,7 +303,7 @@ impl<'r> Export<'r> {
             true => self.exporter.rows(drawn),
             false => Ok(self.answers.rows(drawn).collect()),
         };
-        let rows = rows.map_err(|what| Failure::input(format!("cannot export {what}")))?;
+        let rows = rows.map_err(|cause| Failure::input(format!("cannot export {cause}")))?;
         for row in rows {
             self.out.json(&format!("{row}\n"))?;
             self.rows += 1;
@@ -312,7 +311,7 @@ impl<'r> Export<'r> {
         Ok(())
     }
 
-    /// The way to send the same again, as text, if the runner reads the file.
+    /// The flags that send the same requests again, as text, if the runner reads the file.
     fn replay(&self) -> Option<String> {
         if !self.answers.is_empty() {
             return Some(format!(
@@ -323,7 +322,7 @@ impl<'r> Export<'r> {
         }
         let flags = self.exporter.replay(&self.path.to_string_lossy())?;
         Some(format!(
-            "note: to send the same again, replace the flags of the dataset with: {flags}"
+            "note: to send the same requests again, replace the flags of the dataset with: {flags}"
         ))
     }
 
@@ -337,8 +336,8 @@ impl From<OutlookError> for Failure {
         match error {
             OutlookError::Plugin(error) => error.into(),
             OutlookError::Ended(RunError::Aborted(why)) => {
-                let words = with_flag(&format!("no request can be planned: {why}"));
-                Failure::new(Exit::Plugin, words)
+                let message = with_flag(&format!("no request can be planned: {why}"));
+                Failure::new(Exit::Plugin, message)
             }
             OutlookError::Ended(error) => error.into(),
         }

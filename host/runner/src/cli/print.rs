@@ -16,9 +16,9 @@ use model::clean;
 use serde::Serialize;
 
 /// Writes a line to stderr. It is no error if nobody reads stderr any more.
-pub fn tell(words: impl Display) {
-    let words = words.to_string();
-    let _ = writeln!(std::io::stderr().lock(), "{}", clean::text(&words));
+pub fn tell(message: impl Display) {
+    let message = message.to_string();
+    let _ = writeln!(std::io::stderr().lock(), "{}", clean::text(&message));
 }
 
 /// Writes lines with styles to stderr.
@@ -95,7 +95,7 @@ pub enum Colour {
     Cyan = 36,
 }
 
-/// Text with our own styles. Whatever is added to it is cleaned first.
+/// Text with our own styles. Added text is cleaned first.
 #[derive(Clone, Debug, Default)]
 pub struct Styled(String);
 
@@ -118,8 +118,8 @@ impl Styled {
         }
     }
 
-    /// Chooses between a library's text with styles and the plain one: the styled text, if the
-    /// plain one has no characters to be cleaned.
+    /// Chooses the styled form of a library's text, if the plain form has no characters to be
+    /// cleaned.
     pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_a_style_that_is_not_ours() {
+    fn cleans_foreign_styles() {
         let mut text = Styled::default();
         text.plain("a\u{1b}[2J\n").painted("b\u{9b}c", Colour::Red);
         assert_eq!(text.0, "a\\u{1b}[2J\nb\\u{9b}c");

@@ -11,20 +11,21 @@ use report::probe::text;
 use session::probe::{ProbeError, Prober};
 use session::{Source, Variables};
 
-/// Ask a server which engine it is, what it serves, and what its replies look like
+/// Ask a server for its engine, its models and the form of its replies
 ///
-/// Sends at most 16 requests, of which at most four ask for an answer of eight tokens. Prints the
-/// engine and its version, the models, the routes that answer, what a stream of each route is made
-/// of (whether a chunk without text comes first, tokens per chunk, usage, reasoning, end marker,
-/// whether each chunk repeats the text before it), and the command that benchmarks the server.
+/// Sends at most 16 requests, at most four of them for an answer of eight tokens. Prints the engine
+/// and its version, the models, the routes that answer, the form of each route's stream, and the
+/// command that benchmarks the server. The form has the tokens per chunk, usage, reasoning and the
+/// end marker. It also shows whether a chunk without text comes first, and whether each chunk
+/// repeats the text before it.
 ///
-/// The requests are those of the built-in backends, with the timeouts, certificates and headers
-/// that a run has. As the server may be anything, it gets only the key that --api-key-env names, or
-/// the one in OPENAI_API_KEY; a backend's own variable is read for a server on this machine, for
-/// the service's own host, and where you name the --backend.
+/// The built-in backends write the requests, with the timeouts, certificates and headers of a run.
+/// As the server may be anything, it gets only the key that --api-key-env names, or else the key in
+/// OPENAI_API_KEY. A backend's own variable is read for a server on this machine, for the service's
+/// own host, and where you name the --backend.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner probe http://127.0.0.1:8000                         what is it?\n  \
+        runner probe http://127.0.0.1:8000                         identify it\n  \
         runner probe localhost:8000 --model llama --format json | jq .engine\n  \
         runner probe https://gateway.example/tenant --api-key-env GATEWAY_KEY\n  \
         runner probe 10.0.0.7:9000 --backend sglang                only the routes of one backend\n\n\
@@ -48,7 +49,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// The output formats of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read
@@ -116,7 +116,7 @@ mod tests {
     use super::base;
 
     #[test]
-    fn a_url_may_lack_its_scheme_and_end_as_clients_are_given_it() {
+    fn completes_a_url_and_drops_its_v1() {
         for (given, expected) in [
             ("localhost:8000", "http://localhost:8000"),
             ("http://10.0.0.7:9000/", "http://10.0.0.7:9000"),

@@ -56,7 +56,7 @@ impl Progress {
             How::Silent => Progress { finished: Arc::default(), thread: None },
             How::InPlace => {
                 // The first picture is drawn here, however late the thread gets a processor.
-                let mut drawn = Drawn::new(line);
+                let mut drawn = RedrawnLine::new(line);
                 drawn.draw();
                 Progress::start("progress", live, threads, |until| drawn.keep(until))
             }
@@ -138,8 +138,8 @@ impl Line {
             let snapshot = self.live.snapshot();
             self.history.note(&snapshot);
             let passed = duration::format(Duration::from_secs(passed.as_secs()));
-            let words = words(&snapshot, &self.history, self.amount);
-            tell(format_args!("{}: {passed}: {words}", self.name));
+            let label = label(&snapshot, &self.history, self.amount);
+            tell(format_args!("{}: {passed}: {label}", self.name));
         }
         // A run may end before the next look.
         self.note().into_iter().for_each(tell);
@@ -147,19 +147,19 @@ impl Line {
 }
 
 /// A line that is drawn again in its place.
-struct Drawn {
+struct RedrawnLine {
     line: Line,
     bar: ProgressBar,
 }
 
-impl Drawn {
+impl RedrawnLine {
     fn new(line: Line) -> Self {
         let bar = ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix} {bar:10} {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
         bar.set_prefix(beginning(&line.name));
-        Drawn { line, bar }
+        RedrawnLine { line, bar }
     }
 
     fn draw(&mut self) {
@@ -171,7 +171,7 @@ impl Drawn {
         line.history.note(&snapshot);
         let share = snapshot.share(line.amount);
         self.bar.set_position((share * 100.0) as u64);
-        (self.bar).set_message(words(&snapshot, &line.history, line.amount));
+        (self.bar).set_message(label(&snapshot, &line.history, line.amount));
     }
 
     fn keep(mut self, finished: &AtomicBool) {
@@ -214,8 +214,8 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     }
 }
 
-/// The number of processes of a fleet that are heard, and which are not; nothing of a run of one
-/// process.
+/// The number of reporting processes of a fleet, and the names of the others; nothing for a run of
+/// one process.
 pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     /// The agents that are named at most.
     const NAMED: usize = 3;
@@ -223,8 +223,8 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     if agents.is_empty() {
         return None;
     }
-    let heard = agents.iter().filter(|agent| agent.standing > Standing::Silent);
-    let mut words = format!("{} of {} agents report", heard.count(), agents.len());
+    let reporting = agents.iter().filter(|agent| agent.standing > Standing::Silent);
+    let mut label = format!("{} of {} agents report", reporting.count(), agents.len());
     for standing in [Standing::Lost, Standing::Silent] {
         let such = agents.iter().filter(|agent| agent.standing == standing);
         let ranks: Vec<String> = such.map(|agent| agent.rank.to_string()).collect();
@@ -234,18 +234,18 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
             1 => format!("rank {}", ranks.concat()),
             _ => format!("ranks {}", ranks.join(", ")),
         };
-        words.push_str(&format!("; {}: {named}", standing.name()));
+        label.push_str(&format!("; {}: {named}", standing.name()));
     }
-    Some(words)
+    Some(label)
 }
 
 /// The state of a run in one line.
-fn words(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
-    let mut words = state(snapshot, history, amount);
+fn label(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
+    let mut label = state(snapshot, history, amount);
     if let Some(fleet) = fleet(snapshot) {
-        words = format!("{words} ({fleet})");
+        label = format!("{label} ({fleet})");
     }
-    words
+    label
 }
 
 fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {

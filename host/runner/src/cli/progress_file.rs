@@ -1,9 +1,9 @@
 //! The progress of runs for programs: a file, or a pipe, of lines of JSON. It owns the keys of a
-//! line; the figures are of [`session::live`], and the words for people of [`super::progress`].
+//! line; [`session::live`] owns the figures, and [`super::progress`] the text for people.
 //!
-//! A line is complete in itself: whoever reads only the last one knows all there is to know. The
-//! first one of a run comes when its folder is there, and the last one when everything is on
-//! record. So the lines also give the runs of a command, and their folders.
+//! Each line is complete: a reader needs only the last one. A run's first line comes when its
+//! folder exists, and its last line when everything is recorded. So the lines also give the runs of
+//! a command, and their folders.
 
 use std::fs::File;
 use std::io::Write;
@@ -50,7 +50,7 @@ impl ProgressFile {
     ) -> Progress {
         let (file, path, every) = (Arc::clone(&self.file), self.path.clone(), self.every);
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let told = Told {
+        let run = Run {
             run: folder.to_string_lossy().into_owned(),
             name: clean::line(&plan.name).into_owned(),
             amount: amount(plan),
@@ -58,7 +58,7 @@ impl ProgressFile {
         };
         let looked_at = Arc::clone(live);
         Progress::start("progress-file", live, threads, move |until| {
-            if let Err(cause) = told.write(&file, &looked_at, every, until) {
+            if let Err(cause) = run.write(&file, &looked_at, every, until) {
                 let path = path.display();
                 tell(format_args!("note: no more progress is written to `{path}`: {cause}"));
             }
@@ -66,15 +66,15 @@ impl ProgressFile {
     }
 }
 
-/// A run whose progress is told.
-struct Told {
+/// A run whose progress is written.
+struct Run {
     run: String,
     name: String,
     amount: Amount,
     history: History,
 }
 
-impl Told {
+impl Run {
     fn write(
         mut self,
         mut file: &File,
@@ -83,7 +83,7 @@ impl Told {
         until: &AtomicBool,
     ) -> std::io::Result<()> {
         loop {
-            // Looked at before the run is, so that the last line is of the end.
+            // Read before the run's state, so that the last line shows the end.
             let is_last = until.load(Ordering::Acquire);
             let snapshot = live.snapshot();
             self.history.note(&snapshot);

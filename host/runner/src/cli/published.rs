@@ -19,11 +19,11 @@ use audit::text::verdict;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner published                                   all of them\n  \
-        runner published lmdeploy-0.9.2                    those whose names contain this text\n  \
+        runner published lmdeploy-0.9.2                    names that contain this text\n  \
         runner published '*/h800/*/sharegpt'               with * for any text\n  \
         runner compare runs/latest published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt")]
 pub struct Args {
-    /// Results to list: a name, a part of one, or one with * for any text
+    /// Results to list: a name, a part of a name, or a pattern with * for any text
     #[arg(value_name = "PATTERN")]
     pattern: Option<String>,
     /// Output format
@@ -31,7 +31,6 @@ pub struct Args {
     format: Format,
 }
 
-/// The output formats of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table

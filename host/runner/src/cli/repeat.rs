@@ -118,7 +118,7 @@ pub(super) fn exec(
 /// Prints the certainty of each figure after a round, and returns true if all are certain enough.
 ///
 /// # Errors
-/// If a valid run does not have a figure: no further one will.
+/// If a valid run lacks a figure: further runs lack it too.
 fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool, Failure> {
     let mut is_over = true;
     for scenario in scenarios {
@@ -127,7 +127,7 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
             let is_valid = |summary: &Summary| summary.verdict != Verdict::Invalid;
             if known.runs == 0 && scenario.summaries.iter().any(is_valid) {
                 return Err(Failure::input(format!(
-                    "--until: the run of {} has no {}, so no number of repeats makes it sure; name a figure that the run reports",
+                    "--until: the run of {} has no {}, so no number of repeats makes it certain; name a figure that the run reports",
                     scenario.draft.name, known.figure
                 )));
             }
@@ -143,7 +143,7 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
     Ok(is_over)
 }
 
-/// A run that reports the percentiles that repeats are to be sure of.
+/// A run that reports the percentiles of --until.
 fn with_figures(mut resolved: ResolvedRun, until: &[Until]) -> ResolvedRun {
     let percentiles = &mut resolved.draft.percentiles;
     for until in until {

@@ -29,8 +29,8 @@ use scenario::plan::Slice;
 /// Render results again from the records of runs
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Folders of runs, or folders that contain runs, which are taken in the order in which
-    /// they began; of the folder of a sweep or a search, pages and charts show it as a whole
+    /// Folders of runs, or folders that contain runs; runs are read in the order of their start. Of
+    /// a sweep or a search, pages and charts show the whole
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Output format
@@ -46,8 +46,8 @@ pub struct Args {
     /// Print every figure and the reasons of each finding, instead of one screen
     #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
-    /// Show figures by time slices of this length too, such as 10s, whatever the run's scenario
-    /// says; as `csv`, a row for each slice instead of each exchange
+    /// Also show figures by time slices of this length, such as 10s, instead of the scenario's; as
+    /// `csv`, a row for each slice instead of each exchange
     #[arg(long, value_name = "TIME", env = "RUNNER_REPORT_SLICE")]
     slice: Option<Span>,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts
@@ -59,7 +59,6 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// The output formats of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// The text block
@@ -97,12 +96,12 @@ enum Style {
     Lmdeploy,
 }
 
-/// Names the runs that are parts of a run, whose figures cover one process.
+/// Prints a note on each run that is a part of a fleet's run.
 pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     for run in runs {
         if let Some(Slice { index, of }) = run.plan()?.slice {
             tell(format_args!(
-                "note: {} is a part of a run, rank {index} of {of} processes: its requests, rates and verdict are not those of the run; `runner fleet merge` takes it into the run's folder",
+                "note: {} is a part of a run, rank {index} of {of} processes: its requests, rates and verdict cover this process only; `runner fleet merge` adds it to the run's folder",
                 run.path().display()
             ));
         }
@@ -125,7 +124,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(page) = args.saved()? {
         if args.slice.is_some() {
             return Err(Failure::command_line(
-                "--slice is for runs, and the page of a sweep or a search shows it as a whole; name its runs, which are in its folder",
+                "--slice is for runs, not for the page of a sweep or a search; name the runs in its folder",
             ));
         }
         let text = match (args.format, picture) {
@@ -174,8 +173,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The page of a sweep or a search, if the only folder has one and a page or pictures are asked
-    /// for. In other formats its runs are shown.
+    /// The page of a sweep or a search, if the only folder has one and the format is a page or a
+    /// picture. Other formats show its runs.
     fn saved(&self) -> Result<Option<Document>, Failure> {
         let is_drawn =
             matches!(self.format, Format::Markdown | Format::Html | Format::Svg | Format::Png);
@@ -185,7 +184,7 @@ impl Args {
         }
     }
 
-    /// Checks that this style has this format, and names the formats it has.
+    /// Checks that this style has this format, and names its formats.
     fn check(&self) -> Result<(), Failure> {
         let forms: &[Format] = match self.style {
             Style::Runner => Format::value_variants(),
@@ -210,7 +209,9 @@ impl Args {
         let with_slices = [Format::Text, Format::Markdown, Format::Json, Format::Csv, Format::Html];
         if let Some(slice) = self.slice {
             if slice.0.is_zero() {
-                return Err(Failure::command_line("--slice is a time above zero, such as 10s"));
+                return Err(Failure::command_line(
+                    "--slice: expected a time above zero, such as 10s",
+                ));
             }
             if self.style != Style::Runner || !with_slices.contains(&self.format) {
                 return Err(Failure::command_line(
@@ -227,7 +228,7 @@ impl Args {
         Ok(())
     }
 
-    /// The length of the time slices to show, if it was said.
+    /// The length of the time slices to show, if a flag sets it.
     fn time_slice(&self) -> Option<Nanos> {
         self.slice.map(|span| span.0.into())
     }
@@ -237,7 +238,7 @@ impl Args {
         Ok(facts(run, self.time_slice())?)
     }
 
-    /// The text block of a run: of our own style all of it, or one screen.
+    /// The text block of a run: of our own style the whole block, or one screen.
     fn block(&self, run: &RunFolder, style: Style, details: bool) -> Result<String, Failure> {
         let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
             Style::Runner => {
@@ -294,7 +295,7 @@ impl Args {
     }
 }
 
-/// The facts of a run, with time slices of that length instead of its scenario's.
+/// The facts of a run, with time slices of this length instead of its scenario's.
 fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderError> {
     let mut facts = run.facts()?;
     facts.run.time_slice = time_slice.or(facts.run.time_slice);
@@ -302,8 +303,8 @@ fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderE
 }
 
 /// The name of a form or a style on the command line.
-fn name(of: impl ValueEnum) -> String {
-    let value = of.to_possible_value();
+fn name(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -344,7 +345,7 @@ pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
         match readable() {
             Err(error) => wrong.push(error.to_string()),
             Ok(None) => notes.push(format!(
-                "note: the run in {folder} did not finish: it was killed, or it is still going on; this shows what it has written"
+                "note: the run in {folder} did not finish: it was killed or still runs; this shows its records so far"
             )),
             Ok(Some(Status {
                 error: Some(error), ..

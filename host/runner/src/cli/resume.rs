@@ -2,7 +2,7 @@
 //! nothing else.
 //!
 //! The folder keeps the command's words without their secrets, the words for variables of the
-//! environment, the directory that paths start from, and the scenario's text. Secrets are never
+//! environment, the folder that paths start from, and the scenario's text. Secrets are never
 //! kept: keys come from the environment again, and a header has to be given again.
 
 use std::ffi::OsString;
@@ -25,10 +25,9 @@ use model::target::REDACTED;
 
 const FILE: &str = "command.json";
 
-/// A command that began something.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Begun {
+struct SavedCommand {
     /// The words after `runner COMMAND`, without secrets.
     words: Vec<String>,
     /// The folder from which relative paths start.
@@ -39,8 +38,8 @@ struct Begun {
     scenario: Option<Text>,
 }
 
-/// The words of this process's command line, which belongs to that command: words for variables of
-/// the environment, and the given words, without secrets.
+/// The words of this process's command line: words for variables of the environment, and the given
+/// words, without secrets.
 pub(super) fn words(command: fn() -> Command) -> Vec<String> {
     let all: Vec<OsString> = spread(std::env::args_os());
     let given = all.iter().skip(2).map(|word| word.to_string_lossy());
@@ -66,12 +65,12 @@ pub(super) fn keep(
         let shown = marked.redact_owned(redact::command(&text.text));
         shown == text.text && !text.has_headers()
     };
-    let begun = Begun {
+    let saved = SavedCommand {
         words: words.into_iter().map(|word| marked.redact_owned(word)).collect(),
         directory,
         scenario: scenario.filter(is_public).cloned(),
     };
-    replace(&folder.join(FILE), json(&begun)?.as_bytes())
+    replace(&folder.join(FILE), json(&saved)?.as_bytes())
 }
 
 /// The flags that variables of the environment stand for, as words. Flags whose values may be
@@ -107,8 +106,7 @@ fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     }
 }
 
-/// The command to resume: the words of the whole command, and the scenario's text where that was
-/// kept.
+/// The command to resume: the words of the whole command, and the scenario's text if it was saved.
 pub(super) struct Resumed {
     pub words: Vec<OsString>,
     pub scenario: Option<Text>,
@@ -125,18 +123,17 @@ pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> 
     let wrong = |cause: String| CliError::CannotResume {
         path: path.clone(),
         cause,
-        instead: format!(
-            "the folder of a {command}, or give the scenario and the flags it began with too"
-        ),
+        instead: format!("the folder of a {command}, or give its scenario and original flags"),
     };
-    // It is done as if this user had typed it, so nobody else may have written it.
+    // The saved command runs as this user's own, so nobody else may have written it.
     let file = private::open_own(&path).map_err(|cause| wrong(cause.to_string()))?;
     let text = std::io::read_to_string(file).map_err(|cause| wrong(cause.to_string()))?;
-    let begun: Begun = serde_json::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let saved: SavedCommand =
+        serde_json::from_str(&text).map_err(|cause| wrong(cause.to_string()))?;
     let folder = std::path::absolute(folder).map_err(|cause| wrong(cause.to_string()))?;
     let all: Vec<OsString> = spread(std::env::args_os());
     let now: Vec<OsString> = all.iter().skip(2).cloned().collect();
-    let (kept, secrets) = without_secrets(begun.words);
+    let (kept, secrets) = without_secrets(saved.words);
     let again = |flag: &&String| {
         let is = |word: &OsString| {
             let word = word.to_string_lossy();
@@ -147,18 +144,18 @@ pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> 
     let missing: Vec<&str> = secrets.iter().filter(again).map(String::as_str).collect();
     if !missing.is_empty() {
         return Err(Failure::command_line(format!(
-            "the {command} in `{}` began with {}, whose value may be secret and is not kept; give it again",
+            "the {command} in `{}` has {}, whose value may be secret and is not saved; give it again",
             folder.display(),
             missing.join(" and ")
         )));
     }
-    std::env::set_current_dir(&begun.directory)
-        .map_err(|cause| wrong(format!("it began in `{}`: {cause}", begun.directory.display())))?;
+    std::env::set_current_dir(&saved.directory)
+        .map_err(|cause| wrong(format!("it began in `{}`: {cause}", saved.directory.display())))?;
     let mut words: Vec<OsString> = all.into_iter().take(2).collect();
     words.extend(kept.into_iter().map(OsString::from));
     words.extend(now);
     words.extend([OsString::from("--resume"), folder.into()]);
-    Ok(Resumed { words, scenario: begun.scenario })
+    Ok(Resumed { words, scenario: saved.scenario })
 }
 
 /// The words that hold no secret, and the flags whose values did.
@@ -183,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_asked_for_again() {
+    fn requests_secrets_again() {
         let line = ["--rates", "1,2", "--header", "x-key: sesame", "chat.toml"];
         let words = redact::command_line(line.map(str::to_owned));
         assert!(!words.concat().contains("sesame"), "{words:?}");

@@ -27,10 +27,10 @@ pub(crate) fn measure_all(
 ) -> Result<ExitCode, Failure> {
     let watching = watch.begin()?;
     let several = runs.len() > 1;
-    // Runs of one target say the same of it.
-    let mut told = BTreeSet::new();
+    // Runs of one target have the same remarks.
+    let mut printed = BTreeSet::new();
     let remarks = runs.iter().flat_map(|run| &run.remarks);
-    remarks.filter(|line| told.insert(*line)).for_each(tell);
+    remarks.filter(|line| printed.insert(*line)).for_each(tell);
     let mut first_failure: Option<ExitCode> = None;
     for resolved in runs {
         if several {
@@ -58,7 +58,7 @@ pub(super) fn failed(code: Result<u8, Failure>) -> Option<ExitCode> {
 /// One of several repeats, or a run by itself.
 #[derive(Default)]
 pub(super) struct Round {
-    /// The repeat that it is.
+    /// Its number among the repeats.
     pub repeat: Option<Repeat>,
     /// The summary, as soon as it is known.
     pub summary: Option<Summary>,
@@ -66,7 +66,7 @@ pub(super) struct Round {
     pub folder: Option<PathBuf>,
 }
 
-/// Measures one run, from preflight to result, and prints that.
+/// Measures one run, from preflight to result, and prints the result.
 pub(super) fn measure(
     resolved: ResolvedRun,
     output: &Output,

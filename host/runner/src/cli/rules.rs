@@ -1,6 +1,5 @@
-//! The rules of a published benchmark, laid over a scenario. Open settings are set by the rules,
-//! and settings that contradict them are mistakes. Demands that no run of this program meets are
-//! listed.
+//! The rules of a published benchmark, laid over a scenario. The rules set open settings, and
+//! settings that contradict them are mistakes. Unmet demands are listed.
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ const SETTER: &str = "--preset";
 /// The scenario under these rules, and the rules that it does not follow, as text.
 ///
 /// # Errors
-/// Where the scenario says otherwise: every place of it.
+/// If the scenario contradicts the rules: every place.
 fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), Failure> {
     let mut rules = Rules {
         name: preset.name,
@@ -45,11 +44,11 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
     }
 }
 
-/// The same, with notes that name the rules, and the unmet rules among them.
+/// Applies the rules, with notes that name them and the unmet rules.
 ///
 /// # Errors
 /// As [`under`].
-pub(super) fn told(preset: &Preset, source: Source) -> Result<Source, Failure> {
+pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure> {
     let (source, open) = under(preset, source)?;
     tell(format_args!("note: {} ({})", preset.about, preset.source));
     for rule in open {
@@ -61,7 +60,7 @@ pub(super) fn told(preset: &Preset, source: Source) -> Result<Source, Failure> {
 /// A preset by its name.
 ///
 /// # Errors
-/// That there is none.
+/// If there is no such preset.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
     Preset::find(name).map_err(|words| {
         if name == accuracy::NAME {
@@ -75,8 +74,8 @@ pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
 /// True if the samples come from the shipped dataset for recorded traffic.
 fn plays_a_trace(source: &Source) -> bool {
     let named = source.scenario.dataset.plugin.iter().chain(&source.plugins);
-    named.into_iter().any(|said| {
-        let file = said.value.rsplit('/').next().unwrap_or_default();
+    named.into_iter().any(|plugin| {
+        let file = plugin.value.rsplit('/').next().unwrap_or_default();
         file.split(['.', '@']).next() == Some("trace")
     })
 }
@@ -98,24 +97,24 @@ impl Rules {
         self.faults.scenario.push(problem);
     }
 
-    /// The time that each run is.
+    /// Sets the length of each run.
     fn last(&mut self, preset: &Preset, scenario: &mut Scenario) {
         let load = &mut scenario.load;
         let least = preset.seconds_least;
         let few = [
-            ("load.requests", load.requests.as_ref().map(|said| &said.place)),
-            ("load.sessions", load.sessions.as_ref().map(|said| &said.place)),
+            ("load.requests", load.requests.as_ref().map(|entry| &entry.place)),
+            ("load.sessions", load.sessions.as_ref().map(|entry| &entry.place)),
         ];
-        let words = format!("each run takes at least {least} s; set load.duration instead");
+        let message = format!("each run takes at least {least} s; set load.duration instead");
         let few = few.map(|(key, place)| (key, place.cloned()));
         for (key, place) in few {
             if let Some(place) = place {
-                self.contradicted(key, &place, &words);
+                self.contradicted(key, &place, &message);
             }
         }
         match &load.duration {
-            Some(said) if said.value.0.as_secs_f64() < least => {
-                let place = said.place.clone();
+            Some(entry) if entry.value.0.as_secs_f64() < least => {
+                let place = entry.place.clone();
                 self.contradicted(
                     "load.duration",
                     &place,
@@ -133,54 +132,54 @@ impl Rules {
     fn lay(&mut self, rule: &Rule, scenario: &mut Scenario) {
         let Scenario { request, load, dataset, .. } = scenario;
         match (rule.name, rule.value) {
-            ("streaming", Value::Flag(asked)) => match &request.stream {
-                Some(said) if said.value != asked => {
-                    self.contradicted("request.stream", &said.place.clone(), rule.about);
+            ("streaming", Value::Flag(required)) => match &request.stream {
+                Some(entry) if entry.value != required => {
+                    self.contradicted("request.stream", &entry.place.clone(), rule.about);
                 }
-                _ => request.stream = Some(Located::flag(SETTER, asked)),
+                _ => request.stream = Some(Located::flag(SETTER, required)),
             },
-            ("ignore-eos", Value::Flag(asked)) => match &request.ignore_eos {
-                Some(said) if said.value != asked => {
-                    self.contradicted("request.ignore-eos", &said.place.clone(), rule.about);
+            ("ignore-eos", Value::Flag(required)) => match &request.ignore_eos {
+                Some(entry) if entry.value != required => {
+                    self.contradicted("request.ignore-eos", &entry.place.clone(), rule.about);
                 }
-                _ => request.ignore_eos = Some(Located::flag(SETTER, asked)),
+                _ => request.ignore_eos = Some(Located::flag(SETTER, required)),
             },
             ("arrival", _) => match &load.arrival {
-                Some(said) if said.value != Arrival::Poisson => {
-                    self.contradicted("load.arrival", &said.place.clone(), rule.about);
+                Some(entry) if entry.value != Arrival::Poisson => {
+                    self.contradicted("load.arrival", &entry.place.clone(), rule.about);
                 }
                 _ => {}
             },
             ("salt", _) => {
                 match &load.cache {
-                    Some(said) if said.value != Cache::Salt => {
-                        self.contradicted("load.cache", &said.place.clone(), rule.about);
+                    Some(entry) if entry.value != Cache::Salt => {
+                        self.contradicted("load.cache", &entry.place.clone(), rule.about);
                     }
                     _ => load.cache = Some(Located::flag(SETTER, Cache::Salt)),
                 }
                 self.open.push(
-                    "salt is not followed: the text in front of prompts is one of the run, not of each replay of a session, so two replays of the same session in one run share what they have in common".to_owned(),
+                    "salt is not followed: the text in front of prompts is one of the run, not of each replay of a session, so two replays of the same session in one run share their common text".to_owned(),
                 );
             }
             ("delays", _) if self.traced => self.config(
                 &mut dataset.config,
                 "replay",
                 rule,
-                |said| said == &json!("sessions"),
+                |entry| entry == &json!("sessions"),
                 json!("sessions"),
             ),
             ("idle-most-s", Value::Number(most)) if self.traced => self.config(
                 &mut dataset.config,
                 "max-idle",
                 rule,
-                |said| said.as_f64().is_some_and(|said| said <= f64::from(most)),
+                |entry| entry.as_f64().is_some_and(|entry| entry <= f64::from(most)),
                 json!(most),
             ),
             ("cut-prompts", _) if self.traced => {
-                if let Some(said) = dataset.config.get("on-too-long")
-                    && said.value.value.to_json() == json!("truncate")
+                if let Some(entry) = dataset.config.get("on-too-long")
+                    && entry.value.value.to_json() == json!("truncate")
                 {
-                    let place = said.value.place.clone();
+                    let place = entry.value.place.clone();
                     self.contradicted("dataset.config.on-too-long", &place, rule.about);
                 }
             }
@@ -207,8 +206,8 @@ impl Rules {
         otherwise: serde_json::Value,
     ) {
         match config.get(key) {
-            Some(said) if !fits(&said.value.value.to_json()) => {
-                let place = said.value.place.clone();
+            Some(entry) if !fits(&entry.value.value.to_json()) => {
+                let place = entry.value.place.clone();
                 self.contradicted(&format!("dataset.config.{key}"), &place, rule.about);
             }
             Some(_) => {}
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_scenario_leaves_open_is_set() {
+    fn fills_open_settings() {
         let (ruled, open) = under(agentx(), source(TRACE)).unwrap();
         let Scenario { request, load, dataset, .. } = ruled.scenario;
         assert!(request.stream.unwrap().value && request.ignore_eos.unwrap().value);
@@ -241,14 +240,14 @@ mod tests {
         let config = serde_json::Value::Object(dataset.config.to_json());
         assert_eq!(config, json!({"replay": "sessions", "max-idle": 10}));
         assert_eq!(open.len(), 3, "{open:?}");
-        // Another dataset has no such keys, so its delays are its own affair.
+        // Another dataset has no such keys, so it sets its own delays.
         let (other, open) = under(agentx(), source("")).unwrap();
         assert!(other.scenario.dataset.config.is_empty());
         assert!(open.len() > 3, "{open:?}");
     }
 
     #[test]
-    fn every_contradiction_is_said_at_once() {
+    fn reports_every_contradiction_at_once() {
         let text = format!(
             "{TRACE}config = {{ replay = \"timestamps\", max-idle = 60, on-too-long = \"truncate\" }}\n\
              [load]\nduration = \"60s\"\ncache = \"keep\"\n[request]\nstream = false\nignore-eos = false\n"
@@ -260,7 +259,7 @@ mod tests {
         for rule in agentx().rules {
             rules.lay(rule, &mut written);
         }
-        let said: Vec<&str> = (rules.faults.scenario.iter())
+        let found: Vec<&str> = (rules.faults.scenario.iter())
             .map(|problem| problem.message().split('`').nth(1).unwrap())
             .collect();
         let keys = [
@@ -272,11 +271,11 @@ mod tests {
             "load.cache",
             "dataset.config.on-too-long",
         ];
-        assert_eq!(said, keys);
+        assert_eq!(found, keys);
     }
 
     #[test]
-    fn a_poisson_process_is_what_mlperf_asks_for() {
+    fn mlperf_requires_poisson_arrivals() {
         let preset = Preset::find("mlperf-server").unwrap();
         let (ruled, _) =
             under(preset, source("[load]\narrival = \"poisson\"\nrate = 4.0\n")).unwrap();

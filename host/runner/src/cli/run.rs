@@ -28,15 +28,15 @@ pub struct Args {
     flags: Flags,
     #[command(flatten)]
     output: Output,
-    /// Measure every scenario N times, alternating, and show how far the repeats differ [default:
-    /// 1; with --until 20]
+    /// Measure every scenario N times, alternating, and show the spread of the repeats [default: 1;
+    /// with --until 20]
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     repeat: Option<u32>,
-    /// Repeat until the mean of this figure is sure enough, such as 'ttft.p99 ±5%' (or +-5%);
+    /// Repeat until the mean of this figure is certain enough, such as 'ttft.p99 ±5%' (or +-5%);
     /// repeatable
     ///
-    /// At least 3 runs, and at most as many as --repeat says. The 95 % interval over the runs holds
-    /// whenever one looks, so stopping once it is narrow enough is no error. Several scenarios end
+    /// Measures at least 3 times, and at most --repeat times. The 95 % interval over the runs holds
+    /// at every look, so stopping once it is narrow enough is valid. Several scenarios end
     /// together.
     #[arg(
         long,
@@ -82,10 +82,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         accuracy::known(preset)?;
         return accuracy::exec(sources()?, &args.output, &args.watch, &interrupt);
     }
-    let of = args.repeats()?;
-    if of > 1 {
+    let repeats = args.repeats()?;
+    if repeats > 1 {
         let (until, sources) = (args.until()?, sources()?);
-        return repeat::exec(sources, &until, of, &args.output, &args.watch, &interrupt);
+        return repeat::exec(sources, &until, repeats, &args.output, &args.watch, &interrupt);
     }
     let runs: Result<Vec<_>, _> = sources()?.iter().map(resolve).collect();
     measure_all(runs?, &args.output, &args.watch, &interrupt)
@@ -105,7 +105,7 @@ impl Args {
         let most = self.repeat.unwrap_or(until::MOST);
         if most < until::FEWEST {
             return Err(Failure::command_line(format!(
-                "--repeat {most}: --until takes at least {} runs, because fewer do not show how far they are apart; give a larger number, or leave --repeat out for at most {}",
+                "--repeat {most}: --until takes at least {} runs, because fewer do not show their spread; give a larger number, or leave --repeat out for at most {}",
                 until::FEWEST,
                 until::MOST
             )));

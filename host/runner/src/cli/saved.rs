@@ -43,11 +43,11 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Prints
-    /// the notes on the flags.
+    /// The scenario whose load is varied, or the flags alone, with the scenario's text. Prints the
+    /// notes on the flags.
     ///
     /// # Errors
-    /// Files that cannot be found or read, and every mistake.
+    /// If files cannot be found or read, or for every mistake.
     pub(super) fn source(
         &self,
         named: &[String],
@@ -64,56 +64,56 @@ impl Keep {
         Ok((source, text))
     }
 
-    /// The folder to resume, with its saved data, or a new one for `what` of that scenario, which
-    /// these words asked for.
+    /// The folder to resume, with its saved data, or a new folder for a `kind` of study of that
+    /// scenario, with the words of its command.
     ///
     /// # Errors
     /// If the folder cannot be made, or holds something else.
     pub(super) fn open<T: DeserializeOwned>(
         &self,
-        what: &'static str,
+        kind: &'static str,
         resume: Option<&Path>,
         source: &Source,
         words: Vec<String>,
         text: Option<&Text>,
     ) -> Result<(Saved, Option<T>), Failure> {
         if let Some(folder) = resume {
-            let saved = Saved::new(folder, what, source);
+            let saved = Saved::new(folder, kind, source);
             let state = saved.read()?;
             return Ok((saved, Some(state)));
         }
         let model = source.scenario.target.model.as_ref();
         let model = model.map(|model| model.value.as_str());
         let title = source.folder_title(source.title_but_for_load(), model);
-        let name = format!("{title} {what}");
+        let name = format!("{title} {kind}");
         let folder = RunFolder::create(&self.within.output_dir, &name, &jiff::Timestamp::now())?;
         let marked = Known::new(session::marked_secrets(source));
         resume::keep(folder.path(), words, text, &marked)?;
-        Ok((Saved::new(folder.path(), what, source), None))
+        Ok((Saved::new(folder.path(), kind, source), None))
     }
 }
 
-/// The place where it is saved.
+/// The folder of a saved sweep or search.
 pub(super) struct Saved {
     folder: PathBuf,
-    what: &'static str,
+    kind: &'static str,
     scenario: String,
     /// Its title, without the load.
     title: String,
 }
 
 impl Saved {
-    fn new(folder: &Path, what: &'static str, source: &Source) -> Self {
+    fn new(folder: &Path, kind: &'static str, source: &Source) -> Self {
         Saved {
             folder: folder.to_owned(),
-            what,
+            kind,
             scenario: digest(source),
             title: source.title_but_for_load(),
         }
     }
 
     fn file(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.what))
+        self.folder.join(format!("{}.json", self.kind))
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -122,14 +122,14 @@ impl Saved {
 
     /// Prints its folder.
     pub(super) fn tell(&self) {
-        tell(format_args!("{}: {}", self.what, self.folder.display()));
+        tell(format_args!("{}: {}", self.kind, self.folder.display()));
     }
 
     /// Prints the way to continue after an interrupt.
     pub(super) fn interrupted(&self) -> ExitCode {
         tell(format_args!(
-            "interrupted; go on with: runner {} --resume {}",
-            self.what,
+            "interrupted; resume with `runner {} --resume {}`",
+            self.kind,
             self.folder.display()
         ));
         ExitCode::from(Exit::Interrupted as u8)
@@ -137,10 +137,10 @@ impl Saved {
 
     /// Reports that the saved state differs from the flags in this part.
     pub(super) fn differs(&self, other: &str) -> Failure {
-        let (what, folder) = (self.what, self.folder.display());
-        let words =
-            format!("the {what} in `{folder}` has other {other}; give the flags it began with");
-        Failure::command_line(words)
+        let (kind, folder) = (self.kind, self.folder.display());
+        let message =
+            format!("the {kind} in `{folder}` has other {other}; give its original flags");
+        Failure::command_line(message)
     }
 
     fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
@@ -148,7 +148,7 @@ impl Saved {
         let wrong = |cause: String| CliError::CannotResume {
             path: path.clone(),
             cause,
-            instead: format!("a folder that has a {}.json", self.what),
+            instead: format!("a folder that has a {}.json", self.kind),
         };
         let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
         let file: File<T> =
@@ -157,7 +157,7 @@ impl Saved {
             Ok(file.state)
         } else {
             Err(Failure::input(format!(
-                "`{}` is of another scenario; give the scenario and the flags it began with",
+                "`{}` is of another scenario; give its original scenario and flags",
                 self.folder.display()
             )))
         }
@@ -172,7 +172,7 @@ impl Saved {
         replace(&self.file(), json(&file)?.as_bytes())
     }
 
-    /// Writes the page beside it, as one HTML file. The runs are their folders in its folder.
+    /// Writes the page beside it, as one HTML file. The folders of its runs lie in its folder.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -183,7 +183,7 @@ impl Saved {
     ) -> Result<(), Failure> {
         let workload = titled(&self.folder, runs, &self.title);
         let text = page(&self.title, workload.as_ref()).html();
-        replace(&self.folder.join(format!("{}.html", self.what)), text.as_bytes())
+        replace(&self.folder.join(format!("{}.html", self.kind)), text.as_bytes())
     }
 }
 

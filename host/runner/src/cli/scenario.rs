@@ -1,5 +1,5 @@
-//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows the scenario that
-//! flags make of them.
+//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows a scenario with
+//! flags laid over it.
 
 mod keys;
 pub(super) mod show;
@@ -13,7 +13,7 @@ use super::flags::Flags;
 use super::print::write_stdout;
 use super::sources;
 
-/// List the keys of scenarios, check scenarios, and show what they resolve to
+/// List the keys of scenarios, check scenarios, and show them resolved
 ///
 /// A scenario is a TOML file that describes a run. Every key can be set on the command line too:
 /// many have a flag of their own, and --set KEY=VALUE sets any of them.
@@ -21,7 +21,7 @@ use super::sources;
 #[command(after_help = "Examples:\n  \
         runner scenario keys load                         the keys of [load], with their flags\n  \
         runner scenario check mine.toml                   every mistake at once; exit code 3 if there is one\n  \
-        runner scenario show mine.toml --set load.seed=7  what a run with that flag would use, and why")]
+        runner scenario show mine.toml --set load.seed=7  every value with that flag, and its source")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -37,10 +37,10 @@ enum Command {
 /// Check scenarios: every mistake in every file at once
 ///
 /// This checks each scenario by itself, without flags. It loads the plugins that a scenario names
-/// and compares their configurations with what they take. It does not look at the files that a
-/// scenario names; a run checks these too before it begins.
+/// and checks their configurations. It does not look at the files that a scenario names; a run
+/// checks these too before it begins.
 ///
-/// Exit codes: 0 all are fine, 3 one of them has a mistake, 4 a plugin does not load
+/// Exit codes: 0 no mistakes, 3 a scenario has a mistake, 4 a plugin does not load
 #[derive(Clone, Debug, clap::Args)]
 struct CheckArgs {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
@@ -61,7 +61,7 @@ struct CheckArgs {
 #[derive(Clone, Debug, clap::Args)]
 struct ShowArgs {
     /// A scenario file or folder, a built-in scenario such as scenarios/quickstart, or `-` for
-    /// stdin; without it, the flags alone
+    /// stdin; without it, only the flags
     #[arg(value_name = "FILE")]
     file: Option<String>,
     #[command(flatten)]

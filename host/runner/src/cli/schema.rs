@@ -15,7 +15,6 @@ pub struct Args {
     name: String,
 }
 
-/// The names of all schemas.
 fn names() -> impl Iterator<Item = &'static str> {
     shipped::texts_below("schemas/").filter_map(|(name, _)| name.strip_suffix(".schema.json"))
 }

@@ -1,4 +1,4 @@
-//! `runner score`: has the answers of a saved run judged by further scorers.
+//! `runner score`: judges the answers of a saved run with further scorers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,9 +26,9 @@ use session::{Faults, Judges, Source, judges};
 /// Judge the answers of a saved run with further scorers
 ///
 /// The run's folder has its answers and their references, so nothing is sent again. The new scores
-/// are saved beside those that the run has, in scores.json; what was measured is not touched. A
-/// score whose name the run has already gets a number, such as exact-match.2. `runner report` and
-/// `runner compare` know them all.
+/// are saved beside the run's scores, in scores.json; the measurements do not change. A score whose
+/// name the run has already gets a number, such as exact-match.2. `runner report` and `runner
+/// compare` know them all.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner score runs/20260102-030405-qa --scorer exact-match            a scorer that ships\n  \
@@ -66,7 +66,7 @@ pub struct Args {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let folder = RunFolder::at(&args.run);
-    // Before anything is compiled: that it is a run's folder.
+    // Fails if this is no run's folder, before anything is compiled.
     folder.plan()?;
     let mut all = Vec::new();
     for named in &args.scorers {

@@ -40,11 +40,11 @@ impl Text {
 /// # Errors
 /// Files that cannot be found or read, and every mistake in every scenario.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
-    let mut laid = Laid::of(flags)?;
+    let mut overlay = Overlay::new(flags)?;
     let mut sources = Vec::new();
     let mut faults = Faults::default();
     if named.is_empty() {
-        sources.push(laid.over(Scenario::default(), String::new(), None));
+        sources.push(overlay.over(Scenario::default(), String::new(), None));
     }
     for name in once(named)? {
         let mut group = Vec::new();
@@ -55,22 +55,22 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
             }
         }
         group.sort_by_key(|(scenario, name, _)| {
-            let order = scenario.order.as_ref().map(|said| said.value);
+            let order = scenario.order.as_ref().map(|order| order.value);
             (order.is_none(), order, name.clone())
         });
         for (scenario, name, folder) in group {
             let stem = stem(&name);
-            sources.push(laid.over(scenario, stem, folder));
+            sources.push(overlay.over(scenario, stem, folder));
         }
     }
-    for note in laid.end(faults)? {
+    for note in overlay.end(faults)? {
         tell(format_args!("note: {note}"));
     }
     Ok(sources)
 }
 
 /// Flags that are laid over scenarios, and the results.
-struct Laid<'f> {
+struct Overlay<'f> {
     flags: &'f Flags,
     over: Scenario,
     assigned: Scenario,
@@ -78,11 +78,11 @@ struct Laid<'f> {
     problems: Vec<Problem>,
 }
 
-impl<'f> Laid<'f> {
-    fn of(flags: &'f Flags) -> Result<Self, Failure> {
+impl<'f> Overlay<'f> {
+    fn new(flags: &'f Flags) -> Result<Self, Failure> {
         let over = flags.scenario()?;
         let (assigned, problems) = flags.assigned();
-        Ok(Laid { flags, over, assigned, notes: BTreeSet::new(), problems })
+        Ok(Overlay { flags, over, assigned, notes: BTreeSet::new(), problems })
     }
 
     /// The run of a scenario, with the flags over it.
@@ -114,7 +114,7 @@ impl<'f> Laid<'f> {
     }
 }
 
-/// The text of the one scenario of that name; nothing if there is none.
+/// The text of the named scenario; nothing if none is named.
 ///
 /// # Errors
 /// If it cannot be read, or the names stand for several.
@@ -137,15 +137,15 @@ pub(super) fn source_of(
     text: Option<Text>,
     flags: &Flags,
 ) -> Result<(Source, BTreeSet<String>), Failure> {
-    let mut laid = Laid::of(flags)?;
+    let mut overlay = Overlay::new(flags)?;
     let source = match text {
-        None => laid.over(Scenario::default(), String::new(), None),
+        None => overlay.over(Scenario::default(), String::new(), None),
         Some(text) => {
             let scenario = read_with_plugins(&text, flags)?;
-            laid.over(scenario, stem(&text.name), text.folder)
+            overlay.over(scenario, stem(&text.name), text.folder)
         }
     };
-    let notes = laid.end(Faults::default())?;
+    let notes = overlay.end(Faults::default())?;
     Ok((source, notes))
 }
 
@@ -182,7 +182,7 @@ fn stem(name: &str) -> String {
     if name == STDIN { "stdin".to_owned() } else { stem.to_string_lossy().into_owned() }
 }
 
-/// The names; `-` may be among them only once, as stdin can be read but once.
+/// The names; `-` may be among them only once, because stdin can be read only once.
 fn once(named: &[String]) -> Result<&[String], Failure> {
     match named.iter().filter(|name| *name == "-").count() {
         0 | 1 => Ok(named),
@@ -239,9 +239,9 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
             }
         }
         if texts.is_empty() {
-            let words =
+            let message =
                 format!("the folder `{name}` holds no scenario: no file there ends in .toml");
-            return Err(Failure::input(words));
+            return Err(Failure::input(message));
         }
         return Ok(texts);
     }

@@ -24,10 +24,11 @@ use session::{Source, resolve};
 
 /// Measure a scenario at several loads, and show throughput against latency
 ///
-/// Makes a run at each load, from the lowest to the highest, and then again for each repeat. The
-/// result is a table, the knee of the curve (beyond it more load brings latency and little
-/// throughput), and the Pareto front (the loads that no other beats in both). Runs that are not
-/// valid take no part in either. The sweep's folder has a page with the curve, `sweep.html`.
+/// Measures a run at each load, from the lowest to the highest, and then again for each repeat. The
+/// result is a table, the knee of the curve, and the Pareto front. Beyond the knee, more load
+/// brings latency and little throughput. The front has the loads that no other load beats in both.
+/// Runs that are not valid take no part in either. The sweep's folder has a page with the curve,
+/// `sweep.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner sweep chat.toml --rates 1,2,4,8,inf\n  \
@@ -94,10 +95,9 @@ pub struct Args {
     latency: Figure,
     #[command(flatten)]
     flags: Flags,
-    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
-    /// with
+    /// Resume the sweep in this folder, with its saved scenario and flags
     ///
-    /// Flags given beside it override those. Secrets are not kept: keys are read from the
+    /// Further flags override the saved ones. Secrets are not kept: keys are read from the
     /// environment again, and headers have to be given again.
     #[arg(long, value_name = "FOLDER", env = "RUNNER_SWEEP_RESUME", help_heading = "Result")]
     resume: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source, load)?;
     let runs = order(&loads, args.repeat, source.scenario.load.seed());
-    let begun = Sweep {
+    let fresh = Sweep {
         load,
         throughput: args.throughput.to_string(),
         latency: args.latency.to_string(),
@@ -130,18 +130,18 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let (saved, kept) =
         args.keep.open::<Sweep>("sweep", args.resume.as_deref(), &source, words, named.as_ref())?;
-    let mut sweep = kept.unwrap_or_else(|| begun.clone());
+    let mut sweep = kept.unwrap_or_else(|| fresh.clone());
     let same = Sweep { runs: Vec::new(), ..sweep.clone() };
-    if same != begun {
+    if same != fresh {
         return Err(saved.differs("loads, repeats or figures"));
     }
     saved.write(&sweep)?;
     saved.tell();
     let watching = args.watch.begin()?;
     interrupt.between_runs(Some("ending the sweep"));
-    let of = runs.len();
+    let count = runs.len();
     for run in runs.iter().skip(sweep.runs.len()) {
-        tell(report::sweep::begins(load, run, of));
+        tell(report::sweep::begins(load, run, count));
         let amount = Amount { load, at: run.at.number(), requests: None, seed: Some(run.seed) };
         let resolved = resolve(&loads::with(&source, amount))?;
         let place = Place { within: saved.folder(), repeat: None, overseer: None };
@@ -158,9 +158,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(report::sweep::ended(load, &swept));
         sweep.runs.push(swept);
         saved.write(&sweep)?;
-        saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
+        saved.draw(sweep.folders(), |name, workload| page(&sweep, name, workload))?;
     }
-    saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
+    saved.draw(sweep.folders(), |name, workload| page(&sweep, name, workload))?;
     let shown = if args.keep.json { json(&sweep.result())? } else { text(&sweep) };
     write_stdout(&shown)?;
     saved.tell();
@@ -169,13 +169,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The folder to resume, if it says everything.
+    /// The folder to resume, if it is the only instruction.
     pub(super) fn resumes(&self) -> Option<&Path> {
-        let said = !self.scenarios.is_empty()
+        let has_others = !self.scenarios.is_empty()
             || [&self.rates, &self.concurrencies, &self.session_counts]
                 .iter()
                 .any(|list| list.is_some());
-        self.resume.as_deref().filter(|_| !said)
+        self.resume.as_deref().filter(|_| !has_others)
     }
 
     /// The scenario, under the rules of the benchmark if one is named.
@@ -187,11 +187,11 @@ impl Args {
         match (preset.tiers.is_empty(), preset.load == load) {
             (false, _) => Err(CliError::PresetOf(name.to_owned(), "search").into()),
             (true, false) => {
-                let words =
+                let message =
                     format!("`{name}` varies the number of sessions: give --session-counts");
-                Err(Failure::command_line(words))
+                Err(Failure::command_line(message))
             }
-            (true, true) => rules::told(preset, source),
+            (true, true) => rules::applied(preset, source),
         }
     }
 

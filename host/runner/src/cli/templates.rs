@@ -9,11 +9,11 @@ use std::time::Duration;
 use rlimit::Resource;
 use session::templates::{ARGUMENT, MEMORY, SECONDS, TOO_LONG, serve};
 
-/// The link to the file of this program, which is right even if that was replaced since it started.
+/// The link to the file of this program, which stays right if that file is replaced.
 const OWN: &str = "/proc/self/exe";
 
-/// True if this process is such a one. Otherwise it has its templates rendered by others.
-pub fn are_asked() -> bool {
+/// True if this process renders templates for another process.
+pub fn is_renderer() -> bool {
     let mut words = std::env::args_os().skip(1);
     let is_asked = words.next().is_some_and(|word| word == ARGUMENT) && words.next().is_none();
     if !is_asked {
@@ -30,15 +30,15 @@ pub fn are_asked() -> bool {
 
 /// Renders a template from standard input, to standard output.
 pub fn exec() -> ExitCode {
-    // The system refuses a larger text, and the process ends; its memory is for nobody to look at.
+    // The system refuses a larger text, and the process ends; nobody may look at its memory.
     let is_bound = [(Resource::DATA, MEMORY), (Resource::CORE, 0)]
         .into_iter()
         .all(|(resource, most)| bound(resource, most).is_ok());
-    let (tell, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let watch = std::thread::Builder::new().spawn(move || {
-        while let Ok(busy) = heard.recv() {
+        while let Ok(busy) = receiver.recv() {
             let late = Err(mpsc::RecvTimeoutError::Timeout);
-            if busy && heard.recv_timeout(Duration::from_secs(SECONDS)) == late {
+            if busy && receiver.recv_timeout(Duration::from_secs(SECONDS)) == late {
                 process::exit(i32::from(TOO_LONG));
             }
         }
@@ -48,7 +48,7 @@ pub fn exec() -> ExitCode {
     }
     let mut busy = |busy| {
         // The other thread listens for as long as the process lives.
-        let _ = tell.send(busy);
+        let _ = sender.send(busy);
     };
     let (input, mut output) = (io::stdin().lock(), io::stdout().lock());
     match serve(&mut BufReader::new(input), &mut output, &mut busy) {
@@ -57,7 +57,7 @@ pub fn exec() -> ExitCode {
     }
 }
 
-/// Takes a limit of the system down to this, where it is not lower.
+/// Lowers a limit of the system to this value, where it is not lower.
 fn bound(resource: Resource, most: u64) -> io::Result<()> {
     let (_, highest) = rlimit::getrlimit(resource)?;
     let most = most.min(highest);

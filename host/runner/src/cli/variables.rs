@@ -12,7 +12,7 @@ use clap::{Arg, ArgMatches, Command, Id};
 /// the matches.
 ///
 /// # Errors
-/// The mistake in the words or in a variable that counts, or the help that they ask for.
+/// If the words or an effective variable are wrong, or ask for help.
 pub(super) fn read(
     build: fn() -> Command,
     words: &[OsString],
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_counts_more_than_a_variable_that_conflicts_with_it() {
+    fn given_flags_override_conflicting_variables() {
         for (line, url, host) in [
             ("above below --port 1", false, true),
             ("above below --url u", true, false),

@@ -25,35 +25,35 @@ use runs::environment::Environment;
 use verify::ceiling::Level;
 use verify::{Card, Case, Outcome, Profile};
 
-/// Check a benchmark client's figures against a server whose every byte is known
+/// Check a benchmark client's figures against a server with known replies
 ///
-/// Runs the client over cases: loads, streams and faults of the mock engine, which logs what it
-/// sent and when. Each figure that the client states is held against its true value by the
-/// definition that the client claims, and then against every other definition: the card says which
-/// figures are exact, which follow another definition than they claim, and which follow none.
+/// Runs the client over cases: loads, streams and faults of the mock engine, which logs its replies
+/// and their times. Each figure of the client is compared with its true value by the client's own
+/// definition, and then by every other definition. The card shows which figures are exact, which
+/// follow another definition than they claim, and which follow none.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner verify runner                            this program itself\n  \
         runner verify vllm --tokenizer FOLDER           vllm bench serve, in every case\n  \
-        runner verify my-client.toml --case 'stream-*'  a client of your own, in some\n  \
+        runner verify my-client.toml --case 'stream-*'  a client of your own, in some cases\n  \
         runner verify guidellm --ceiling -o guidellm.json --format json\n  \
         runner verify guidellm.json vllm.json --format html -o clients.html\n  \
         runner verify --list                            the cases and the clients that ship\n\n\
-        runner guide verify says how a profile is written.\n\n\
+        runner guide verify explains profiles.\n\n\
         Exit codes: 0 done, 3 a profile or a case is wrong, 7 a figure is not what it claims (with --strict)")]
 pub struct Args {
-    /// Client: the name of a profile that ships, a profile's file, or a card that is shown again
+    /// Client: the name of a profile that ships, a profile's file, or a card to show again
     ///
-    /// Several are shown beside each other. A card is what --format json wrote, CARD.json.
+    /// Several are shown beside each other. A card is a file of --format json, CARD.json.
     #[arg(value_name = "CLIENT", required_unless_present = "list", value_hint = ValueHint::FilePath)]
     clients: Vec<String>,
     /// List the cases and the clients that ship
     #[arg(long, env = "RUNNER_VERIFY_LIST", value_parser = FalseyValueParser::new())]
     list: bool,
-    /// Case to run, by name, with * at its end for all that begin so; repeatable
+    /// Case to run, by name, with * at its end for any rest; repeatable
     #[arg(long = "case", value_name = "CASE", env = "RUNNER_VERIFY_CASE", value_delimiter = ',')]
     case: Vec<String>,
-    /// Folder with cases of your own, instead of those that ship
+    /// Folder with cases of your own, instead of the shipped ones
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_CASES", value_hint = ValueHint::DirPath)]
     cases: Option<PathBuf>,
     /// Program to run instead of the first word of the profile's command
@@ -65,13 +65,13 @@ pub struct Args {
     /// Time that one run of the client may take
     #[arg(long, value_name = "TIME", env = "RUNNER_VERIFY_TIMEOUT", default_value = "2m")]
     timeout: Span,
-    /// Most runs of a case of which only times are off, because a busy machine moves them too
+    /// Most runs of a case that fails only in its times, since a busy machine moves them too
     #[arg(long, value_name = "N", env = "RUNNER_VERIFY_TRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
     /// Least tolerance of times, where a case's own is less: for a busy machine
     #[arg(long, value_name = "TIME", env = "RUNNER_VERIFY_TOLERANCE", default_value = "0ms")]
     tolerance: Span,
-    /// Folder that keeps each run's log and what the client left
+    /// Folder for each run's log and the client's files
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_KEEP", value_hint = ValueHint::DirPath)]
     keep: Option<PathBuf>,
     /// Also find the load up to which the client's times are true, and its processor time for a
@@ -91,7 +91,6 @@ pub struct Args {
     strict: bool,
 }
 
-/// The output formats of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Text to read
@@ -126,14 +125,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for case in &mut cases {
         case.tolerance.time = case.tolerance.time.max(args.tolerance);
     }
-    let clients = asked(&args.clients)?;
+    let clients = subjects(&args.clients)?;
     let mut out = Destination::open(&args.output)?;
     let mut cards = Vec::new();
     let mut ended = None;
     for client in clients {
         let judged = match client {
-            Asked::Card(card) => Ok((*card, None)),
-            Asked::Client(profile) => judged(args, *profile, &cases),
+            Subject::Card(card) => Ok((*card, None)),
+            Subject::Client(profile) => judged(args, *profile, &cases),
         };
         match judged {
             Ok((card, none)) => {
@@ -169,21 +168,20 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A client that is asked for.
-enum Asked {
-    /// One that runs.
+enum Subject {
+    /// A client to run.
     Client(Box<Profile>),
-    /// The card of one that ran before.
+    /// The card of an earlier run.
     Card(Box<Card>),
 }
 
-/// Reads the clients that are asked for, before any of them runs.
-fn asked(clients: &[String]) -> Result<Vec<Asked>, Failure> {
+/// Reads the requested clients, before any of them runs.
+fn subjects(clients: &[String]) -> Result<Vec<Subject>, Failure> {
     let read = clients.iter().map(|client| {
         if client.ends_with(".json") {
-            files::card(client).map(|card| Asked::Card(Box::new(card)))
+            files::card(client).map(|card| Subject::Card(Box::new(card)))
         } else {
-            files::profile(client).map(|profile| Asked::Client(Box::new(profile)))
+            files::profile(client).map(|profile| Subject::Client(Box::new(profile)))
         }
     });
     read.collect()
@@ -209,7 +207,7 @@ fn judged(
         args.tries,
     )?;
     let version = conductor.version()?;
-    let of = |cases, ceiling| {
+    let card = |cases, ceiling| {
         let runner = env!("CARGO_PKG_VERSION").to_owned();
         let client = conductor.client(version.clone());
         Card {
@@ -227,26 +225,26 @@ fn judged(
                 judged.push(card);
             }
             Err(failure) if failure.number() == Exit::Interrupted as u8 && !judged.is_empty() => {
-                let words =
+                let message =
                     format!("interrupted; the card has {} of {} cases", judged.len(), cases.len());
-                let failure = Failure::new(Exit::Interrupted, words);
-                return Ok((of(judged, None), Some(failure)));
+                let failure = Failure::new(Exit::Interrupted, message);
+                return Ok((card(judged, None), Some(failure)));
             }
             Err(failure) => return Err(failure),
         }
     }
     if !args.ceiling {
-        return Ok((of(judged, None), None));
+        return Ok((card(judged, None), None));
     }
-    let said = |level: &Level| {
+    let report = |level: &Level| {
         let off = level.worst().map(|off| format!("off by {:.1} %", off * 100.0));
-        let words = level.failed.clone().or(off).unwrap_or_default();
-        tell(format_args!("{} streams: {words}", level.streams));
+        let result = level.failed.clone().or(off).unwrap_or_default();
+        tell(format_args!("{} streams: {result}", level.streams));
     };
-    match conductor.ceiling(said) {
-        Ok(ceiling) => Ok((of(judged, Some(ceiling)), None)),
+    match conductor.ceiling(report) {
+        Ok(ceiling) => Ok((card(judged, Some(ceiling)), None)),
         Err(failure) if failure.number() == Exit::Interrupted as u8 => {
-            Ok((of(judged, None), Some(failure)))
+            Ok((card(judged, None), Some(failure)))
         }
         Err(failure) => Err(failure),
     }

@@ -1,5 +1,5 @@
-//! Ways to watch a run while it goes on: the progress line, the dashboard, a file of progress for
-//! programs, or the metrics page for Prometheus.
+//! Ways to watch a run: the progress line, the dashboard, a file of progress for programs, or the
+//! metrics page for Prometheus.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,10 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The way a run is watched.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Watch {
-    /// Show the run in the terminal while it goes on: throughput, latencies, failures, this
-    /// client's load
+    /// Show the run live in the terminal: throughput, latencies, failures, this client's load
     #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     dashboard: bool,
-    /// Serve Prometheus metrics while runs go on, at HOST:PORT, or at :PORT for this machine only
+    /// Serve Prometheus metrics during runs, at HOST:PORT, or at :PORT for this machine only
     #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN", help_heading = "Progress")]
     metrics_listen: Option<Address>,
     /// Append progress to this file or pipe, a line of JSON at a time
@@ -76,12 +75,12 @@ pub struct Watching {
 
 /// Shows one run until dropped.
 pub struct Onlooker {
-    _shown: Shown,
+    _shown: StderrView,
     _written: Option<Progress>,
 }
 
 /// The form in which a run is shown on stderr until dropped.
-enum Shown {
+enum StderrView {
     /// In a line.
     Progress { _progress: Progress },
     /// On the whole terminal.
@@ -158,15 +157,15 @@ impl Watching {
         live: &Arc<Live>,
         threads: &ThreadGroup,
         interrupt: &Interrupt,
-    ) -> Shown {
+    ) -> StderrView {
         if self.dashboard {
             match Dashboard::show(plan, live, threads, interrupt) {
                 Ok(dashboard) => {
-                    return Shown::Dashboard { _dashboard: dashboard };
+                    return StderrView::Dashboard { _dashboard: dashboard };
                 }
                 Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
-        Shown::Progress { _progress: Progress::show(plan, live, threads, self.how) }
+        StderrView::Progress { _progress: Progress::show(plan, live, threads, self.how) }
     }
 }

@@ -42,7 +42,7 @@ pub const PAGES: [Page; 29] = [
         "searching",
         "measure several loads, and find the highest that keeps objectives"
     ),
-    page!("labs", "labs", "try an engine's options, and find better values"),
+    page!("labs", "labs", "try an engine's options, and find the better ones"),
     page!("fleets", "fleets", "send requests from many machines, as one run"),
     page!("connections", "connections", "targets, HTTP versions, TLS, timeouts"),
     page!("monitoring", "monitoring", "watch a run, in a terminal or with Prometheus"),

@@ -81,7 +81,13 @@ impl Reference<'_> {
         }
     }
 
-    fn definition(&self, definition: &TypeDef, id: TypeId, of: &Interface, out: &mut String) {
+    fn definition(
+        &self,
+        definition: &TypeDef,
+        id: TypeId,
+        interface: &Interface,
+        out: &mut String,
+    ) {
         let kind = match definition.kind.as_str() {
             vowel @ "enum" => format!("An {vowel}"),
             other => format!("A {other}"),
@@ -111,7 +117,7 @@ impl Reference<'_> {
                 table("case", rows.map(|c| (c.name.as_str(), String::new(), &c.docs)).collect());
             }
             TypeDefKind::Resource => {
-                let methods = of.functions.values();
+                let methods = interface.functions.values();
                 let rows = methods.filter(|function| function.kind.resource() == Some(id));
                 table(
                     "function",
@@ -125,7 +131,7 @@ impl Reference<'_> {
         }
     }
 
-    /// `func(a: b) -> c`, without the resource that a method is one of.
+    /// `func(a: b) -> c`, without the resource of a method.
     fn signature(&self, function: &Function) -> String {
         let is_self = |name: &str| name == "self" && function.kind.resource().is_some();
         let params = function.params.iter().filter(|param| !is_self(&param.name));
@@ -261,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    fn of(wit: &str) -> String {
+    fn reference(wit: &str) -> String {
         let mut resolve = Resolve::default();
         let package = resolve.push_str("a.wit", wit).unwrap();
         markdown(&resolve, package)
@@ -269,7 +275,8 @@ mod tests {
 
     #[test]
     fn every_item_has_its_sentence_and_its_link() {
-        let page = of("package a:b@1.2.3;
+        let page = reference(
+            "package a:b@1.2.3;
             /// Numbers.
             interface numbers {
                 /// One of them.
@@ -291,7 +298,8 @@ mod tests {
                 plus: func(a: one, b: one) -> one;
             }
             /// A world.
-            world w { import numbers; export sums; }");
+            world w { import numbers; export sums; }",
+        );
         for expected in [
             "# `a:b` 1.2.3\n",
             "### `w`\n\nA world.\n\nExports: [`sums`](#sums)\n\nImports: [`numbers`](#numbers)\n",
@@ -306,7 +314,7 @@ mod tests {
 
     /// The committed page matches the contract; `BLESS=1` rewrites it.
     #[test]
-    fn the_reference_is_the_contracts() {
+    fn the_reference_matches_the_contract() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_dir(root.join("wit")).unwrap();

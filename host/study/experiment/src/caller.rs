@@ -1,4 +1,4 @@
-//! The program that has a lab conducted: it measures the runs, and knows the person in front of it.
+//! The program that conducts a lab: it measures the runs, and passes the user's interrupts on.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::progress::Progress;
 use crate::running::Running;
 
-/// The program that has a lab conducted.
+/// The program that conducts a lab.
 pub trait Caller {
     /// The error that ends the lab.
     type Failure: From<Error>;
@@ -28,12 +28,13 @@ pub trait Caller {
     /// Takes note of what happens.
     fn tell(&self, progress: Progress<'_>);
 
-    /// True if the person wants to stop.
+    /// True if the user wants to stop.
     fn is_interrupted(&self) -> bool;
 
-    /// Sets the clean-up, with its message, for an interrupt that does not wait for the lab; none
-    /// from here on without it.
-    fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>);
+    /// Sets the clean-up, with its message, for an interrupt that does not wait for the lab, or
+    /// removes
+    /// it.
+    fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>);
 }
 
 /// A run without a result.
@@ -44,7 +45,7 @@ pub enum Unmeasured<F> {
     Machine {
         /// The error that ends the lab.
         failure: F,
-        /// The same in words, for the journal.
-        words: String,
+        /// The same as text, for the journal.
+        message: String,
     },
 }

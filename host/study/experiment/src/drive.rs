@@ -1,5 +1,5 @@
-//! The order of a lab: starts one after another, and in each the engine, its runs, and what each
-//! came to in the journal.
+//! The order of a lab: starts one after another, and in each the engine, its runs, and their
+//! outcomes in the journal.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use crate::scenarios::Scenarios;
 /// The folder of runs, in the lab's.
 const RUNS: &str = "runs";
 
-/// A lab that is conducted.
+/// A lab to conduct.
 pub struct Experiment<'b, B> {
     lab: &'b Lab,
     scenarios: &'b Scenarios,
@@ -35,7 +35,7 @@ pub struct Experiment<'b, B> {
 }
 
 impl<'b, B: Caller> Experiment<'b, B> {
-    /// A lab in its place.
+    /// A lab in its folder.
     ///
     /// # Errors
     /// If the folder cannot be written.
@@ -56,9 +56,9 @@ impl<'b, B: Caller> Experiment<'b, B> {
         })
     }
 
-    /// Waits for the end of the engine of a lab that was killed. Then makes start after start, with a look at the
-    /// results after each, until nothing is left to do or the person wants to stop: then there is
-    /// no end.
+    /// Waits for the end of the engine of a killed lab. Then makes start after start, with a look
+    /// at the results after each, until no start remains or the user wants to stop. A stopped lab
+    /// returns no end.
     ///
     /// # Errors
     /// If the journal cannot be written, the look fails, or this machine cannot measure anything.
@@ -89,7 +89,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         }
     }
 
-    /// Starts an engine, makes its runs, and stops it. What happens goes into the journal.
+    /// Starts an engine, measures its runs, and stops it. The journal records each step.
     fn start(&self, start: &Start, journal: &mut OpenJournal) -> Result<(), B::Failure> {
         let (trial, round) = (&start.trial, start.round);
         let described = &self.lab.engines[trial.engine];
@@ -140,7 +140,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         made.and(noted.map_err(B::Failure::from))
     }
 
-    /// A trial's command as it is written down.
+    /// A trial's command as the journal shows it.
     fn shown(&self, trial: &Trial, described: &lab::Engine) -> String {
         Known::new(self.lab.secrets.iter().cloned()).redact(&trial.recorded(described))
     }
@@ -148,7 +148,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
     /// Notes that an engine did not start.
     ///
     /// # Errors
-    /// If that is not the trial's fault: nothing can be measured then.
+    /// If the trial is not at fault: nothing can be measured then.
     fn failed(&self, failed: Failed, journal: &mut OpenJournal) -> Result<(), Error> {
         let End { class, exit, .. } = &failed.end;
         let (class, why) = (*class, exit.clone().unwrap_or_default());
@@ -233,8 +233,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
             (_, Some(end)) => (Outcome::Died(end), None),
             (Ok(measured), None) => (self.measured(&measured, running), None),
             (Err(Unmeasured::Run(why)), None) => (Outcome::Failed(why), None),
-            (Err(Unmeasured::Machine { failure, words }), None) => {
-                (Outcome::Stopped(words), Some(failure))
+            (Err(Unmeasured::Machine { failure, message }), None) => {
+                (Outcome::Stopped(message), Some(failure))
             }
         }
     }
@@ -247,7 +247,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let findings = summary.findings.iter();
         let findings = findings.map(|finding| format!("{}: {}", finding.id.name(), finding.seen));
         let objective = self.lab.objective.as_ref();
-        let measured = Measured::of(summary, objective, findings.collect());
+        let measured = Measured::new(summary, objective, findings.collect());
         Outcome::Measured(measured.started(running.ready_after_s(), running.first_token_after_s()))
     }
 }

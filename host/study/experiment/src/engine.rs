@@ -1,4 +1,5 @@
-//! A trial's engine: started, asked until it answers, and stopped. What runs already is only asked.
+//! A trial's engine: started, asked until it answers, and stopped. An engine that runs already is
+//! only asked.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,9 +21,9 @@ use crate::running::{LOOK_EVERY, Running, ended, of_not_ready};
 
 /// The folder of engines' logs, in the lab's.
 const LOGS: &str = "logs";
-/// The time that an engine may take to vanish that was killed.
+/// The time that a killed engine may take to vanish.
 const ENDED_WITHIN: Duration = Duration::from_secs(15);
-/// The time that a command may take that prints a version.
+/// The time that a command may take to print a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
 /// The place of a lab.
@@ -77,8 +78,8 @@ impl<'b, B: Caller> Starter<'b, B> {
         self.devices.facts()
     }
 
-    /// Waits until the engine of a lab that was killed has ended: until the ports of these engines
-    /// are free, or have had the time that an engine may take to stop.
+    /// Waits until the engine of a killed lab has ended: until the ports of these engines are free,
+    /// or for the time that an engine may take to stop.
     pub(crate) fn wait_for_ports(&self, engines: &[Described]) {
         for engine in engines.iter().filter(|engine| engine.launch.is_some()) {
             let clock = Clock::start();
@@ -103,7 +104,7 @@ impl<'b, B: Caller> Starter<'b, B> {
         log: &str,
         question: &Source,
     ) -> Result<Running, End> {
-        let machine = |words: String| ended(Ending::Machine, Some(words));
+        let machine = |message: String| ended(Ending::Machine, Some(message));
         let Some(command) = trial.command(described) else {
             return self.wait_for_other(described, question);
         };
@@ -151,8 +152,7 @@ impl<'b, B: Caller> Starter<'b, B> {
         Err(failed)
     }
 
-    /// Stops an engine, if the lab started it. Gives how it ended, and how long that took in
-    /// seconds.
+    /// Stops an engine, if the lab started it. Returns its end, and the seconds that it took.
     pub(crate) fn stop(&self, running: Running, name: &str) -> (End, f64) {
         let death = running.ended();
         let Some(engine) = running.started else {
@@ -164,21 +164,21 @@ impl<'b, B: Caller> Starter<'b, B> {
         (end, stopped.took_s)
     }
 
-    /// Ends the processes of an engine, and returns how they stopped.
+    /// Ends the processes of an engine, and returns their end.
     fn end(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
         let stopped = self.runtime.block_on(engine.stop(async || self.devices.memory(before)));
         self.caller.before_leaving(None);
         if let Some(left) = stopped.left() {
-            let words = format!("of {name} there is left: {left}");
-            self.caller.tell(Progress::Warning(words));
+            let message = format!("{name} left processes: {left}");
+            self.caller.tell(Progress::Warning(message));
         }
         stopped
     }
 
-    /// Waits until an engine answers that the lab does not start.
+    /// Waits until an engine that the lab does not start answers.
     fn wait_for_other(&self, described: &Described, question: &Source) -> Result<Running, End> {
         let waiting = async {
-            let asked = async {
+            let answer = async {
                 loop {
                     match self.ask(question).await {
                         Check::Ready => return Ok(()),
@@ -188,7 +188,7 @@ impl<'b, B: Caller> Starter<'b, B> {
                 }
             };
             tokio::select! {
-                asked = asked => Some(asked),
+                answer = answer => Some(answer),
                 () = self.interrupted() => None,
                 () = tokio::time::sleep(described.ready_timeout) => Some(Err("it does not answer".to_owned())),
             }
@@ -211,7 +211,7 @@ impl<'b, B: Caller> Starter<'b, B> {
         }
     }
 
-    /// The folder that an engine is started in: what the lab file says is relative to the lab file.
+    /// The folder to start an engine in: paths in the lab file are relative to the lab file.
     fn directory(&self, described: &Described) -> Option<PathBuf> {
         let dir = described.dir.as_ref()?;
         Some(match &self.place.home {
@@ -223,29 +223,30 @@ impl<'b, B: Caller> Starter<'b, B> {
     /// Returns the engine's version as a command prints it.
     pub(crate) fn version(&self, described: &Described, trial: &Trial) -> Option<String> {
         let command = trial.version_command(described)?;
-        // Where the engine runs, and as it runs.
+        // In the engine's folder and with its environment.
         let environment = environment(described, trial).unwrap_or_default();
         let directory = self.directory(described);
-        let asked = launch::version(
+        let version = launch::version(
             &command,
             &environment,
             &self.withheld,
             directory.as_deref(),
             VERSION_WITHIN,
         );
-        match self.runtime.block_on(asked) {
+        match self.runtime.block_on(version) {
             Ok(version) => Some(version),
             Err(why) => {
-                let words = format!("the version of {} is not known: {why}", described.name);
-                self.caller.tell(Progress::Note(words));
+                let message = format!("the version of {} is not known: {why}", described.name);
+                self.caller.tell(Progress::Note(message));
                 None
             }
         }
     }
 }
 
-/// The variables of a trial's engine. A value that is not written in the lab file itself is ours,
-/// and may be a secret; so may one whose name says so.
+/// The variables of a trial's engine. A value from outside the lab file may be a secret, and so may
+/// a
+/// variable with a secret's name.
 fn environment(
     described: &Described,
     trial: &Trial,

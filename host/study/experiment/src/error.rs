@@ -1,4 +1,4 @@
-//! Reasons why a lab cannot begin or go on.
+//! Reasons why a lab cannot begin or continue.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use lab::journal::Ending;
 use session::Faults;
 
-/// The reason why a lab cannot begin or go on.
+/// The reason why a lab cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Mistakes in the lab file, in a scenario, or in what the lab sets in one.
+    /// Mistakes in the lab file, in a scenario, or in the lab's keys for one.
     #[error("{0}")]
     Faults(Faults),
     /// Two scenarios of this name.
@@ -18,7 +18,7 @@ pub enum Error {
     /// A run of a scenario that the lab does not have: a bug.
     #[error("there is no scenario `{0}`")]
     NoScenario(String),
-    /// A file that does not say what the lab is, for this reason.
+    /// A file that does not describe a lab, for this reason.
     #[error("cannot read `{}`: {}; run the lab first, or name its folder with --resume", .0.display(), .1)]
     NoLab(PathBuf, String),
     /// An attempt, as a verb, on a file or a folder of the lab.
@@ -31,13 +31,13 @@ pub enum Error {
     )]
     Taken(PathBuf),
     /// A journal that is damaged, or of another version.
-    #[error("`{}` cannot be read: {}; choose another --output-dir to begin anew", .0.display(), .1)]
+    #[error("`{}` cannot be read: {}; choose another --output-dir to start again", .0.display(), .1)]
     Journal(PathBuf, String),
     /// An event that cannot be written.
-    #[error("cannot write the lab's journal: {0}; free some space, and go on with --resume")]
+    #[error("cannot write the lab's journal: {0}; free some space, and continue with --resume")]
     Unwritten(io::Error),
     /// A machine that cannot start an engine, for this reason.
-    #[error("{}: {}; mend that, and run the same command to go on", .0.words(), .1)]
+    #[error("{}: {}; correct that, and run the same command to continue", .0.label(), .1)]
     Machine(Ending, String),
     /// A system that gives no runtime to ask engines on.
     #[error("no runtime: {0}")]

@@ -1,12 +1,12 @@
-//! A lab's folder: the journal, which is read, cut where a line is torn, and appended to; and what
-//! the lab is.
+//! A lab's folder: the journal, which is read, cut where a line is torn, and appended to; and the
+//! description of the lab.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use lab::journal::{Began, VERSION, whole};
-use lab::walk::Kept;
+use lab::walk::SavedLab;
 use lab::{Event, Journal, Lab, Results, digest};
 use model::private;
 use session::Faults;
@@ -14,7 +14,7 @@ use session::Faults;
 use crate::date::now;
 use crate::error::Error;
 
-/// The file that says what the lab is: the lab file and its scenarios.
+/// The file with the lab file and its scenarios.
 pub const KEPT: &str = "lab.json";
 const FILE: &str = "journal.jsonl";
 /// Held while a lab runs, so that no second one writes to the same journal.
@@ -35,11 +35,11 @@ impl OpenJournal {
     /// # Errors
     /// If it cannot be read.
     pub fn peek(folder: &Path) -> Result<Results, Error> {
-        Ok(Results::of(&read(folder)?.0.events))
+        Ok(Results::from_events(&read(folder)?.0.events))
     }
 
-    /// Opens the journal of a lab's folder, which is made if it is not there. The text is that of
-    /// the lab file.
+    /// Opens the journal of a lab's folder, and creates the folder if it is missing. `text` is the
+    /// lab file's.
     ///
     /// # Errors
     /// If it cannot be read or written, or another process has it open.
@@ -53,7 +53,7 @@ impl OpenJournal {
         let (journal, kept) = read(folder)?;
         let path = folder.join(FILE);
         let mut file = private::append(&path).map_err(Error::file("open", &path))?;
-        // What is torn goes, and what is whole but for its end gets that.
+        // A torn line is removed, and a whole line without its end gets one.
         let mended = file
             .set_len(kept.len() as u64)
             .and_then(|()| file.write_all(Journal::before_next(&kept).as_bytes()));
@@ -61,7 +61,7 @@ impl OpenJournal {
         let notes = journal.notes.iter();
         let mut open = OpenJournal {
             file,
-            results: Results::of(&journal.events),
+            results: Results::from_events(&journal.events),
             was_killed: is_within_a_start(&journal.events),
             notes: notes.map(|note| format!("{FILE}: {note}")).collect(),
             _lock: lock,
@@ -86,7 +86,7 @@ impl OpenJournal {
         self.was_killed
     }
 
-    /// Remarks for the user on what was found in it, one line each.
+    /// Remarks for the user on the journal's text, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -94,13 +94,13 @@ impl OpenJournal {
     /// Appends an event, and adds it to the results.
     ///
     /// # Errors
-    /// If it cannot be written: then nothing further must be measured. The journal is as before.
+    /// If it cannot be written: then nothing further must be measured. The journal is unchanged.
     pub(crate) fn add(&mut self, event: &Event) -> Result<(), Error> {
         let before = self.file.metadata().map_err(Error::Unwritten)?.len();
         let line = event.line();
         let written = (self.file.write_all(line.as_bytes())).and_then(|()| self.file.sync_data());
         if let Err(cause) = written {
-            // Half a line would take the next one with it, which may find room again.
+            // Half a line would spoil the next line, which may find room again.
             let _ = self.file.set_len(before);
             return Err(Error::Unwritten(cause));
         }
@@ -132,11 +132,11 @@ fn read(folder: &Path) -> Result<(Journal, Vec<u8>), Error> {
 ///
 /// # Errors
 /// If it is not a lab's folder, or cannot be read.
-pub fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Error> {
+pub fn opened(folder: &Path) -> Result<(SavedLab, Lab, Results), Error> {
     let path = folder.join(KEPT);
     let wrong = |why: String| Error::NoLab(path.clone(), why);
     let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
-    let kept: Kept = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let kept: SavedLab = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
     let lab = Lab::parse(&kept.path, &kept.text).map_err(|error| Faults::from_scenario(&error))?;
     Ok((kept, lab, OpenJournal::peek(folder)?))
 }
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_finds_no_room_leaves_the_journal_as_it_was() {
+    fn an_event_without_room_leaves_the_journal_unchanged() {
         let Some(folder) = std::env::var_os(FOLDER) else {
             let folder = tempfile::tempdir().unwrap();
             let limited = "trap '' XFSZ; ulimit -f 4; exec \"$@\"";
             let mut again = Command::new("sh");
             again.args(["-c", limited, "sh"]).arg(std::env::current_exe().unwrap());
-            again.arg("an_event_that_finds_no_room").env(FOLDER, folder.path());
+            again.arg("an_event_without_room").env(FOLDER, folder.path());
             let ended = again.output().unwrap();
             assert!(ended.status.success(), "{ended:?}");
             return;

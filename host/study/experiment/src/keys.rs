@@ -38,7 +38,7 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// A value, or, if it is a path to a file beside the lab file, the path to that.
+/// A value, or the path of a file beside the lab file if the value names one.
 fn beside(key: &str, value: &Value, home: Option<&Path>) -> Value {
     let is_path = key.starts_with("dataset.files.") || key == "tokenizer.path";
     match (value, home) {
@@ -50,12 +50,12 @@ fn beside(key: &str, value: &Value, home: Option<&Path>) -> Value {
 }
 
 pub(crate) fn set(scenario: &mut Scenario, key: &str, value: &str) -> Result<(), Faults> {
-    let (said, problems) = Scenario::assigned_by(SETTER, key, value);
+    let (assigned, problems) = Scenario::assigned_by(SETTER, key, value);
     if !problems.is_empty() {
         let mut faults = Faults::default();
         faults.scenario.extend(problems);
         return Err(faults);
     }
-    *scenario = std::mem::take(scenario).overlay(said);
+    *scenario = std::mem::take(scenario).overlay(assigned);
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! A lab, conducted: its engines started on this machine, its runs measured, and what happened kept
+//! A lab, conducted: its engines started on this machine, its runs measured, and each step recorded
 //! in its journal.
 //!
 //! This crate owns the order of a start ([`Experiment`]), the lab's folder ([`OpenJournal`],
-//! [`opened`]), and what a trial changes in a scenario ([`Scenarios`]). It leaves to `lab` which start is next and what
-//! results mean, to `launch` the processes of an engine, and to its [`Caller`] to measure a run, to
-//! show [`Progress`] and to know of interrupts. This crate prints nothing.
+//! [`opened`]), and a trial's changes to a scenario ([`Scenarios`]). `lab` chooses the next start
+//! and interprets results, `launch` owns the processes of an engine, and its [`Caller`] measures a
+//! run, shows [`Progress`] and knows of interrupts. This crate prints nothing.
 //!
 //! ```text
-//! let scenarios = Scenarios::of(&lab, home, sources, shown, false)?;
+//! let scenarios = Scenarios::new(&lab, home, sources, shown, false)?;
 //! let mut journal = OpenJournal::open(folder, &lab, &text)?;
 //! let ended = Experiment::new(&lab, &scenarios, place, &caller)?.conduct(&mut journal, draw)?;
 //! ```
 //!
-//! **After a crash** the order is the same: the journal says what was measured. An engine that had
-//! no end in it ends with its lab, and is waited for.
+//! **After a crash** the order is the same: the journal has the measurements. An engine without an
+//! end in it ends with its lab, and is waited for.
 #![forbid(unsafe_code)]
 
 mod caller;

@@ -8,11 +8,11 @@ use search::Load as Varied;
 use search::sweep::At;
 use session::Source;
 
-/// The load of a scenario, if it is one number, and a digest of all else.
+/// The load of a scenario, if it is one number, and a digest of the other settings.
 pub(crate) fn of_load(mut source: Source) -> Option<OfLoad> {
     let load = std::mem::take(&mut source.scenario.load);
-    let (kind, at) = of(&load)?;
-    // What is left of the load has no part in how much of it there is.
+    let (kind, at) = size(&load)?;
+    // The rest of the load does not depend on its size.
     source.scenario.load = Load {
         arrival: load.arrival.filter(|arrival| arrival.value.has_rate()),
         burstiness: load.burstiness,
@@ -23,16 +23,16 @@ pub(crate) fn of_load(mut source: Source) -> Option<OfLoad> {
         ..Load::default()
     };
     source.scenario.name = None;
-    // What it says, and not where: scenarios of one curve are files of their own.
+    // Values without their places: scenarios of one curve are separate files.
     let entries = source.scenario.settled().entries().into_iter();
-    let said = entries.map(|entry| format!("{} = {}", entry.path, entry.value));
+    let settings = entries.map(|entry| format!("{} = {}", entry.path, entry.value));
     let plugins = source.plugins.into_iter().map(|named| named.value);
-    let said: Vec<String> = said.chain(plugins).collect();
-    Some(OfLoad { kind, at, besides: digest(said.iter().map(String::as_str)) })
+    let settings: Vec<String> = settings.chain(plugins).collect();
+    Some(OfLoad { kind, at, besides: digest(settings.iter().map(String::as_str)) })
 }
 
-/// The load of a scenario, if it is one number: not one that changes, and not a trace's.
-fn of(load: &Load) -> Option<(Varied, At)> {
+/// The size of a load, if it is one number: no changing load, and no trace.
+fn size(load: &Load) -> Option<(Varied, At)> {
     let changes = load.stages.is_some() || load.ramp.from.is_some() || load.ramp.to.is_some();
     let arrival = load.arrival.as_ref().map(|arrival| arrival.value);
     let follows = load.trace.file.is_some() || load.trace.time_scale.is_some();

@@ -1,5 +1,4 @@
-//! The devices of the machine that a lab runs on: which there are, and whether an engine has given
-//! their memory back.
+//! The devices of a lab's machine, and whether an engine has given their memory back.
 
 use std::sync::Mutex;
 
@@ -14,12 +13,12 @@ pub(crate) struct Devices(Option<Mutex<Nvml>>);
 pub(crate) struct Before(Option<Vec<Option<Reading>>>);
 
 impl Devices {
-    /// Those that NVML knows; none without it.
+    /// The devices that NVML knows; none without it.
     pub(crate) fn here() -> Self {
         Devices(Nvml::open(&Choice::All).ok().map(Mutex::new))
     }
 
-    /// Their names, one for each, and their driver's version.
+    /// The devices' names, and their driver's version.
     pub(crate) fn facts(&self) -> (Vec<String>, Option<String>) {
         self.with(|nvml| {
             let facts = nvml.facts();
@@ -33,12 +32,12 @@ impl Devices {
         .unwrap_or_default()
     }
 
-    /// Reads them now.
+    /// Reads the devices now.
     pub(crate) fn look(&self) -> Before {
         Before(self.with(|nvml| nvml.read().ok()).flatten())
     }
 
-    /// Tells if their memory is as free as it was before an engine was started.
+    /// Returns whether the devices' memory is as free as before an engine was started.
     pub(crate) fn memory(&self, before: &Before) -> Memory {
         let now = self.with(|nvml| Some((nvml.facts().clone(), nvml.read().ok()?)));
         let (Some(before), Some(Some((facts, now)))) = (&before.0, now) else {

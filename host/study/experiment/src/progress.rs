@@ -1,4 +1,4 @@
-//! The progress of a lab, as a person reads it.
+//! The progress of a lab, as its user reads it.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use model::duration::roughly;
 
 /// Something that happens while a lab is conducted. Its text may have several lines.
 pub enum Progress<'p> {
-    /// An engine is about to be started, and this is left to do.
+    /// An engine is about to be started, and this work remains.
     Remaining(estimate::Progress),
     /// The engine of the trial with this label is started in this round.
     Starting(&'p str, u32),
     /// The engine did not start.
     NotStarted(&'p End),
-    /// The engine of this name answers after so many seconds.
+    /// The engine with this name answers after this number of seconds.
     Ready(&'p str, f64),
     /// A run of this scenario begins.
     Running(&'p str),
-    /// The run of this scenario has ended. Of a measured one, the objective's figure is shown.
+    /// The run of this scenario has ended. A measured run shows the objective's figure.
     Finished(&'p str, &'p Outcome, Option<&'p Objective>),
-    /// The lab does without something, or has chosen it by itself.
+    /// The lab lacks something, or made a choice by itself.
     Note(String),
     /// Something may mislead the runs that follow.
     Warning(String),
@@ -34,7 +34,7 @@ impl fmt::Display for Progress<'_> {
             Progress::Starting(label, round) => write!(f, "== {label}, round {round} =="),
             Progress::NotStarted(end) => {
                 log(f, end)?;
-                f.write_str(end.class.words())?;
+                f.write_str(end.class.label())?;
                 match end.exit.as_deref().unwrap_or_default() {
                     "" => Ok(()),
                     why => write!(f, ": {why}"),
@@ -59,10 +59,10 @@ impl fmt::Display for Progress<'_> {
             Progress::Finished(scenario, Outcome::Died(end), _) => {
                 log(f, end)?;
                 let exit = end.exit.as_deref().unwrap_or_default();
-                write!(f, "{scenario}: {} ({exit})", end.class.words())
+                write!(f, "{scenario}: {} ({exit})", end.class.label())
             }
-            Progress::Note(words) => write!(f, "note: {words}"),
-            Progress::Warning(words) => write!(f, "warning: {words}"),
+            Progress::Note(message) => write!(f, "note: {message}"),
+            Progress::Warning(message) => write!(f, "warning: {message}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The question that shows whether an engine answers: one request, as any run makes it.
+//! The question that shows whether an engine answers: one request, like a run's.
 
 use std::ops::Deref;
 
@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 use crate::date::now;
 use crate::error::Error;
 
-/// The runtime on which engines are asked. When it is dropped, it does not wait for a question that
-/// a server leaves without an answer.
+/// The runtime to ask engines on. When dropped, it does not wait for a question that a server
+/// leaves without an answer.
 pub(crate) struct Questions(Option<Runtime>);
 
 impl Questions {
@@ -46,15 +46,15 @@ impl Drop for Questions {
 
 /// Asks an engine one real question. An engine that does not answer yet may do so later.
 pub(crate) async fn ask(question: Source, environment: Environment) -> Check {
-    let asked = tokio::task::spawn_blocking(move || answered(&question, environment));
-    match asked.await {
+    let answer = tokio::task::spawn_blocking(move || answered(&question, environment));
+    match answer.await {
         Ok(Ok(())) => Check::Ready,
         Ok(Err(why)) => Check::NotYet(why),
         Err(_) => Check::Never("the question could not be asked".to_owned()),
     }
 }
 
-/// Checks that one request is answered: checked and measured as any run, in a folder that is
+/// Checks that one request is answered: checked and measured like a run, in a folder that is
 /// removed.
 fn answered(question: &Source, environment: Environment) -> Result<(), String> {
     let resolved = resolve(question).map_err(|faults| faults.to_string())?;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_without_an_answer_holds_nobody_up() {
+    fn dropping_the_runtime_abandons_a_question() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (answer, answered) = std::sync::mpsc::channel::<()>();
         runtime.spawn_blocking(move || answered.recv());

@@ -24,7 +24,7 @@ pub struct Running {
     pub(crate) before: Before,
     first_token_after_s: OnceLock<f64>,
     death: Arc<OnceLock<Death>>,
-    /// While it is there, a thread waits for the engine's death.
+    /// Keeps a thread that waits for the engine's death.
     _waits: Option<oneshot::Sender<()>>,
 }
 
@@ -63,12 +63,13 @@ impl Running {
     }
 
     /// Seconds from the start of its process until the first token of its first run, of the warm-up
-    /// or of the measurement; `None` before, and if the lab did not start it.
+    /// or
+    /// of the measurement. `None` before that, and if the lab did not start it.
     pub(crate) fn first_token_after_s(&self) -> Option<f64> {
         self.first_token_after_s.get().copied()
     }
 
-    /// A run had its first token then. The first run with one counts.
+    /// Records the time of a run's first token. The first run with a token counts.
     pub(crate) fn gave_token(&self, first: Option<Instant>) {
         if let Some((engine, at)) = self.started.as_ref().zip(first) {
             let after = engine.since_start(at).as_secs_f64();
@@ -81,13 +82,13 @@ impl Running {
         self.death.get().is_some()
     }
 
-    /// The way it ended by itself, if it did.
+    /// The end of the engine, if it ended by itself.
     pub(crate) fn ended(&self) -> Option<End> {
         self.death.get().map(of_death)
     }
 
-    /// The same after a run that went wrong: the engine's death is noticed a little after its
-    /// connections have broken.
+    /// The end of the engine after a failed run: the death shows a little after the connections
+    /// have broken.
     pub(crate) fn ended_by_now(&self) -> Option<End> {
         let looks = NOTICED_WITHIN.as_millis() / LOOK_EVERY.as_millis();
         for _ in 0..looks {

@@ -1,5 +1,5 @@
-//! The scenarios of a lab, and how a trial changes them: its address, its backend, the model's
-//! name, the keys of `set`, and for each round a seed of its own.
+//! The scenarios of a lab, and a trial's changes to them: address, backend, the model's name, the
+//! keys of `set`, and a seed for each round.
 
 use std::path::{Path, PathBuf};
 
@@ -25,13 +25,13 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// Takes the scenarios that the lab names, and makes sure that each can be run. For a plan
-    /// alone, what a run lacks, such as a file that is not here yet, is only noted. `shown` writes
-    /// a scenario with all its keys; the paths of the lab file start from `home`.
+    /// Takes the scenarios that the lab names, and checks that each can be run. For a plan, needs
+    /// of a run, such as a missing file, are only noted. `shown` writes a scenario with all its
+    /// keys; the paths of the lab file start from `home`.
     ///
     /// # Errors
-    /// If two are called the same, or one cannot be run.
-    pub fn of(
+    /// If two have the same name, or one cannot be run.
+    pub fn new(
         lab: &Lab,
         home: Option<&Path>,
         sources: Vec<Source>,
@@ -48,7 +48,7 @@ impl Scenarios {
         for source in sources {
             let mut name = scenarios.title(&source, lab);
             let is_taken = |name: &str| scenarios.all.iter().any(|other| other.name == name);
-            // Files that a lab makes alike are still told apart.
+            // Files with the same content after the lab's keys keep different names.
             if is_taken(&name) && name != source.name {
                 name = format!("{name} ({})", source.name);
             }
@@ -86,7 +86,7 @@ impl Scenarios {
         Ok(scenarios)
     }
 
-    /// Everything that the lab knows of them.
+    /// The lab's facts about them.
     pub fn all(&self) -> &[lab::Scenario] {
         &self.all
     }
@@ -96,12 +96,12 @@ impl Scenarios {
         &self.marked
     }
 
-    /// Remarks for the user on what they lack, one line each.
+    /// Remarks for the user on missing needs, one line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The variables that scenarios name for their keys: none of an engine's business.
+    /// The variables that scenarios name for their keys, which engines must not see.
     pub(crate) fn key_variables(&self) -> Vec<String> {
         let named =
             self.sources.iter().filter_map(|source| source.scenario.target.api_key_env.as_ref());
@@ -119,7 +119,7 @@ impl Scenarios {
         laid.as_ref().unwrap_or(source).title()
     }
 
-    /// A scenario as the first engine gets it, if the lab sets its keys rightly.
+    /// A scenario as the first engine gets it, if the lab sets its keys correctly.
     fn first(&self, source: &Source, lab: &Lab) -> Option<Source> {
         let mut baselines = (0..lab.engines.len()).filter_map(|engine| {
             let model = lab.engines[engine].models.first().copied().unwrap_or(0);
@@ -128,7 +128,7 @@ impl Scenarios {
         self.laid(source, lab, &baselines.next()?).ok()
     }
 
-    /// A digest of all that a scenario consists of, whatever engine it is run against.
+    /// A digest of a scenario's content, independent of the engine.
     fn content(
         &self,
         lab: &Lab,
@@ -163,7 +163,7 @@ impl Scenarios {
         let load = &mut source.scenario.load;
         let seed = load.seed().wrapping_add(u64::from(run.round.saturating_sub(1)));
         load.seed = Some(Located::flag(SETTER, seed));
-        // An engine that the lab starts has an empty cache; one that runs already has that of the
+        // An engine that the lab starts has an empty cache; a running engine has the cache of the
         // runs before.
         let is_started = trial.launch.is_some();
         if !is_started && load.cache.is_none() && load.flush_cache.is_none() {
@@ -193,7 +193,7 @@ impl Scenarios {
         Ok(source)
     }
 
-    /// A scenario with what a trial sets.
+    /// A scenario with a trial's settings.
     fn laid(&self, source: &Source, lab: &Lab, trial: &Trial) -> Result<Source, Faults> {
         let engine = &lab.engines[trial.engine];
         let mut source = source.clone();

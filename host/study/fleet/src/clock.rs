@@ -1,16 +1,16 @@
-//! The lead of an agent's clock over the coordinator's, and how exactly that is known.
+//! The lead of an agent's clock over the coordinator's, and the bound of its error.
 //!
-//! Each side reads its own monotonic clock. A question leaves at `asked` by the coordinator's,
-//! comes at `received` by the agent's, its answer leaves at `sent` by the agent's, and comes at
-//! `heard` by the coordinator's. Neither way takes less than no time, so the offset lies between
-//! `sent - heard` and `received - asked`, whatever the delays and however unequal the two ways are.
-//! The middle is off by half the round trip at most, as with NTP (RFC 5905).
+//! Each side reads its own monotonic clock. A question leaves at `origin` by the coordinator's
+//! clock and comes at `received` by the agent's. Its answer leaves at `sent` by the agent's clock
+//! and comes at `arrived` by the coordinator's. Neither way takes less than no time, so the offset
+//! lies between `sent - arrived` and `received - origin`, whatever the delays and however unequal
+//! the two ways are. The middle is off by half the round trip at most, as with NTP (RFC 5905).
 //!
-//! Every answer narrows the interval: what is known is the intersection of all of them. Between
-//! answers it widens by the drift that two sound clocks may have, [`DRIFT_PPM`]. An answer that
-//! lies outside shows that a clock was set, stood still or drifts more: that is a [`Moved`], and
-//! the interval begins anew. So the window over which answers count needs no length; old ones lose
-//! their weight as they widen.
+//! Every answer narrows the interval: the known interval is the intersection of all of them.
+//! Between answers it widens by the drift that two sound clocks may have, [`DRIFT_PPM`]. An answer
+//! outside the interval shows that a clock was set, stood still or drifts more: it is a [`Moved`],
+//! and the interval begins anew. So answers need no time window: old answers lose their weight as
+//! they widen.
 //!
 //! This module owns the arithmetic. It reads no clock.
 
@@ -21,20 +21,20 @@ use model::units::Nanos;
 pub const DRIFT_PPM: u64 = 100;
 /// The share of the smallest interval reported that the bound may have, as its divisor.
 pub const SHARE: u64 = 10;
-/// The number of shifts of a clock that are kept; further ones are counted.
+/// The number of shifts of a clock to keep; further shifts are counted.
 const MOST_MOVES: usize = 16;
 
 /// A question and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// The time when the question left, by the coordinator's clock.
-    pub asked: Nanos,
-    /// The time when it came, by the agent's.
+    pub origin: Nanos,
+    /// The time when the question came, by the agent's clock.
     pub received: Nanos,
-    /// The time when the answer left, by the agent's.
+    /// The time when the answer left, by the agent's clock.
     pub sent: Nanos,
-    /// The time when it came, by the coordinator's.
-    pub heard: Nanos,
+    /// The time when the answer came, by the coordinator's clock.
+    pub arrived: Nanos,
 }
 
 /// The known facts about an offset at an instant: it is within `bound` of `offset`.
@@ -49,8 +49,7 @@ pub struct Estimate {
 /// A clock that moved against the other by more than drift explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Moved {
-    /// The last instant, by the coordinator's clock, at which the clocks still agreed with what was
-    /// known.
+    /// The last instant, by the coordinator's clock, at which the clocks agreed with the interval.
     pub from: Nanos,
     /// The time when it was seen, by the coordinator's clock.
     pub seen: Nanos,
@@ -59,7 +58,7 @@ pub struct Moved {
     pub by: i64,
 }
 
-/// The bound is too wide for what is to be reported.
+/// The bound is too wide for the intervals to report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "its clock is known to within {:.3} ms, and the smallest interval reported, {:.3} ms, allows {:.3} ms: {}",
@@ -104,7 +103,7 @@ fn difference(a: Nanos, b: Nanos) -> i64 {
 }
 
 impl Interval {
-    /// The same, later.
+    /// The interval at a later time.
     fn widened(self, at: Nanos) -> Interval {
         let drift = u128::from(at.since(self.at).0) * u128::from(DRIFT_PPM) / 1_000_000;
         // Rounded up, so that the bound holds.
@@ -119,37 +118,37 @@ impl Interval {
 }
 
 impl Course {
-    /// Takes an answer into account, and says whether it shows that a clock moved.
+    /// Takes an answer into account, and returns the move of a clock that it shows.
     ///
     /// # Errors
     /// If the exchange contradicts itself; it changes nothing then.
     pub fn note(&mut self, exchange: Exchange) -> Result<Option<Moved>, Impossible> {
-        let least = difference(exchange.sent, exchange.heard);
-        let most = difference(exchange.received, exchange.asked);
-        if exchange.heard < exchange.asked || exchange.sent < exchange.received || least > most {
+        let least = difference(exchange.sent, exchange.arrived);
+        let most = difference(exchange.received, exchange.origin);
+        if exchange.arrived < exchange.origin || exchange.sent < exchange.received || least > most {
             return Err(Impossible);
         }
         // The offset held at some instant of the exchange; by the end of it the clocks may have
         // drifted.
-        let fresh = Interval { least, most, at: exchange.asked }.widened(exchange.heard);
+        let fresh = Interval { least, most, at: exchange.origin }.widened(exchange.arrived);
         self.answers += 1;
         let Some(known) = self.known else {
             self.known = Some(fresh);
             return Ok(None);
         };
-        let then = known.widened(exchange.heard);
+        let then = known.widened(exchange.arrived);
         let fits = fresh.least <= then.most && then.least <= fresh.most;
         if fits {
             self.known = Some(Interval {
                 least: then.least.max(fresh.least),
                 most: then.most.min(fresh.most),
-                at: exchange.heard,
+                at: exchange.arrived,
             });
             return Ok(None);
         }
         let moved = Moved {
             from: known.at,
-            seen: exchange.heard,
+            seen: exchange.arrived,
             by: if fresh.least > then.most {
                 fresh.least.saturating_sub(then.most)
             } else {
@@ -179,7 +178,7 @@ impl Course {
         self.answers
     }
 
-    /// The first moves of the clock, and how many more there were.
+    /// The first moves of the clock, and the number of further moves.
     pub fn moves(&self) -> (&[Moved], u64) {
         (&self.moves, self.unkept)
     }
@@ -216,8 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// The agent's clock at an instant of the coordinator's, as a line: so far ahead, and drifting
-    /// by so much.
+    /// The agent's clock at an instant of the coordinator's, as a line: its lead, and its drift.
     #[derive(Clone, Copy, Debug)]
     struct Truth {
         ahead: i64,
@@ -236,10 +234,10 @@ mod tests {
         /// A question at an instant, with these delays: there, within the agent, and back.
         fn exchange(self, at: u64, [there, within, back]: [u64; 3]) -> Exchange {
             Exchange {
-                asked: Nanos(at),
+                origin: Nanos(at),
                 received: self.read(at + there),
                 sent: self.read(at + there + within),
-                heard: Nanos(at + there + within + back),
+                arrived: Nanos(at + there + within + back),
             }
         }
     }
@@ -247,10 +245,9 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     proptest! {
-        /// However unequal the delays, and whatever drift within the stated one: the truth is
-        /// within the bound.
+        /// For all delays, and any drift within the stated one, the truth is within the bound.
         #[test]
-        fn the_truth_is_within_the_bound(
+        fn the_bound_holds_for_any_delays_and_drift(
             ahead in 0..10_i64.pow(15),
             ppm in -99_i64..=99,
             delays in prop::collection::vec(
@@ -265,8 +262,8 @@ mod tests {
                 now += pause;
                 let exchange = truth.exchange(now, delays);
                 prop_assert_eq!(course.note(exchange), Ok(None));
-                now = exchange.heard.0;
-                let estimate = course.at(exchange.heard).unwrap();
+                now = exchange.arrived.0;
+                let estimate = course.at(exchange.arrived).unwrap();
                 let error = estimate.offset.abs_diff(truth.offset(now));
                 prop_assert!(error <= estimate.bound.0, "{error} of {estimate:?}");
                 // Half the round trip, and the drift within it.
@@ -284,9 +281,10 @@ mod tests {
         #[test]
         fn any_numbers_do_no_harm(instants in prop::collection::vec(any::<[u64; 4]>(), 1..20), at: u64) {
             let mut course = Course::default();
-            for [asked, received, sent, heard] in instants {
+            for [origin, received, sent, arrived] in instants {
                 let _ = course.note(Exchange {
-                    asked: Nanos(asked), received: Nanos(received), sent: Nanos(sent), heard: Nanos(heard),
+                    origin: Nanos(origin), received: Nanos(received),
+                    sent: Nanos(sent), arrived: Nanos(arrived),
                 });
                 if let Some(estimate) = course.at(Nanos(at)) {
                     estimate.of_agent(Nanos(at));
@@ -312,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_is_found_with_from_when() {
+    fn finds_when_a_clock_was_set() {
         let mut truth = Truth { ahead: SECOND as i64, ppm: 20 };
         let mut course = Course::default();
         let delays = [100_000, 1000, 120_000];
@@ -327,14 +325,14 @@ mod tests {
         assert_eq!(moved.seen, Nanos(11 * SECOND + 221_000));
         assert!((-40_000_000..-39_000_000).contains(&moved.by), "{moved:?}");
         // The interval began anew, and holds again.
-        let estimate = course.at(exchange.heard).unwrap();
-        let error = estimate.offset.abs_diff(truth.offset(exchange.heard.0));
+        let estimate = course.at(exchange.arrived).unwrap();
+        let error = estimate.offset.abs_diff(truth.offset(exchange.arrived.0));
         assert!(error <= estimate.bound.0);
         assert_eq!(course.moves(), (&[moved][..], 0));
     }
 
     #[test]
-    fn a_clock_that_drifts_beyond_bounds_is_found() {
+    fn finds_a_clock_that_drifts_beyond_bounds() {
         let truth = Truth { ahead: 0, ppm: 2000 };
         let mut course = Course::default();
         let mut found = 0;
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_above_a_tenth_is_refused_with_both_numbers() {
+    fn refuses_a_bound_above_a_tenth_with_both_numbers() {
         let estimate = Estimate { offset: 0, bound: Nanos(100_000_000) };
         assert_eq!(estimate.check(Nanos(SECOND)), Ok(()));
         let error = estimate.check(Nanos(SECOND - 10)).unwrap_err().to_string();
@@ -357,13 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_from_the_future_is_no_answer() {
+    fn ignores_an_answer_from_the_future() {
         let mut course = Course::default();
         let exchange = Exchange {
-            asked: Nanos(100),
+            origin: Nanos(100),
             received: Nanos(10),
             sent: Nanos(500),
-            heard: Nanos(150),
+            arrived: Nanos(150),
         };
         assert_eq!(course.note(exchange), Err(Impossible));
         assert_eq!(course.at(Nanos(200)), None);

@@ -3,10 +3,10 @@
 //! All processes have one Ed25519 key, which follows from the token. Each side presents the public
 //! half as a raw public key (RFC 7250), signs the handshake, and verifies that the other side's key
 //! is the same. Signatures of clients and servers differ in TLS 1.3, so neither can be sent back to
-//! its author. There is no certificate, no name of a host, and nothing secret is sent. A
-//! peer without a token gets no byte of the protocol, and neither does one that speaks another
-//! protocol. This module owns the two configurations and the words for what goes wrong; connections
-//! are for `link`.
+//! its author. There is no certificate, no name of a host, and nothing secret is sent. A peer
+//! without a token gets no byte of the protocol, and neither does a peer with another protocol.
+//! This module owns the two configurations and the messages for their errors; `link` owns
+//! connections.
 
 use std::io;
 use std::sync::Arc;
@@ -100,8 +100,8 @@ pub(crate) fn name() -> ServerName<'static> {
     ServerName::try_from("coordinator").expect("a valid name")
 }
 
-/// Explains a handshake's error; none if it says nothing about the identity of the other side, as a
-/// broken connection.
+/// Explains a handshake's error; none if it says nothing about the identity of the other side, such
+/// as a broken connection.
 pub(crate) fn meaning(error: &io::Error) -> Option<&'static str> {
     let tls = error.get_ref()?.downcast_ref::<Error>()?;
     Some(match tls {
@@ -146,7 +146,7 @@ impl OneKey {
     }
 }
 
-/// TLS 1.2 is not offered, so this is never asked.
+/// TLS 1.2 is not offered, so this is never called.
 fn old_version() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::General("TLS 1.3 only".to_owned()))
 }

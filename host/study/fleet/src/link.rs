@@ -1,5 +1,4 @@
-//! Real sockets: the coordinator that listens, agents that connect, and everything that keeps them
-//! in touch.
+//! Real sockets: the coordinator that listens, agents that connect, and their connections.
 //!
 //! [`Coordinator`] and [`Agent`] drive the state machines of [`crate::rendezvous`]. This module
 //! owns connections, their bounds and their timing; it decides nothing about the run. Connections
@@ -47,18 +46,18 @@ pub use lobby::HANDSHAKES;
 /// The number of messages that may wait for one peer.
 pub const WAITING: usize = 256;
 
-/// The time that things may take.
+/// The times of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// A handshake, up to the greeting.
     pub handshake: Duration,
     /// A connection's first byte, which an agent sends at once.
     pub first_byte: Duration,
-    /// Between questions about a clock, which are also the signs of life.
+    /// Between questions about a clock, which also show that the peer is alive.
     pub ping: Duration,
     /// Between the first questions, which make the estimate good.
     pub first_pings: Duration,
-    /// The number of questions that are first ones.
+    /// The number of first questions.
     pub first: u32,
     /// Without any message the connection counts as broken.
     pub silence: Duration,
@@ -67,7 +66,7 @@ pub struct Timing {
     pub grace: Duration,
     /// The longest pause between two attempts to connect. The first ones are shorter.
     pub retry: Duration,
-    /// The interval at which the records' file is looked at.
+    /// The interval at which to look at the records' file.
     pub records: Duration,
 }
 
@@ -95,7 +94,7 @@ pub fn host_name() -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
 }
 
-/// Runs what blocks on a thread that may block.
+/// Runs blocking work on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
@@ -107,8 +106,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-/// Locks what no panicking thread can have left in pieces: every holder's changes are complete or
-/// not begun.
+/// Locks data that no panicking thread can have left in pieces: every holder's changes are complete
+/// or not begun.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

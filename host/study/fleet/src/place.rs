@@ -1,9 +1,8 @@
 //! The rank of this process, the size of the fleet, and the address where rank 0 listens: read from
 //! the variables that starters set.
 //!
-//! This module owns the names of those variables and what they mean. It takes the environment as a
-//! map and reads nothing itself. Where a starter does not say something, the error names the
-//! variable that does.
+//! This module owns the names and the meaning of those variables. It takes the environment as a map
+//! and reads nothing itself. Where a starter lacks a value, the error names the variable for it.
 //!
 //! | starter | rank | size | host of rank 0 |
 //! | --- | --- | --- | --- |
@@ -14,10 +13,9 @@
 //! | PMIx alone | `PMIX_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //! | Indexed Job, JobSet | `JOB_COMPLETION_INDEX` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
 //!
-//! The order is that of nearness: `mpirun` within a Slurm job starts its daemons with `srun`, so
-//! Slurm's variables are then those of a daemon and not of this process. Where PMI agrees with
-//! Slurm about rank and size, `srun` started this process itself (`srun --mpi=pmi2`), and Slurm
-//! knows the hosts.
+//! The order is by nearness: `mpirun` within a Slurm job starts its daemons with `srun`, so Slurm's
+//! variables are then a daemon's and not this process's. Where PMI agrees with Slurm about rank and
+//! size, `srun` started this process itself (`srun --mpi=pmi2`), and Slurm knows the hosts.
 //!
 //! Sources: the manual of `srun`, section on output environment variables; Open MPI's
 //! documentation, "Environment variables set for MPI applications"; MPICH's hydra; Kubernetes'
@@ -78,7 +76,7 @@ impl Starter {
 /// The place of this process in the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The process that this is, from 0. Rank 0 coordinates.
+    /// The rank of this process, from 0. Rank 0 coordinates.
     pub rank: u32,
     /// The number of processes.
     pub size: u32,
@@ -90,7 +88,7 @@ pub struct Place {
     pub starter: Starter,
 }
 
-/// Everything that is wrong with an environment, a sentence each.
+/// All mistakes of an environment, a sentence each.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this process's place in the fleet cannot be read from its environment:\n  {}", .0.join("\n  "))]
 pub struct NoPlace(pub Vec<String>);
@@ -105,17 +103,17 @@ struct Variables {
     host: Host,
 }
 
-/// The host of rank 0, as far as a starter says.
+/// The host of rank 0, as far as a starter sets it.
 enum Host {
     Known(String),
-    /// It does not say, for this reason.
+    /// It is not set, for this reason.
     Unknown(String),
 }
 
 /// The place of the process with this environment.
 ///
 /// # Errors
-/// If variables are missing, are not numbers, or contradict each other: all of it at once.
+/// If variables are missing, are not numbers, or contradict each other: all mistakes at once.
 pub fn read(environment: &Environment) -> Result<Place, NoPlace> {
     let mut reading = Reading { environment, wrong: Vec::new() };
     let place = reading.place();
@@ -162,8 +160,8 @@ impl Reading<'_> {
             (Some(address), _) => address,
             (None, _) if size == 1 => ("127.0.0.1".to_owned(), PORT),
             (None, Some(Variables { host: Host::Known(host), .. })) => (host, PORT),
-            (None, Some(told)) => {
-                let Host::Unknown(why) = told.host else {
+            (None, Some(variables)) => {
+                let Host::Unknown(why) = variables.host else {
                     return None;
                 };
                 self.wrong.push(format!(
@@ -181,7 +179,7 @@ impl Reading<'_> {
         Some(Place { rank, size, host, port, starter: by })
     }
 
-    /// Rank and size, each from the user's variable where it is set, and who said the rank.
+    /// Rank and size, each from the user's variable where it is set, and the source of the rank.
     fn rank_and_size(
         &mut self,
         rank: Option<u32>,
@@ -192,25 +190,25 @@ impl Reading<'_> {
             (Some(rank), Some(size), _) => Some((rank, size, Starter::Explicit)),
             (Some(_), None, _) => {
                 self.wrong.push(format!(
-                    "{RANK} is set and {SIZE} is not: set both, or neither where a starter says them"
+                    "{RANK} is set and {SIZE} is not: set both, or neither where a starter sets them"
                 ));
                 None
             }
-            (None, given, Some(told)) => {
-                let (from, variable) = (told.starter, told.rank_variable);
-                let Some(rank) = told.rank else {
-                    let size = told.size_variable;
+            (None, given, Some(variables)) => {
+                let (from, variable) = (variables.starter, variables.rank_variable);
+                let Some(rank) = variables.rank else {
+                    let size = variables.size_variable;
                     self.wrong.push(format!(
                         "{size} is set and {variable} is not: {} sets both, so one was lost on the way",
                         from.name()
                     ));
                     return None;
                 };
-                match (given, told.size) {
+                match (given, variables.size) {
                     (Some(given), Some(size)) if given != size => {
                         self.wrong.push(format!(
                             "{SIZE} is {given} and {} is {size}: unset {SIZE}, or set {RANK} too",
-                            told.size_variable
+                            variables.size_variable
                         ));
                         None
                     }
@@ -218,16 +216,16 @@ impl Reading<'_> {
                     (None, None) => {
                         let why = match from {
                             Starter::Kubernetes => {
-                                "a pod of an Indexed Job cannot see how many there are"
+                                "a pod of an Indexed Job cannot see the number of pods"
                             }
                             Starter::Pmix => {
-                                "PMIx gives the number of processes to its library alone"
+                                "PMIx gives the number of processes only to its library"
                             }
                             _ => "the number of processes is not known",
                         };
                         self.wrong.push(format!(
                             "{variable} is set and {} is not; {why}: set {SIZE}",
-                            told.size_variable
+                            variables.size_variable
                         ));
                         None
                     }
@@ -235,7 +233,7 @@ impl Reading<'_> {
             }
             (None, Some(_), None) => {
                 self.wrong.push(format!(
-                    "{SIZE} is set and {RANK} is not: set both, or neither where a starter says them"
+                    "{SIZE} is set and {RANK} is not: set both, or neither where a starter sets them"
                 ));
                 None
             }
@@ -293,8 +291,11 @@ impl Reading<'_> {
             }
             let local = self.number(local_variable);
             // `srun` speaks PMI itself, and never sets Open MPI's variables.
-            let of_slurm = slurm.as_ref().filter(|told| {
-                starter == Starter::Pmi && self.in_step() && told.rank == rank && told.size == size
+            let of_slurm = slurm.as_ref().filter(|slurm| {
+                starter == Starter::Pmi
+                    && self.in_step()
+                    && slurm.rank == rank
+                    && slurm.size == size
             });
             let host = match (of_slurm, local) {
                 (Some(Variables { host: Host::Known(host), .. }), _) => Host::Known(host.clone()),
@@ -359,7 +360,7 @@ impl Reading<'_> {
         })
     }
 
-    /// True if `srun` started this process, or one that it comes from.
+    /// True if `srun` started this process or one of its ancestors.
     fn in_step(&self) -> bool {
         ["SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST"]
             .iter()

@@ -1,10 +1,10 @@
 //! Records on their way to one place: an agent's file that grows, and the coordinator's copy of it.
 //!
 //! The file on the agent's disk is the queue. Its recorder writes it as for a run of one machine
-//! and knows nothing of the coordinator, so a slow coordinator slows nothing that measures.
-//! [`Outgoing`] reads what was written and not yet sent, [`Incoming`] appends what comes and knows
-//! how far it is, and only bytes at exactly that place are taken. So a link that breaks anywhere
-//! costs nothing but time: the agent goes on where the coordinator is.
+//! and knows nothing of the coordinator, so a slow coordinator does not slow the measurement.
+//! [`Outgoing`] reads written bytes that were not yet sent. [`Incoming`] appends bytes that come
+//! and knows its length, and only bytes at exactly that place are taken. So a link that breaks
+//! anywhere costs only time: the agent continues at the coordinator's place.
 //!
 //! Both do blocking input and output; `link` calls them on threads that may block.
 
@@ -46,7 +46,7 @@ pub enum RecordsError {
         /// The bytes that the file has.
         ours: u64,
     },
-    /// Bytes of another place than where the coordinator is.
+    /// Bytes of another place than the end of the copy.
     #[error("records out of order: got byte {came}, expected {expected}")]
     Gap {
         /// The place where they belong.
@@ -54,13 +54,13 @@ pub enum RecordsError {
         /// The place where the copy ends.
         expected: u64,
     },
-    /// There are more than the coordinator keeps.
+    /// There are more than the coordinator's limit.
     #[error("the records have more than {most} bytes, which is the bound for one agent")]
     TooMany {
         /// The bound.
         most: u64,
     },
-    /// The copy is not what the agent wrote.
+    /// The copy differs from the agent's file.
     #[error(
         "the records came damaged: the agent wrote {written} bytes with the SHA-256 {theirs}, here are {kept} with {ours}"
     )]
@@ -69,14 +69,14 @@ pub enum RecordsError {
         written: u64,
         /// Their digest.
         theirs: String,
-        /// The number of bytes that are here.
+        /// The number of bytes in the copy.
         kept: u64,
         /// Their digest.
         ours: String,
     },
 }
 
-/// An agent's records, to be sent.
+/// An agent's records to send.
 #[derive(Debug)]
 pub struct Outgoing {
     path: PathBuf,
@@ -86,23 +86,23 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Those that a recorder writes, or will write, at this path, of which the coordinator has so
-    /// many bytes.
+    /// The records that a recorder writes, or will write, at this path. The coordinator has the
+    /// first `acknowledged` bytes.
     pub fn new(path: &Path, acknowledged: u64) -> Self {
         Outgoing { path: path.to_owned(), file: None, sent: acknowledged, acknowledged }
     }
 
-    /// The coordinator has so many bytes.
+    /// Notes that the coordinator has this number of bytes.
     pub fn acknowledge(&mut self, offset: u64) {
         self.acknowledged = self.acknowledged.max(offset);
         self.sent = self.sent.max(offset);
     }
 
-    /// The next bytes to send, with their place; none if the file has no more yet, or as much is
-    /// under way as may be.
+    /// The next bytes to send, with their place; none if the file has no more yet, or the window is
+    /// full.
     ///
     /// # Errors
-    /// If the file cannot be read, or is shorter than what the coordinator has.
+    /// If the file cannot be read, or is shorter than the coordinator's copy.
     pub fn piece(&mut self) -> Result<Option<(u64, Vec<u8>)>, RecordsError> {
         if self.sent - self.acknowledged >= WINDOW {
             return Ok(None);
@@ -134,7 +134,7 @@ impl Outgoing {
     }
 }
 
-/// Length and SHA-256 of a file that is complete.
+/// Length and SHA-256 of a complete file.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -166,8 +166,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// A copy at a path where nothing is, of so many bytes at most. The file is made with the first
-    /// bytes.
+    /// A copy of at most `most` bytes at a path without a file. The first bytes create the file.
     pub fn new(path: &Path, most: u64) -> Self {
         Incoming { path: path.to_owned(), file: None, length: 0, most, digest: Sha256::new() }
     }
@@ -182,7 +181,7 @@ impl Incoming {
         self.length
     }
 
-    /// Begins anew: the agent was started again, and what it sent before is no part of the run.
+    /// Begins anew: the agent was started again, and its earlier records are no part of the run.
     ///
     /// # Errors
     /// If the file cannot be removed.
@@ -195,8 +194,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes bytes at their place, and says how many there are now. What is there already is passed
-    /// over, because a connection that broke may have brought it.
+    /// Takes bytes at their place, and returns the new length. Bytes that are there already are
+    /// skipped, because a connection that broke may have brought them.
     ///
     /// # Errors
     /// If they leave a gap, are too many, or cannot be written.
@@ -227,7 +226,7 @@ impl Incoming {
         Ok(self.length)
     }
 
-    /// Checks that it is all that the agent wrote.
+    /// Checks that it is the agent's whole file.
     ///
     /// # Errors
     /// If length or digest differ.
@@ -252,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends everything that can be sent; what is taken is acknowledged.
+    /// Sends everything that can be sent; taken bytes are acknowledged.
     fn pump(outgoing: &mut Outgoing, incoming: &mut Incoming) {
         while let Some((offset, bytes)) = outgoing.piece().unwrap() {
             let length = incoming.take(offset, &bytes).unwrap();
@@ -263,7 +262,7 @@ mod tests {
     proptest! {
         /// A file that grows between pieces, over links that break with pieces under way.
         #[test]
-        fn the_copy_is_the_file_however_often_the_link_breaks(
+        fn the_copy_equals_the_file_over_broken_links(
             steps in prop::collection::vec((0_usize..200_000, 0_u8..4), 1..12)
         ) {
             let folder = tempfile::tempdir().unwrap();
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_under_way_than_the_window() {
+    fn bytes_under_way_stay_within_the_window() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records");
         std::fs::write(&path, vec![0; 3 << 20]).unwrap();
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn refuses_gaps_excess_and_damage() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("copy");
         let mut incoming = Incoming::new(&path, 10);
@@ -325,13 +324,13 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"abcdef");
         let damaged = incoming.check(6, &"0".repeat(64)).unwrap_err().to_string();
         assert!(damaged.contains("came damaged"), "{damaged}");
-        // Nothing that is there is overwritten.
+        // Existing files are not overwritten.
         let error = Incoming::new(&path, 10).take(0, b"x").unwrap_err();
         assert!(matches!(error, RecordsError::File { .. }), "{error}");
     }
 
     #[test]
-    fn what_was_forgotten_comes_anew() {
+    fn forgotten_records_come_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("copy");
         let mut incoming = Incoming::new(&path, 10);
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_became_shorter_is_an_error() {
+    fn a_shortened_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records");
         std::fs::write(&path, b"abc").unwrap();

@@ -2,14 +2,14 @@
 //! when all are ready, and who was lost.
 //!
 //! [`Rendezvous`] is a state machine without sockets and without a clock: inputs with their
-//! instants go in, actions come out. [`agent`] is the other side's. A connection may break and come
-//! back at any time: a process is known by its rank and its instance number, every message may be
-//! repeated, and what an agent missed is said again when it greets.
+//! instants go in, actions come out. [`agent`] is the other side. A connection may break and come
+//! back at any time: a process is known by its rank and its instance number. Every message may be
+//! repeated, and an agent gets its missed messages again when it greets.
 //!
-//! Before the start a single reason is enough for no run at all, because a run with other load than
-//! the plan's is another run. All reasons are collected first: those who come late may have reasons
-//! of their own. After the start nothing is refused any more; an agent that does not come back
-//! within the grace is lost for good.
+//! Before the start a single reason cancels the run, because a run with another load than the
+//! plan's is another run. All reasons are collected first: late processes may have reasons of their
+//! own. After the start nothing is refused any more; an agent that does not come back within the
+//! grace is lost for good.
 
 pub mod agent;
 mod event;
@@ -29,32 +29,31 @@ use crate::wire::{Finished, Hello, Interrupt, Message, PROTOCOL};
 pub use event::Event;
 pub use reason::{Reason, Step, Who};
 
-/// A connection, numbered by the one who accepted it.
+/// A connection, numbered by its acceptor.
 pub type Conn = u64;
 
-/// The number of strangers that are named among the reasons.
+/// The number of strangers to name among the reasons.
 const MOST_STRANGERS: usize = 8;
-/// The number of reasons beyond one for each process that are kept: whoever has a token can give as
-/// many as there are numbers.
+/// The number of reasons to keep beyond one for each process: whoever has a token can give as many
+/// as there are numbers.
 const MORE_REASONS: usize = 64;
-/// Time, after the start, in which an agent may answer for its clock alone, with neither figures,
-/// records nor an ending, before it is lost. The digest of its records may take minutes on a slow
-/// disk.
+/// Time, after the start, in which an agent may answer only for its clock, without figures, records
+/// or an ending, before it is lost. The digest of its records may take minutes on a slow disk.
 const QUIET: Nanos = Nanos(600_000_000_000);
-/// The number of interrupts of agents that are passed on.
+/// The number of agents' interrupts to pass on.
 const MOST_INTERRUPTS: u32 = 2;
 
 /// The coordinator's expectations of the fleet.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The program's version, which all must have: its number, and where it is known its platform
-    /// and its digest.
+    /// The program's version, which all must have: its number, and its platform and digest where
+    /// known.
     pub version: String,
     /// The number of processes.
     pub size: u32,
     /// The time to wait for greetings.
     pub arrive: Nanos,
-    /// The time to wait from then until all are ready.
+    /// The time to wait, after that, until all are ready.
     pub prepare: Nanos,
     /// The time to wait for further reasons once there is one.
     pub settle: Nanos,
@@ -62,13 +61,13 @@ pub struct Rules {
     pub grace: Nanos,
     /// The smallest interval that the run reports. The clocks must be known to a tenth of it.
     pub smallest: Nanos,
-    /// The number of answers that a clock's estimate takes at least.
+    /// The least number of answers for a clock's estimate.
     pub answers: u64,
-    /// The time to wait, once all are ready, until the clocks are known well enough.
+    /// The time to wait, once all are ready, for exact clocks.
     pub measure: Nanos,
 }
 
-/// Something happened.
+/// An input.
 #[derive(Debug)]
 pub enum Input {
     /// A connection greets.
@@ -95,7 +94,7 @@ pub enum Input {
     Tick,
 }
 
-/// Something is to be done.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Welcome an agent: its connection, its rank.
@@ -103,17 +102,17 @@ pub enum Action {
     /// Forget the records of an agent that was started again.
     Forget(u32),
     Send(Conn, Message),
-    /// Send what was sent so far, and close.
+    /// Send waiting messages, and close.
     Close(Conn),
     /// Everybody is ready: the caller may start.
     Gathered,
     /// There will be no run.
     GaveUp(Vec<Reason>),
-    /// Something that the run's owner must know.
+    /// An event for the run's owner.
     Event(Event),
 }
 
-/// The place where the whole stands.
+/// The phase of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Gathering,
@@ -134,15 +133,15 @@ pub struct Seat {
     pub clock: Course,
     /// The estimate of its clock at the start.
     pub at_start: Option<Estimate>,
-    /// The way its part of the run ended.
+    /// The end of its part of the run.
     pub ending: Option<Value>,
-    /// Since when, by the coordinator's clock, it is lost, and why.
+    /// The time since which it is lost, by the coordinator's clock, and the reason.
     pub lost: Option<(Nanos, String)>,
     instance: Option<u64>,
     conn: Option<Conn>,
-    heard: Nanos,
-    /// The time when it last said something of its own: an answer about its clock is none.
-    told: Nanos,
+    last_contact: Nanos,
+    /// The time of its last message, other than an answer about its clock.
+    last_report: Nanos,
     broken: Option<(Nanos, String)>,
     turned_away: bool,
     plan: Option<String>,
@@ -151,7 +150,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Of a process that has not come.
+    /// The seat of a process that has not come.
     fn empty(who: Who, now: Nanos) -> Self {
         Seat {
             who,
@@ -163,8 +162,8 @@ impl Seat {
             lost: None,
             instance: None,
             conn: None,
-            heard: now,
-            told: now,
+            last_contact: now,
+            last_report: now,
             broken: None,
             turned_away: false,
             plan: None,
@@ -184,16 +183,16 @@ pub struct Rendezvous {
     by_conn: BTreeMap<Conn, u32>,
     reasons: Vec<Reason>,
     strangers: Vec<Reason>,
-    /// The last greeting, plan or refusal.
+    /// The time of the last greeting, plan or refusal.
     news: Nanos,
     arrived: Option<Nanos>,
     ready: Option<Nanos>,
     interrupt: Option<Interrupt>,
 }
 
-/// True if two processes run the same program. A version is a number, then the platform for which
-/// it was built, then the build's digest: builds for several platforms are never alike, so there
-/// the number decides.
+/// True if two processes run the same program. A version is a number, then the build's platform,
+/// then the build's digest. Builds for different platforms never have equal digests, so there the
+/// number decides.
 fn is_same_build(one: &str, other: &str) -> bool {
     let mut parts = one.split(' ').zip(other.split(' '));
     let is_same = |parts: Option<(&str, &str)>| parts.is_none_or(|(one, other)| one == other);
@@ -202,7 +201,7 @@ fn is_same_build(one: &str, other: &str) -> bool {
 }
 
 impl Rendezvous {
-    /// One that begins to wait now.
+    /// A rendezvous that begins to wait now.
     pub fn new(rules: Rules, now: Nanos) -> Self {
         let seat = |rank| Seat::empty(Who { rank, host: None }, now);
         Rendezvous {
@@ -230,10 +229,10 @@ impl Rendezvous {
         self.seats[rank as usize].conn
     }
 
-    /// Takes an input at its instant, and says what is to be done.
+    /// Takes an input at its instant, and returns the actions.
     pub fn on(&mut self, now: Nanos, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
-        // These come all the time, and decide nothing but the last thing that is waited for.
+        // These come all the time, and decide only the last condition of the wait.
         let frequent = matches!(
             input,
             Input::Clock(..)
@@ -249,7 +248,7 @@ impl Rendezvous {
             Input::Records(conn) => {
                 if let Some(&rank) = self.by_conn.get(&conn) {
                     let seat = self.seat(rank);
-                    (seat.heard, seat.told) = (now, now);
+                    (seat.last_contact, seat.last_report) = (now, now);
                 }
             }
             Input::Failed(conn, why) => {
@@ -298,7 +297,7 @@ impl Rendezvous {
         &mut self.seats[rank as usize]
     }
 
-    /// Notes a reason that is one process's.
+    /// Notes a reason of one process.
     fn refuse_rank(&mut self, now: Nanos, rank: u32, reason: Reason) {
         self.news = now;
         self.seat(rank).turned_away = true;
@@ -337,7 +336,7 @@ impl Rendezvous {
             refuse(vec![reason.to_string()]);
             if self.phase == Phase::Gathering {
                 match hello.rank < self.rules.size {
-                    // The one that came first keeps its seat.
+                    // The first process keeps its seat.
                     true => self.refuse_rank(now, hello.rank, reason),
                     false => {
                         self.news = now;
@@ -362,7 +361,7 @@ impl Rendezvous {
             )]);
         }
         if seat.instance.is_some_and(|known| known != hello.instance) {
-            // Nothing that the first one said is the second's.
+            // No message of the first instance counts for the second.
             let who = seat.who.clone();
             *seat = Seat::empty(who, now);
             actions.push(Action::Forget(hello.rank));
@@ -371,7 +370,7 @@ impl Rendezvous {
         seat.instance = Some(hello.instance);
         seat.who.host = Some(hello.host);
         seat.broken = None;
-        (seat.heard, seat.told) = (now, now);
+        (seat.last_contact, seat.last_report) = (now, now);
         seat.step = seat.step.max(Step::Welcomed);
         actions.push(Action::Welcome(conn, hello.rank));
         actions.extend(seat.start.clone().map(|start| Action::Send(conn, start)));
@@ -393,10 +392,10 @@ impl Rendezvous {
         };
         let gathering = self.phase == Phase::Gathering;
         let seat = &mut self.seats[rank as usize];
-        (seat.heard, seat.told) = (now, now);
+        (seat.last_contact, seat.last_report) = (now, now);
         match message {
             Message::Prepared { plan, facts } if seat.step >= Step::Welcomed => {
-                // It may be said again by an agent that connects again.
+                // An agent that connects again may repeat it.
                 if seat.step == Step::Welcomed {
                     seat.step = Step::Prepared;
                     seat.plan = Some(plan);
@@ -414,11 +413,11 @@ impl Rendezvous {
                 seat.interrupts += 1;
                 if seat.interrupts <= MOST_INTERRUPTS {
                     let who = seat.who.clone();
-                    let words = format!("{who}: {why}");
+                    let message = format!("{who}: {why}");
                     if !gathering {
                         actions.push(Action::Event(Event::Interrupted { who, why }));
                     }
-                    self.interrupt(words, actions);
+                    self.interrupt(message, actions);
                 }
             }
             Message::Refused { reasons } if gathering => {
@@ -441,7 +440,7 @@ impl Rendezvous {
         };
         let running = self.phase == Phase::Running;
         let seat = self.seat(rank);
-        seat.heard = now;
+        seat.last_contact = now;
         // An impossible answer counts for nothing; an agent with no other is refused for its clock.
         if let Ok(Some(moved)) = seat.clock.note(exchange)
             && running
@@ -457,7 +456,7 @@ impl Rendezvous {
             return;
         };
         let seat = self.seat(rank);
-        seat.heard = now;
+        seat.last_contact = now;
         if seat.start.is_none() {
             let why = "it finished before the start".to_owned();
             actions.extend(self.on(now, Input::Failed(conn, why)));
@@ -483,8 +482,8 @@ impl Rendezvous {
             };
             let start = Message::Start { at: estimate.of_agent(at), bound: estimate.bound };
             seat.at_start = Some(estimate);
-            // Between the start and its instant nothing is to be told.
-            seat.told = now.max(at);
+            // Between the start and its instant there is nothing to report.
+            seat.last_report = now.max(at);
             seat.start = Some(start.clone());
             actions.extend(seat.conn.map(|conn| Action::Send(conn, start)));
         }

@@ -1,13 +1,13 @@
-//! A run that the processes of a fleet make together.
+//! A run of the processes of a fleet together.
 //!
-//! This module owns the order of things: every process reads the scenario and makes its slice of
-//! the plan as an [`Agent`]; the [`Coordinator`] compares the digests of the plans, gives all one
-//! instant to begin at, and makes one run of the records. [`merge`] takes in later what an agent
-//! that was lost has on its own disk. It leaves connections to [`crate::link`], a run's steps to
-//! `session`, and arguments, messages and exit codes to the command line.
+//! This module owns the order of steps. Every process reads the scenario and makes its slice of the
+//! plan as an [`Agent`]. The [`Coordinator`] compares the digests of the plans, gives all one start
+//! instant, and makes one run of the records. [`merge`] adds later the records on a lost agent's
+//! own disk. It leaves connections to [`crate::link`], a run's steps to `session`, and arguments,
+//! messages and exit codes to the command line.
 //!
-//! A [`Coordinator`] does all of it with what a [`Monitor`] and [`Interrupts`] tell it of the user;
-//! between the steps of an [`Agent`] its caller reads the scenario and asks the target.
+//! A [`Coordinator`] gets the user's wishes from a [`Monitor`] and [`Interrupts`]; between the
+//! steps of an [`Agent`] its caller reads the scenario and checks the target.
 
 mod agent;
 mod combine;

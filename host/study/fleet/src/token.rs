@@ -16,14 +16,13 @@ pub const FILE_VARIABLE: &str = "RUNNER_FLEET_TOKEN_FILE";
 /// The fewest hexadecimal digits: 128 bits, so that nobody who saw a handshake finds the token by
 /// trying.
 const FEWEST: usize = 32;
-/// The most hexadecimal digits.
 const MOST: usize = 256;
 /// The label of the key, so that another use of the same token gives another key.
 const LABEL: &[u8] = b"runner fleet 3 ed25519";
 /// A salt that is public and the same for all runs; the token has the entropy.
 const SALT: &[u8] = b"runner fleet";
 
-/// The way to make one.
+/// The remedy for a missing token.
 const REMEDY: &str = "make one with `openssl rand -hex 32` and give the same to every process";
 
 /// A token: its hexadecimal digits in lower case.
@@ -41,13 +40,13 @@ pub enum NoToken {
     Both,
     /// It has another form.
     #[error(
-        "the token of {place} {what}; expected {FEWEST} to {MOST} hexadecimal digits: {REMEDY}"
+        "the token of {place} {mistake}; expected {FEWEST} to {MOST} hexadecimal digits: {REMEDY}"
     )]
     Form {
         /// The variable or the file.
         place: String,
         /// The mistake, without the token.
-        what: String,
+        mistake: String,
     },
     /// The file cannot be read.
     #[error("the token's file `{path}` of {FILE_VARIABLE} cannot be read: {cause}")]
@@ -60,14 +59,13 @@ pub enum NoToken {
 }
 
 impl Token {
-    /// From its hexadecimal digits, with white space around them; `place` names where they come
-    /// from.
+    /// Reads its hexadecimal digits, with white space around them; `place` names their source.
     ///
     /// # Errors
     /// If it has another form or fewer than 128 bits.
     pub fn parse(text: &str, place: &str) -> Result<Self, NoToken> {
         let text = text.trim();
-        let wrong = |what: String| NoToken::Form { place: place.to_owned(), what };
+        let wrong = |mistake: String| NoToken::Form { place: place.to_owned(), mistake };
         let digits = text.chars().count();
         if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(wrong("has characters other than hexadecimal digits".to_owned()));
@@ -78,7 +76,7 @@ impl Token {
         Ok(Token(text.to_ascii_lowercase().into_bytes()))
     }
 
-    /// From the two variables, of which one is set: the token itself, or the path of its file.
+    /// Reads one of the two variables: the token itself, or the path of its file.
     ///
     /// # Errors
     /// If none or both are set, or the token cannot be read.
@@ -137,13 +135,13 @@ mod tests {
             Token::parse(&format!(" {}\n", GOOD.to_uppercase()), VARIABLE).unwrap(),
             Token::parse(GOOD, VARIABLE).unwrap()
         );
-        for (text, what) in [
+        for (text, mistake) in [
             (&GOOD[1..], "has 31 digits"),
             ("my secret pass phrase is quite long", "has characters other"),
             (&"a".repeat(257), "has 257 digits"),
         ] {
             let error = Token::parse(text, VARIABLE).unwrap_err().to_string();
-            assert!(error.contains(what), "{error}");
+            assert!(error.contains(mistake), "{error}");
             assert!(error.contains("openssl rand -hex 32"), "{error}");
         }
     }
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_from_a_variable_or_a_file_and_not_from_both() {
+    fn comes_from_a_variable_or_a_file_but_not_both() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, format!("{GOOD}\n")).unwrap();
@@ -177,7 +175,7 @@ mod tests {
 
     /// RFC 5869 with Python's `hmac` over the same label and salt gives the same bytes.
     #[test]
-    fn the_key_follows_from_the_token_alone() {
+    fn the_key_depends_only_on_the_token() {
         let token = Token::parse(GOOD, VARIABLE).unwrap();
         assert_eq!(model::hex(&token.seed()), SEED);
         let other = Token::parse(&GOOD.replace('0', "1"), VARIABLE).unwrap();

@@ -1,9 +1,9 @@
 //! The protocol of a fleet's processes: messages, and the frames that carry them.
 //!
-//! A frame is the length of its header and of its body, four bytes each with the highest first; the
-//! header, which is a message as JSON; and the body, which is bytes of records and mostly
-//! empty. This module owns the form of both and the bounds on their sizes. It reads and
-//! writes no socket, and knows no order of messages; that is for `rendezvous` and `link`.
+//! A frame has three parts. The first is the length of its header and of its body, four bytes each
+//! with the highest first. The header is a message as JSON, and the body is bytes of records,
+//! mostly empty. This module owns the form of both and the bounds on their sizes. It reads and
+//! writes no socket, and knows no order of messages: `rendezvous` and `link` do.
 
 #[cfg(test)]
 mod tests;
@@ -17,51 +17,51 @@ pub const PROTOCOL: u32 = 2;
 /// Bytes before a frame's header.
 const LENGTHS: usize = 8;
 /// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind
-/// one.
+/// a body.
 pub const BODY: usize = 64 << 10;
-/// The largest message with figures, in bytes: they come all the time, and are for display alone.
+/// The largest message with figures, in bytes: they come all the time, and are only for display.
 pub const FIGURES: usize = 192 << 10;
-/// Step in which memory grows for a header, in bytes: memory for the length that a peer claims is
-/// not taken before the bytes come.
+/// Step in which memory grows for a header, in bytes: a peer's claimed length takes no memory
+/// before its bytes come.
 const STEP: usize = 64 << 10;
 
 /// A message of either side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// Agent: who it is. The first message of each connection.
+    /// Agent: its identity. The first message of each connection.
     Hello(Hello),
-    /// Coordinator: what to do. Sent once for each connection that is accepted.
+    /// Coordinator: the work. Sent once for each accepted connection.
     Welcome(Box<Welcome>),
     /// Agent: it made the plan.
     Prepared {
-        /// The plan's digest, which must be that of rank 0.
+        /// The plan's digest, which must be rank 0's.
         plan: String,
         /// Facts of this machine that the coordinator records. Under `plan`, the plan's parts by
         /// name, for messages.
         facts: Value,
     },
-    /// Coordinator: what does your clock show?
+    /// Coordinator: a question for the agent's clock.
     Ping {
         /// The question.
         id: u64,
         /// The time when it was sent, by the coordinator's clock.
         sent: Nanos,
     },
-    /// Agent: this.
+    /// Agent: the answer.
     Pong {
         /// The question.
         id: u64,
-        /// The time when that was sent, by the coordinator's clock.
+        /// The time when the question was sent, by the coordinator's clock.
         asked: Nanos,
-        /// The time when it came, by the agent's clock.
+        /// The time when the question came, by the agent's clock.
         received: Nanos,
         /// The time when the answer was sent, by the agent's clock.
         sent: Nanos,
     },
     /// Agent: connections are open, and the first request is ready.
     Ready,
-    /// Coordinator: the run begins then.
+    /// Coordinator: the run begins at this time.
     Start {
         /// The run's origin, by the agent's clock.
         at: Nanos,
@@ -104,14 +104,14 @@ pub struct Hello {
     pub protocol: u32,
     /// Its version of the program.
     pub version: String,
-    /// The process that it is.
+    /// Its rank.
     pub rank: u32,
-    /// The number of them, by its environment.
+    /// The number of processes, by its environment.
     pub size: u32,
     /// Its machine's name.
     pub host: String,
-    /// A number of this process alone: with it, a process that connects again is known from a
-    /// second one of that rank.
+    /// A number of this process alone: it distinguishes a process that connects again from a second
+    /// one with the same rank.
     pub instance: u64,
 }
 
@@ -123,9 +123,9 @@ pub struct Welcome {
     pub index: u32,
     /// The number of slices.
     pub of: u32,
-    /// The time when the run began, which means nothing here.
+    /// The time when the run began, opaque here.
     pub began: String,
-    /// The number of bytes of the agent's records the coordinator that has.
+    /// The number of bytes of the agent's records that the coordinator has.
     pub records: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct Interrupt {
     pub why: String,
 }
 
-/// The way an agent's part of the run ended.
+/// The end of an agent's part of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Finished {
@@ -155,7 +155,7 @@ pub struct Finished {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     pub message: Message,
-    /// Bytes beside it.
+    /// Its bytes beside the message.
     pub body: Vec<u8>,
 }
 
@@ -168,7 +168,7 @@ impl From<Message> for Frame {
 /// Largest headers that one side accepts, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Before an agent has said who it is.
+    /// Before an agent has identified itself.
     Hello,
     /// From an agent: figures, facts, endings.
     Agent,
@@ -194,10 +194,10 @@ impl Bound {
     }
 }
 
-/// The bytes that came are no frame.
+/// Bytes that are no frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It is larger than may be.
+    /// It is larger than allowed.
     #[error("a message has {found} bytes of {part}; at most {most} are allowed")]
     TooLarge {
         /// Header or body.
@@ -212,7 +212,7 @@ pub enum WireError {
     NotAMessage(String),
     /// Only records have a body, and they always have one.
     #[error(
-        "a message of kind `{0}` has a body where none is allowed, or lacks the one that it must have"
+        "a message of kind `{0}` has a body where none is allowed, or lacks the body that it must have"
     )]
     Body(&'static str),
 }
@@ -238,7 +238,7 @@ impl Message {
         }
     }
 
-    /// Checks that a message of this kind may have a header of so many bytes.
+    /// Checks that a message of this kind may have a header of this size.
     fn within_its_kind(&self, header: usize) -> Result<(), WireError> {
         match self {
             Message::Live { .. } => within("figures", header as u64, FIGURES),
@@ -280,7 +280,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// One that accepts frames within a bound.
+    /// A decoder that accepts frames within a bound.
     pub fn new(bound: Bound) -> Self {
         Decoder { bound, held: Vec::new() }
     }
@@ -290,8 +290,8 @@ impl Decoder {
         self.bound = bound;
     }
 
-    /// Adds bytes. Call [`Self::next`] until it has no more before adding others, so that what is
-    /// held stays within one frame and one piece.
+    /// Adds bytes. Call [`Self::next`] until it has no more before adding others, so that held
+    /// bytes stay within one frame and one piece.
     pub fn feed(&mut self, bytes: &[u8]) {
         // Growing by doubling would hold up to twice a frame.
         if self.held.capacity() - self.held.len() < bytes.len() {
@@ -300,10 +300,10 @@ impl Decoder {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next frame, if all of it has come.
+    /// The next frame, if it is complete.
     ///
     /// # Errors
-    /// If what came is no frame, or one beyond the bound; the connection is of no use then.
+    /// If the bytes are no frame, or a frame beyond the bound; the connection is of no use then.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame>, WireError> {
         let Some(lengths) = self.held.first_chunk::<LENGTHS>() else {

@@ -21,7 +21,7 @@ impl Condition {
     /// Reads a condition.
     ///
     /// # Errors
-    /// The mistake in it, in words.
+    /// The mistake in it, as text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut condition = Condition { expression: String::new(), names: BTreeMap::new() };
         let mut rest = text;
@@ -46,7 +46,7 @@ impl Condition {
         }
         match Environment::empty().compile_expression(&condition.expression) {
             Ok(_) => Ok(condition),
-            Err(error) => Err(words(&error)),
+            Err(error) => Err(message(&error)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Condition {
     /// True if it holds for these values by name. A name without a value is `undefined`.
     ///
     /// # Errors
-    /// The reason why it is neither true nor false, in words.
+    /// The reason why it is neither true nor false, as text.
     pub fn holds<'v>(
         &self,
         values: impl IntoIterator<Item = (&'v str, &'v serde_json::Value)>,
@@ -92,7 +92,7 @@ impl Condition {
         let value = environment
             .compile_expression(&self.expression)
             .and_then(|expression| expression.eval(values));
-        value.map(|value| value.is_true()).map_err(|error| words(&error))
+        value.map(|value| value.is_true()).map_err(|error| message(&error))
     }
 }
 
@@ -104,7 +104,7 @@ fn identifier(name: &str) -> String {
     name.replace(['-', '.'], "_")
 }
 
-fn words(error: &Error) -> String {
+fn message(error: &Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 

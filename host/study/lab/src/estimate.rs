@@ -1,5 +1,4 @@
-//! Estimates of a lab's time: from what was measured so far, else from what scenarios say of
-//! themselves.
+//! Estimates of a lab's time: from the measurements so far, else from the scenarios' own durations.
 
 use crate::expand::TrialId;
 use crate::file::Lab;
@@ -28,7 +27,7 @@ pub struct Timing {
 
 impl Timing {
     /// Takes the times from the results, else from the scenarios.
-    pub fn of(scenarios: &[Scenario], results: &Results) -> Self {
+    pub fn new(scenarios: &[Scenario], results: &Results) -> Self {
         let mut runs = BTreeMap::new();
         for scenario in scenarios {
             let measured = results.runs.values().filter(|finished| {
@@ -51,7 +50,7 @@ impl Timing {
     }
 
     /// Estimates the time of a start of an engine and its runs, in seconds; nothing if a run's time
-    /// is not known. A start of which nothing is known counts as no time.
+    /// is not known. A start without a known time counts as no time.
     pub fn start(&self, start: &Start) -> Option<f64> {
         let runs = start.runs.iter().map(|run| self.runs.get(&run.scenario).copied());
         let runs: Option<f64> = runs.sum();
@@ -64,10 +63,10 @@ impl Timing {
     }
 }
 
-/// Starts and runs that are left, and how long they take.
+/// Remaining starts and runs, and their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Left {
+pub struct Remaining {
     /// Starts of engines.
     pub starts: usize,
     /// Runs.
@@ -86,7 +85,7 @@ pub struct Progress {
     pub seconds: f64,
     /// The rest of the present stage of each study; of studies that have not begun, their first
     /// stage.
-    pub stage: Left,
+    pub stage: Remaining,
 }
 
 impl fmt::Display for Progress {
@@ -100,22 +99,22 @@ impl fmt::Display for Progress {
     }
 }
 
-/// Computes the progress of a lab, and what is left of its present stage.
+/// Computes the progress of a lab, and the rest of its present stage.
 pub fn progress(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Progress {
-    let stage = left(stage(lab, scenarios, results).iter(), &Timing::of(scenarios, results));
+    let stage = left(stage(lab, scenarios, results).iter(), &Timing::new(scenarios, results));
     Progress { done: results.runs.len(), seconds: results.seconds, stage }
 }
 
 /// The starts that the present stage of each study still needs.
 pub fn stage(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Vec<Start> {
     let models = 0..lab.models.len();
-    models.flat_map(|model| strategy::study(lab, model, scenarios, results).asks).collect()
+    models.flat_map(|model| strategy::study(lab, model, scenarios, results).pending).collect()
 }
 
 /// Counts starts and their runs, and estimates their time.
-pub fn left<'s>(starts: impl Iterator<Item = &'s Start> + Clone, timing: &Timing) -> Left {
+pub fn left<'s>(starts: impl Iterator<Item = &'s Start> + Clone, timing: &Timing) -> Remaining {
     let seconds: Option<f64> = starts.clone().map(|start| timing.start(start)).sum();
-    Left {
+    Remaining {
         starts: starts.clone().count(),
         runs: starts.map(|start| start.runs.len()).sum(),
         // The sum of nothing is -0.0.

@@ -1,10 +1,10 @@
 //! From a lab to its trials: an engine, a model and values of the engine's options, as a command
 //! line.
 //!
-//! **A trial's name is what it runs.** Its id is a digest of the command line, the variables, the
-//! backend and the keys laid over scenarios; neither names of engines and models nor ports are in
-//! it. So a lab file can be changed, and only what changed runs again; two combinations that run
-//! the same are one trial. Secrets have no part in it.
+//! **A trial's id is a digest of what it runs**: the command line, the variables, the backend and
+//! the keys laid over scenarios. Names of engines and models, and ports, are not in it. So after a
+//! change of the lab file only the changed trials run again, and two combinations that run the same
+//! are one trial. Secrets have no part in it.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,6 @@ use reader::Problem;
 /// The word of a launch line in whose place the options stand.
 pub const OPTIONS: &str = "{options}";
 
-/// The most trials of a matrix.
 const MOST_TRIALS: usize = 5_000;
 
 /// The id of a trial: the beginning of its digest.
@@ -48,10 +47,10 @@ pub struct Trial {
     pub model: usize,
     /// The row of each of the engine's dimensions.
     pub choice: Vec<usize>,
-    /// The options that are there, with their values.
+    /// The present options, with their values.
     pub settings: Vec<(String, Value)>,
-    /// The command line, in which only {port} and {host} are left; none for an engine that runs
-    /// already.
+    /// The command line, whose only placeholders are {port} and {host}; none for an engine that
+    /// runs already.
     pub launch: Option<Vec<String>>,
     /// Environment variables, with references to ours.
     pub env: Vec<(String, String)>,
@@ -76,11 +75,11 @@ pub fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
 impl Lab {
     /// A trial; none if it is excluded.
     pub fn trial(&self, engine: usize, model: usize, choice: &[usize]) -> Option<Trial> {
-        let of = &self.engines[engine];
-        let choice = normal(of, choice);
-        let settings = settings(of, &choice);
-        let named = names(of, &self.models[model], &settings);
-        if of.exclude.iter().any(|condition| holds(&condition.value, &named)) {
+        let described = &self.engines[engine];
+        let choice = normal(described, choice);
+        let settings = settings(described, &choice);
+        let named = names(described, &self.models[model], &settings);
+        if described.exclude.iter().any(|condition| holds(&condition.value, &named)) {
             return None;
         }
         Some(self.made(engine, model, choice, settings))
@@ -137,8 +136,8 @@ impl Lab {
             "model": with.served_name(),
             "set": set,
         });
-        // A trial is the same one whatever its secrets are, and a page that is drawn without them
-        // knows it.
+        // A trial's id does not depend on its secrets, so a page that is drawn without them has the
+        // same ids.
         let id = match &self.hidden {
             Some(hidden) => hidden.made(place, model, choice.clone(), Vec::new()).id,
             None => TrialId(digest([identity.to_string().as_str()])[..12].to_owned()),
@@ -168,8 +167,8 @@ impl Lab {
         let mut trials = Vec::new();
         for (place, engine) in self.engines_with(model) {
             let mut choices = vec![rows(engine)];
-            for (dimension, of) in engine.dimensions.iter().enumerate() {
-                let values = order(of);
+            for (dimension, varied) in engine.dimensions.iter().enumerate() {
+                let values = order(varied);
                 let each = choices.iter().flat_map(|choice| {
                     values.iter().map(move |row| {
                         let mut choice = choice.clone();
@@ -226,12 +225,12 @@ impl Lab {
         }
     }
 
-    /// The value that a dimension has in a trial, in words; nothing if it is not there.
+    /// The value that a dimension has in a trial, as text; nothing if it is absent.
     pub fn value_in(&self, trial: &Trial, dimension: usize) -> Option<String> {
-        let of = &self.shown().engines[trial.engine].dimensions[dimension];
-        let first = &of.options[0].name;
+        let varied = &self.shown().engines[trial.engine].dimensions[dimension];
+        let first = &varied.options[0].name;
         trial.settings.iter().find(|(name, _)| name == first)?;
-        let row = &of.rows[trial.choice[dimension]];
+        let row = &varied.rows[trial.choice[dimension]];
         Some(row.iter().map(shown).collect::<Vec<_>>().join(" / "))
     }
 }
@@ -294,7 +293,7 @@ fn normal(engine: &Engine, choice: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// The options that are there, with their values.
+/// The present options, with their values.
 fn written<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e OptionKind, &'e Value)> {
     let active = active(engine, choice).into_iter();
     active.flat_map(|(dimension, row)| dimension.options.iter().zip(&dimension.rows[row])).collect()
@@ -337,7 +336,6 @@ fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
     }
 }
 
-/// An option as an environment variable.
 fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
     if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
         return None;
@@ -349,7 +347,7 @@ fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
     }
 }
 
-/// Trials without those that run what an earlier one runs.
+/// Trials without later ones that run the same as an earlier trial.
 pub(crate) fn merged(trials: Vec<Trial>) -> Vec<Trial> {
     let mut seen = std::collections::BTreeSet::new();
     let mut trials = trials;
@@ -368,13 +366,13 @@ pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
         let many = engine.dimensions.iter().map(|dimension| dimension.rows.len());
         let many = many.fold(1_usize, usize::saturating_mul).saturating_mul(engine.models.len());
         if lab.strategy == Strategy::Matrix && many > MOST_TRIALS {
-            let words = format!(
+            let message = format!(
                 "the engine `{}` has {many} combinations of values; the strategy `{}` takes at most {MOST_TRIALS}",
                 engine.name,
                 lab.strategy.name()
             );
             let help = "leave values out, or take the strategy `one-at-a-time`";
-            problems.push(Problem::new(words).at(engine.place.clone(), "here").help(help));
+            problems.push(Problem::new(message).at(engine.place.clone(), "here").help(help));
         }
     }
     for (place, model) in lab.models.iter().enumerate() {
@@ -397,6 +395,6 @@ fn excluded(lab: &Lab, engine: &Engine, model: usize) -> Problem {
     };
     Problem::new(format!("the baseline of the engine `{}`{model} is excluded", engine.name))
         .at(by.map(|condition| condition.place.clone()), "by this")
-        .help("every trial is held against the baseline; choose another one under [engines.baseline], or say with which \
-               models the engine is tried: `models`")
+        .help("every trial is compared with the baseline; choose another one under [engines.baseline], or name the \
+               engine's models: `models`")
 }

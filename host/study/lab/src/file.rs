@@ -1,7 +1,7 @@
 //! The lab file as it is read: engines and their options, models, scenarios, the objective and the
 //! budget.
 //!
-//! What is here is checked in itself. [`read`](crate::read) makes it of a text,
+//! Each value is checked by itself. [`read`](crate::read) makes a lab of a text,
 //! [`expand`](crate::expand) makes trials of it.
 
 use std::collections::BTreeMap;
@@ -84,8 +84,8 @@ impl Lab {
         self.hidden.as_deref().unwrap_or(self)
     }
 
-    /// Keys that are laid over the scenario of that file's name, such as `sharegpt`, after those
-    /// for all. They are a part of what the scenario consists of, so they belong into its digest.
+    /// Keys that are laid over the scenario with that file name, such as `sharegpt`, after the keys
+    /// for all. They are a part of the scenario's content, so they belong into its digest.
     pub fn set_for(&self, scenario: &str) -> Option<Value> {
         let entry = self.set_for.get(scenario)?;
         Some(entry.value.value.to_json())
@@ -103,7 +103,7 @@ pub struct Budget {
 
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Its name; empty for the one that a file without models has.
+    /// Its name; empty for the model of a file without models.
     pub name: String,
     /// Its placeholders without `model.`: `path`, `served-name`, `tp`.
     pub values: BTreeMap<String, String>,
@@ -121,7 +121,7 @@ pub struct Engine {
     pub name: String,
     /// Its place in the file.
     pub place: Place,
-    /// The backend plugin; that of the scenario if absent.
+    /// The backend plugin; the scenario's if absent.
     pub backend: Option<String>,
     /// Configuration of the backend plugin.
     pub config: ConfigTable,
@@ -155,7 +155,7 @@ pub struct Engine {
 /// An option, or several whose values change together.
 #[derive(Clone, Debug)]
 pub struct Dimension {
-    /// Its name in tables: that of the option or of the group.
+    /// Its name in tables: the option's or the group's.
     pub name: String,
     pub options: Vec<OptionKind>,
     /// The values of each option, a row for each combination.

@@ -1,5 +1,5 @@
-//! The findings of a lab, for its page: the conclusion, every experiment, what failed and why, and
-//! how to do it again.
+//! The findings of a lab, for its page: the conclusion, every experiment, the failures, and how to
+//! reproduce them.
 //!
 //! It follows from the lab file, the scenarios and the journal alone, so it can be made again at
 //! any time. It is written as `lab-report.json`.
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{self, Left, Timing};
+use crate::estimate::{self, Remaining, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Facts, Finished, Outcome, Ready, Results, VERSION, ended};
@@ -23,7 +23,7 @@ use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
 use crate::study::{Ended, Next, Scenario};
 use crate::value::shown;
-pub(crate) use conclusion::{gain_words, held_words, key_of, to_show_words};
+pub(crate) use conclusion::{gain_text, held_text, key_of, to_show_text};
 pub use curves::{LoadCurves, LoadLine};
 use model::target::REDACTED;
 use report::workload::Workload;
@@ -62,7 +62,7 @@ pub struct LabReport {
     /// The doubts about the objective, one for each scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// The scenarios: their names and the digests of what they consist of.
+    /// The scenarios: their names and the digests of their content.
     pub scenarios: Vec<ScenarioFacts>,
     /// Keys that were laid over every scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -76,7 +76,7 @@ pub struct LabReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartReport>,
     /// The rest of the present stage of each study.
-    pub left: Left,
+    pub left: Remaining,
     /// A study for each model.
     pub studies: Vec<StudyReport>,
 }
@@ -103,7 +103,7 @@ pub struct StartReport {
 pub struct ScenarioFacts {
     /// Its name.
     pub name: String,
-    /// A digest of all that it consists of.
+    /// A digest of its content.
     pub content: String,
     /// The workload that ran under its name, as the folder of its first run says; absent if no run
     /// has been measured.
@@ -124,7 +124,7 @@ pub struct Spent {
     pub runs: usize,
     /// Engines that were started, whether they answered or not.
     pub starts: usize,
-    /// Of these, those that never answered.
+    /// The number of these that never answered.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub starts_that_failed: usize,
 }
@@ -151,7 +151,7 @@ pub struct StudyReport {
     pub curves: Vec<LoadCurves>,
     /// The Pareto front of each scenario.
     pub pareto: Vec<Front>,
-    /// The names of trials of which no difference from the baseline is shown.
+    /// The names of trials that show no difference from the baseline.
     pub not_significant: Vec<String>,
     /// The trials that failed, and why.
     pub failed: Vec<FailedTrial>,
@@ -185,7 +185,7 @@ pub struct Conclusion {
     /// The same by scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<ScenarioRow>,
-    /// Trials that may be as good: the names of those from which no difference is shown.
+    /// Trials that may be as good: their names, where no difference from the chosen trial is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<String>,
 }
@@ -245,7 +245,7 @@ pub struct RunReport {
 pub struct OptionTable {
     /// The engine.
     pub engine: String,
-    /// The option, or the group of linked ones.
+    /// The option, or the group of linked options.
     pub option: String,
     /// Its values, the baseline first.
     pub values: Vec<OptionValue>,
@@ -297,21 +297,19 @@ pub struct FailedTrial {
     pub label: String,
     /// The reason.
     pub why: String,
-    /// The last lines of its engine's log, if that ended.
+    /// The last lines of its engine's log, if the engine ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }
 
 /// Collects the findings of a lab so far.
-pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
+pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
     let incomplete = match strategy::next(lab, scenarios, results) {
         Next::Done(Ended::Complete) => None,
         Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
-        Next::Run(starts) => {
-            Some(format!("{} starts of engines are to be made next", starts.len()))
-        }
+        Next::Run(starts) => Some(format!("{} starts of engines come next", starts.len())),
     };
-    let timing = Timing::of(scenarios, results);
+    let timing = Timing::new(scenarios, results);
     let studies: Vec<Study> = (0..lab.models.len())
         .map(|model| {
             let mut study = strategy::study(lab, model, scenarios, results);
@@ -463,7 +461,7 @@ fn run_report(lab: &Lab, finished: &Finished) -> RunReport {
     }
 }
 
-/// Trials that are ruled out in any stage, with the reason of the first.
+/// Trials that are ruled out in any stage, with the reason of the first such stage.
 fn failed(study: &Study, results: &Results) -> Vec<FailedTrial> {
     let mut failed: Vec<FailedTrial> = Vec::new();
     let rows = study.stages.iter().flat_map(|stage| &stage.rows);
@@ -489,8 +487,8 @@ fn last(log: &[String]) -> Vec<String> {
     log[log.len().saturating_sub(MOST_LINES)..].to_vec()
 }
 
-/// A trial's settings in words, for tables.
-pub(crate) fn settings_words(trial: &TrialReport) -> String {
+/// A trial's settings as text, for tables.
+pub(crate) fn settings_text(trial: &TrialReport) -> String {
     let settings = trial.settings.iter().map(|(name, value)| format!("{name} {}", shown(value)));
     settings.collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,9 @@
-//! The lab file without its secrets: what a lab's folder keeps, what trials are identified by, and
-//! what pages show.
+//! The lab file without its secrets: the content of a lab's folder and of pages, and the source of
+//! trials' ids.
 //!
-//! A secret is what `model::redact` takes for one: what is named as secrets are, such as the value
-//! of `HF_TOKEN`, `--api-key` or a header, and what looks like one. Different values of one name
-//! stay different, as `[redacted]` and `[redacted 2]`, so a lab that varies one has as many trials
-//! as before.
+//! `model::redact` finds secrets by name, such as the value of `HF_TOKEN`, `--api-key` or a header,
+//! and by look. Different values of one name stay different, as `[redacted]` and `[redacted 2]`, so
+//! a lab that varies a secret has as many trials as before.
 
 use model::redact::{self, SHORTEST_KNOWN as SHORTEST};
 use model::target::REDACTED;
@@ -14,8 +13,8 @@ use toml::de::{DeTable, DeValue};
 
 /// Tables whose values are secrets whatever their names are.
 const SECRET_TABLES: [&str; 1] = ["headers"];
-/// Keys of a lab that hold words for people, names and conditions, in which only secrets that are
-/// known by then are hidden.
+/// Keys of a lab that hold text for people, names and conditions. In these, only secrets that are
+/// already known are hidden.
 const WORDS: [&str; 7] = ["name", "about", "exclude", "when", "objective", "scenarios", "strategy"];
 
 /// A lab file without its secrets.
@@ -29,14 +28,14 @@ pub(crate) struct Hidden {
     pub secrets: Vec<String>,
 }
 
-/// Hides the secrets of a lab file, if its syntax is right.
+/// Hides the secrets of a lab file, if its syntax is valid.
 pub(crate) fn hide(text: &str) -> Option<Hidden> {
     let whole = Value::Object(json(DeTable::parse(text).ok()?.get_ref()));
     let mut shown = whole.clone();
     let mut hiding = Hiding::default();
     hiding.value(&mut shown, "", false);
-    // Then what is known to be a secret wherever else it stands, as in a condition. One may hold
-    // another.
+    // Then hide known secrets wherever else they stand, as in a condition. A secret may contain
+    // another secret.
     hiding.0.retain(|secret| secret.text.len() >= SHORTEST);
     hiding.0.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
     hiding.known(&mut shown);
@@ -73,7 +72,7 @@ fn of_toml(value: &Spanned<DeValue<'_>>) -> Value {
     }
 }
 
-/// A secret, the name that it has in the file, and what takes its place.
+/// A secret, its name in the file, and its replacement.
 struct Secret {
     name: String,
     text: String,
@@ -124,7 +123,8 @@ impl Hiding {
             if shown != *word {
                 self.parts(word, &shown);
                 // Different words stay different.
-                let is_same = |(text, of): &&(String, &String)| *text == shown && *of != word;
+                let is_same =
+                    |(text, source): &&(String, &String)| *text == shown && *source != word;
                 let others = seen.iter().filter(is_same).count();
                 seen.push((shown.clone(), word));
                 if others > 0 {
@@ -135,14 +135,14 @@ impl Hiding {
         }
     }
 
-    /// A text without what is named or looks like a secret in it.
+    /// A text without secrets by name or by look.
     fn command(&mut self, text: &str) -> String {
         let shown = redact::command(text);
         self.parts(text, &shown);
         shown
     }
 
-    /// Notes the parts of a text that are gone from it.
+    /// Notes the parts of a text that were removed.
     fn parts(&mut self, text: &str, shown: &str) {
         let parts = |text: &str| -> Vec<String> {
             let ends = |c: char| c.is_whitespace() || "\"'=@:/,;{}[]".contains(c);
@@ -155,7 +155,7 @@ impl Hiding {
     }
 
     /// Returns the text that replaces the secret of that name. A reference to a variable is no
-    /// secret, and what is hidden stays as it is.
+    /// secret, and a mark stays unchanged.
     fn mark(&mut self, name: &str, secret: &str) -> String {
         let is_hidden = secret.starts_with("[redacted") && secret.ends_with(']');
         if is_hidden || secret.is_empty() || is_reference(secret) {
@@ -174,7 +174,7 @@ impl Hiding {
         mark
     }
 
-    /// Puts marks in the places of the secrets that are known.
+    /// Replaces known secrets by marks.
     fn known(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -189,7 +189,7 @@ impl Hiding {
     }
 }
 
-/// True if a text is one `${NAME}` or several, and nothing else that could be a secret.
+/// True if a text consists only of references `${NAME}`.
 fn is_reference(text: &str) -> bool {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -241,7 +241,7 @@ max-num-seqs = [1, 2]
     ];
 
     #[test]
-    fn the_lab_file_stays_one_and_holds_no_secret() {
+    fn hides_secrets_and_stays_a_lab_file() {
         let hidden = hide(FILE).unwrap();
         for secret in SECRETS.iter().chain(&["hf_looks_like_0123"]) {
             assert!(!hidden.text.contains(secret), "{secret}: {}", hidden.text);
@@ -257,12 +257,12 @@ max-num-seqs = [1, 2]
             assert!(hidden.text.contains(kept), "{kept}: {}", hidden.text);
         }
         let again = hide(&hidden.text).unwrap();
-        assert_eq!(again.text, hidden.text, "what is hidden stays as it is");
+        assert_eq!(again.text, hidden.text, "hidden text stays unchanged");
         assert!(hidden.secrets.iter().any(|secret| secret == "word-secret-22"));
     }
 
     #[test]
-    fn trials_are_the_same_with_their_secrets_and_without() {
+    fn trial_ids_do_not_depend_on_secrets() {
         let lab = Lab::parse("lab.toml", FILE).unwrap();
         let kept = Lab::parse("lab.toml", lab.kept()).unwrap();
         let ids = |lab: &Lab| -> Vec<String> {
@@ -272,7 +272,7 @@ max-num-seqs = [1, 2]
         assert_eq!(ids(&lab), ids(&kept));
         assert_eq!(ids(&lab).len(), 2, "{:?}", ids(&lab));
         assert!(lab.matrix(0)[0].launch.as_ref().unwrap().contains(&"word-secret-22".to_owned()));
-        // A key that is changed is no reason to measure again.
+        // A changed key is no reason to measure again.
         let turned = Lab::parse("lab.toml", &FILE.replace("hunter2", "hunter3")).unwrap();
         assert_eq!(ids(&lab), ids(&turned));
         let other = Lab::parse("lab.toml", &FILE.replace("--max-tokens=5", "--max-tokens=6"));
@@ -283,7 +283,7 @@ max-num-seqs = [1, 2]
     }
 
     #[test]
-    fn short_secrets_and_references_are_told_apart() {
+    fn distinguishes_short_secrets_and_references() {
         assert!(is_reference("${A}") && is_reference("Bearer ${A}") && is_reference("${A}:${B}"));
         assert!(!is_reference("abc${A}") && !is_reference("${A}abc") && !is_reference(""));
         let hidden = hide("env = { A_KEY = \"x\", B_KEY = \"y\" }\npassword = 1234\n").unwrap();

@@ -1,15 +1,15 @@
-//! The journal of a lab: one line of JSON for each thing that happened, appended as it happens.
+//! The journal of a lab: one line of JSON for each event, appended at once.
 //!
-//! Everything a lab has done is in it: which engines were started, how they failed, which runs were
-//! made and what they measured. Strategies decide from [`Results`] alone, and results do not depend
-//! on the order of lines that are of different runs; so a lab that was stopped anywhere goes on as
-//! if it had not been.
+//! It records everything that a lab has done: which engines were started, how they failed, which
+//! runs were made and what they measured. Strategies decide only from [`Results`], and results do
+//! not depend on the order of lines of different runs; so a lab that was stopped anywhere continues
+//! as if it had not been.
 //!
 //! **What counts.** The first finished attempt of a run that was measured and is not invalid
-//! counts. An attempt that began and never finished does not; nor does one that failed because of
-//! the machine (a port that is taken, a full disk) or that was interrupted: it is made again. An
-//! attempt that is invalid, or whose engine died, is made again as often as the lab file's
-//! `retries` says. An engine that does not start fails its trial alone.
+//! counts. An attempt that never finished does not count. Nor does an attempt that failed because
+//! of the machine (a port that is taken, a full disk) or that was interrupted: it is repeated. An
+//! attempt that is invalid, or whose engine died, is repeated as often as the lab file's `retries`
+//! says. An engine that does not start fails only its trial.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub struct RunKey {
     pub trial: TrialId,
     /// The scenario's name.
     pub scenario: String,
-    /// A digest of all that the scenario consists of: its file, its data, its plugins.
+    /// A digest of the scenario's content: its file, its data, its plugins.
     pub content: String,
     /// The round: runs of one round were made one after another, and are compared with each other.
     pub round: u32,
@@ -51,7 +51,7 @@ pub struct RunKey {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "event", deny_unknown_fields)]
 pub enum Event {
-    /// The lab began, or went on.
+    /// The lab began, or continued.
     Began(Began),
     /// An engine is about to be started.
     Starting(Starting),
@@ -67,7 +67,7 @@ pub enum Event {
     Stopped(Stopped),
 }
 
-/// The lab began, or went on.
+/// The lab began, or continued.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Began {
@@ -108,7 +108,7 @@ pub struct Ready {
     pub trial: TrialId,
     /// The round.
     pub round: u32,
-    /// The time of the start, in seconds, with all that was asked before the first run.
+    /// The time of the start, in seconds, with all questions before the first run.
     pub seconds: f64,
     /// Seconds from the start of its process until it answered; absent if the lab did not start it.
     /// It is asked again after 20 ms first and after 1 s at last, so the figure is late by no more
@@ -123,7 +123,7 @@ pub struct Ready {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Facts {
-    /// The engine's version, as it says.
+    /// The engine's version, as it reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The model, as the engine calls it.
@@ -156,9 +156,9 @@ model::words! {
         OutOfMemory = "out-of-memory",
         /// The command cannot be run.
         NoCommand = "no-command",
-        /// The port is taken by another process. That is the machine's fault, not the trial's.
+        /// The port is taken by another process: the machine's fault, not the trial's.
         PortTaken = "port-taken",
-        /// Something else of the machine: no disk, no permission.
+        /// Another fault of the machine: no disk, no permission.
         Machine = "machine",
         /// The lab was stopped.
         Interrupted = "interrupted",
@@ -173,7 +173,7 @@ impl Ending {
         !matches!(self, Ending::PortTaken | Ending::Machine | Ending::Interrupted | Ending::Stopped)
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Ending::DiedBeforeReady => "the engine ended before it answered",
             Ending::NotReady => "the engine did not answer in time",
@@ -194,7 +194,7 @@ impl Ending {
 pub struct End {
     /// The reason.
     pub class: Ending,
-    /// Its exit code or signal, in words.
+    /// Its exit code or signal, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<String>,
     /// The last lines of its log.
@@ -248,7 +248,7 @@ pub struct Finished {
 pub enum Outcome {
     /// It was measured; its verdict may still be that it is invalid.
     Measured(Measured),
-    /// The run failed, in words, as where no request was answered.
+    /// The run failed, with the reason as text, such as that no request was answered.
     Failed(String),
     /// Its engine died.
     Died(End),
@@ -279,7 +279,7 @@ pub struct Journal {
 }
 
 impl Event {
-    /// The line that it is in a journal, with its end.
+    /// The event as a line of a journal, with its end.
     pub fn line(&self) -> String {
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
@@ -288,8 +288,8 @@ impl Event {
 }
 
 impl Journal {
-    /// Reads a journal. A line that is not whole was being written when the program or the machine
-    /// stopped, or found no room: it is left out with a note, and what it was about is done again.
+    /// Reads a journal. A torn line was being written when the program or the machine stopped, or
+    /// found no room. It is left out with a note, and its work is done again.
     ///
     /// # Errors
     /// A journal of another version, or of no event.
@@ -310,8 +310,9 @@ impl Journal {
                         began.version
                     ));
                 }
-                // A line without its end may be whole by chance; it is taken, and the next one is
-                // appended after an end.
+                // A line without its end may be whole by chance: it is taken, and an end is written
+                // before
+                // the next line.
                 Ok(event) => journal.events.push(event),
                 Err(_) if is_last => journal.notes.push(format!(
                     "line {} was cut off while it was written, and is left out",
@@ -336,7 +337,7 @@ impl Journal {
     }
 }
 
-/// The part of a journal's text that is whole: without a torn last line. Cut the file to this
+/// The whole lines of a journal's text: without a torn last line. Cut the file to this
 /// length before appending.
 pub fn whole(text: &[u8]) -> &[u8] {
     let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -348,7 +349,7 @@ pub fn whole(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The results that a journal's events amount to.
+/// The results of a journal's events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// Every attempt that ended and was not merely stopped.
@@ -359,16 +360,16 @@ pub struct Results {
     pub starts: BTreeMap<TrialId, Vec<f64>>,
     /// Starts of engines that answered and whose process the lab started, in order.
     pub ready: Vec<Ready>,
-    /// Of these, by their place, the seconds from the start of the process until the first token of
-    /// a run.
+    /// For these, by their place, the seconds from the start of the process until the first token
+    /// of a run.
     pub first_tokens: BTreeMap<usize, f64>,
-    /// The facts about each trial's engine; of several starts the last.
+    /// The facts about each trial's engine, from its last start.
     pub facts: BTreeMap<TrialId, Facts>,
     /// The ends of engines that died during a run.
     pub deaths: BTreeMap<TrialId, Vec<End>>,
     /// The run that began last and has not ended.
     pub running: Option<Running>,
-    /// The version of the program that went on last.
+    /// The version of the program that continued the lab last.
     pub program: Option<String>,
     /// The time that engines and runs took together, in seconds.
     pub seconds: f64,
@@ -376,7 +377,7 @@ pub struct Results {
 
 impl Results {
     /// Adds up the events.
-    pub fn of(events: &[Event]) -> Self {
+    pub fn from_events(events: &[Event]) -> Self {
         let mut results = Results::default();
         for event in events {
             results.add(event);
@@ -436,7 +437,7 @@ impl Results {
         }
     }
 
-    /// Finds the state of a run, given how often it is tried again.
+    /// Finds the state of a run, given the number of its retries.
     pub fn cell(&self, run: &RunKey, retries: u32) -> Cell<'_> {
         let mut why = String::new();
         for attempt in 1..=retries + 1 {
@@ -459,7 +460,7 @@ impl Results {
         Cell::Bad(why)
     }
 
-    /// Says why a trial's engine is not started any more, if it failed too often.
+    /// The reason why a trial's engine is not started any more, if it failed too often.
     pub fn does_not_start(&self, trial: &TrialId, retries: u32) -> Option<String> {
         let failures = self.failures.get(trial)?;
         let last = failures.last()?;
@@ -469,7 +470,7 @@ impl Results {
 
 /// Describes the end of an engine.
 pub(crate) fn ended(end: &End) -> String {
-    let mut text = end.class.words().to_owned();
+    let mut text = end.class.label().to_owned();
     if let Some(exit) = &end.exit {
         text.push_str(&format!(" ({exit})"));
     }
@@ -479,8 +480,8 @@ pub(crate) fn ended(end: &End) -> String {
     text
 }
 
-/// The line of a log that says most about why a program ended: the last that names an error, or the
-/// last of all. What comes after an error is often advice, a summary or a second error that follows
+/// The most useful line of a log about why a program ended: the last line that names an error, or
+/// the last of all. Lines after an error are often advice, a summary or a second error that follows
 /// from the first.
 fn telling(log: &[String]) -> Option<&str> {
     const ERRORS: [&str; 8] = [
@@ -505,7 +506,7 @@ fn telling(log: &[String]) -> Option<&str> {
 #[cfg(test)]
 mod telling_tests {
     #[test]
-    fn the_most_useful_line_of_a_log_is_shown() {
+    fn shows_the_most_useful_line_of_a_log() {
         for (log, line) in [
             // clap, argparse, Python, CUDA, a shell.
             (
@@ -540,6 +541,6 @@ pub enum Cell<'r> {
     Missing(RunKey),
     /// It was measured.
     Counted(&'r Finished, &'r Measured),
-    /// It was tried often enough; why it does not count.
+    /// It was tried often enough; the reason why it does not count.
     Bad(String),
 }

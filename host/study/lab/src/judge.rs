@@ -1,13 +1,13 @@
-//! The judgement of a stage: its trials that are better than its first one, beyond chance.
+//! The judgement of a stage: which of its trials are better than its first trial, beyond chance.
 //!
 //! A trial is better, or worse, where Dunnett's test shows it among all comparisons of the stage,
 //! and so its interval does not hold zero. Otherwise they tie, however far apart their means are. A
-//! trial that is ruled out is never better, nor is one whose mean lies beyond a constraint's limit,
-//! shown or not.
+//! trial that is ruled out is never better, nor is a trial whose mean lies beyond a constraint's
+//! limit, shown or not.
 //!
-//! The error is that of [`Fit`]s: what trials and rounds leave unexplained, of this stage and of
-//! those before it ([`Errors`]). Trials that are ruled out have no part
-//! in it, because what fails often varies much.
+//! The error comes from [`Fit`]s: the variation that trials and rounds leave unexplained, in this
+//! stage and in earlier stages ([`Errors`]). Trials that are ruled out have no part in it, because
+//! their figures often vary much.
 
 use std::ops::RangeInclusive;
 
@@ -43,7 +43,7 @@ model::words! {
 }
 
 impl Judgement {
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Judgement::Reference => "reference",
             Judgement::Better => "better",
@@ -65,11 +65,11 @@ pub struct StageReport {
     pub rounds: [u32; 2],
     /// True if all its runs were made.
     pub is_complete: bool,
-    /// The variation of starts, by this stage and those before it; absent where nothing is left to
+    /// The variation of starts, by this stage and earlier ones; absent where nothing is left to
     /// estimate it from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
-    /// The true gain, in percent, that it shows in nine of ten cases.
+    /// The true gain, in percent, that the stage shows in nine of ten cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// Its trials; the others are compared with the first.
@@ -89,8 +89,8 @@ pub struct Row {
     /// Its gain over all scenarios: the geometric mean of the ratios of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
-    /// The geometric mean of the objective's figure over scenarios and rounds; of complete rounds
-    /// alone, and as if the trial had been in each round of its stage.
+    /// The geometric mean of the objective's figure over scenarios and rounds; only of complete
+    /// rounds, and as if the trial had been in each round of its stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
     /// The objective's figure by scenario.
@@ -123,7 +123,7 @@ pub struct HeldRow {
     /// worst; absent for a verdict, and where it is infinite or was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<Spread>,
-    /// All that in words.
+    /// The standing as text.
     pub words: String,
     /// Rounds that would show it, if the mean is the truth; absent where it is shown, and where
     /// that takes more than a hundred rounds.
@@ -131,14 +131,14 @@ pub struct HeldRow {
     pub to_show: Option<ToShow>,
 }
 
-/// Rounds that would show something in nine of ten cases.
+/// Rounds that would show a difference in nine of ten cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ToShow {
-    /// Rounds, in all: `repeats` in the lab file.
+    /// Rounds in total: `repeats` in the lab file.
     pub rounds: u32,
-    /// The time of those that were not made yet, in seconds, with all trials of the stage; absent
-    /// if that is not known.
+    /// The time of the rounds that were not made yet, in seconds, with all trials of the stage;
+    /// absent if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
@@ -180,18 +180,18 @@ impl Sides<'_> {
         rounds.iter().filter_map(log).collect()
     }
 
-    /// The mean over all scenarios, by round; of those rounds in which every scenario was measured.
+    /// The mean over all scenarios, by round; only for rounds in which every scenario was measured.
     pub fn starts(&self, trial: &TrialId, rounds: &[u32]) -> Vec<(u32, f64)> {
         let each: Vec<Vec<(u32, f64)>> =
             self.scenarios.iter().map(|scenario| self.logs(trial, scenario, rounds)).collect();
-        let of = |round: u32| {
+        let mean = |round: u32| {
             let found = each
                 .iter()
                 .map(|logs| logs.iter().find(|(own, _)| *own == round).map(|(_, log)| *log));
             let found: Option<Vec<f64>> = found.collect();
             Some((round, mean_if_any(&found?)?))
         };
-        rounds.iter().filter_map(|round| of(*round)).collect()
+        rounds.iter().filter_map(|round| mean(*round)).collect()
     }
 
     /// A trial's row without a comparison.
@@ -219,16 +219,16 @@ impl Sides<'_> {
         }
     }
 
-    /// The runs of a trial on a scenario in these rounds that count.
+    /// The counted runs of a trial on a scenario in these rounds.
     pub fn runs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<&Measured> {
-        let of = |round: &u32| {
+        let counted = |round: &u32| {
             let key = key(trial, scenario, *round);
             match self.results.cell(&key, self.lab.retries) {
                 Cell::Counted(_, measured) => Some(measured),
                 _ => None,
             }
         };
-        rounds.iter().filter_map(of).collect()
+        rounds.iter().filter_map(counted).collect()
     }
 
     /// The constraints that a trial is not shown to meet by the runs of each scenario.
@@ -255,7 +255,7 @@ impl Sides<'_> {
         each.filter(|held| held.standing != Standing::Meets).collect()
     }
 
-    /// The objective's figure of its logarithm.
+    /// The objective's figure for its logarithm.
     fn figure(&self, log: f64) -> f64 {
         let is_maximized =
             self.lab.objective.as_ref().is_none_or(|objective| objective.is_maximized);
@@ -274,14 +274,14 @@ pub(crate) struct Fits {
 }
 
 impl Fits {
-    /// The fits of those trials, by their places, that are not left out.
-    pub fn of(
+    /// The fits of these trials, by their places, without the trials that are left out.
+    pub fn new(
         sides: &Sides<'_>,
         trials: &[&TrialId],
         rounds: &[u32],
         is_out: impl Fn(usize) -> bool,
     ) -> Self {
-        let of = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
+        let fit = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
             let each = trials.iter().enumerate();
             let each =
                 each.map(|(place, trial)| if is_out(place) { Vec::new() } else { logs(trial) });
@@ -289,9 +289,9 @@ impl Fits {
         };
         let scenarios = sides.scenarios.iter();
         Fits {
-            starts: of(&|trial| sides.starts(trial, rounds)),
+            starts: fit(&|trial| sides.starts(trial, rounds)),
             scenarios: scenarios
-                .map(|scenario| of(&|trial| sides.logs(trial, scenario, rounds)))
+                .map(|scenario| fit(&|trial| sides.logs(trial, scenario, rounds)))
                 .collect(),
         }
     }
@@ -305,7 +305,7 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    /// With those of a further stage.
+    /// The errors, with a further stage's.
     pub fn and(&self, fits: &Fits) -> Errors {
         let own = fits.scenarios.iter().enumerate();
         let own = own.map(|(place, fit)| {
@@ -320,19 +320,19 @@ impl Errors {
 /// the trial.
 pub(crate) type Pair<'f> = (&'f Fits, usize, usize);
 
-/// Judges rows by their differences, all together; those without one stay as they are. Correlated
-/// by so much are any two differences at least.
+/// Judges rows by their differences, all together; rows without a difference stay unchanged.
+/// `correlation` is the least correlation of any two differences.
 pub(crate) fn judge(
     rows: &mut [Row],
     pairs: &[Option<Pair<'_>>],
     correlation: f64,
     errors: &Errors,
 ) -> Option<Noise> {
-    let apart = |of: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
+    let apart = |pick: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
         let each = pairs.iter();
         each.map(|pair| {
             let (fits, base, trial) = (*pair)?;
-            of(fits).apart(base, trial)
+            pick(fits).apart(base, trial)
         })
         .collect()
     };
@@ -363,30 +363,30 @@ pub(crate) fn judge(
 /// A trial that is ruled out against the reference, in the rounds that both have, by these alone.
 fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
     let trial = row.trial.clone();
-    let fits = Fits::of(sides, &[reference, &trial], rounds, |_| false);
+    let fits = Fits::new(sides, &[reference, &trial], rounds, |_| false);
     let errors = Errors::default().and(&fits);
     judge(std::slice::from_mut(row), &[Some((&fits, 0, 1))], 0.0, &errors);
     row.judgement = Judgement::RuledOut;
 }
 
-/// Writes the report of a stage, and the errors with those of this stage. `ruled` says of each
-/// trial why it is ruled out, and which constraints it is not shown to meet; `before` has the
+/// Writes the report of a stage, and the errors with this stage's. `ruled` has, for each trial, the
+/// reason why it is ruled out and the constraints that it is not shown to meet. `before` has the
 /// errors of earlier stages.
 pub(crate) fn stage(
     sides: &Sides<'_>,
-    asked: &PlannedStage,
+    planned: &PlannedStage,
     rounds: RangeInclusive<u32>,
     ruled: &[Ruled],
     before: &Errors,
     is_complete: bool,
 ) -> (StageReport, Errors) {
     let all: Vec<u32> = rounds.clone().collect();
-    let trials: Vec<&TrialId> = asked.trials.iter().map(|trial| &trial.id).collect();
-    // What the others are held against is never left out.
+    let trials: Vec<&TrialId> = planned.trials.iter().map(|trial| &trial.id).collect();
+    // The reference of the comparisons is never left out.
     let is_out = |place: usize| place > 0 && ruled[place].why.is_some();
-    let fits = Fits::of(sides, &trials, &all, is_out);
+    let fits = Fits::new(sides, &trials, &all, is_out);
     let errors = before.and(&fits);
-    let each = asked.trials.iter().zip(ruled).enumerate();
+    let each = planned.trials.iter().zip(ruled).enumerate();
     let rows = each.map(|(place, (trial, ruled))| {
         let mut row = sides.row(trial, &all);
         row.why.clone_from(&ruled.why);
@@ -411,17 +411,17 @@ pub(crate) fn stage(
         }
     }
     let report = StageReport {
-        title: asked.title.clone(),
+        title: planned.title.clone(),
         rounds: [*rounds.start(), *rounds.end()],
         is_complete,
-        detectable: noise.map(|noise| noise.detectable(asked.rounds)),
+        detectable: noise.map(|noise| noise.detectable(planned.rounds)),
         noise,
         rows,
     };
     (report, errors)
 }
 
-/// The standing of a trial to all that rules trials out.
+/// The standing of a trial to all reasons that rule trials out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ruled {
     /// The reason why it is ruled out.
@@ -436,13 +436,13 @@ impl Row {
         self.why.is_none() && self.level.is_some()
     }
 
-    /// True if it can be recommended: by its mean it meets every constraint, whether that is shown
-    /// or not.
+    /// True if it can be recommended: its mean meets every constraint, whether that is shown or
+    /// not.
     pub fn may_win(&self) -> bool {
         self.is_eligible() && self.constraints.iter().all(|held| held.is_within)
     }
 
-    /// True if it is so probably better that fresh runs may show it: by a test of one side at 5 %.
+    /// True if fresh runs are likely to show that it is better: by a test of one side at 5 %.
     fn is_promising(&self) -> bool {
         let gain = self.gain.filter(|gain| gain.percent > 0.0);
         let probability = gain.and_then(|gain| gain.probability);
@@ -457,7 +457,7 @@ impl StageReport {
     }
 
     /// The best of these trials, if one is better than the first beyond chance. If the first is
-    /// ruled out itself, the best that is not, whether it is better or not.
+    /// ruled out itself, the best trial that is not ruled out, whether it is better or not.
     pub fn best_of(&self, among: impl Fn(&TrialId) -> bool, is_maximized: bool) -> Option<&Row> {
         let reference = self.rows.first()?;
         let is_free = !reference.is_eligible();
@@ -469,12 +469,12 @@ impl StageReport {
             let level = row.level.unwrap_or_default();
             if is_maximized { level } else { -level }
         };
-        // Of equal ones the first in the order of the file.
+        // Of equal trials, the first in the order of the file.
         self.rows.iter().rev().filter(may_win).max_by(|a, b| level(a).total_cmp(&level(b)))
     }
 
-    /// The trial that is most probably better than the first one, though that is not shown; fresh
-    /// runs may show it.
+    /// The trial that is most probably better than the first, though that is not shown; fresh runs
+    /// may show it.
     pub fn most_promising(&self) -> Option<&Row> {
         let likely = |row: &&Row| {
             let is_shown = matches!(row.judgement, Judgement::NoDifference | Judgement::Better);
@@ -484,7 +484,7 @@ impl StageReport {
         self.rows.iter().filter(likely).min_by(|a, b| p(a).total_cmp(&p(b)))
     }
 
-    /// The trials that may be as good as that one: no difference between them is shown.
+    /// The trials that may be as good as this one: no difference between them is shown.
     pub(crate) fn ties(
         &self,
         sides: &Sides<'_>,
@@ -497,7 +497,7 @@ impl StageReport {
         let Some(base) = trials.iter().position(|trial| *trial == best) else {
             return Vec::new();
         };
-        let fits = Fits::of(sides, &trials, &rounds, |_| false);
+        let fits = Fits::new(sides, &trials, &rounds, |_| false);
         let others: Vec<usize> = (0..trials.len())
             .filter(|place| *place != base && kept[*place].judgement != Judgement::Reference)
             .collect();

@@ -1,5 +1,4 @@
-//! Every key of a lab file, once: where it stands, what it takes, what holds without it, and what
-//! it means.
+//! Every key of a lab file, once: its place, its values, its default, and its meaning.
 //!
 //! [`read`](crate::read) reads them; a test holds the two together.
 
@@ -46,13 +45,13 @@ pub const OPTION: [Key; 5] = [
         ["engines.options.NAME", "off"],
         "a string",
         "nothing is written",
-        "The text that is written for `false`, such as \"--no-enable-prefix-caching\". Options alone have it, variables do not.",
+        "The text for `false`, such as \"--no-enable-prefix-caching\". Only options have it, variables do not.",
     ),
     key(
         ["engines.options.NAME", "when"],
         "a condition",
-        "it is always there",
-        "The condition under which the option is there at all, such as \"max-num-seqs >= 128\".",
+        "it always applies",
+        "The condition under which the option applies, such as \"max-num-seqs >= 128\".",
     ),
 ];
 
@@ -75,20 +74,20 @@ pub const KEYS: [Key; 44] = [
         ["", "repeats"],
         "a whole number from 1 to 100",
         "3",
-        "Number of runs of each trial on each scenario. Of one repeat, no difference can be shown.",
+        "Number of runs of each trial on each scenario. One repeat cannot show a difference.",
     ),
     key(
         ["", "confirm"],
         "a whole number from 0 to 100",
         "as `repeats`",
-        "Number of fresh repeats of the best trial and of the baseline that confirm the gain at the end. What was chosen because it \
-         was the fastest is mostly somewhat less fast the next time. Without them a gain is not confirmed.",
+        "Number of fresh repeats of the best trial and of the baseline that confirm the gain at the end. A trial that was \
+         chosen as the fastest is mostly somewhat slower the next time. Without them a gain is not confirmed.",
     ),
     key(
         ["", "retries"],
         "a whole number from 0 to 10",
         "1",
-        "Number of times that a run that is invalid or failed, or an engine that did not start, is tried again.",
+        "Number of retries of an invalid or failed run, or of an engine that did not start.",
     ),
     key(
         ["", "scenarios"],
@@ -115,19 +114,19 @@ pub const KEYS: [Key; 44] = [
         ["objective", "maximize"],
         "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"",
         "one of `maximize` and `minimize`",
-        "The figure that is to be as high as possible.",
+        "The figure to make as high as possible.",
     ),
     key(
         ["objective", "minimize"],
         "a figure, such as \"e2e.mean\"",
         "one of `maximize` and `minimize`",
-        "The figure that is to be as low as possible.",
+        "The figure to make as low as possible.",
     ),
     key(
         ["objective", "subject-to"],
         "a string or a list of strings",
         "\"requests.success-share >= 99%\"",
-        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\", each of which must hold on average over the \
+        "Constraints such as \"ttft.p99 < 2s\" or \"score.exact-match >= 0.9\"; each must hold on average over the \
          rounds of a trial. Requests that failed or were not sent count as infinitely slow, and as wrong answers. The \
          constraint on the success share holds unless another one on it is given.",
     ),
@@ -161,7 +160,7 @@ pub const KEYS: [Key; 44] = [
         ["", "models"],
         "a list of tables",
         "one model without a name",
-        "The models, each of which is a study of its own.",
+        "The models; each is a study of its own.",
     ),
     key(
         ["models", "name"],
@@ -197,15 +196,10 @@ pub const KEYS: [Key; 44] = [
     key(
         ["engines", "backend"],
         "a string",
-        "that of the scenario",
+        "the scenario's",
         "The backend plugin that speaks the engine's protocol.",
     ),
-    key(
-        ["engines", "config"],
-        "a table",
-        "that of the scenario",
-        "Configuration of the backend plugin.",
-    ),
+    key(["engines", "config"], "a table", "the scenario's", "Configuration of the backend plugin."),
     key(
         ["engines", "launch"],
         "a list of strings",
@@ -296,6 +290,6 @@ pub const KEYS: [Key; 44] = [
         ["engines", "models"],
         "a string or a list of strings",
         "all models",
-        "The models, by name, that the engine is tried with.",
+        "The models, by name, to try the engine with.",
     ),
 ];

@@ -1,27 +1,27 @@
 //! The lab: engines, their options and models, tried on scenarios, and the choice of the best.
 //!
-//! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies
-//! ([`next`]), the objective and the tests by which a winner is chosen, the journal's format
-//! ([`Event`], [`Results`]), the time that a stage takes ([`progress`]), what a lab found
-//! ([`findings`]), and its page ([`page`]), which `report` draws. It is pure: values in, values out. It leaves starting engines, making runs and reading and writing
-//! files to its caller, who reads the lab file and the scenarios, appends events to the journal,
-//! and asks [`next`] after each start of an engine:
+//! This crate owns the lab file ([`Lab::parse`]), its trials ([`Trial`]), the strategies
+//! ([`next`]), and the objective and the tests that choose a winner. It also owns the journal's
+//! format ([`Event`], [`Results`]), the time of a stage ([`progress`]), the findings of a lab
+//! ([`findings`]), and its page ([`page`]), which `report` draws. It is pure: values in, values
+//! out. Its caller starts engines, makes runs, reads the lab file and the scenarios, appends events
+//! to the journal, and asks [`next`] after each start of an engine:
 //!
 //! ```text
 //! let lab = Lab::parse(path, &text)?;
-//! let mut results = Results::of(&Journal::read(journal.as_bytes())?.events);
+//! let mut results = Results::from_events(&Journal::read(journal.as_bytes())?.events);
 //! while let Next::Run(starts) = next(&lab, &scenarios, &results) {
-//!     // Start the first one's engine, make its runs, append the events, and add each to the results.
+//!     // Start the first engine, make its runs, append the events, and add each to the results.
 //! }
-//! page::page(&findings::of(&lab, &scenarios, &results)).markdown()
+//! page::page(&findings::lab_report(&lab, &scenarios, &results)).markdown()
 //! ```
 //!
 //! **The statistics.** A stage runs its trials in interleaved rounds, the baseline in each. One
 //! start of an engine serves all scenarios of a round, so the unit of every test is a start: the
-//! mean of the logarithms of its scenarios. A model of trial and round takes out what a round does
-//! to all trials, and estimates the error from all trials together. Dunnett's distribution gives
-//! the intervals of all comparisons of a stage. What was chosen is confirmed by fresh runs, because
-//! the best of many was lucky.
+//! mean of the logarithms of its scenarios. A model of trial and round removes the effect of a
+//! round on all trials, and estimates the error from all trials together. Dunnett's distribution
+//! gives the intervals of all comparisons of a stage. Fresh runs confirm the choice, because the
+//! best of many was lucky.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Limits are read alike, and their mistakes have the same words, whoever reads them. A lab stands
-//! above all of them, so the test is here; the cases are data, in `result/src/limit/cases.toml`.
+//! Limits are read alike, and their mistakes have the same messages for every reader. A lab stands
+//! above all readers, so the test is here; the cases are data, in `result/src/limit/cases.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -55,7 +55,7 @@ const USERS: [User; 6] =
     [User::Threshold, User::Goodput, User::Slo, User::Until, User::Compare, User::Lab];
 
 impl User {
-    /// The meaning of a limit, or what is wrong with it, in words.
+    /// The meaning of a limit, or its mistake, as text.
     fn read(self, text: &str) -> Result<String, String> {
         fn as_written<T: FromStr<Err = LimitError> + Display>(
             text: &str,
@@ -81,7 +81,6 @@ impl User {
         }
     }
 
-    /// The sign that a limit has.
     fn sign(self, text: &str) -> &'static str {
         let signs: &[&str] = match self {
             User::Threshold | User::Lab => &["<=", ">=", "<", ">"],
@@ -96,7 +95,7 @@ impl User {
 }
 
 #[test]
-fn limits_are_read_alike_and_their_mistakes_have_the_same_words() {
+fn readers_of_limits_agree_on_values_and_mistakes() {
     let cases = include_str!("../../../measure/result/src/limit/cases.toml");
     let cases: Cases = toml::from_str(cases).unwrap();
     let read = cases.read.iter().flat_map(|case| {

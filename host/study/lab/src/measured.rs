@@ -1,7 +1,7 @@
-//! The part of a run that a lab keeps: its verdict, the figures that decide and those that are
-//! shown, and its findings.
+//! The part of a run that a lab keeps: its verdict, the figures to decide by and to show, and its
+//! findings.
 //!
-//! It is what the journal holds of a run, so that a page can be drawn of the journal alone.
+//! The journal holds this part of a run, so a page can be drawn from the journal alone.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use result::figure::{FIRST_TOKEN_AFTER, Figure, READY_AFTER};
 use result::finding::Verdict;
 use result::summary::Summary;
 
-/// Figures that are kept of every run.
+/// Figures to keep of every run.
 pub const SHOWN: [&str; 18] = [
     "requests.total",
     "requests.success-share",
@@ -45,10 +45,10 @@ pub struct Number(pub f64);
 pub struct Measured {
     /// The run's verdict.
     pub verdict: Verdict,
-    /// Figures by name, over the requests that were answered; scores as `score.NAME`. Absent is not
-    /// measured.
+    /// Figures by name, over the answered requests; scores as `score.NAME`. An absent figure was
+    /// not measured.
     pub figures: BTreeMap<String, Number>,
-    /// Figures that are different where requests that failed or were not sent count as the worst.
+    /// Figures that differ where requests that failed or were not sent count as the worst.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with_failures: BTreeMap<String, Number>,
     /// The run's findings, a sentence each.
@@ -57,8 +57,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Keeps the part of a run that a lab with that objective needs; its scores in any case.
-    pub fn of(summary: &Summary, objective: Option<&Objective>, findings: Vec<String>) -> Self {
+    /// Keeps the part of a run that a lab with this objective needs; its scores in any case.
+    pub fn new(summary: &Summary, objective: Option<&Objective>, findings: Vec<String>) -> Self {
         let needed = objective.map(Objective::measures).unwrap_or_default();
         let shown = SHOWN.iter().filter_map(|name| name.parse().ok());
         let scores = summary.scores.keys().chain(summary.run_scores.keys());
@@ -75,9 +75,9 @@ impl Measured {
         measured
     }
 
-    /// The same with the seconds from the start of the engine's process until it answered, and until
-    /// the first token of the first run that had one, of the warm-up or of the measurement; `None`
-    /// where the lab did not start it.
+    /// Adds the seconds from the start of the engine's process until it answered, and until the
+    /// first token of the first run with one, of the warm-up or of the measurement. `None` if the
+    /// lab did not start the engine.
     #[must_use]
     pub fn started(mut self, ready: Option<f64>, first_token: Option<f64>) -> Self {
         for (name, seconds) in [(READY_AFTER, ready), (FIRST_TOKEN_AFTER, first_token)] {
@@ -95,12 +95,12 @@ impl Measured {
         self.with_failures.extend(all.map(|all| (name, Number(all))));
     }
 
-    /// A figure over the requests that were answered.
+    /// A figure over the answered requests.
     pub fn value(&self, measure: &Figure) -> Option<f64> {
         self.named(&measure.to_string())
     }
 
-    /// A figure by its name, over the requests that were answered.
+    /// A figure by its name, over the answered requests.
     pub fn named(&self, name: &str) -> Option<f64> {
         self.figures.get(name).map(|number| number.0)
     }
@@ -168,8 +168,8 @@ mod tests {
         Objective::new("ttft.mean".parse().unwrap(), false, constraints.collect())
     }
 
-    /// Ten requests answered after 50 ms, two of them wrongly, the last of which fails if that is
-    /// asked for.
+    /// Ten requests answered after 50 ms, two of them wrongly; the last of these fails if `fails`
+    /// is set.
     fn run(fails: bool, objective: &Objective) -> Measured {
         let mut run: Vec<_> = (0..10)
             .map(|index| reply(index, 1000, &[(1050, Text, None, 3), (1070, End, None, 0)]))
@@ -184,11 +184,11 @@ mod tests {
         let unparsed = unparsed.collect();
         facts.scores.insert("exact-match-unparsed".into(), unparsed);
         let summary = Summary::of(&facts, &run);
-        Measured::of(&summary, Some(objective), Vec::new())
+        Measured::new(&summary, Some(objective), Vec::new())
     }
 
     #[test]
-    fn a_failure_breaks_constraints_on_latency_and_not_the_figure() {
+    fn a_failure_breaks_latency_constraints_but_not_the_figure() {
         let objective = objective(&["ttft.p99 < 2s", "score.exact-match >= 90%", "tpot.mean < 1s"]);
         let whole = run(false, &objective);
         assert_eq!(whole.named("ttft.mean"), Some(50.0));
@@ -207,20 +207,20 @@ mod tests {
             broken[0].starts_with("ttft.p99 is infinite, because requests failed"),
             "{broken:?}"
         );
-        // It is not asked for, and holds all the same.
+        // The file does not state this constraint, but it holds.
         let success =
             "requests.success-share is 0.9000, but `requests.success-share >= 99%` must hold";
         assert!(broken.contains(&success.to_owned()), "{broken:?}");
-        // The infinite survives its way through a file.
+        // An infinite figure survives a file.
         let text = serde_json::to_string(&lossy).unwrap();
         assert!(text.contains(r#""ttft.p99":"inf""#), "{text}");
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), lossy);
     }
 
-    /// Of nine answers that were judged, seven are right; with the one that was lost, seven of ten.
-    /// Answers that cannot be read are a fault, of which a lost one is one more.
+    /// Of nine judged answers, seven are right; with the lost answer, seven of ten. Unreadable
+    /// answers are a fault, and a lost answer counts as one more.
     #[test]
-    fn a_lost_answer_is_a_wrong_one_to_constraints() {
+    fn constraints_count_a_lost_answer_as_wrong() {
         let objective = objective(&[
             "score.exact-match >= 75%",
             "score.exact-match-unparsed <= 15%",
@@ -238,8 +238,8 @@ mod tests {
         );
     }
 
-    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five lie beyond it, which
-    /// shows nothing.
+    /// P99 of rounds that scatter by 3 %, 4 % within a limit: two of five lie beyond the limit,
+    /// which shows nothing.
     #[test]
     fn constraints_are_on_the_mean_over_rounds() {
         let objective = objective(&["ttft.p99 < 2s"]);
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(near.rounds, Some(15), "{near:?}");
         assert_eq!(
             near.words,
-            "ttft.p99 is 1945 ms on average over 5 rounds, 95 % interval 1871 to 2019 ms: that `ttft.p99 < 2s` holds is not shown"
+            "ttft.p99 is 1945 ms on average over 5 rounds, 95 % interval 1871 to 2019 ms: `ttft.p99 < 2s` is not confirmed"
         );
         let well = held(&[1500.0, 1520.0, 1480.0]);
         assert_eq!((well.standing, well.rounds), (Standing::Meets, None));
@@ -273,7 +273,7 @@ mod tests {
             over.words,
             "ttft.p99 is 2500 ms on average over 3 rounds, but `ttft.p99 < 2s` must hold"
         );
-        // One round shows nothing, and an infinite one is a failure whatever the others are.
+        // One round shows nothing, and one infinite round is a failure whatever the others are.
         let one = held(&[2500.0]);
         assert_eq!((one.standing, one.is_within), (Standing::NotShown, false));
         assert_eq!(held(&[1500.0, f64::INFINITY]).standing, Standing::Breaks);

@@ -1,13 +1,13 @@
 //! The objective of a lab: a figure to maximize or minimize, and constraints that it must meet.
 //!
-//! The objective is taken over the requests that were answered; constraints count those that failed
-//! or were not sent as the worst, as thresholds do: as infinitely slow, as wrong answers. So a
-//! trial cannot win by losing requests: the success share has a constraint, whether the file says
-//! so or not.
+//! The objective is taken over the answered requests; constraints count requests that failed or
+//! were not sent as the worst, as thresholds do: as infinitely slow, as wrong answers. So a trial
+//! cannot win by losing requests: the success share always has a constraint, also where the file
+//! states none.
 //!
-//! A constraint is on the mean over a trial's rounds. One round that lies beyond a limit is chance
-//! as often as not, so a trial breaks a constraint only where the 95 % interval of its mean lies
-//! beyond the limit, and meets it where that lies within. Otherwise neither is shown.
+//! A constraint is on the mean over a trial's rounds. One round beyond a limit is chance as often
+//! as not. So a trial breaks a constraint only where the 95 % interval of its mean lies beyond the
+//! limit, and meets it where the interval lies within. Otherwise neither is shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,8 +38,8 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// An objective with those constraints, and the one on the success share unless there is one
-    /// already.
+    /// An objective with these constraints, and with the default one on the success share unless
+    /// they have one.
     pub fn new(measure: Figure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
         let of_success = |constraint: &Constraint| {
             let measure = constraint.measure().map(|measure| measure.to_string());
@@ -68,20 +68,20 @@ impl Objective {
         Some(if self.is_maximized { value.ln() } else { -value.ln() })
     }
 
-    /// The doubt about an objective that is a throughput, on a scenario that offers a fixed rate.
+    /// The doubt about a throughput objective on a scenario with a fixed rate.
     pub fn doubt(&self, scenario: &Scenario) -> Option<String> {
         let load = scenario.load.as_ref().filter(|load| load.kind == Load::Rate)?;
         let At::Load(rate) = load.at else { return None };
         let figure = self.measure.to_string();
         figure.starts_with("throughput.").then(|| {
             format!(
-                "{} offers {rate} requests per second whatever the engine does, so {figure} hardly tells engines apart. Use a latency as the objective, or a load by concurrency.",
+                "{} offers {rate} requests per second whatever the engine does, so {figure} hardly distinguishes engines. Use a latency as the objective, or a load by concurrency.",
                 scenario.name
             )
         })
     }
 
-    /// Lists the constraints that a run by itself does not meet, in words.
+    /// Lists the constraints that a run by itself does not meet, as text.
     pub fn broken(&self, run: &Measured) -> Vec<String> {
         let each = self.constraints.iter();
         let each = each.map(|constraint| constraint.held(&[run]));
@@ -101,7 +101,7 @@ impl fmt::Display for Objective {
 pub struct Constraint {
     /// The limit.
     pub(crate) threshold: Threshold,
-    /// The text as it was written: `99.9%` is not shown as `0.9990000000000001`.
+    /// The text as written: `99.9%` is not shown as `0.9990000000000001`.
     text: String,
 }
 
@@ -120,7 +120,7 @@ model::words! {
 
 /// The standing of a trial's runs to a constraint.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct Compliance {
     /// The standing: shown to be met, shown to be broken, or neither.
     pub standing: Standing,
     /// True if the mean meets it, or of a verdict every run.
@@ -128,16 +128,22 @@ pub(crate) struct Held {
     /// The figure over the runs; absent for a verdict, and where it is infinite or was not
     /// measured.
     pub figure: Option<Spread>,
-    /// The standing in words.
+    /// The standing as text.
     pub words: String,
     /// Rounds that would show it in nine of ten cases, if the mean is the truth; absent beyond
     /// [`MOST_ROUNDS`] and where it is shown.
     pub rounds: Option<u32>,
 }
 
-impl Held {
-    fn broken(words: String) -> Held {
-        Held { standing: Standing::Breaks, is_within: false, figure: None, words, rounds: None }
+impl Compliance {
+    fn broken(words: String) -> Compliance {
+        Compliance {
+            standing: Standing::Breaks,
+            is_within: false,
+            figure: None,
+            words,
+            rounds: None,
+        }
     }
 }
 
@@ -148,18 +154,20 @@ impl Constraint {
     }
 
     /// Computes the standing of a trial's runs to it, one for each round; at least one.
-    pub(crate) fn held(&self, runs: &[&Measured]) -> Held {
+    pub(crate) fn held(&self, runs: &[&Measured]) -> Compliance {
         let (measure, relation, limit) = match &self.threshold {
             Threshold::Verdict(worst) => return self.verdict(runs, *worst),
             Threshold::Figure(measure, relation, limit) => (measure, *relation, *limit),
         };
         let values: Option<Vec<f64>> = runs.iter().map(|run| run.with_failures(measure)).collect();
         let Some(values) = values else {
-            return Held::broken(format!("{measure} was not measured, but `{self}` must hold"));
+            return Compliance::broken(format!(
+                "{measure} was not measured, but `{self}` must hold"
+            ));
         };
         let holds = |value: f64| relation.holds(value, limit);
         if values.iter().any(|value| !value.is_finite() && !holds(*value)) {
-            return Held::broken(format!(
+            return Compliance::broken(format!(
                 "{measure} is infinite, because requests failed or were not sent, but `{self}` must hold"
             ));
         }
@@ -174,23 +182,24 @@ impl Constraint {
         let rounds = figure
             .filter(|_| standing == Standing::NotShown)
             .and_then(|figure| rounds(&figure, limit));
-        Held {
+        Compliance {
             standing,
             is_within,
             figure,
-            words: self.words(measure, figure, standing, is_within),
+            words: self.statement(measure, figure, standing, is_within),
             rounds,
         }
     }
 
     /// A verdict has no mean: every run must have it.
-    fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Held {
+    fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Compliance {
         let found = runs.iter().find(|run| run.verdict > worst);
         match found {
-            Some(run) => {
-                Held::broken(format!("a run is {}, but `{self}` must hold", run.verdict.name()))
-            }
-            None => Held {
+            Some(run) => Compliance::broken(format!(
+                "a run is {}, but `{self}` must hold",
+                run.verdict.name()
+            )),
+            None => Compliance {
                 standing: Standing::Meets,
                 is_within: true,
                 figure: None,
@@ -200,7 +209,7 @@ impl Constraint {
         }
     }
 
-    fn words(
+    fn statement(
         &self,
         measure: &Figure,
         figure: Option<Spread>,
@@ -227,17 +236,17 @@ impl Constraint {
         match (standing, is_within) {
             (Standing::Meets, _) => format!("{measure} is {mean}{over}: `{self}` holds"),
             (Standing::NotShown, true) => {
-                format!("{measure} is {mean}{over}{interval}: that `{self}` holds is not shown")
+                format!("{measure} is {mean}{over}{interval}: `{self}` is not confirmed")
             }
-            (Standing::NotShown, false) if figure.repeats > 1 => format!(
-                "{measure} is {mean}{over}{interval}: that `{self}` does not hold is not shown"
-            ),
+            (Standing::NotShown, false) if figure.repeats > 1 => {
+                format!("{measure} is {mean}{over}{interval}: `{self}` is not refuted")
+            }
             _ => format!("{measure} is {mean}{over}, but `{self}` must hold"),
         }
     }
 }
 
-/// The least rounds that show on which side of a limit a mean lies, in nine of ten cases.
+/// The least rounds that show the side of a limit on which a mean lies, in nine of ten cases.
 fn rounds(figure: &Spread, limit: f64) -> Option<u32> {
     let [low, high] = figure.interval?;
     let were = figure.repeats as f64;

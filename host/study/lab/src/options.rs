@@ -15,12 +15,11 @@ use reader::{Config, ConfigEntry, ConfigTable, ConfigValue, Located, Place, Prob
 
 pub(crate) use conditions::{Names, conditions};
 
-/// The most values of an option.
 const MOST_VALUES: usize = 200;
 
 /// Reads `options`, `env-options`, `linked` and `baseline`. `env` are the engine's other variables.
-/// Also gives the names of options that could not be read: a condition on one of these is not
-/// reported as a second mistake.
+/// Also gives the names of unreadable options: a condition on one of these is not reported as a
+/// second mistake.
 pub(crate) fn read(
     t: &mut Reader<'_, '_>,
     env: &[(String, String)],
@@ -95,7 +94,7 @@ fn option(
     };
     let values = checked_values(t, &path, values, &entry.value.place)?;
     let baseline = baseline
-        .map_or(Some(0), |said| among(t, &format!("{path}.baseline"), &said.value, &values))?;
+        .map_or(Some(0), |own| among(t, &format!("{path}.baseline"), &own.value, &values))?;
     Some(Dimension {
         name,
         options: vec![own],
@@ -120,11 +119,11 @@ fn long_form(
         if known.contains(&key) {
             continue;
         }
-        let words = match nearest(key, known) {
+        let message = match nearest(key, known) {
             Some(meant) => format!("unknown key `{key}` in `{path}`; did you mean `{meant}`?"),
             None => format!("unknown key `{key}` in `{path}`"),
         };
-        let problem = Problem::new(words).at(entry.key.place.clone(), "not a key here");
+        let problem = Problem::new(message).at(entry.key.place.clone(), "not a key here");
         t.report(problem.help(format!(
             "the keys of an option are {}; a value that is a table itself stands in a list: [{{ … }}]",
             list(&known)
@@ -187,11 +186,11 @@ fn checked_values(
     values: Vec<Value>,
     place: &Place,
 ) -> Option<Vec<Value>> {
-    let problem = |words: String| t.report(Problem::new(words).at(place.clone(), "here"));
+    let problem = |message: String| t.report(Problem::new(message).at(place.clone(), "here"));
     let mut kept: Vec<Value> = Vec::new();
     for value in &values {
         if kept.iter().any(|kept| is_same(kept, value)) {
-            problem(format!("`{path}`: the value {} is there twice", shown(value)));
+            problem(format!("`{path}`: the value {} occurs twice", shown(value)));
             return None;
         }
         kept.push(value.clone());
@@ -204,18 +203,18 @@ fn checked_values(
     None
 }
 
-/// Finds the position of a value among those to try.
+/// Finds the position of a value in the values to try.
 fn among(t: &Reader<'_, '_>, path: &str, value: &ConfigValue, values: &[Value]) -> Option<usize> {
-    let said = value.value.to_json();
-    let found = values.iter().position(|value| is_same(value, &said));
+    let wanted = value.value.to_json();
+    let found = values.iter().position(|value| is_same(value, &wanted));
     if found.is_none() {
         let known: Vec<String> = values.iter().map(shown).collect();
-        let words = format!(
+        let message = format!(
             "`{path}`: expected one of the values {}, found {}",
             list(&known),
-            shown(&said)
+            shown(&wanted)
         );
-        t.report(Problem::new(words).at(value.place.clone(), "not one of the values"));
+        t.report(Problem::new(message).at(value.place.clone(), "not one of the values"));
     }
     found
 }
@@ -223,8 +222,8 @@ fn among(t: &Reader<'_, '_>, path: &str, value: &ConfigValue, values: &[Value]) 
 /// Options whose values change together: lists of the same length.
 fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
     let path = format!("engines.linked.{}", group.key.value);
-    let problem = |words: String| {
-        t.report(Problem::new(words).at(group.key.place.clone(), "here"));
+    let problem = |message: String| {
+        t.report(Problem::new(message).at(group.key.place.clone(), "here"));
     };
     let Config::Table(table) = &group.value.value else {
         problem(format!("`{path}`: expected a table of lists, under [{path}]"));
@@ -268,41 +267,40 @@ fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
     })
 }
 
-/// No option is there twice, and no variable is both fixed and varied.
+/// Checks that no option occurs twice, and that no variable is both fixed and varied.
 fn check_names(t: &Reader<'_, '_>, dimensions: &[Dimension], env: &[(String, String)]) {
     let mut seen: Vec<(&str, &Place)> = Vec::new();
     for dimension in dimensions {
         for name in names(dimension) {
             if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
                 t.report(
-                    Problem::new(format!("the option `{name}` is there twice"))
+                    Problem::new(format!("the option `{name}` occurs twice"))
                         .at(dimension.place.clone(), "the second")
                         .at((*first).clone(), "the first"),
                 );
             }
             if env.iter().any(|(fixed, _)| fixed == name) {
-                let words =
+                let message =
                     format!("the variable `{name}` is both under `env` and under `env-options`");
-                t.report(Problem::new(words).at(dimension.place.clone(), "here"));
+                t.report(Problem::new(message).at(dimension.place.clone(), "here"));
             }
             seen.push((name, &dimension.place));
         }
     }
 }
 
-/// Sets the baseline of one option.
 fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension], all: &[String]) {
     let name = entry.key.value.as_str();
     let path = format!("engines.baseline.{name}");
     let holds = |dimension: &&mut Dimension| names(dimension).any(|own| own == name);
     let Some(dimension) = dimensions.iter_mut().find(holds) else {
-        let words = match nearest(name, all.iter().map(String::as_str)) {
+        let message = match nearest(name, all.iter().map(String::as_str)) {
             Some(meant) => {
                 format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
             }
             None => format!("`{path}`: there is no option `{name}`"),
         };
-        t.report(Problem::new(words).at(entry.key.place.clone(), "here"));
+        t.report(Problem::new(message).at(entry.key.place.clone(), "here"));
         return;
     };
     let place = names(dimension).position(|own| own == name).unwrap_or_default();
@@ -312,7 +310,7 @@ fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension],
     }
 }
 
-/// The baseline of linked options is the row that has all the values that are given.
+/// The baseline of linked options is the row that has all the given values.
 fn rebase_linked(t: &Reader<'_, '_>, baseline: &ConfigTable, dimensions: &mut [Dimension]) {
     for dimension in dimensions.iter_mut().filter(|dimension| dimension.options.len() > 1) {
         let given = (0..).zip(names(dimension));
@@ -328,11 +326,11 @@ fn rebase_linked(t: &Reader<'_, '_>, baseline: &ConfigTable, dimensions: &mut [D
         match dimension.rows.iter().position(has_all) {
             Some(row) => dimension.baseline = row,
             None => {
-                let words = format!(
+                let message = format!(
                     "`engines.baseline`: no row of the linked options `{}` has these values together",
                     dimension.name
                 );
-                t.report(Problem::new(words).at(first.key.place.clone(), "here"));
+                t.report(Problem::new(message).at(first.key.place.clone(), "here"));
             }
         }
     }

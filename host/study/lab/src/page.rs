@@ -1,7 +1,7 @@
-//! A lab's page: the conclusion first, then what it rests on, and how to do it again.
+//! A lab's page: the conclusion first, then its evidence, and how to reproduce it.
 //!
-//! It is made of a [`LabReport`] alone, as a [`Document`], which `report` writes as Markdown and as
-//! one HTML file. What the lab did not measure has no line.
+//! It is made only from a [`LabReport`], as a [`Document`], which `report` writes as Markdown and
+//! as one HTML file. Figures that the lab did not measure have no line.
 
 mod curves;
 mod doubts;
@@ -14,7 +14,7 @@ use report::document::{Cell, Document, Table, Text};
 use report::workload::{self, Workload};
 
 use self::words::{FEWEST, figure_of, gain_cell, spread};
-use crate::findings::{LabReport, StudyReport, TrialReport, settings_words};
+use crate::findings::{LabReport, StudyReport, TrialReport, settings_text};
 use crate::stat::OUTSIDE;
 use crate::strategy::Kind;
 use model::duration::roughly;
@@ -58,7 +58,7 @@ pub fn page(report: &LabReport) -> Document {
     page
 }
 
-/// Names the engines that never answered, with the last line of their logs, before all else.
+/// Names the engines that never answered, with the last line of their logs, at the top.
 fn nothing_started(page: &mut Document, report: &LabReport) {
     page.paragraph(Text::strong("No engine answered, so nothing was measured."));
     let failed = report.studies.iter().flat_map(|study| &study.failed);
@@ -85,8 +85,8 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
     for doubt in report.doubts.iter().filter(|_| number == 0) {
         page.paragraph(Text::strong("Doubtful objective").then(format!(": {doubt}")));
     }
-    if let Some(words) = doubts::suspect(study) {
-        page.say(&words);
+    if let Some(text) = doubts::suspect(study) {
+        page.say(&text);
     }
     if report.repeats < FEWEST as u32 {
         page.say(&format!(
@@ -94,7 +94,7 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
             repeats(report)
         ));
     }
-    // Where nothing is shown to be better there is nothing to recommend.
+    // Without a better trial there is nothing to recommend.
     let command = study.conclusion.command.as_ref();
     let is_shown = matches!(study.conclusion.kind, Kind::Better | Kind::BestOfRest);
     if let Some(command) = command.filter(|_| is_shown) {
@@ -104,7 +104,7 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
         });
         page.code("bash", command.as_str());
     } else if study.conclusion.kind == Kind::Unfinished {
-        page.say("Run the same command again to go on.");
+        page.say("Run the same command again to continue.");
     }
     let mut table =
         Table::new(["Scenario".to_owned(), figure_of(report), "Against the baseline".to_owned()]);
@@ -144,18 +144,18 @@ fn setup(page: &mut Document, report: &LabReport) {
     }
     if !report.constraints.is_empty() {
         lines.push(format!(
-            "Constraints, on average over a trial's rounds: `{}`. A trial that is shown to break one is ruled out.",
+            "Constraints, on average over a trial's rounds: `{}`. A trial that is shown to break a constraint is ruled out.",
             report.constraints.join("`; `")
         ));
     }
     let repeats = repeats(report);
     lines.push(format!(
-        "Strategy: {}, {repeats} of each trial on each scenario, each with an engine started anew, in interleaved rounds.",
+        "Strategy: {}, {repeats} of each trial on each scenario, each with a fresh engine, in interleaved rounds.",
         report.strategy
     ));
     lines.push(format!(
-        "± and intervals are of 95 %; those of differences hold for all trials of a table together. A difference is called \
-         shown where its interval does not hold zero: the probability that any is shown where there is none is at most \
+        "± and intervals are of 95 %; intervals of differences hold for all trials of a table together. A difference is called \
+         shown where its interval does not hold zero: the probability of showing any difference without a real one is at most \
          {:.0} % (Dunnett's test in a model of trials and rounds, with the error of all trials).",
         100.0 * OUTSIDE
     ));
@@ -163,7 +163,7 @@ fn setup(page: &mut Document, report: &LabReport) {
     let cost = spent.cost.map(|cost| format!(", at a cost of {cost:.2}")).unwrap_or_default();
     let failed = match spent.starts_that_failed {
         0 => String::new(),
-        many => format!(", {many} of which never answered"),
+        many => format!(", {many} without an answer"),
     };
     lines.push(format!(
         "It took {} for {} runs and {} starts of engines{failed}{cost}.",
@@ -245,12 +245,12 @@ fn starts(report: &LabReport) -> Table {
     table
 }
 
-/// Adds the trials that failed, and why.
+/// Adds the trials that failed, with the reasons.
 fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
     if study.failed.is_empty() {
         return;
     }
-    page.heading(2, format!("What failed{}", of_model(report, study)));
+    page.heading(2, format!("Failures{}", of_model(report, study)));
     for failed in &study.failed {
         page.paragraph(
             Text::strong(failed.label.as_str())
@@ -263,12 +263,12 @@ fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
 }
 
 fn reproduce(page: &mut Document, report: &LabReport) {
-    page.heading(2, "How to do it again");
-    page.say("Run `runner lab` with the lab file in an empty folder. `lab.json` has the file. What it ran, by trial:");
+    page.heading(2, "Reproduction");
+    page.say("Run `runner lab` with the lab file in an empty folder. `lab.json` has the file. The commands, by trial:");
     let trials: Vec<&TrialReport> = report.studies.iter().flat_map(|study| &study.trials).collect();
     let mut table = Table::new(["Trial", "Called", "Options"]);
     for trial in trials {
-        table.row([trial.id.to_string(), trial.label.clone(), settings_words(trial)]);
+        table.row([trial.id.to_string(), trial.label.clone(), settings_text(trial)]);
     }
     page.table(table.without_empty_columns());
     let mut table = Table::new(["Scenario", "Digest"]);

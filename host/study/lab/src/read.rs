@@ -23,8 +23,8 @@ const MOST: usize = 100;
 impl Lab {
     /// Reads a lab file's text. `name` is its name in messages: its path.
     ///
-    /// # Errors Everything that is wrong within it: syntax, keys, types, values, names that do not exist, and trials
-    /// that cannot be.
+    /// # Errors
+    /// Every mistake in it: syntax, keys, types, values, unknown names, and impossible trials.
     pub fn parse(name: &str, text: &str) -> Result<Lab, ScenarioError> {
         let mut lab = Lab::parse_alone(name, text)?;
         let Some(hidden) = hidden::hide(text) else {
@@ -32,10 +32,10 @@ impl Lab {
         };
         if hidden.is_changed {
             let shown = Lab::parse_alone(name, &hidden.text).map_err(|error| {
-                let words = format!(
-                    "{name}: the secrets that it holds cannot be taken out of it; write them as \"${{NAME}}\", and set the variables"
+                let message = format!(
+                    "{name}: its secrets cannot be removed from it; write them as \"${{NAME}}\", and set the variables"
                 );
-                let mut problems = vec![Problem::new(words)];
+                let mut problems = vec![Problem::new(message)];
                 problems.extend(error.problems().iter().cloned());
                 ScenarioError::new(problems)
             })?;
@@ -62,35 +62,35 @@ impl Lab {
     }
 }
 
-/// A whole number within bounds, or what holds without it. The key's table is for messages.
+/// A whole number within bounds, or its default. The key's table is for messages.
 fn count(
     t: &mut Reader<'_, '_>,
     [table, key]: [&'static str; 2],
     [least, most]: [u32; 2],
     otherwise: u32,
 ) -> u32 {
-    let Some(said) = t.integer(key) else {
+    let Some(number) = t.integer(key) else {
         return otherwise;
     };
-    let fits = u32::try_from(said.value).ok().filter(|count| (least..=most).contains(count));
+    let fits = u32::try_from(number.value).ok().filter(|count| (least..=most).contains(count));
     fits.unwrap_or_else(|| {
-        let words = format!(
+        let message = format!(
             "`{table}{key}`: expected a whole number from {least} to {most}, found {}",
-            said.value
+            number.value
         );
-        t.report(Problem::new(words).at(said.place, "out of range"));
+        t.report(Problem::new(message).at(number.place, "out of range"));
         otherwise
     })
 }
 
 /// A number above zero.
 fn above_zero(t: &mut Reader<'_, '_>, [table, key]: [&'static str; 2]) -> Option<f64> {
-    let said = t.number(key, "a number above 0")?;
-    if said.value > 0.0 && said.value.is_finite() {
-        return Some(said.value);
+    let number = t.number(key, "a number above 0")?;
+    if number.value > 0.0 && number.value.is_finite() {
+        return Some(number.value);
     }
-    let words = format!("`{table}{key}`: expected a number above 0, found {}", said.value);
-    t.report(Problem::new(words).at(said.place, "out of range"));
+    let message = format!("`{table}{key}`: expected a number above 0, found {}", number.value);
+    t.report(Problem::new(message).at(number.place, "out of range"));
     None
 }
 
@@ -99,21 +99,21 @@ fn required(
     t: &mut Reader<'_, '_>,
     key: &'static str,
     place: Option<&Place>,
-    what: &str,
+    owner: &str,
 ) -> Option<Located<String>> {
     let is_there = t.has(key);
-    let said = t.string(key);
+    let value = t.string(key);
     if !is_there {
-        t.report(Problem::new(format!("{what} has no `{key}`")).at(place.cloned(), "here"));
+        t.report(Problem::new(format!("{owner} has no `{key}`")).at(place.cloned(), "here"));
     }
-    said
+    value
 }
 
 fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     let name = required(t, "name", None, "the lab");
-    let about = t.string("about").map(|said| said.value);
+    let about = t.string("about").map(|about| about.value);
     let strategy = t.word("strategy");
-    let kind = strategy.as_ref().map_or(Strategy::default(), |said| said.value);
+    let kind = strategy.as_ref().map_or(Strategy::default(), |strategy| strategy.value);
     let repeats = count(t, ["", "repeats"], [1, 100], 3);
     let confirm = count(t, ["", "confirm"], [0, 100], repeats);
     let retries = count(t, ["", "retries"], [0, 10], 1);
@@ -123,8 +123,8 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     for entry in set_for.iter() {
         if !matches!(entry.value.value, Config::Table(_)) {
             let name = &entry.key.value;
-            let words = format!("`set-for.{name}`: expected a table of a scenario's keys");
-            t.report(Problem::new(words).at(entry.value.place.clone(), "here"));
+            let message = format!("`set-for.{name}`: expected a table of a scenario's keys");
+            t.report(Problem::new(message).at(entry.value.place.clone(), "here"));
         }
     }
     let has_objective = t.has("objective");
@@ -138,14 +138,14 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     if budget.cost.is_some() && !has_cost {
         t.report(
             Problem::new("`budget.cost` has no price to count with")
-                .help("say what an hour of the machine costs: [cost] per-hour = 2.5"),
+                .help("state the cost of an hour of the machine: [cost] per-hour = 2.5"),
         );
     }
     let models = models(t);
     let engines = engines(t, &models, &set);
     if objective.is_none() && !has_objective && kind != Strategy::Matrix {
-        let words = format!("the strategy `{}` needs an objective", kind.name());
-        t.report(Problem::new(words).at(strategy.map(|said| said.place), "here").help(
+        let message = format!("the strategy `{}` needs an objective", kind.name());
+        t.report(Problem::new(message).at(strategy.map(|strategy| strategy.place), "here").help(
             "add [objective] with `maximize` or `minimize`; only the strategy `matrix` can do without",
         ));
     }
@@ -177,15 +177,15 @@ fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {
                 .help("name files, folders or built-in scenarios"),
         );
     }
-    let said = t.one_or_more("scenarios");
-    bounded(t, "scenarios", said.map(|said| said.value).unwrap_or_default())
+    let list = t.one_or_more("scenarios");
+    bounded(t, "scenarios", list.map(|list| list.value).unwrap_or_default())
 }
 
 /// A list, cut with a report where it is longer than [`MOST`].
-fn bounded<T>(t: &Reader<'_, '_>, what: &str, mut all: Vec<T>) -> Vec<T> {
+fn bounded<T>(t: &Reader<'_, '_>, key: &str, mut all: Vec<T>) -> Vec<T> {
     if all.len() > MOST {
-        let words = format!("`{what}`: expected at most {MOST}, found {}", all.len());
-        t.report(Problem::new(words));
+        let message = format!("`{key}`: expected at most {MOST}, found {}", all.len());
+        t.report(Problem::new(message));
         all.truncate(MOST);
     }
     all
@@ -196,7 +196,7 @@ fn time(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {
         let span: Span = text.parse().map_err(|error| format!("{error}"))?;
         if span.0.is_zero() { Err("it is zero".to_owned()) } else { Ok(span.0) }
     })
-    .map(|said| said.value)
+    .map(|time| time.value)
 }
 
 fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
@@ -204,23 +204,23 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
         "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"";
     let maximize = t.parsed("maximize", EXPECTED, str::parse::<Figure>);
     let minimize = t.parsed("minimize", EXPECTED, str::parse::<Figure>);
-    let constraints = t.one_or_more("subject-to").map(|said| said.value).unwrap_or_default();
+    let constraints = t.one_or_more("subject-to").map(|list| list.value).unwrap_or_default();
     let pareto = pareto(t);
     let mut parsed = Vec::new();
-    for said in constraints {
-        match said.value.parse::<Constraint>() {
+    for text in constraints {
+        match text.value.parse::<Constraint>() {
             Ok(constraint) => parsed.push(constraint),
             Err(error) => t.report(
                 Problem::new(format!("`objective.subject-to`: {error}"))
-                    .at(said.place, "not a constraint"),
+                    .at(text.place, "not a constraint"),
             ),
         }
     }
     let is_said = t.has("maximize") || t.has("minimize");
     let (measure, is_maximized) = match (maximize, minimize) {
         (Some(both), Some(too)) => {
-            let words = "`objective` has both `maximize` and `minimize`";
-            let problem = Problem::new(words).at(both.place, "one").at(too.place, "the other");
+            let message = "`objective` has both `maximize` and `minimize`";
+            let problem = Problem::new(message).at(both.place, "one").at(too.place, "the other");
             t.report(problem.help("keep one of them, and make a constraint of the other"));
             return None;
         }
@@ -239,18 +239,18 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
 }
 
 fn pareto(t: &mut Reader<'_, '_>) -> Option<[Figure; 2]> {
-    let said = t.one_or_more("pareto")?;
+    let list = t.one_or_more("pareto")?;
     let wrong = |error: String, place| {
         t.report(Problem::new(format!("`objective.pareto`: {error}")).at(place, "here"));
     };
-    let found = said.value.len();
-    let figures = said.value.into_iter().filter_map(|one| {
+    let found = list.value.len();
+    let figures = list.value.into_iter().filter_map(|one| {
         let figure = one.value.parse::<Figure>();
         figure.map_err(|error| wrong(error, one.place)).ok()
     });
     let figures: Vec<Figure> = figures.collect();
     if found != 2 {
-        wrong(format!("expected two figures, found {found}"), said.place);
+        wrong(format!("expected two figures, found {found}"), list.place);
     }
     <[Figure; 2]>::try_from(figures).ok()
 }
@@ -268,8 +268,8 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
         for entry in values.iter() {
             let key = &entry.key.value;
             if ["name", "path", "served-name"].contains(&key.as_str()) {
-                let words = format!("`models.values.{key}` has a key of its own: `models.{key}`");
-                t.report(Problem::new(words).at(entry.key.place.clone(), "here"));
+                let message = format!("`models.values.{key}` has a key of its own: `models.{key}`");
+                t.report(Problem::new(message).at(entry.key.place.clone(), "here"));
             }
             match &entry.value.value {
                 Config::Scalar(value) => drop(all.insert(key.clone(), shown(value))),
@@ -293,16 +293,16 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
     if is_there { models } else { vec![Model { name: String::new(), values: BTreeMap::new() }] }
 }
 
-/// Notes a name, and reports one that is there twice.
+/// Notes a name, and reports one that occurs twice.
 fn unique(
     t: &Reader<'_, '_>,
-    what: &str,
+    noun: &str,
     names: &mut Vec<Located<String>>,
     name: &Located<String>,
 ) {
     if let Some(first) = names.iter().find(|first| first.value == name.value) {
-        let words = format!("two {what}s have the name `{}`", name.value);
-        let problem = Problem::new(words).at(name.place.clone(), "the second");
+        let message = format!("two {noun}s have the name `{}`", name.value);
+        let problem = Problem::new(message).at(name.place.clone(), "the second");
         t.report(problem.at(first.place.clone(), "the first"));
     }
     names.push(name.clone());

@@ -5,7 +5,7 @@ use schemars::schema_for;
 
 use crate::findings::LabReport;
 use crate::journal::Event;
-use crate::walk::Kept;
+use crate::walk::SavedLab;
 
 /// The names of the schemas: `lab.json`, a line of `journal.jsonl`, `lab-report.json`.
 pub const NAMES: [&str; 3] = ["lab", "lab-event", "lab-report"];
@@ -13,7 +13,7 @@ pub const NAMES: [&str; 3] = ["lab", "lab-event", "lab-report"];
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.
 pub fn schema(name: &str) -> Option<String> {
     let schema = match name {
-        "lab" => schema_for!(Kept),
+        "lab" => schema_for!(SavedLab),
         "lab-event" => schema_for!(Event),
         "lab-report" => schema_for!(LabReport),
         _ => return None,

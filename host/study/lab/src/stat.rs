@@ -1,20 +1,20 @@
 //! Differences between trials: ratios with intervals, and which of several are shown.
 //!
 //! A run's figure is taken as its logarithm, so a difference is a ratio, and a mean over scenarios
-//! is a geometric mean. The unit is a start of the engine: what several scenarios of one start have
-//! in common (where memory was placed, how warm the machine was) varies from start to start. Of
-//! each start there is one value, the mean over its scenarios.
+//! is a geometric mean. The unit is a start of the engine: the common effects on the scenarios of
+//! one start (the place of memory, the warmth of the machine) vary from start to start. Each start
+//! has one value, the mean over its scenarios.
 //!
-//! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) takes out
-//! what rounds do, estimates the error from all trials together, and [`Family`] has Dunnett's test
-//! and intervals: the probability of showing any difference that is not there, or of any interval
-//! not holding the truth, is at most 5 % over all trials of a stage.
+//! **Within a lab**, trials are run in the same rounds. [`Fit`](statistics::twoway::Fit) removes
+//! the effect of rounds, estimates the error from all trials together, and [`Family`] has Dunnett's
+//! test and intervals. The probability of showing any difference that does not exist, or of any
+//! interval not holding the truth, is at most 5 % over all trials of a stage.
 //!
 //! **Against another lab's runs** there are no common rounds. Differences are tested as `compare`
-//! tests repeats: Student's test over one value per start, Welch's where sides have different
-//! numbers of them. A side of one start is assumed to vary as the other does. Of several
-//! differences, Holm's procedure decides which are shown: the probability of showing any that is
-//! not there is at most 5 %, whichever the others are.
+//! tests repeats: Student's test over one value per start, Welch's where the sides have different
+//! numbers of starts. A side of one start is assumed to vary as the other does. Of several
+//! differences, Holm's procedure decides which are shown: the probability of showing any that does
+//! not exist is at most 5 %, whichever the others are.
 //!
 //! The arithmetic is in `statistics`.
 
@@ -28,8 +28,8 @@ use statistics::student;
 use statistics::trend::slope;
 use statistics::twoway::{Apart, Residual};
 
-/// The share of cases in which an interval does not hold the truth, and in which something is shown
-/// that is not there.
+/// The share of cases in which an interval does not hold the truth, and in which a difference is
+/// shown that does not exist.
 pub const OUTSIDE: f64 = 0.05;
 
 /// Differences below this share are due to rounding.
@@ -41,14 +41,14 @@ const ROUNDING: f64 = 1e-9;
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The ends of its 95 % interval, by Student's distribution; absent of one repeat.
+    /// The ends of its 95 % interval, by Student's distribution; absent with one repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// The number of repeats.
     pub repeats: usize,
 }
 
-/// A figure over repeats; nothing of none.
+/// A figure over repeats; nothing without repeats.
 pub fn spread(values: &[f64]) -> Option<Spread> {
     Some(Spread {
         mean: mean_if_any(values)?,
@@ -61,8 +61,8 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gain {
-    /// The gain in percent; negative if it is worse. For a figure to minimize, 25 % better is
-    /// 1/1.25 of it.
+    /// The gain in percent; negative if it is worse. A figure to minimize is 25 % better at 1/1.25
+    /// of its value.
     pub percent: f64,
     /// The ends of the 95 % interval, which holds for all trials of a table together; absent where
     /// nothing is left to estimate an error from, as with one repeat.
@@ -79,7 +79,7 @@ pub struct Gain {
 /// Differences of several trials from one, which are judged together.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// The standard deviation of a single value, as a logarithm; nothing where nothing is left to
+    /// The standard deviation of a single value, as a logarithm; nothing if there is nothing to
     /// estimate it from.
     deviation: Option<f64>,
     freedom: f64,
@@ -89,7 +89,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// So many differences, any two of which have at least that correlation.
+    /// A number of differences, any two of which have at least that correlation.
     pub fn new(many: usize, correlation: f64, residual: Residual) -> Self {
         let deviation = residual.deviation();
         let many = if deviation.is_some() { many } else { 0 };
@@ -123,7 +123,7 @@ impl Family {
         }
     }
 
-    /// Returns the variation of a single value, as far as it is known.
+    /// The variation of a single value, if known.
     pub fn noise(&self) -> Option<Noise> {
         Some(Noise {
             percent: percent(self.deviation?),
@@ -133,8 +133,8 @@ impl Family {
     }
 }
 
-/// The variation of starts of one trial within a round, and how sure a difference must be to be
-/// shown.
+/// The variation of starts of one trial within a round, and the certainty that a shown difference
+/// needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Noise {
@@ -142,8 +142,7 @@ pub struct Noise {
     pub percent: f64,
     /// The degrees of freedom that it is estimated with.
     pub freedom: f64,
-    /// The p-value by Student's test of one difference alone at which it is shown among all of
-    /// them.
+    /// The p-value by Student's test of a single difference at which it is shown among all of them.
     pub outside: f64,
 }
 
@@ -151,13 +150,14 @@ pub struct Noise {
 pub const MOST_ROUNDS: u32 = 100;
 
 impl Noise {
-    /// The true gain, in percent, that a stage of so many rounds shows in nine of ten cases.
+    /// The true gain, in percent, that a stage with this number of rounds shows in nine of ten
+    /// cases.
     pub fn detectable(&self, rounds: u32) -> f64 {
         percent(self.needed(rounds, self.freedom))
     }
 
-    /// The least rounds, of so many trials, more than there were, that show a gain of that size in
-    /// nine of ten cases; nothing beyond [`MOST_ROUNDS`].
+    /// The least number of rounds with this number of trials, above `were`, that shows a gain of
+    /// that size in nine of ten cases; nothing beyond [`MOST_ROUNDS`].
     pub fn rounds(&self, gain: f64, trials: usize, were: u32) -> Option<u32> {
         let size = (gain / 100.0).ln_1p().abs();
         (were + 1..=MOST_ROUNDS).filter(|_| size > 0.0).find(|rounds| {
@@ -206,10 +206,10 @@ pub struct Drift {
     pub probability: f64,
 }
 
-/// The trend of rounds' effects, each of which all trials have in common; a group for each
-/// experiment, because trials that go on into another one were chosen by what they did in it. What
-/// rounds scatter by besides is the error, so a machine that is now faster and now slower does not
-/// drift. Nothing where nothing is left to estimate that from.
+/// The trend of rounds' effects, which are common to all trials; a group for each experiment,
+/// because the trials of the next experiment were chosen by the previous one. The remaining scatter
+/// of rounds is the error, so a machine that is now faster and now slower does not drift. Nothing
+/// if there is nothing to estimate the error from.
 pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     let points = |effects: &Vec<(u32, f64)>| {
         let effects = effects.iter();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_is_the_same_or_different() {
+    fn constant_values_are_equal_or_different() {
         let same = gain(&logs(&[7.0; 3]), &logs(&[7.0; 3])).unwrap();
         assert_eq!((same.percent, same.probability), (0.0, Some(1.0)));
         let other = gain(&logs(&[7.0; 3]), &logs(&[7.1; 3])).unwrap();
@@ -287,7 +287,7 @@ mod tests {
         };
         let found = drift(&[slower(1), slower(5)]).unwrap();
         assert!((found.percent_per_round + 2.95).abs() < 0.1 && found.probability < 1e-6);
-        // What one experiment has more of than the next is no trend: other trials are in it.
+        // A difference between two experiments is no trend: other trials are in them.
         let level = |from: u32, effect: f64| vec![(from, effect), (from + 1, effect)];
         let still = drift(&[level(1, 0.0), level(3, -0.5)]).unwrap();
         assert_eq!(still.probability, 1.0);
@@ -297,10 +297,10 @@ mod tests {
         assert_eq!(drift(&[vec![(1, 2.0)], level(2, 0.1)]), None);
     }
 
-    /// A plan comes to what it says: 14 degrees of freedom, by SciPy's noncentral distribution,
-    /// miss by under 1 %.
+    /// A plan keeps its promise: 14 degrees of freedom, by SciPy's noncentral distribution, miss by
+    /// under 1 %.
     #[test]
-    fn a_plan_says_what_shows_a_gain() {
+    fn a_plan_states_the_rounds_to_show_a_gain() {
         let residual = Residual { squares: 14.0 * 1e-4, freedom: 14.0 };
         let noise = Family::new(1, 0.5, residual).noise().unwrap();
         assert!((noise.percent - 1.005).abs() < 1e-3 && (noise.outside - OUTSIDE).abs() < 1e-6);

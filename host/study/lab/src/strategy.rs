@@ -1,24 +1,22 @@
-//! Strategies: which trials are run, in which stages, and which one is recommended.
+//! Strategies: the trials to run, their stages, and the trial to recommend.
 //!
-//! Each is a function of the lab and of what was measured so far ([`study`]), without memory of its
-//! own; [`next`] asks them what to run. They are deterministic.
+//! Each is a function of the lab and of the measurements so far ([`study`]), without memory of its
+//! own; [`next`] asks them for the next starts. They are deterministic.
 //!
 //! - **Matrix**: every combination of values in one stage, against the baseline.
-//! - **One at a time**: each value of each option alone, from the baseline; of each option the best
-//!   value is kept, if it is shown to be better. What is kept is then run together, against the
-//!   baseline and the best one alone. Options whose conditions hold only then follow in a stage of
-//!   their own. Combinations that are only good together are not found.
+//!   value is kept, if it is shown to be better. The kept values are then run together, against the
+//!   baseline and the best single value. Options whose conditions hold only then follow in a stage
+//!   of their own. Combinations that are only good together are not found.
 //!
-//! **Several engines** are first held against each other at their baselines by `one-at-a-time`, and
-//! the best one is tuned; the first of the file, if no difference is shown. A matrix takes all
-//! engines.
+//! **Several engines** are first compared at their baselines by `one-at-a-time`, and the best
+//! engine is tuned; the first of the file, if no difference is shown. A matrix takes all engines.
 //!
-//! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is
-//! reported comes from fresh runs of it and the baseline; if they do not show it, the baseline
-//! stays. Where no trial is shown to be better, the most promising one is confirmed all the same: a
-//! test of one side at 5 % is enough to try. The more choices led to a trial, the surer its
-//! confirmation must be ([`needed`]), so that of 200 labs in which nothing differs at most one
-//! recommends anything. Each model is a study of its own.
+//! **Confirmation.** The best of many was partly chosen by luck. So the reported gain comes from
+//! fresh runs of it and the baseline; if they do not show it, the baseline stays. Where no trial is
+//! shown to be better, the most promising trial is confirmed all the same: a test of one side at 5
+//! % is enough to try. The more choices led to a trial, the stronger its confirmation must be
+//! ([`needed`]), so that of 200 labs without any difference at most one recommends a trial. Each
+//! model is a study of its own.
 
 mod one_at_a_time;
 
@@ -41,7 +39,7 @@ pub struct Study {
     /// Every trial that any stage has.
     pub trials: Vec<Trial>,
     /// The starts that are to be made next; none if it is done.
-    pub asks: Vec<Start>,
+    pub pending: Vec<Start>,
     /// Its decision, if it is done.
     pub decision: Option<Decision>,
     /// True if the budget ends it.
@@ -59,8 +57,7 @@ pub struct Decision {
     pub chosen: Option<Trial>,
     /// The chosen trial against the baseline, in the stage that decides.
     pub row: Option<Row>,
-    /// True if that stage has fresh runs of it, so that the gain is not that of the luckiest of
-    /// many.
+    /// True if that stage has fresh runs of it, so that the gain is not the luckiest of many.
     pub is_confirmed: bool,
     /// The p-value that confirms it.
     pub needed: f64,
@@ -71,12 +68,12 @@ pub struct Decision {
 /// The heading of the stage that confirms a choice.
 pub(crate) const CONFIRMATION: &str = "Confirmation";
 
-/// The probability that a lab in which nothing differs recommends a trial.
+/// The probability that a lab without any difference recommends a trial.
 const FALSE: f64 = 1.0 / 200.0;
 
-/// The p-value that a confirmation must not exceed after so many choices. A choice lets a trial
-/// through that is no better with a probability of 5 % at most, and a confirmation with half of its
-/// p-value; the product is to be [`FALSE`].
+/// The p-value that a confirmation must not exceed after this number of choices. A choice passes a
+/// trial that is no better with a probability of at most 5 %, and a confirmation with half of its
+/// p-value; the product must be [`FALSE`].
 fn needed(choices: usize) -> f64 {
     let let_through = (OUTSIDE * choices as f64).min(1.0);
     (2.0 * FALSE / let_through).min(OUTSIDE)
@@ -87,11 +84,11 @@ model::words! {
     pub enum Kind {
         /// A trial is better than the baseline, beyond chance.
         Better = "better",
-        /// The baseline is ruled out; a trial that is not is the best of the rest.
+        /// The baseline is ruled out; this trial is the best of the others.
         BestOfRest = "best-of-rest",
         /// No trial is shown to be better than the baseline.
         NoDifference = "no-difference",
-        /// One was shown to be better, and fresh runs did not confirm it.
+        /// A trial was shown to be better, and fresh runs did not confirm it.
         NotConfirmed = "not-confirmed",
         /// No trial was measured that meets the constraints.
         Nothing = "nothing",
@@ -102,17 +99,17 @@ model::words! {
     }
 }
 
-/// Decides the next starts, or the end of the lab, given the lab, its scenarios and what was
-/// measured so far.
+/// Decides the next starts, or the end of the lab, from the lab, its scenarios and the measurements
+/// so far.
 pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
-    let timing = Timing::of(scenarios, results);
+    let timing = Timing::new(scenarios, results);
     for model in 0..lab.models.len() {
         let study = study_by(lab, model, scenarios, results, &timing);
         if study.is_spent {
             return Next::Done(Ended::Budget);
         }
-        if !study.asks.is_empty() {
-            return Next::Run(study.asks);
+        if !study.pending.is_empty() {
+            return Next::Run(study.pending);
         }
     }
     Next::Done(Ended::Complete)
@@ -120,7 +117,7 @@ pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
 
 /// The study of a model, as far as its results go.
 pub fn study(lab: &Lab, model: usize, scenarios: &[Scenario], results: &Results) -> Study {
-    study_by(lab, model, scenarios, results, &Timing::of(scenarios, results))
+    study_by(lab, model, scenarios, results, &Timing::new(scenarios, results))
 }
 
 fn study_by(
@@ -133,10 +130,17 @@ fn study_by(
     let mut walk = Walk::new(lab, model, scenarios, results);
     let decision = walk.decision();
     let is_spent = walk.is_spent(timing);
-    Study { model, stages: walk.stages, trials: walk.trials, asks: walk.asks, decision, is_spent }
+    Study {
+        model,
+        stages: walk.stages,
+        trials: walk.trials,
+        pending: walk.pending,
+        decision,
+        is_spent,
+    }
 }
 
-/// A choice between trials: the best one and the stage that showed it.
+/// A choice between trials: the best trial and the stage that showed it.
 struct Choice {
     trial: Trial,
     stage: StageReport,
@@ -150,7 +154,7 @@ impl Walk<'_> {
             Strategy::Matrix => {
                 let trials = self.lab.matrix(self.model);
                 let stage =
-                    self.stage(self.asked("Every combination", trials, self.lab.repeats))?;
+                    self.stage(self.planned("Every combination", trials, self.lab.repeats))?;
                 let chosen = self.best(&stage, |_| true);
                 let chosen = chosen.or_else(|| self.promising(&stage));
                 self.conclude(first, chosen, None)
@@ -159,7 +163,7 @@ impl Walk<'_> {
         }
     }
 
-    fn asked(&self, title: &str, trials: Vec<Trial>, rounds: u32) -> PlannedStage {
+    fn planned(&self, title: &str, trials: Vec<Trial>, rounds: u32) -> PlannedStage {
         PlannedStage { title: title.to_owned(), trials: crate::expand::merged(trials), rounds }
     }
 
@@ -177,7 +181,7 @@ impl Walk<'_> {
         self.choice(row, stage)
     }
 
-    /// The trial that fresh runs may show to be better, where there are any.
+    /// The trial that fresh runs may show to be better, if there is any.
     fn promising(&self, stage: &StageReport) -> Option<Choice> {
         let row = stage.most_promising().filter(|_| self.lab.confirm > 0)?;
         self.choice(row, stage)
@@ -187,8 +191,8 @@ impl Walk<'_> {
         Some(Choice { trial: self.trial(&row.trial)?, stage: stage.clone() })
     }
 
-    /// Confirms a choice with fresh runs, unless a stage has done so, and says what the study came
-    /// to.
+    /// Confirms a choice with fresh runs, unless a stage has done so, and returns the study's
+    /// decision.
     fn conclude(
         &mut self,
         baseline: Trial,
@@ -217,15 +221,15 @@ impl Walk<'_> {
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
         let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
         let choices = self.choices.iter();
-        let choices =
-            choices.filter(|first| confirmed.as_ref().is_none_or(|of| of.rounds[0] != **first));
+        let choices = choices
+            .filter(|first| confirmed.as_ref().is_none_or(|stage| stage.rounds[0] != **first));
         let needed = if is_confirmed { needed(choices.count()) } else { OUTSIDE };
         let decides = match (confirmed, self.lab.confirm) {
             (Some(stage), _) => stage,
             (None, 0) => choice.stage.clone(),
             (None, rounds) => {
                 let trials = vec![baseline.clone(), choice.trial.clone()];
-                self.stage(self.asked(CONFIRMATION, trials, rounds))?
+                self.stage(self.planned(CONFIRMATION, trials, rounds))?
             }
         };
         let baseline_row = decides.row(&baseline.id);
@@ -256,9 +260,9 @@ impl Walk<'_> {
 mod tests {
     use super::needed;
 
-    /// One choice in twenty that is no better, and half of the p-value: 0.005 at most.
+    /// One choice in twenty is no better, and half of the p-value: 0.005 at most.
     #[test]
-    fn more_choices_take_a_surer_confirmation() {
+    fn more_choices_need_a_stronger_confirmation() {
         for (choices, wanted) in [(1, 0.05), (4, 0.05), (8, 0.025), (20, 0.01), (1000, 0.01)] {
             assert!((needed(choices) - wanted).abs() < 1e-12, "{choices}");
         }

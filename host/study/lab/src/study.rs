@@ -1,5 +1,5 @@
-//! The data that the parts of a lab hand to each other: its scenarios, its stages, and the starts
-//! of engines that they ask for.
+//! The data that the parts of a lab exchange: its scenarios, its stages, and the next starts of
+//! engines.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,18 +9,19 @@ use crate::journal::RunKey;
 use search::Load;
 use search::sweep::At;
 
-/// A scenario of a lab, as it was found.
+/// A scenario of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
     /// Its name, which no other scenario of the lab has.
     pub name: String,
-    /// A digest of all that it consists of: its text, its data, its plugins.
+    /// A digest of its content: its text, its data, its plugins.
     pub content: String,
-    /// The time of a run of it, in seconds, if the scenario says so.
+    /// The time of a run of it, in seconds, if the scenario states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Its load, if that is one number: scenarios that differ in it alone are points of one curve.
+    /// Its load, if that is one number: scenarios that differ only in their load are points of one
+    /// curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfLoad>,
 }
@@ -33,8 +34,8 @@ pub struct OfLoad {
     pub kind: Load,
     /// Its amount.
     pub at: At,
-    /// A digest of all else that the scenario says: the same for scenarios that differ in their
-    /// load alone.
+    /// A digest of the scenario's other settings: the same for scenarios that differ only in their
+    /// load.
     pub besides: String,
 }
 

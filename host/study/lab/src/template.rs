@@ -4,7 +4,7 @@
 //! A placeholder is a name in braces: lower-case letters, digits, `-`, `_` and dots. Other braces
 //! are text, so JSON stands in an argument as it is. `{{port}}` is the text `{port}`.
 
-/// A text and what stands between its placeholders.
+/// A text, or a placeholder in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part<'t> {
     Text(&'t str),
@@ -25,8 +25,7 @@ pub fn names(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Fills in those placeholders that `value` knows. What it does not know, and what is escaped,
-/// stays as it is.
+/// Fills in the placeholders that `value` knows. Unknown and escaped placeholders stay unchanged.
 pub fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let part = |part| match part {
         Part::Text(text) => text.to_owned(),
@@ -39,7 +38,7 @@ pub fn filled(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     parts(text).into_iter().map(part).collect()
 }
 
-/// Fills in those placeholders that `value` knows, and writes escaped ones as text: what is used.
+/// Fills in the placeholders that `value` knows, and writes escaped ones as text, for use.
 pub fn finished(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let part = |part| match part {
         Part::Text(text) => text.to_owned(),
@@ -65,7 +64,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
         let here = &rest[at..];
         let escaped = here.strip_prefix("{{").and_then(name);
         let escaped = escaped.filter(|name| here[name.len() + 3..].starts_with('}'));
-        // `${NAME}` is a variable's.
+        // `${NAME}` names a variable.
         let is_variable = rest[..at].ends_with('$');
         let (part, length) = match (escaped, name(&here[1..])) {
             (Some(name), _) if !is_variable => (Part::Escaped(name), name.len() + 4),
@@ -99,7 +98,7 @@ fn name(text: &str) -> Option<&str> {
 /// The variables that a text refers to, as `${NAME}`.
 ///
 /// # Errors
-/// What is wrong with a reference, in words.
+/// The mistake in a reference, as text.
 pub fn variables(text: &str) -> Result<Vec<&str>, String> {
     let references = references(text)?;
     Ok(references.into_iter().filter_map(|(_, name)| name).collect())
@@ -108,7 +107,7 @@ pub fn variables(text: &str) -> Result<Vec<&str>, String> {
 /// A text with its variables' values.
 ///
 /// # Errors
-/// The first variable that has none.
+/// The first variable without a value.
 pub fn with_variables(
     text: &str,
     value: impl Fn(&str) -> Option<String>,
@@ -124,7 +123,7 @@ pub fn with_variables(
     Ok(filled)
 }
 
-/// A text cut after each reference: what stands before it, and its name. The last one has no name.
+/// A text cut after each reference: the text before it, and its name. The last part has no name.
 fn references(text: &str) -> Result<Vec<(&str, Option<&str>)>, String> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -168,7 +167,7 @@ mod tests {
         ] {
             assert_eq!(finished(text, known), wanted, "{text}");
             assert_eq!(names(text), found, "{text}");
-            // What is filled in two steps is the same.
+            // Filling in two steps gives the same.
             let first = filled(text, |name| known(name).filter(|_| name != "port"));
             assert_eq!(finished(&first, known), wanted, "{text}");
         }

@@ -1,5 +1,5 @@
-//! Tests of the whole crate. Lab files and what they expand to, or what is wrong with them, are
-//! folders in `cases`; `BLESS=1` writes the expectations anew.
+//! Tests of the whole crate. Lab files and their trials, or their mistakes, are folders in `cases`;
+//! `BLESS=1` writes the expectations anew.
 
 mod cases;
 mod pages;

@@ -43,8 +43,8 @@ impl Trial {
     }
 
     /// The command with its variables as a shell reads it, for journals and pages: references to
-    /// our variables stay references, and what looks like a secret is left out. For an engine that
-    /// runs already, a comment that says where.
+    /// our variables stay references, and anything like a secret is left out. For an engine that
+    /// runs already, a comment with its address.
     pub fn recorded(&self, engine: &Engine) -> String {
         let Some(words) = self.command(engine) else {
             return redact::command(&format!("# runs already at {}", engine.base_url));
@@ -63,7 +63,7 @@ impl Trial {
     }
 }
 
-/// The placeholders that are known when an engine is started.
+/// The placeholders that are known at the start of an engine.
 fn address(engine: &Engine, name: &str) -> Option<String> {
     match name {
         "port" => Some(engine.port.to_string()),

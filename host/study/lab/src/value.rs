@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The words that a value is on a command line: a list is several words, a table is JSON.
+/// The words of a value on a command line: a list is several words, a table is JSON.
 pub fn words(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().map(shown).collect(),

@@ -1,20 +1,20 @@
-//! Stages: trials that are run against each other in interleaved rounds, and judged together.
+//! Stages: trials that are run in interleaved rounds, and judged together.
 //!
 //! **The order.** A round runs each trial of the stage once: one start of its engine, and one run
 //! of each scenario while it is up. Rounds follow one another, so the order is A B C, A B C, never
 //! A A A: a machine that gets warmer or slower over hours does so for all. Each round begins at
-//! another trial, so that none is always the first; the first trial of a stage is what the others
-//! are held against, and the baseline is part of every stage. Starting an engine takes minutes, so
-//! a start serves all scenarios; but no start serves two rounds, because what varies from start to
-//! start would then be taken for a difference between trials.
+//! another trial, so that none is always the first. The first trial of a stage is the reference of
+//! the others, and the baseline is part of every stage. Starting an engine takes minutes, so a
+//! start serves all scenarios. But no start serves two rounds, because the variation from start to
+//! start would then look like a difference between trials.
 //!
-//! **What is left out.** A trial whose engine does not start, whose run cannot be made, or that is
-//! shown to break a constraint is not run in further rounds: it cannot win. Constraints are judged
-//! by all rounds of a trial so far, also those of earlier stages. The first trial of a stage is run
-//! on though it breaks constraints, because the others need it.
+//! **Left out.** A trial whose engine does not start, whose run cannot be made, or that is shown to
+//! break a constraint is not run in further rounds: it cannot win. Constraints are judged by all
+//! rounds of a trial so far, also in earlier stages. The first trial of a stage is run on though it
+//! breaks constraints, because the others need it.
 //!
-//! **No memory.** What to do next is computed from the results every time. Strategies are written
-//! as straight lines of stages and stop at the first that is not done.
+//! **No memory.** The next starts are computed from the results every time. Strategies are written
+//! as straight lines of stages and stop at the first unfinished one.
 
 use std::collections::BTreeSet;
 
@@ -30,18 +30,18 @@ use crate::measured::Measured;
 use crate::objective::Standing;
 use crate::study::{PlannedStage, Scenario, Start, key};
 
-/// The contents of `lab.json`, which a lab's folder holds beside its journal, so that its page can
+/// The contents of `lab.json`, which a lab's folder holds beside its journal. With it, the page can
 /// be drawn again and the lab can continue wherever the folder is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Kept {
+pub struct SavedLab {
     /// The format's version.
     pub version: u32,
     /// The lab file's path, as it was given.
     pub path: String,
     /// The lab file's text.
     pub text: String,
-    /// The scenarios, as they were found.
+    /// The scenarios.
     pub scenarios: Vec<Scenario>,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct Walk<'a> {
     pub stages: Vec<StageReport>,
     /// Every trial that any stage has.
     pub trials: Vec<Trial>,
-    /// The starts that the first stage that is not done still needs.
-    pub asks: Vec<Start>,
-    /// The variation that the stages so far leave unexplained.
+    /// The starts that the first unfinished stage still needs.
+    pub pending: Vec<Start>,
+    /// The unexplained variation of the stages so far.
     pub errors: Option<Errors>,
-    /// The first rounds of the stages that a choice was made by.
+    /// The first rounds of the stages that led to a choice.
     pub choices: BTreeSet<u32>,
     /// Rounds of the stages so far.
     round: u32,
@@ -81,29 +81,29 @@ impl<'a> Walk<'a> {
             results,
             stages: Vec::new(),
             trials: Vec::new(),
-            asks: Vec::new(),
+            pending: Vec::new(),
             errors: None,
             choices: BTreeSet::new(),
             round: 0,
         }
     }
 
-    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::asks`] has
+    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::pending`] has
     /// the runs.
-    pub fn stage(&mut self, asked: PlannedStage) -> Option<StageReport> {
-        let rounds = self.round + 1..=self.round + asked.rounds;
-        self.round += asked.rounds;
-        for trial in &asked.trials {
+    pub fn stage(&mut self, planned: PlannedStage) -> Option<StageReport> {
+        let rounds = self.round + 1..=self.round + planned.rounds;
+        self.round += planned.rounds;
+        for trial in &planned.trials {
             if !self.trials.iter().any(|known| known.id == trial.id) {
                 self.trials.push(trial.clone());
             }
         }
-        let each = asked.trials.iter();
+        let each = planned.trials.iter();
         let out: Vec<Out> = each.map(|trial| self.out(trial, rounds.clone())).collect();
-        let mut asks = Vec::new();
+        let mut pending = Vec::new();
         for round in rounds.clone() {
-            for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
-                let trial = &asked.trials[place];
+            for place in order(planned.trials.len(), planned.rounds, round - rounds.start()) {
+                let trial = &planned.trials[place];
                 let since = match place {
                     // The first trial is run on though it breaks constraints, but it is ruled out
                     // like the others.
@@ -113,18 +113,18 @@ impl<'a> Walk<'a> {
                 let runs = self.missing(&trial.id, round, since);
                 if !runs.is_empty() {
                     let trial = trial.clone();
-                    asks.push(Start { trial, round, runs });
+                    pending.push(Start { trial, round, runs });
                 }
             }
         }
-        let is_complete = asks.is_empty();
+        let is_complete = pending.is_empty();
         let ruled: Vec<Ruled> = out.into_iter().map(|out| out.ruled).collect();
         let sides = self.sides();
         let before = self.errors.clone().unwrap_or_default();
-        let (report, errors) = judge::stage(&sides, &asked, rounds, &ruled, &before, is_complete);
+        let (report, errors) = judge::stage(&sides, &planned, rounds, &ruled, &before, is_complete);
         self.errors = Some(errors);
         self.stages.push(report.clone());
-        self.asks = asks;
+        self.pending = pending;
         is_complete.then_some(report)
     }
 
@@ -142,8 +142,8 @@ impl<'a> Walk<'a> {
         }
         let sides = self.sides();
         let before: Vec<u32> = (1..*rounds.start()).collect();
-        let of = |scenario| sides.runs(&trial.id, scenario, &before);
-        let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(of).collect();
+        let counted = |scenario| sides.runs(&trial.id, scenario, &before);
+        let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(counted).collect();
         let mut out = Out::default();
         for round in rounds {
             let mut is_measured = false;
@@ -175,10 +175,10 @@ impl<'a> Walk<'a> {
         out
     }
 
-    /// The runs that one start of a trial's engine serves in a round, given since when it is ruled
-    /// out. What they are does not depend on where a start is cut off: the first attempts at all
-    /// scenarios are made, whatever the first of them shows; then those that failed again, one in a
-    /// start, as long as nothing rules the trial out.
+    /// The runs that one start of a trial's engine serves in a round, given the round since which
+    /// it is ruled out. They do not depend on where a start is cut off: the first attempts at all
+    /// scenarios are made, whatever the first of them shows. Then failed ones are repeated, one in
+    /// a start, as long as nothing rules the trial out.
     fn missing(&self, trial: &TrialId, round: u32, since: Option<u32>) -> Vec<RunKey> {
         if since.is_some_and(|since| since < round) {
             return Vec::new();
@@ -198,9 +198,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// True if the starts that come next would exceed the budget.
+    /// True if the next starts would exceed the budget.
     pub fn is_spent(&self, timing: &Timing) -> bool {
-        let Some(start) = self.asks.first() else {
+        let Some(start) = self.pending.first() else {
             return false;
         };
         let needed = timing.start(start).unwrap_or(0.0);
@@ -229,18 +229,19 @@ impl Out {
     }
 }
 
-/// The constraint that rules a trial out, in words: one that it is shown to break. One round shows
+/// The constraint that rules a trial out, as text: one that it is shown to break. One round shows
 /// nothing, but in a lab of one repeat it decides.
 fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
     let breaks = |held: &&HeldRow| match held.standing {
         Standing::Breaks => true,
-        _ => repeats == 1 && !held.is_within && held.figure.is_some_and(|of| of.repeats == 1),
+        _ => {
+            repeats == 1 && !held.is_within && held.figure.is_some_and(|figure| figure.repeats == 1)
+        }
     };
     held.iter().find(breaks).map(|held| held.words.clone())
 }
 
-/// The order of so many trials in a round, of so many rounds: each begins as far from the one
-/// before as can be.
+/// The order of trials in a round: each round begins as far from the previous one as possible.
 fn order(trials: usize, rounds: u32, round: u32) -> impl Iterator<Item = usize> {
     let first = trials * round as usize / (rounds.max(1) as usize);
     (0..trials).map(move |place| (first + place) % trials)

@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 
 use crate::spec::Value;
 
-/// True if a variable of ours is for this program alone: its settings, and the keys that it asks
-/// servers with. An engine gets it only where its own environment names it. `HF_TOKEN` is none of
-/// them, because engines download models.
+/// True if a variable of ours is for this program alone: its settings, and its keys for servers. An
+/// engine gets it only where its own environment names it. `HF_TOKEN` is not one of these, because
+/// engines download models.
 pub fn is_withheld(name: &str) -> bool {
     name.starts_with("RUNNER_") || name.ends_with("_API_KEY") || name == "API_KEY"
 }
 
-/// A program with its arguments, in a process group of its own, without input, and with this
-/// environment beside ours without what is withheld and `withheld`.
+/// A program with its arguments, in a process group of its own, without input. It has this
+/// environment and ours, without the variables of `is_withheld` and of `withheld`.
 pub(crate) fn command(
     words: &[String],
     environment: &[(String, Value)],
@@ -43,7 +43,7 @@ pub(crate) fn command(
     Some(command)
 }
 
-/// Has a command write all it writes into one pipe.
+/// Sends all output of a command into one pipe.
 pub(crate) fn write_to(command: &mut Command, pipe: PipeWriter) -> io::Result<()> {
     command.stderr(pipe.try_clone()?).stdout(pipe);
     Ok(())

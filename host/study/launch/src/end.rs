@@ -11,8 +11,8 @@ use crate::leader::Leader;
 use crate::process::{Id, Process, Table, raw};
 use crate::stop::{EngineProcess, Needed};
 
-/// The time that processes may take to vanish that were killed: longer takes what waits for a
-/// device or a disk.
+/// The time that killed processes may take to vanish: a process that waits for a device or a disk
+/// takes longer.
 pub(crate) const KILLED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The first pause between two looks, and the longest.
@@ -22,8 +22,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 pub(crate) struct Prey<'e> {
     pub table: &'e Table,
     pub family: &'e mut Family,
-    /// The process that leads the group, if it is a child of this process. Then its group can have
-    /// no other identifier's owner, and a signal goes to the group as a whole.
+    /// The process that leads the group, if it is a child of this process. Then no other process
+    /// has its identifier, and a signal goes to the group as a whole.
     pub leader: Option<&'e mut Leader>,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Prey<'e> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub needed: Needed,
-    /// Those that had left the group.
+    /// Processes that had left the group.
     pub outside: Vec<EngineProcess>,
-    /// Those that are still there.
+    /// Processes that are still there.
     pub survivors: Vec<EngineProcess>,
 }
 
@@ -44,7 +44,7 @@ impl Prey<'_> {
         let mut needed = Needed::Nothing;
         for (signal, within) in [(Signal::TERM, patience), (Signal::KILL, KILLED_WITHIN)] {
             let clock = Clock::start();
-            let mut asked: Vec<Id> = Vec::new();
+            let mut signalled: Vec<Id> = Vec::new();
             let mut pause = PAUSE.0;
             loop {
                 let alive = self.look();
@@ -52,7 +52,7 @@ impl Prey<'_> {
                     return Ended { needed, outside, survivors: Vec::new() };
                 }
                 let new =
-                    |process: &&Process| signal == Signal::KILL || !asked.contains(&process.id);
+                    |process: &&Process| signal == Signal::KILL || !signalled.contains(&process.id);
                 let new: Vec<Process> = alive.iter().filter(new).cloned().collect();
                 if !new.is_empty() {
                     needed = match signal {
@@ -61,7 +61,7 @@ impl Prey<'_> {
                     };
                     self.remember_outside(&new, &mut outside);
                     self.signal(&new, signal);
-                    asked.extend(new.iter().map(|process| process.id));
+                    signalled.extend(new.iter().map(|process| process.id));
                 }
                 if clock.now() >= Nanos::from(within) {
                     break;
@@ -97,12 +97,11 @@ impl Prey<'_> {
         }
     }
 
-    /// The living processes.
     fn look(&mut self) -> Vec<Process> {
         if let Some(members) = self.family.look(self.table) {
             return members;
         }
-        // Where the system shows no processes, there is the group alone.
+        // Where the system shows no processes, only the group is known.
         let Some(leader) = &mut self.leader else {
             return Vec::new();
         };

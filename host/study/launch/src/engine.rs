@@ -26,14 +26,14 @@ use crate::stop::{EngineProcess, Memory, Needed, Stopped};
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// The time that what an engine has written may take to arrive once it has ended. It arrives at
-/// once, unless a process that lives on has the pipe.
+/// The time that an ended engine's output may take to arrive. It arrives at once, unless a process
+/// that lives on has the pipe.
 const ARRIVES_WITHIN: Nanos = Nanos(1_000_000_000);
 
-/// The time that what was killed may take to vanish while its owner leaves.
+/// The time that killed processes may take to vanish while their owner leaves.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// The answer of an engine that was asked whether it is ready.
+/// The state of an engine by a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// It is healthy, and has given a real answer.
@@ -50,12 +50,12 @@ pub enum StartError {
     /// There is no command.
     #[error("engine `{0}` has no launch command")]
     NoCommand(String),
-    /// The directory does not exist.
-    #[error("engine `{name}` is to run in {}, which is no directory", path.display())]
+    /// The folder does not exist.
+    #[error("engine `{name}` cannot be started in {}: no such folder", path.display())]
     NoDirectory {
         /// The engine.
         name: String,
-        /// The directory.
+        /// The folder.
         path: PathBuf,
     },
     /// The port is not free.
@@ -76,7 +76,7 @@ pub enum StartError {
         /// The reason why it cannot be written.
         source: io::Error,
     },
-    /// No shell watches over it.
+    /// No shell watches it.
     #[error(
         "engine `{name}` cannot be started: `sh`, which ends it with the runner, does not run: {source}; put `sh` on the PATH"
     )]
@@ -114,11 +114,11 @@ pub enum NotReady {
     /// It took too long.
     #[error("the engine was not ready within {} s: {}", within.as_secs_f64(), last.as_deref().unwrap_or("it did not answer"))]
     Late {
-        /// The time that it was waited for.
+        /// The time waited.
         within: Duration,
-        /// The reason why it was not ready when it was asked last.
+        /// The reason why it was not ready at the last question.
         last: Option<String>,
-        /// The last lines that it wrote, the oldest first.
+        /// The last lines of its output, the oldest first.
         last_lines: Vec<String>,
     },
     /// It will not become ready.
@@ -126,13 +126,13 @@ pub enum NotReady {
     Never {
         /// The reason.
         why: String,
-        /// The last lines that it wrote, the oldest first.
+        /// The last lines of its output, the oldest first.
         last_lines: Vec<String>,
     },
 }
 
 impl NotReady {
-    /// The last lines that the engine wrote, the oldest first.
+    /// The last lines of the engine's output, the oldest first.
     pub fn last_lines(&self) -> &[String] {
         match self {
             NotReady::Died(death) => &death.last_lines,
@@ -141,7 +141,7 @@ impl NotReady {
     }
 }
 
-/// An engine that was started. Dropping it kills it: [`Engine::stop`] ends it as it should be.
+/// An engine that was started. Dropping it kills it: use [`Engine::stop`] to end it.
 pub struct Engine {
     spec: Spec,
     table: Table,
@@ -160,8 +160,8 @@ impl Engine {
     /// Starts an engine.
     ///
     /// # Errors
-    /// If its port is occupied, or it cannot be run, or what it writes cannot be kept. Then nothing
-    /// is left of it.
+    /// If its port is occupied, or it cannot be run, or its output cannot be kept. Then nothing is
+    /// left of it.
     pub fn start(spec: Spec) -> Result<Self, StartError> {
         let name = || spec.name.clone();
         let file = |source| StartError::File { name: name(), path: spec.log.clone(), source };
@@ -187,7 +187,7 @@ impl Engine {
             .map_err(|source| StartError::Watch { name: name(), source })?;
         let clock = Clock::start();
         let leader = Leader::start(&mut command);
-        // Its ends of the pipe are the engine's alone.
+        // Only the engine has its ends of the pipe.
         drop(command);
         let leader = leader.map_err(|source| StartError::Program {
             name: name(),
@@ -213,7 +213,7 @@ impl Engine {
         self.ready_after_s
     }
 
-    /// The last lines that it wrote, the oldest first.
+    /// The last lines of its output, the oldest first.
     pub fn last_lines(&self) -> Vec<String> {
         self.log.last_lines()
     }
@@ -228,12 +228,12 @@ impl Engine {
         }
     }
 
-    /// Asks with `check` until it is ready, at longer and longer intervals. A check that takes long
-    /// is given up when the time is over, or when the engine dies.
+    /// Asks with `check` until it is ready, at longer and longer intervals. A slow check is given
+    /// up when the time is over, or when the engine dies.
     ///
     /// # Errors
     /// If the engine dies, if it takes longer than it may, or if the check says that it never will
-    /// be ready. The engine is still to be stopped then.
+    /// be ready. Then the engine must still be stopped.
     pub async fn ready(&mut self, mut check: impl AsyncFnMut() -> Check) -> Result<(), NotReady> {
         let deadline = self.clock.instant(self.spec.ready_timeout.into());
         let mut pause = PAUSE.0;
@@ -246,11 +246,11 @@ impl Engine {
                 found = check() => found,
             };
             match found {
-                // What answered may be a stranger.
+                // Another server may have answered.
                 Check::Ready if self.leader.has_ended() => break,
                 Check::Ready => {
                     self.ready_after_s = Some(self.clock.now().as_secs_f64());
-                    // What is seen now is known when its parent is gone.
+                    // A process that is seen now is known when its parent is gone.
                     self.family.look(&self.table);
                     return Ok(());
                 }
@@ -288,8 +288,8 @@ impl Engine {
     }
 
     /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
-    /// timeout, until none is left; then waits until its port is free, and until `memory` says that
-    /// its devices' memory is.
+    /// timeout, until no process is left. Then waits until its port is free, and until `memory`
+    /// reports its devices' memory as free.
     ///
     /// A stop that is dropped before it has ended kills the engine at once.
     pub async fn stop(mut self, mut memory: impl AsyncFnMut() -> Memory) -> Stopped {
@@ -355,8 +355,8 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// Sends SIGKILL to what is left of the engine, waits a moment, and says in a sentence what
-    /// became of it.
+    /// Sends SIGKILL to the rest of the engine, waits a moment, and describes the result in a
+    /// sentence.
     pub fn kill(mut self) -> String {
         let mut prey = Prey { table: &self.table, family: &mut self.family, leader: None };
         let killed = prey.kill(AT_ONCE);
@@ -375,7 +375,7 @@ impl Killer {
     }
 }
 
-/// Waits until an engine has ended, and says why it did.
+/// Waits until an engine has ended, and returns the reason.
 async fn died(
     exit: watch::Receiver<Option<Exit>>,
     log: Log,
@@ -389,7 +389,7 @@ async fn died(
     Death { exit, class, evidence, before_ready, after_s, last_lines: log.last_lines() }
 }
 
-/// Waits until what an engine has written is in its log.
+/// Waits until an engine's output is in its log.
 async fn arrived(log: &Log) {
     let clock = Clock::start();
     while !log.is_complete() && clock.now() < ARRIVES_WITHIN {

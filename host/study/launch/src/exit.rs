@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::Hint;
 
-/// Offset that a shell adds to a signal's number to make an exit code of it.
+/// Offset from a signal's number to a shell's exit code.
 const SIGNALLED: i32 = 128;
 
 /// The end of the process that was started.
@@ -17,7 +17,7 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
-    /// The system does not say how.
+    /// The system does not report the end.
     Unknown,
 }
 
@@ -27,9 +27,9 @@ pub enum Exit {
 pub enum Class {
     /// It ended by itself.
     Exited,
-    /// A signal ended it that nothing here sent.
+    /// A signal from elsewhere ended it.
     Signalled,
-    /// The machine's memory, or that of its control group, was not enough.
+    /// The machine's memory, or its control group's, was not enough.
     OutOfMemory,
     /// A device's memory was not enough.
     OutOfDeviceMemory,
@@ -39,7 +39,7 @@ pub enum Class {
     WrongOptions,
 }
 
-/// An engine's death: it ended, and nothing here had asked it to.
+/// An engine's death: it ended without a request to end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Death {
@@ -52,9 +52,9 @@ pub struct Death {
     pub evidence: Option<String>,
     /// True if it died before it was ready.
     pub before_ready: bool,
-    /// Seconds from its start to when the death was noticed.
+    /// Seconds from its start to the notice of the death.
     pub after_s: f64,
-    /// The last lines that it wrote, the oldest first.
+    /// The last lines of its output, the oldest first.
     pub last_lines: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for Class {
 }
 
 impl Exit {
-    /// True if it ended as programs do that have done their work.
+    /// True if it ended as after successful work.
     pub fn is_success(self) -> bool {
         self == Exit::Code(0)
     }
@@ -162,8 +162,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exits_in_words() {
-        for (exit, words) in [
+    fn formats_exits() {
+        for (exit, text) in [
             (Exit::Code(2), "exit code 2"),
             (Exit::Code(137), "exit code 137 (SIGKILL)"),
             (Exit::Code(255), "exit code 255"),
@@ -171,12 +171,12 @@ mod tests {
             (Exit::Signal(63), "signal 63"),
             (Exit::Unknown, "an unknown exit code"),
         ] {
-            assert_eq!(exit.to_string(), words);
+            assert_eq!(exit.to_string(), text);
         }
     }
 
     #[test]
-    fn why_an_engine_died() {
+    fn finds_the_cause_of_a_death() {
         let hint = Hint { class: Class::OutOfDeviceMemory, line: "CUDA out of memory".to_owned() };
         for (exit, hint, class) in [
             (Exit::Code(1), None, Class::Exited),
@@ -184,7 +184,7 @@ mod tests {
             (Exit::Signal(11), None, Class::Signalled),
             // An administrator kills too.
             (Exit::Signal(9), None, Class::Signalled),
-            // What ran in a container is counted elsewhere.
+            // A container's memory is counted elsewhere.
             (Exit::Code(137), None, Class::OutOfMemory),
             (Exit::Code(139), None, Class::Signalled),
             (Exit::Code(255), None, Class::Exited),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_in_words() {
+    fn formats_a_death() {
         let death = Death {
             exit: Exit::Code(2),
             class: Class::WrongOptions,

@@ -5,24 +5,23 @@ use std::collections::BTreeSet;
 use crate::LAUNCH_ID;
 use crate::process::{Id, Process, Table};
 
-/// The marks by which an engine's processes are known. It grows: a process that was seen to belong
-/// to the engine belongs to it later, when its parent is gone.
+/// The marks of an engine's processes. They grow: a process that was seen to belong to the engine
+/// belongs to it later, when its parent is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
-    /// The launch's identifier, which is in the environment of its processes unless they take it
-    /// away.
+    /// The launch's identifier, which is in the environment of its processes unless they remove it.
     pub launch: String,
-    /// The process that was started; its identifier is that of the group.
+    /// The process that was started; its identifier is the group's.
     pub leader: Id,
-    /// The pipe that is its log, which its processes have as their output unless they close it.
+    /// The pipe to its log, which its processes have as their output unless they close it.
     pub pipe: Option<u64>,
     /// Processes that were seen.
     pub seen: BTreeSet<Id>,
 }
 
 impl Family {
-    /// The living processes of the engine, which are remembered. None where the system does not
-    /// show processes.
+    /// The living processes of the engine, which are remembered. None if the system does not show
+    /// processes.
     pub fn look(&mut self, table: &Table) -> Option<Vec<Process>> {
         let all = table.processes()?;
         let variable = format!("{LAUNCH_ID}={}", self.launch);
@@ -35,10 +34,10 @@ impl Family {
         Some(members)
     }
 
-    /// Of these processes the engine's, without those that have ended. `evident` says of a process
-    /// whether it has the launch's mark.
+    /// The engine's processes among these, without ended ones. `evident` says of a process whether
+    /// it has the launch's mark.
     fn members(&self, all: &[Process], evident: impl Fn(&Process) -> bool) -> Vec<Process> {
-        // What is older than the engine is none of its processes, whatever it looks like.
+        // A process older than the engine is none of its processes, whatever its marks.
         let Id { pid: group, start: first } = self.leader;
         let own: Vec<bool> = (all.iter())
             .map(|process| {
@@ -48,7 +47,7 @@ impl Family {
             })
             .collect();
         // The system gives no new process the identifier of a group that has members. So a group
-        // with a member of ours is ours, and one without may be that of a stranger who got the
+        // with a member of ours is ours. A group without one may belong to a stranger who got the
         // identifier later.
         let in_group = |process: &Process| process.group == group;
         let group_is_ours = all.iter().zip(&own).any(|(process, own)| *own && in_group(process));
@@ -103,7 +102,7 @@ mod tests {
             // A worker with a group of its own, and its child.
             process(52, 520, 50, 52),
             process(53, 530, 52, 53),
-            // One whose parent has ended.
+            // A process whose parent has ended.
             process(54, 540, 1, 50),
             process(60, 600, 40, 60),
         ];
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_the_family_is_known_by_its_mark_or_because_it_was_seen() {
+    fn knows_a_process_outside_the_group_by_mark_or_memory() {
         let escaped = process(70, 700, 1, 70);
         let all = [process(50, 500, 40, 50), escaped.clone()];
         assert_eq!(found(&family(), &all, &[]), [50]);
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_that_is_used_again_is_a_stranger() {
+    fn a_reused_identifier_is_a_stranger() {
         // The leader's identifier, its group, and a child there.
         let all = [process(50, 900, 1, 50), process(51, 910, 50, 50)];
         assert_eq!(found(&family(), &all, &[]), [0; 0]);
@@ -133,12 +132,12 @@ mod tests {
         // One marked member shows that the group was never empty.
         let all = [process(51, 510, 1, 50), process(52, 520, 1, 50)];
         assert_eq!(found(&family(), &all, &[52]), [51, 52]);
-        // A mark on what is older than the engine is none.
+        // A mark on a process older than the engine counts for nothing.
         assert_eq!(found(&family(), &[process(30, 300, 1, 30)], &[30]), [0; 0]);
     }
 
     #[test]
-    fn what_has_ended_is_no_member_but_shows_that_the_group_is_ours() {
+    fn an_ended_member_shows_that_the_group_is_ours() {
         let mut leader = process(50, 500, 40, 50);
         leader.ended = true;
         let all = [leader, process(51, 510, 1, 50)];

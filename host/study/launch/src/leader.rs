@@ -1,5 +1,5 @@
-//! The process that was started: how it ended is noticed at once, and its identifier stays its own
-//! until the rest of its group has ended too.
+//! The process that was started: its end is noticed at once, and its identifier stays its own until
+//! the rest of its group has ended too.
 
 use std::io;
 use std::process::Command;
@@ -20,7 +20,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Starts a command that is to have a group of its own.
+    /// Starts a command in a group of its own.
     ///
     /// # Errors
     /// If the system does not run it.
@@ -31,7 +31,8 @@ impl Leader {
         let pid = leader.pid;
         let thread = std::thread::Builder::new().name("engine-exit".to_owned());
         let waits = thread.spawn(move || {
-            // It stays a process, so nobody else gets its identifier while its group may be sent a
+            // It stays a process, so no other process gets its identifier while its group may be
+            // sent a
             // signal.
             tell.send_replace(Some(wait(pid, WaitIdOptions::NOWAIT)));
         });
@@ -44,21 +45,21 @@ impl Leader {
         Ok(leader)
     }
 
-    /// Its identifier, which is that of its group.
+    /// Its identifier, which is also its group's.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The way it ended, if it has.
+    /// Its exit, if it has ended.
     pub fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
-    /// True if it has ended, also where how is not known yet.
+    /// True if it has ended, even if its exit is not known yet.
     pub fn has_ended(&self) -> bool {
         let options = WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG | WaitIdOptions::EXITED;
-        let asked = raw(self.pid).map(|pid| waitid(WaitId::Pid(pid), options));
-        self.exit().is_some() || matches!(asked, Some(Ok(Some(_))))
+        let ended = raw(self.pid).map(|pid| waitid(WaitId::Pid(pid), options));
+        self.exit().is_some() || matches!(ended, Some(Ok(Some(_))))
     }
 
     /// Waits until it has ended.
@@ -66,20 +67,19 @@ impl Leader {
         ended(self.exit.clone()).await
     }
 
-    /// Waits until it is known how it ended, without a runtime: it has ended, and only that it has
-    /// is on its way.
+    /// Waits for its exit, without a runtime: it has ended, and the exit is on its way.
     pub fn wait(&self) {
         while self.exit().is_none() && self.exit.has_changed().is_ok() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Returns a channel that tells how it ended.
+    /// Returns a channel with its exit.
     pub fn watch(&self) -> watch::Receiver<Option<Exit>> {
         self.exit.clone()
     }
 
-    /// True if its identifier, and so its group's, is certain to be its own.
+    /// True if its identifier, and so its group's, is certainly its own.
     pub fn holds_group(&self) -> bool {
         !self.reaped
     }
@@ -91,7 +91,7 @@ impl Leader {
         }
     }
 
-    /// Gives the identifier back to the system. Does nothing before it has ended.
+    /// Gives the identifier back to the system. Does nothing before its end.
     pub fn reap(&mut self) {
         if self.exit().is_some() && !self.reaped {
             wait(self.pid, WaitIdOptions::NOHANG);
@@ -100,11 +100,11 @@ impl Leader {
     }
 }
 
-/// Waits for the end of a process that this tells of.
+/// Waits for the end of the process of this channel.
 pub(crate) async fn ended(mut exit: watch::Receiver<Option<Exit>>) -> Exit {
     match exit.wait_for(Option::is_some).await {
         Ok(exit) => exit.unwrap_or(Exit::Unknown),
-        // The thread that waits has panicked.
+        // The waiting thread has panicked.
         Err(_) => Exit::Unknown,
     }
 }

@@ -1,8 +1,8 @@
 //! An engine as processes of this machine: started, waited for, watched and stopped.
 //!
-//! This crate owns an engine's processes and what they write. It leaves to others how to ask an engine whether it is ready
-//! ([`Engine::ready`] takes the questions), which engine to start with which options, and what a
-//! person sees of it.
+//! This crate owns an engine's processes and their output. Its callers decide how to ask an engine
+//! whether it is ready ([`Engine::ready`] takes the questions), which engine to start with which
+//! options, and what to show.
 //!
 //! The order of calls:
 //!
@@ -10,23 +10,28 @@
 //!    own.
 //! 2. [`Engine::ready`] asks until the engine answers; the engine's death ends the wait at once.
 //! 3. [`Engine::death`] resolves when the engine dies during a run.
-//! 4. [`Engine::stop`] ends it: SIGTERM, then SIGKILL, until nothing of it is left, its port is
+//! 4. [`Engine::stop`] ends it: SIGTERM, then SIGKILL, until no process is left, its port is
 //!    free, and so is the memory of its devices. An [`Engine`] that is dropped is killed.
 //!
 //! **Which processes are the engine's.** A process identifier is reused, and workers leave the
-//! group of the process that started them, so neither says enough. A process belongs to the engine
-//! if it is the one that was started (same identifier and same start time), if it has the launch's
-//! identifier in its environment, if it writes to the launch's log, if it was seen as a descendant
-//! of such a process, or if it is in a group that has such a process. Nothing else is sent a
-//! signal.
+//! group of the process that started them, so neither is enough. A process belongs to the engine in
+//! five cases:
 //!
-//! **A runner that is killed** takes its engine with it: a [`parent`] watch ends the engine's group
-//! and what has the launch's identifier.
+//! - it is the started process: same identifier and same start time;
+//! - it has the launch's identifier in its environment;
+//! - it writes to the launch's log;
+//! - it was seen as a descendant of such a process;
+//! - it is in a group that has such a process.
+//!
+//! Other processes get no signal.
+//!
+//! **A killed runner** takes its engine with it: a [`parent`] watch ends the engine's group and all
+//! processes with the launch's identifier.
 //!
 //! A program that ends by itself, such as a benchmark client, is [`run`] to its end.
 //!
 //! A container is a launch command too: `docker run --rm --init …` hands SIGTERM on. SIGKILL does
-//! not reach what runs in a container, which then shows as a port that does not become free.
+//! not reach the processes in a container, which then show as a port that does not become free.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
@@ -50,12 +55,12 @@ mod version;
 pub use command::is_withheld;
 pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
-pub use log::Kept;
+pub use log::SavedLog;
 pub use port::{Holder, Occupied, check as check_port};
 pub use program::{NotRun, Ran, run};
 pub use spec::{Spec, Value};
 pub use stop::{EngineProcess, Memory, Needed, Stopped};
 pub use version::{NoVersion, version};
 
-/// The variable in which every process of an engine has the identifier of its launch.
+/// The variable with the launch's identifier in every process of an engine.
 pub const LAUNCH_ID: &str = "RUNNER_LAUNCH_ID";

@@ -1,10 +1,10 @@
 //! The output of an engine: to a file of bounded length without secrets, and the last lines in
 //! memory.
 //!
-//! A thread of its own reads the pipe that is the engine's standard output and its standard error,
-//! so that an engine is never held up, whatever else this process does, and a full disk holds
-//! nothing up either. The file is a ring of two: when the first is half the limit, it takes the
-//! place of the second.
+//! A thread of its own reads the pipe of the engine's standard output and its standard error. So an
+//! engine is never held up, whatever else this process does, and a full disk does not hold it up
+//! either. The file is a ring of two: when the first is half the limit, it takes the place of the
+//! second.
 
 mod hint;
 mod lines;
@@ -26,23 +26,22 @@ pub(crate) use hint::Hint;
 /// Bytes read at once: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
-/// A line that is longer is cut into several.
+/// A longer line is cut into several.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// The kept part of an engine's log.
+/// The saved part of an engine's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Kept {
+pub struct SavedLog {
     /// Bytes that the engine wrote.
     pub bytes: u64,
-    /// Oldest bytes that are not kept, because there were more than the limit.
+    /// Oldest bytes beyond the limit, which were dropped.
     pub lost: u64,
     /// The reason why the file is not complete, if writing it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The log of one engine.
 #[derive(Clone)]
 pub(crate) struct Log {
     shared: Arc<Mutex<Shared>>,
@@ -52,12 +51,12 @@ struct Shared {
     ring: Ring,
     lines: Lines,
     read: u64,
-    /// True once the engine can write nothing more, and everything is in the file.
+    /// True once the engine cannot write any more, and everything is in the file.
     complete: bool,
 }
 
 impl Log {
-    /// Begins to copy what comes out of a pipe, until nobody can write to it any more.
+    /// Begins to copy the output of a pipe, until nobody can write to it any more.
     ///
     /// # Errors
     /// If the file cannot be made, or no thread can be started.
@@ -94,24 +93,24 @@ impl Log {
         Ok(Log { shared })
     }
 
-    /// True once the engine can write nothing more, and everything is in the file.
+    /// True once the engine cannot write any more, and everything is in the file.
     pub fn is_complete(&self) -> bool {
         lock(&self.shared).complete
     }
 
-    /// The last lines, and of a line that has not ended what there is.
+    /// The last lines, and the present part of an unfinished line.
     pub fn last_lines(&self) -> Vec<String> {
         lock(&self.shared).lines.last()
     }
 
-    /// The latest of the last lines that says why an engine ended.
+    /// The latest of the last lines that names the reason of an end.
     pub fn hint(&self) -> Option<Hint> {
         lock(&self.shared).lines.hint()
     }
 
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> SavedLog {
         let shared = lock(&self.shared);
-        Kept { bytes: shared.read, lost: shared.ring.lost, error: shared.ring.error.clone() }
+        SavedLog { bytes: shared.read, lost: shared.ring.lost, error: shared.ring.error.clone() }
     }
 }
 
@@ -135,7 +134,7 @@ impl Shared {
     }
 }
 
-/// Two files that hold the last of what was written.
+/// Two files with the last part of the output.
 struct Ring {
     path: PathBuf,
     earlier: PathBuf,
@@ -204,7 +203,7 @@ impl Ring {
         }
     }
 
-    /// Nothing more is written: a file with holes would mislead.
+    /// Stops writing: a file with holes would mislead.
     fn failed(&mut self, error: &io::Error) {
         self.file = None;
         self.error.get_or_insert_with(|| error.to_string());

@@ -1,4 +1,4 @@
-//! Processes that end with their parent, also where a signal kills it: a pipe ends with the process
+//! Processes that end with their parent, even if a signal kills it: a pipe ends with the process
 //! that holds its other end. A death signal of the system would come with the end of a thread.
 
 use std::fs::File;
@@ -15,8 +15,7 @@ pub const PIPE: &str = "RUNNER_PARENT_PIPE";
 /// The time between two interrupts.
 const AGAIN: Duration = Duration::from_secs(20);
 
-/// Has this process interrupted when the parent that gave it a pipe has ended, and again as long as
-/// it goes on.
+/// Interrupts this process when the parent that gave it a pipe has ended, and again until it ends.
 ///
 /// # Errors
 /// If there is no such pipe.
@@ -37,9 +36,9 @@ pub fn end_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// The watch: it is given the number of a group, waits for the end of the pipe, and ends the group
-/// and what has the mark in its environment. A program such as a container's client passes SIGTERM
-/// on, and SIGKILL not.
+/// The watch: gets the number of a group, waits for the end of the pipe, and ends the group and all
+/// processes with the mark in their environment. A program such as a container's client passes
+/// SIGTERM on, but not SIGKILL.
 const WATCH: &str = r#"
 read -r group
 read -r _
@@ -66,9 +65,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches over what has this variable in its environment, written as `NAME=value`; over none
-    /// if that is empty. Between SIGTERM and SIGKILL there is this time; SIGKILL comes at once if
-    /// that is nothing.
+    /// Watches over the processes with this variable in their environment, written as `NAME=value`;
+    /// over none if that is empty. `patience` is the time between SIGTERM and SIGKILL; without it
+    /// SIGKILL comes at once.
     ///
     /// # Errors
     /// If there is no shell.
@@ -80,7 +79,7 @@ impl Watch {
         Ok(Watch { shell: shell.spawn()?, pipe })
     }
 
-    /// Watches over the group of a child too.
+    /// Also watches over the group of a child.
     pub fn over(&mut self, group: u32) {
         let _ = writeln!(self.pipe, "{group}");
     }

@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::Table;
 
-/// The kernel's code for the state of a socket that listens.
+/// The kernel's code for a listening socket.
 const LISTENS: &str = "0A";
 
 /// A process that holds a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Holder {
-    /// Its identifier; absent if this user may not see whose the port is.
+    /// Its identifier; absent if this user may not see the port's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The user it belongs to, as a number.
     pub user: u32,
-    /// Its command line, without what looks like a secret.
+    /// Its command line, without anything like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -33,7 +33,7 @@ pub struct Holder {
 pub struct Occupied {
     /// The port.
     pub port: u16,
-    /// The processes that hold it, as far as the system says.
+    /// The processes that hold it, if the system shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
 }
@@ -60,13 +60,13 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// Attempts at a port that is not free, and the pause before the next one. A process that is being
-/// started holds all that its parent had open for an instant.
+/// Attempts at a port that is not free, and the pause between them. A starting process holds all
+/// open files of its parent for an instant.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Checks that an engine could listen on a port, at this address or at any. It takes up to 0.1 s to
-/// say that it could not.
+/// Checks that an engine could listen on a port, at this address or at any. A failure takes up to
+/// 0.1 s.
 ///
 /// # Errors
 /// If the port is occupied.
@@ -80,14 +80,13 @@ pub fn check(host: &str, port: u16) -> Result<(), Occupied> {
     check_once(&Table::default(), host, port)
 }
 
-/// The same, of this instant.
+/// Checks a port once.
 pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), Occupied> {
     if is_free(host, port) { Ok(()) } else { Err(Occupied { port, holders: holders(table, port) }) }
 }
 
-/// True if nothing keeps an engine from listening. A server that listens at all addresses is in the
-/// way of one that listens at one, and the other way round, so the usual ones are tried beside the
-/// given one.
+/// True if an engine can listen. A server at all addresses blocks a server at one address, and the
+/// reverse, so the usual addresses are tried beside the given one.
 fn is_free(host: &str, port: u16) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let given = (host, port).to_socket_addrs().into_iter().flatten();
@@ -105,8 +104,7 @@ fn is_free(host: &str, port: u16) -> bool {
     })
 }
 
-/// Finds the processes that hold a port: those who listen on it, or else those who have it
-/// otherwise.
+/// Finds the processes that hold a port: its listeners, or else other holders.
 pub(crate) fn holders(table: &Table, port: u16) -> Vec<Holder> {
     let tables = ["tcp", "tcp6"].map(|file| table.network(file).unwrap_or_default());
     let sockets: Vec<Socket> = (tables.iter())
@@ -158,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_occupied_port_and_who_holds_it() {
+    fn names_the_holder_of_an_occupied_port() {
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(server) = TcpListener::bind(address) else {
                 continue;
@@ -166,11 +164,11 @@ mod tests {
             let port = server.local_addr().unwrap().port();
             for host in ["127.0.0.1", "localhost", "0.0.0.0", "[::1]"] {
                 let occupied = check(host, port).unwrap_err();
-                let words = occupied.to_string();
-                assert!(words.starts_with(&format!("port {port} is not free: ")), "{words}");
+                let message = occupied.to_string();
+                assert!(message.starts_with(&format!("port {port} is not free: ")), "{message}");
                 if cfg!(target_os = "linux") {
                     let own = format!("process {} (`", std::process::id());
-                    assert!(words.contains(&own), "{words}");
+                    assert!(message.contains(&own), "{message}");
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Facts about processes: reads and parses `/proc`. Where it does not exist, nothing is known of a
-//! process but that it lives.
+//! Facts about processes: reads and parses `/proc`. Without it, only the life of a process is
+//! known.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -9,30 +9,30 @@ use std::time::Duration;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal};
 
-/// The part of a command that is shown.
+/// The part of a command to show.
 const SHOWN: usize = 120;
 
-/// A process, however often the system uses its identifier again.
+/// A process, even if the system uses its identifier again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id {
     /// Its identifier.
     pub pid: u32,
-    /// The time when it started, in ticks since the system did.
+    /// The time when it started, in ticks since the system's start.
     pub start: u64,
 }
 
-/// A process as it was seen.
+/// A process as seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub id: Id,
     /// The process that started it, or took it over.
     pub parent: u32,
     pub group: u32,
-    /// True if it has ended, and its parent has not asked how.
+    /// True if it has ended, and its parent has not waited for it.
     pub ended: bool,
 }
 
-/// The processor time of the children that this process has waited for, and of theirs.
+/// The processor time of the children that this process has waited for, and of their children.
 pub(crate) fn children_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The name may hold anything. The fields behind it begin with the third, the state; `cutime` and
@@ -44,7 +44,7 @@ pub(crate) fn children_time() -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / a_second as f64))
 }
 
-/// The place where the system shows its processes.
+/// The folder in which the system shows its processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     root: PathBuf,
@@ -57,12 +57,12 @@ impl Default for Table {
 }
 
 impl Table {
-    /// In this folder.
+    /// Reads processes in this folder.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Table { root: root.into() }
     }
 
-    /// All processes but this one. None where the system does not show them.
+    /// All processes but this one. None if the system does not show them.
     pub fn processes(&self) -> Option<Vec<Process>> {
         let own = std::process::id();
         let entries = fs::read_dir(&self.root).ok()?;
@@ -74,13 +74,13 @@ impl Table {
         seen.then(|| others.collect())
     }
 
-    /// The process with this identifier, if there is one.
+    /// The process with this identifier, if it exists.
     pub fn process(&self, pid: u32) -> Option<Process> {
         let stat = fs::read(self.root.join(format!("{pid}/stat"))).ok()?;
         parse(pid, &String::from_utf8_lossy(&stat))
     }
 
-    /// True if a process is still the one that had its identifier, and has not ended.
+    /// True if a process still has its identifier, and has not ended.
     pub fn lives(&self, id: Id) -> bool {
         let process = self.process(id.pid);
         process.is_some_and(|process| process.id == id && !process.ended)
@@ -101,7 +101,7 @@ impl Table {
         })
     }
 
-    /// The processes that hold one of these sockets open, as far as this user may see.
+    /// The processes that hold one of these sockets open, if this user may see them.
     pub fn holders(&self, sockets: &[u64]) -> Vec<u32> {
         let expected: Vec<PathBuf> =
             (sockets.iter()).map(|socket| format!("socket:[{socket}]").into()).collect();
@@ -123,13 +123,13 @@ impl Table {
         fs::read_to_string(self.root.join("net").join(file)).ok()
     }
 
-    /// Returns the command line of a process, without what looks like a secret, and safe to show.
+    /// Returns the command line of a process, without anything like a secret, and safe to show.
     pub fn command(&self, pid: u32) -> Option<String> {
         let words = fs::read(self.root.join(format!("{pid}/cmdline"))).ok()?;
         let words = String::from_utf8_lossy(&words);
         let words: Vec<&str> = words.split('\0').filter(|word| !word.is_empty()).collect();
         let command = match words.is_empty() {
-            // One that has ended, or is the kernel's, has a name alone.
+            // An ended process, or the kernel's, has only a name.
             true => fs::read_to_string(self.root.join(format!("{pid}/comm"))).ok()?,
             false => model::redact::command(&words.join(" ")),
         };
@@ -149,13 +149,13 @@ impl Table {
         Id { pid, start }
     }
 
-    /// Sends a signal to a process, and to no other that may have its identifier by now.
+    /// Sends a signal to a process, and to no other that may have its identifier now.
     pub fn signal(&self, id: Id, signal: Signal) {
         let Some(pid) = raw(id.pid) else { return };
         #[cfg(target_os = "linux")]
         {
             use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
-            // The descriptor stays that of the process that had the identifier when it was opened.
+            // The descriptor stays with the process that had the identifier when it was opened.
             match pidfd_open(pid, PidfdFlags::empty()) {
                 Ok(process) => {
                     if self.lives(id) {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_folder_nothing_is_known() {
+    fn knows_nothing_without_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         for root in [folder.path(), &folder.path().join("none")] {
             let table = Table::at(root);

@@ -1,8 +1,8 @@
-//! Runs a program to its end: in bounded time, and with what it wrote kept.
+//! Runs a program to its end: in bounded time, and with its output kept.
 //!
 //! An engine runs until it is stopped; a program such as a benchmark client ends by itself. It runs
-//! in a process group of its own, which is killed when its time is over, so that nothing that it
-//! started holds a port or a core afterwards.
+//! in a process group of its own, which is killed when its time is over, so that no process of it
+//! holds a port or a core afterwards.
 
 use std::io::{self, PipeReader, Read};
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::parent::Watch;
 use crate::process;
 use crate::spec::Value;
 
-/// The part of each of its outputs that is kept, in bytes: the last.
+/// The kept part of each of its outputs, in bytes: the last.
 const KEPT: usize = 16 << 20;
 
-/// The time that what it has written may take to arrive once it has ended.
+/// The time that an ended program's output may take to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
 
 /// A program that ended by itself, or was ended because its time was over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// The way it ended; nothing if its time was over.
+    /// Its exit; nothing if its time was over.
     pub exit: Option<Exit>,
-    /// The processor time of it and of the processes that it waited for; absent where the system
-    /// does not tell.
+    /// The processor time of it and of the processes that it waited for; absent if the system does
+    /// not show it.
     pub processor: Option<Duration>,
     /// The last part of its standard output.
     pub stdout: Vec<u8>,
@@ -55,7 +55,7 @@ pub enum NotRun {
 }
 
 /// A process that is killed with its group, if nobody waits for it any more, or if this process is
-/// killed. The watch ends first: then the group may be another's.
+/// killed. The watch ends first: afterwards the group may be another's.
 struct Guard(Leader, Option<Watch>);
 
 impl Drop for Guard {
@@ -66,8 +66,8 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a program until it ends, or until its time is over. Dropping the future ends it too. Of
-/// programs that run at the same time, each is given the processor time of all.
+/// Runs a program until it ends, or until its time is over. Dropping the future ends it too.
+/// Programs that run at the same time each get the processor time of all.
 ///
 /// # Errors
 /// If the system does not run it.
@@ -105,7 +105,7 @@ pub async fn run(
         let bytes = tokio::time::timeout(ARRIVES_WITHIN, bytes).await;
         bytes.ok().and_then(Result::ok).unwrap_or_default()
     };
-    // What it left running in its group would hold the pipes open.
+    // Other processes of its group would hold the pipes open.
     guard.0.signal_group(Signal::KILL);
     let (stdout, stderr) = (arrived(output).await, arrived(errors).await);
     drop(guard);
@@ -163,12 +163,12 @@ mod tests {
         assert!(ran.processor.is_none_or(|time| time > Duration::ZERO), "{ran:?}");
         let none =
             run(&["no-such-program".to_owned()], &[], &[], None, Duration::from_secs(1)).await;
-        let words = none.unwrap_err().to_string();
-        assert!(words.contains("`no-such-program` does not run"), "{words}");
+        let message = none.unwrap_err().to_string();
+        assert!(message.contains("`no-such-program` does not run"), "{message}");
     }
 
     #[tokio::test]
-    async fn a_program_without_an_end_is_ended_with_all_it_started() {
+    async fn ends_an_endless_program_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let command = words("sleep 600 & echo $! >pid; echo begun; wait");
         let within = Duration::from_millis(500);
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(ran.stdout, b"begun\n");
         let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
         let pid = pid.trim().parse().unwrap();
-        // Its outputs are closed a moment before the system counts it as ended.
+        // Its outputs close a moment before the system counts it as ended.
         let lives = || {
             let process = crate::process::Table::default().process(pid);
             process.is_some_and(|process| !process.ended)

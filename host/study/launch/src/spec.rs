@@ -12,7 +12,7 @@ pub enum Value {
     Plain(String),
     /// This text, which is never written down.
     Secret(String),
-    /// The variable is taken away.
+    /// The variable is removed.
     Unset,
 }
 
@@ -33,16 +33,16 @@ pub struct Spec {
     pub name: String,
     /// The program and its arguments, ready to run: nothing in it is interpreted.
     pub command: Vec<String>,
-    /// Everything that the environment has beside what this process has. The last of a name counts.
+    /// The variables beside this process's own. The last of a name counts.
     pub environment: Vec<(String, Value)>,
-    /// Further variables of this process that it does not inherit, beside those that are
+    /// Further variables of this process that it does not inherit, beside the variables that are
     /// [withheld](crate::is_withheld) from every engine.
     pub withheld: Vec<String>,
-    /// The place where it runs; here if absent.
+    /// The folder to run it in; here if absent.
     pub directory: Option<PathBuf>,
-    /// The place where it is to listen, as a client on this machine writes it.
+    /// The address to listen on, as a client on this machine writes it.
     pub host: String,
-    /// The port on which it is to listen.
+    /// The port to listen on.
     pub port: u16,
     /// The time that it may take until it answers.
     pub ready_timeout: Duration,
@@ -51,12 +51,11 @@ pub struct Spec {
     /// The time that its port and its devices' memory may take to become free after its processes
     /// have ended.
     pub settle_timeout: Duration,
-    /// The file that gets what it writes. A second one of the same name with `.earlier` after it
-    /// comes beside it.
+    /// The file for its output. A second file with `.earlier` after the name comes beside it.
     pub log: PathBuf,
-    /// The number of bytes both files that hold together; beyond that the oldest are lost.
+    /// The number of bytes that both files hold together; beyond that the oldest are lost.
     pub log_limit: u64,
-    /// Number of the last lines that are kept for messages.
+    /// Number of the last lines to keep for messages.
     pub last_lines: usize,
     /// Further texts that must not be written down, such as a key in `command`.
     pub secrets: Vec<String>,
@@ -64,7 +63,8 @@ pub struct Spec {
 
 impl Spec {
     /// An engine with the usual timeouts: 15 minutes until it is ready, 30 seconds to stop, 60
-    /// seconds until what it held is free. It may log 256 MiB, and 40 lines are kept for messages.
+    /// seconds until its resources are free. It may log 256 MiB, and 40 lines are kept for
+    /// messages.
     pub fn new(
         name: impl Into<String>,
         command: Vec<String>,

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
-use crate::log::Kept;
+use crate::log::SavedLog;
 use crate::port::Occupied;
 
-/// The means that were needed to end an engine's processes.
+/// The means to end an engine's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needed {
@@ -35,7 +35,7 @@ impl std::fmt::Display for Needed {
 pub struct EngineProcess {
     /// Its identifier.
     pub pid: u32,
-    /// Its command line, without what looks like a secret; absent if that could not be seen.
+    /// Its command line, without anything like a secret; absent if it was not visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -55,9 +55,9 @@ impl std::fmt::Display for EngineProcess {
 pub enum Memory {
     /// It is free again.
     Free,
-    /// It is not free, in words: which device, and how much of it.
+    /// It is not free; the text names the device and the amount.
     Held(String),
-    /// There is no device, or it does not say.
+    /// There is no device, or it reports nothing.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ pub struct Stopped {
     /// The end of the process that was started; absent if it is still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
-    /// The means that were needed to end the processes.
+    /// The means that ended the processes.
     pub needed: Needed,
     /// Processes that had left the engine's group, and were ended too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,11 +81,11 @@ pub struct Stopped {
     pub occupied: Option<Occupied>,
     /// The devices' memory.
     pub memory: Memory,
-    /// Seconds that all this took.
+    /// Seconds of the whole stop.
     pub took_s: f64,
-    /// The kept part of the log.
-    pub log: Kept,
-    /// The last lines that the engine wrote, the oldest first.
+    /// The saved part of the log.
+    pub log: SavedLog,
+    /// The last lines of the engine's output, the oldest first.
     pub last_lines: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ impl Stopped {
         self.survivors.is_empty() && self.occupied.is_none() && !held
     }
 
-    /// Describes the remains of the engine, in words. Nothing if it is clean.
+    /// Describes the remains of the engine. Nothing if it is clean.
     pub fn left(&self) -> Option<String> {
         let mut left: Vec<String> = self.survivors.iter().map(EngineProcess::to_string).collect();
         left.extend(self.occupied.as_ref().map(Occupied::to_string));

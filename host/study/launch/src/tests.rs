@@ -1,4 +1,4 @@
-//! Engines that are real processes: shells, and this test program in the part of an engine.
+//! Engines that are real processes: shells, and this test program in the role of an engine.
 
 mod killed;
 mod lives;
@@ -14,14 +14,13 @@ use tempfile::TempDir;
 use crate::process::{Id, Table};
 use crate::{Check, Engine, Memory, Spec, Value};
 
-/// Longer than anything takes; a test that waits so long fails.
+/// Longer than anything takes; a test that waits this long fails.
 const LONG: Duration = Duration::from_secs(120);
 
-/// A port that nobody has. Another test may get it before the engine does, so each has a range of
-/// its own.
+/// A free port. Another test may get it before the engine does, so each has a range of its own.
 fn free_port() -> u16 {
     use std::sync::atomic::{AtomicU16, Ordering};
-    // Below those that the system gives to clients.
+    // Below the ports that the system gives to clients.
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
     loop {
@@ -32,7 +31,6 @@ fn free_port() -> u16 {
     }
 }
 
-/// A shell that runs a script.
 fn shell(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }
@@ -48,7 +46,7 @@ fn spec(folder: &TempDir, command: Vec<String>) -> Spec {
 }
 
 /// This program as an engine that listens on the port of the specification. `before` is a script
-/// that ends with what runs it, such as `exec "$@"`.
+/// that ends with its command, such as `exec "$@"`.
 fn listening(folder: &TempDir, before: &str) -> Spec {
     let mut spec = spec(folder, shell(before));
     spec.command.push("sh".to_owned());
@@ -58,7 +56,7 @@ fn listening(folder: &TempDir, before: &str) -> Spec {
     spec
 }
 
-/// Tells if a server answers on a port.
+/// Checks that a server answers on a port.
 fn answers(port: u16) -> Check {
     match TcpStream::connect(("127.0.0.1", port)) {
         Ok(_) => Check::Ready,

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::program::{NotRun, run};
 use crate::spec::Value;
 
-/// The part of a version that is kept, in characters.
+/// The kept part of a version, in characters.
 const LONGEST: usize = 200;
 
 /// The reason why a version is not known.
@@ -17,33 +17,33 @@ pub enum NoVersion {
     #[error(transparent)]
     NotRun(#[from] NotRun),
     /// It does not end.
-    #[error("`{program}` did not say its version within {} s", within.as_secs_f64())]
+    #[error("`{program}` did not print its version within {} s", within.as_secs_f64())]
     Late {
         /// The program that ran.
         program: String,
-        /// The time that it was waited for.
+        /// The time waited.
         within: Duration,
     },
-    /// It fails, or says nothing.
-    #[error("`{program}` said no version: it ended with {exit}{}", said(line))]
+    /// It fails, or prints nothing.
+    #[error("`{program}` printed no version: it ended with {exit}{}", suffix(line))]
     None {
         /// The program that ran.
         program: String,
-        /// The way it ended.
+        /// Its exit.
         exit: Exit,
-        /// The last line that it wrote.
+        /// The last line of its output.
         line: Option<String>,
     },
 }
 
-fn said(line: &Option<String>) -> String {
+fn suffix(line: &Option<String>) -> String {
     line.as_ref().map_or(String::new(), |line| format!(": {line}"))
 }
 
 /// Asks a program for its version: the line of its output that looks most like one.
 ///
 /// # Errors
-/// If it does not run, does not end in time, fails, or says nothing.
+/// If it does not run, does not end in time, fails, or prints nothing.
 pub async fn version(
     words: &[String],
     environment: &[(String, Value)],
@@ -64,7 +64,7 @@ pub async fn version(
     }
 }
 
-/// The last line that is a version or begins as one does; or else the last one.
+/// The last line that is a version or begins like one; or else the last line.
 fn line(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut backwards = lines.iter().rev().filter(|line| !line.is_empty());

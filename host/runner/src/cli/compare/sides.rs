@@ -18,14 +18,14 @@ use runs::Reported;
 use runs::folder::{self, RunFolder};
 
 /// The sides of a comparison, as read.
-pub(in super::super) struct Read {
+pub(in super::super) struct ReadSides {
     pub sides: Vec<Side>,
     pub figures: Vec<Figure>,
     pub blocks: Option<usize>,
 }
 
 /// A side before its records are read.
-enum Found {
+enum PendingSide {
     Runs(Vec<Run>),
     Claim(Box<Claim>, Vec<String>),
 }
@@ -45,15 +45,15 @@ pub(super) fn read(
     choice: &Choice,
     conditions: &[Condition],
     each: bool,
-) -> Result<Read, Failure> {
+) -> Result<ReadSides, Failure> {
     let percentiles = wanted(choice, conditions);
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<PendingSide> = Vec::new();
     let mut groups: Vec<(String, usize)> = Vec::new();
     for name in named {
         for part in parts(name)? {
             let (runs, is_listed) = match part {
                 Part::Claim(claim, doubts) => {
-                    found.push(Found::Claim(claim, doubts));
+                    found.push(PendingSide::Claim(claim, doubts));
                     continue;
                 }
                 Part::Run(folder) => (vec![folder], false),
@@ -72,13 +72,13 @@ pub(super) fn read(
                 .and_then(|repeat| groups.iter().find(|(group, _)| *group == repeat.group));
             match (known, group) {
                 (Some((_, place)), _) => {
-                    if let Some(Found::Runs(side)) = found.get_mut(*place) {
+                    if let Some(PendingSide::Runs(side)) = found.get_mut(*place) {
                         side.extend(runs);
                     }
                 }
                 (None, group) => {
                     groups.extend(group.map(|repeat| (repeat.group, found.len())));
-                    found.push(Found::Runs(runs));
+                    found.push(PendingSide::Runs(runs));
                 }
             }
         }
@@ -96,12 +96,12 @@ pub(super) fn read(
 pub(in super::super) fn listed(
     sides: Vec<Vec<RunFolder>>,
     conditions: &[Condition],
-) -> Result<Read, Failure> {
+) -> Result<ReadSides, Failure> {
     let choice = Choice::Headline;
     let percentiles = wanted(&choice, conditions);
     let side = |folders: Vec<RunFolder>| {
         let runs = folders.into_iter().map(|folder| run(folder, &percentiles));
-        Ok(Found::Runs(runs.collect::<Result<_, Failure>>()?))
+        Ok(PendingSide::Runs(runs.collect::<Result<_, Failure>>()?))
     };
     let found = sides.into_iter().map(side);
     cut(found.collect::<Result<_, Failure>>()?, &choice, conditions)
@@ -115,7 +115,7 @@ pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
     let mut parts = parts(name)?;
     let several = |count: usize| {
         Failure::input(format!(
-            "{name}: {count} runs are in it, and an explanation is of one; name the folder of one run"
+            "{name}: holds {count} runs, expected one; name the folder of one run"
         ))
     };
     match (parts.pop(), parts.len()) {
@@ -142,17 +142,21 @@ fn wanted(choice: &Choice, conditions: &[Condition]) -> Vec<f64> {
 }
 
 /// Reads the records.
-fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<Read, Failure> {
+fn cut(
+    found: Vec<PendingSide>,
+    choice: &Choice,
+    conditions: &[Condition],
+) -> Result<ReadSides, Failure> {
     let summaries: Vec<&Summary> = (found.iter())
         .flat_map(|side| match side {
-            Found::Runs(runs) => runs.iter().map(|run| &run.reported.summary).collect(),
-            Found::Claim(..) => Vec::new(),
+            PendingSide::Runs(runs) => runs.iter().map(|run| &run.reported.summary).collect(),
+            PendingSide::Claim(..) => Vec::new(),
         })
         .collect();
     let claims: Vec<&Claim> = (found.iter())
         .filter_map(|side| match side {
-            Found::Claim(claim, _) => Some(claim.as_ref()),
-            Found::Runs(_) => None,
+            PendingSide::Claim(claim, _) => Some(claim.as_ref()),
+            PendingSide::Runs(_) => None,
         })
         .collect();
     let figures = figures(choice, &summaries, &claims);
@@ -169,10 +173,10 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
             _ => None,
         };
         sides.push(match side {
-            Found::Claim(claim, doubts) => {
+            PendingSide::Claim(claim, doubts) => {
                 Side::Claim(Box::new(Stated::new(*claim, doubts, blocks)))
             }
-            Found::Runs(runs) => {
+            PendingSide::Runs(runs) => {
                 let read = |run: Run| {
                     let Run { folder, facts, reported } = run;
                     Measured::read(
@@ -188,7 +192,7 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
             }
         });
     }
-    Ok(Read { sides, figures, blocks })
+    Ok(ReadSides { sides, figures, blocks })
 }
 
 /// Parses the variation from one run to the next: a share such as `2%`, or a folder with repeats of
@@ -215,20 +219,20 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
             _ => None,
         })
         .collect();
-    let wrong = |words: String| Failure::input(format!("--run-variation {given}: {words}"));
+    let wrong = |message: String| Failure::input(format!("--run-variation {given}: {message}"));
     let mut runs: Vec<Reported> = Vec::new();
     for folder in folder::runs(path)? {
         runs.push(run(folder, &percentiles)?.reported);
     }
     if let Some(other) = runs.iter().find(|run| !is_repeat(run, &runs[0])) {
         return Err(wrong(format!(
-            "{} and {} are not repeats of one scenario against one engine; name a folder that holds nothing else",
+            "{} and {} are not repeats of one scenario against one engine; name a folder with only such repeats",
             runs[0].folder, other.folder
         )));
     }
     if let Some(invalid) = runs.iter().find(|run| run.summary.verdict == Verdict::Invalid) {
         return Err(wrong(format!(
-            "the run {} is invalid, so its figures show nothing of how runs vary; leave it out",
+            "the run {} is invalid and cannot show how runs vary; leave it out",
             invalid.folder
         )));
     }
@@ -242,18 +246,18 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     })
 }
 
-/// True if two runs did the same against the same engine, as far as their plans say.
+/// True if both plans have the same load and engine.
 fn is_repeat(run: &Reported, other: &Reported) -> bool {
     run.plan == other.plan
 }
 
-/// A share such as `2%`, up to all of it.
+/// A share such as `2%`, at most 100%.
 pub(super) fn share(text: &str) -> Option<f64> {
     let share = model::share::hundredths(text.trim().strip_suffix('%')?)?;
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// The kind of thing that a name stands for.
+/// The meaning of a name on the command line.
 enum Part {
     /// A run, which forms a side with its repeats.
     Run(RunFolder),
@@ -311,7 +315,7 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     }
     if reported.status.is_none() {
         tell(format_args!(
-            "note: the run in {} did not finish: it was killed, or it is still going on; what it has written is compared",
+            "note: the run in {} did not finish: it was killed or still runs; its records so far are compared",
             folder.path().display()
         ));
     }
@@ -333,7 +337,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
         (None, 1) => 0,
         _ => return Err(which(&file, &claims)),
     };
-    // A published result is checked against its whole page, as one in a file is against its
+    // A published result is checked against its whole page, and a result in a file against its
     // neighbours.
     let (beside, place) = if file.starts_with(published::PREFIX) {
         let all = published::all();
@@ -379,12 +383,12 @@ fn which(file: &str, claims: &[Claim]) -> Failure {
 }
 
 /// The error that there is nothing to compare with.
-fn alone(found: &[Found]) -> Failure {
-    let words = match found.first() {
-        Some(Found::Runs(runs)) if runs.len() > 1 => {
-            "all of these runs are repeats of one another and form one side; add a run of something else, or compare them with each other with --each"
+fn alone(found: &[PendingSide]) -> Failure {
+    let message = match found.first() {
+        Some(PendingSide::Runs(runs)) if runs.len() > 1 => {
+            "all of these runs are repeats and form one side; add another run, or compare them with --each"
         }
-        _ => "a comparison needs at least two sides: name what to compare the first with",
+        _ => "a comparison needs at least two sides; name a second side",
     };
-    Failure::command_line(words)
+    Failure::command_line(message)
 }

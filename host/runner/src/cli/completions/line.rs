@@ -33,7 +33,7 @@ impl Line {
         self.words.get(1).filter(|_| self.at > 1)?.to_str()
     }
 
-    /// The word that is asked about; zsh leaves it out where it is empty.
+    /// The word under the cursor; zsh leaves it out where it is empty.
     pub(super) fn current(&self) -> &OsStr {
         self.words.get(self.at).map_or(OsStr::new(""), |word| word)
     }
@@ -59,8 +59,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_value_of_a_flag_counts_and_not_the_one_being_written() {
-        let of = |line: &str| {
+    fn takes_the_last_complete_value_of_a_flag() {
+        let backend = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let value = Line::new(words, None).value("--backend", "NO_SUCH_VARIABLE");
             value.map(|value| value.to_string_lossy().into_owned())
@@ -74,7 +74,7 @@ mod tests {
             ("runner --backend= -", None),
             ("runner --backends=x -", None),
         ] {
-            assert_eq!(of(line).as_deref(), value, "{line}");
+            assert_eq!(backend(line).as_deref(), value, "{line}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The values of arguments, as a shell offers them: by the flag, or by the value's name in help.
 //!
 //! A name that many arguments share (`RUN`, `FIGURE`) offers the same everywhere, so that a new
-//! command has its values without a word here.
+//! command has its values without a change here.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ type Offer = fn(&str, &Line) -> Vec<CompletionCandidate>;
 /// The statistics of a metric that a shell offers; others are percentiles too.
 const STATISTICS: [&str; 8] = ["mean", "median", "p90", "p95", "p99", "min", "max", "std"];
 
-/// Backends that are no engine's.
+/// Backends that belong to no engine.
 const NO_ENGINES: [&str; 2] = ["openai", "template"];
 
 /// The command line with the values of its arguments.
@@ -42,8 +42,8 @@ pub(super) fn command(line: &Arc<Line>) -> Command {
 
 /// A command with the values of its arguments, and likewise its subcommands.
 fn offered(command: Command, line: &Arc<Line>) -> Command {
-    let of = command.get_name().to_owned();
-    let command = command.mut_args(|arg| match offer(&of, &arg) {
+    let name = command.get_name().to_owned();
+    let command = command.mut_args(|arg| match offer(&name, &arg) {
         Some(offer) => {
             let line = Arc::clone(line);
             arg.add(ArgValueCompleter::new(move |written: &OsStr| {
@@ -55,7 +55,8 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
     });
     // More than a hundred flags would bury the values.
     let is_flag = line.current().as_encoded_bytes().starts_with(b"-");
-    let has_words = command.has_subcommands() || command.get_positionals().any(|arg| has(&of, arg));
+    let has_words =
+        command.has_subcommands() || command.get_positionals().any(|arg| has(&name, arg));
     let command = if has_words && !is_flag {
         command
             .mut_args(|arg| if arg.is_positional() { arg } else { arg.hide(true) })
@@ -67,8 +68,8 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
     command.mut_subcommands(|below| offered(below, line))
 }
 
-/// The values that mean themselves in every shell, also within quotes: the scripts do not quote. For
-/// other names of files the shell completes by itself.
+/// The values that need no quotes in any shell, also within quotes: the scripts do not quote. The
+/// shell itself completes other names of files.
 fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._/:=,+@%".contains(byte);
     values.retain(|value| value.get_value().as_encoded_bytes().iter().all(is_plain));
@@ -76,34 +77,34 @@ fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
 }
 
 /// True if something is offered for an argument.
-fn has(of: &str, arg: &Arg) -> bool {
-    offer(of, arg).is_some()
+fn has(command: &str, arg: &Arg) -> bool {
+    offer(command, arg).is_some()
         || arg.get_value_hint() != ValueHint::Unknown
         || !arg.get_possible_values().is_empty()
 }
 
 /// The values of an argument of a command, if they are not a fixed list that clap knows.
-fn offer(of: &str, arg: &Arg) -> Option<Offer> {
+fn offer(command: &str, arg: &Arg) -> Option<Offer> {
     if !arg.get_possible_values().is_empty() {
         return None;
     }
-    let named = arg.get_long().and_then(|flag| of_flag(of, flag));
+    let named = arg.get_long().and_then(|flag| of_flag(command, flag));
     let value = arg.get_value_names().and_then(<[_]>::first);
-    named.or_else(|| of_value(of, value?))
+    named.or_else(|| of_value(command, value?))
 }
 
-fn of_flag(of: &str, flag: &str) -> Option<Offer> {
-    Some(match (flag, of) {
+fn of_flag(command: &str, flag: &str) -> Option<Offer> {
+    Some(match (flag, command) {
         ("backend", _) => backend_names,
         ("baseline" | "floor" | "run-variation", _) => runs,
         ("dataset-name", _) => dataset_names,
-        ("device-metrics", _) => |written, _| begun(written, ["none", "nvml", "http://"]),
+        ("device-metrics", _) => |written, _| matching(written, ["none", "nvml", "http://"]),
         ("endpoint", _) => endpoints,
         ("engine", _) => engines,
         ("goodput", _) => objectives,
         ("plugin", _) => plugins,
         ("preset", "search" | "sweep") => presets,
-        ("preset", _) => |written, _| begun(written, [run::accuracy::NAME]),
+        ("preset", _) => |written, _| matching(written, [run::accuracy::NAME]),
         ("resume", "sweep") => |written, line| resumed(written, line, places::is_sweep),
         ("resume", "search") => |written, line| resumed(written, line, places::is_search),
         ("resume", "lab") => |written, line| resumed(written, line, places::is_lab),
@@ -118,18 +119,18 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
     })
 }
 
-fn of_value(of: &str, value: &str) -> Option<Offer> {
-    Some(match (value, of) {
+fn of_value(command: &str, value: &str) -> Option<Offer> {
+    Some(match (value, command) {
         ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
-        ("CASE", _) => |written, _| begun(written, shipped::cases().map(|(name, _)| name)),
+        ("CASE", _) => |written, _| matching(written, shipped::cases().map(|(name, _)| name)),
         ("CLIENT", _) => clients,
         ("FIGURE", _) => figures,
         ("FILE", "audit") => results_of_tools,
-        ("FILE", "check") if of == "check" => scenarios,
+        ("FILE", "check") if command == "check" => scenarios,
         ("FILE" | "PATH", _) => |written, _| places::files(written),
         ("LAB", _) => labs,
         ("PAGE", "guide") => pages,
-        ("PATTERN", "published") => |written, _| begun(written, published_names()),
+        ("PATTERN", "published") => |written, _| matching(written, published_names()),
         ("PLUGIN", _) => plugin_names,
         ("PREFIX", "keys") => prefixes,
         ("RUN", _) => runs,
@@ -140,23 +141,23 @@ fn of_value(of: &str, value: &str) -> Option<Offer> {
 }
 
 /// Names that start with the typed text.
-fn begun<N: AsRef<str>>(
+fn matching<N: AsRef<str>>(
     written: &str,
     names: impl IntoIterator<Item = N>,
 ) -> Vec<CompletionCandidate> {
     let names = names.into_iter();
-    let begun = names.filter(|name| name.as_ref().starts_with(written));
-    begun.map(|name| CompletionCandidate::new(name.as_ref())).collect()
+    let names = names.filter(|name| name.as_ref().starts_with(written));
+    names.map(|name| CompletionCandidate::new(name.as_ref())).collect()
 }
 
 /// Names that start with the typed text, with their descriptions.
-fn told<N: AsRef<str>, A: Into<StyledStr>>(
+fn described<N: AsRef<str>, A: Into<StyledStr>>(
     written: &str,
     names: impl IntoIterator<Item = (N, A)>,
 ) -> Vec<CompletionCandidate> {
     let names = names.into_iter();
-    let begun = names.filter(|(name, _)| name.as_ref().starts_with(written));
-    begun
+    let matching = names.filter(|(name, _)| name.as_ref().starts_with(written));
+    matching
         .map(|(name, about)| CompletionCandidate::new(name.as_ref()).help(Some(about.into())))
         .collect()
 }
@@ -185,10 +186,9 @@ fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> 
 
 // Plugins.
 
-/// The folders to search for plugins.
 fn plugin_folders(line: &Line) -> Vec<PathBuf> {
-    let said = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
-    said.map_or_else(Vec::new, |folders| std::env::split_paths(&folders).collect())
+    let folders = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
+    folders.map_or_else(Vec::new, |list| std::env::split_paths(&list).collect())
 }
 
 /// Plugins of a kind by their names: shipped plugins, and others that are found.
@@ -211,19 +211,19 @@ fn named(kind: &str, line: &Line) -> Vec<String> {
 
 fn backend_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let aliases = backends::shipped_aliases().map(|alias| alias.name.to_owned());
-    begun(written, named("backends", line).into_iter().chain(aliases))
+    matching(written, named("backends", line).into_iter().chain(aliases))
 }
 
 fn dataset_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let aliases = datasets::ALIASES.iter().map(|alias| alias.name.to_owned());
-    begun(written, named("datasets", line).into_iter().chain(aliases))
+    matching(written, named("datasets", line).into_iter().chain(aliases))
 }
 
 /// Plugins as `--plugin` takes them: by name, or as a file.
 fn plugins(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let found = places::components(&plugin_folders(line));
-    let mut offered = begun(written, shipped::plugins());
-    offered.extend(begun(written, found));
+    let mut offered = matching(written, shipped::plugins());
+    offered.extend(matching(written, found));
     offered.extend(places::files_of(written, "wasm"));
     without_twice(offered)
 }
@@ -233,7 +233,7 @@ fn plugin_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let short = |file: &'static str| Some(file.split_once('/')?.1.trim_end_matches(".wasm"));
     let all: Vec<&str> = shipped::plugins().filter_map(short).collect();
     let is_one = |name: &&&str| all.iter().filter(|other| other == name).count() == 1;
-    let mut offered = begun(written, all.iter().filter(is_one));
+    let mut offered = matching(written, all.iter().filter(is_one));
     if offered.is_empty() || written.contains('/') {
         offered.extend(plugins(written, line));
     }
@@ -241,7 +241,7 @@ fn plugin_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn scorers(written: &str, line: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, named("scorers", line));
+    let mut offered = matching(written, named("scorers", line));
     offered.extend(places::files_of(written, "wasm"));
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
@@ -257,10 +257,9 @@ fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     paths.retain(|path| !path.contains(|c: char| c.is_ascii_uppercase()));
     paths.sort_unstable();
     paths.dedup();
-    begun(written, paths)
+    matching(written, paths)
 }
 
-/// The backend that the line names.
 fn backend(line: &Line) -> Option<String> {
     let name = line.value("--backend", "RUNNER_BACKEND")?;
     let name = name.into_string().ok()?;
@@ -270,7 +269,7 @@ fn backend(line: &Line) -> Option<String> {
 fn engines(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let backends = shipped::plugins().filter_map(|file| file.strip_prefix("backends/"));
     let names = backends.map(|file| file.trim_end_matches(".wasm"));
-    begun(written, names.filter(|name| !NO_ENGINES.contains(name)))
+    matching(written, names.filter(|name| !NO_ENGINES.contains(name)))
 }
 
 // Scenarios.
@@ -283,19 +282,19 @@ fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     names.retain(|name| name.contains('/'));
     names.sort_unstable();
     names.dedup();
-    let mut offered = begun(written, names);
+    let mut offered = matching(written, names);
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }
 
 fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, shipped::labs());
+    let mut offered = matching(written, shipped::labs());
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }
 
 fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, shipped::clients().map(|(name, _)| name));
+    let mut offered = matching(written, shipped::clients().map(|(name, _)| name));
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }
@@ -303,7 +302,7 @@ fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 /// Keys of a scenario with `=`, followed by the key's possible values.
 fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     match written.split_once('=') {
-        None => told(written, keys()),
+        None => described(written, keys()),
         Some((key, value)) => {
             let offered = values(key, value, line).into_iter();
             offered.map(|one| one.add_prefix(format!("{key}="))).collect()
@@ -357,14 +356,14 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
             let mut names: Vec<&str> = routes.filter_map(|route| route.route).collect();
             names.sort_unstable();
             names.dedup();
-            begun(written, names)
+            matching(written, names)
         }
         "about.engine" => engines(written, line),
         "tokenizer.path" => tokenizers(written, line),
         "connection.ca-cert" | "load.trace.file" => places::files(written),
         _ => match scenario::keys().iter().find(|known| known.path == key) {
-            Some(key) if key.switch => begun(written, ["true", "false"]),
-            Some(key) => told(written, key.words.iter().copied()),
+            Some(key) if key.switch => matching(written, ["true", "false"]),
+            Some(key) => described(written, key.words.iter().copied()),
             None => Vec::new(),
         },
     }
@@ -375,16 +374,16 @@ fn prefixes(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut tables: Vec<&str> = scenario::keys().iter().map(Key::table).collect();
     tables.retain(|table| !table.is_empty());
     tables.dedup();
-    let mut offered = begun(written, tables);
+    let mut offered = matching(written, tables);
     if !written.is_empty() {
-        offered.extend(begun(written, scenario::keys().iter().map(|key| &key.path)));
+        offered.extend(matching(written, scenario::keys().iter().map(|key| &key.path)));
     }
     without_twice(offered)
 }
 
 /// Names on the hub of the tokenizers that are here, and files.
 fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = begun(written, places::tokenizers());
+    let mut offered = matching(written, places::tokenizers());
     offered.extend(places::files(written));
     without_twice(offered)
 }
@@ -393,8 +392,8 @@ fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 
 /// The folder in which results get a folder each.
 fn home(line: &Line) -> PathBuf {
-    let said = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
-    said.map_or_else(|| PathBuf::from("runs"), PathBuf::from)
+    let folder = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
+    folder.map_or_else(|| PathBuf::from("runs"), PathBuf::from)
 }
 
 fn runs(written: &str, line: &Line) -> Vec<CompletionCandidate> {
@@ -409,21 +408,20 @@ fn resumed(
     places::results(written, &home(line), is_wanted)
 }
 
-/// The names of the published results.
 fn published_names() -> Vec<String> {
     let all = published::all().into_iter();
     let name = |file: &str| file.trim_start_matches(published::PREFIX).to_owned();
     all.map(|claim| name(&claim.source.file)).collect()
 }
 
-/// Published results by their full names; without a beginning, only how they begin.
+/// Published results by their full names; without typed text, only their prefix.
 fn published_results(written: &str) -> Vec<CompletionCandidate> {
     match written.strip_prefix(published::PREFIX) {
         Some(name) => {
-            let names = begun(name, published_names()).into_iter();
+            let names = matching(name, published_names()).into_iter();
             names.map(|one| one.add_prefix(published::PREFIX)).collect()
         }
-        None => told(written, [(published::PREFIX, "A published result (runner published)")]),
+        None => described(written, [(published::PREFIX, "A published result (runner published)")]),
     }
 }
 
@@ -460,29 +458,29 @@ fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         None => {
             let metrics = CATALOGUE.iter();
             let metrics = metrics.map(|metric| (format!("{}.", metric.name), metric.definition));
-            let mut offered = told(written, metrics);
-            offered.extend(told(written, [("score.", "A score, by its name")]));
+            let mut offered = described(written, metrics);
+            offered.extend(described(written, [("score.", "A score, by its name")]));
             offered
         }
         Some((metric, statistic)) if CATALOGUE.iter().any(|known| known.name == metric) => {
-            let statistics = begun(statistic, STATISTICS).into_iter();
+            let statistics = matching(statistic, STATISTICS).into_iter();
             statistics.map(|one| one.add_prefix(format!("{metric}."))).collect()
         }
         Some(_) => Vec::new(),
     };
-    offered.extend(told(written, whole));
+    offered.extend(described(written, whole));
     offered
 }
 
 fn thresholds(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let mut offered = figures(written, line);
-    offered.extend(told(written, [("verdict", "Whether to trust the run")]));
+    offered.extend(described(written, [("verdict", "The verdict on the run")]));
     offered
 }
 
 /// Metrics of a request with their limits, as `--goodput` takes them.
 fn objectives(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    begun(written, objective::metrics().map(|name| format!("{name}:")))
+    matching(written, objective::metrics().map(|name| format!("{name}:")))
 }
 
 /// Percentiles of requests' times, as `--slo` takes them: several in a tier, which may have a name.
@@ -494,12 +492,12 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         };
         let metrics = objective::metrics().filter(of_requests);
         match part.split_once('.') {
-            None => begun(part, metrics.map(|name| format!("{name}."))),
+            None => matching(part, metrics.map(|name| format!("{name}."))),
             Some((metric, _)) => {
                 let known = metrics.filter(|name| *name == metric);
                 let percentiles = ["p50", "p90", "p95", "p99", "p99.9"];
                 let all = known.flat_map(|name| percentiles.map(|p| format!("{name}.{p}")));
-                begun(part, all)
+                matching(part, all)
             }
         }
     })
@@ -508,9 +506,9 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 // Texts.
 
 fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    told(written, PAGES.iter().map(|page| (page.name, page.about)))
+    described(written, PAGES.iter().map(|page| (page.name, page.about)))
 }
 
 fn presets(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    told(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
+    described(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
 }

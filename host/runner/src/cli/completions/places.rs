@@ -10,8 +10,8 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 
 use hub::{Cache, Kind, Repository};
 
-/// Entries of a folder of results that are looked into, the newest first: a shell shows no more in a
-/// useful way, and looking into thousands takes long.
+/// The most entries of a folder of results to examine, the newest first: a shell shows no more in a
+/// useful way, and examining thousands takes long.
 const MOST: usize = 200;
 
 /// The folders that plugins of each kind are in.
@@ -112,7 +112,7 @@ pub(super) fn files(written: &str) -> Vec<CompletionCandidate> {
     PathCompleter::file().complete(OsStr::new(written))
 }
 
-/// The same, of files that end so.
+/// The files with this extension that the written text can become, and folders to look in.
 pub(super) fn files_of(written: &str, extension: &'static str) -> Vec<CompletionCandidate> {
     let is_of = move |path: &Path| path.extension().is_some_and(|own| own == extension);
     let completer = PathCompleter::any().filter(is_of);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_come_newest_first_and_then_folders_to_look_in() {
+    fn offers_the_newest_runs_and_then_folders() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("results");
         for run in

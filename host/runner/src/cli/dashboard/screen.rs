@@ -1,5 +1,5 @@
 //! The terminal's alternate screen: entered for a dashboard, and left on every way out, so that
-//! whatever is printed next appears where people look for it.
+//! later output appears where people look for it.
 
 use std::io::{self, IsTerminal, Stderr};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -29,7 +29,7 @@ const PANELS: (u16, u16) = (72, 22);
 pub struct Subject {
     pub name: String,
     /// Engine, model and target. A plan's targets hold no credentials.
-    pub of: String,
+    pub target: String,
     pub amount: Amount,
     /// Requests before the measurement.
     pub warmup: u32,
@@ -38,8 +38,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Of a plan's run.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn from_plan(plan: &Plan) -> Self {
         let about = &plan.about;
         let engine = match (&about.engine, &about.engine_version) {
             (Some(engine), Some(version)) => format!("{engine} {version}"),
@@ -50,7 +49,7 @@ impl Subject {
         let parts = [engine, target.model.clone(), target.base_urls.join(", ")];
         Subject {
             name: plan.name.clone(),
-            of: parts.join(" \u{b7} "),
+            target: parts.join(" \u{b7} "),
             amount: progress::amount(plan),
             warmup: plan.load.warmup_requests(),
             slots: plan.slots(),
@@ -137,7 +136,7 @@ impl View<'_> {
         ])
         .areas(area);
         frame.render_widget(self.title(area.width), title);
-        frame.render_widget(self.of_line(subject.width), subject);
+        frame.render_widget(self.target_line(subject.width), subject);
         self.progress(frame, progress);
         self.rates(frame, rates);
         let [latencies, requests] =
@@ -152,14 +151,14 @@ impl View<'_> {
     fn lines(&self, frame: &mut Frame<'_>, area: Rect) {
         let mut lines = vec![
             self.title(area.width),
-            Line::raw(self.progress_words()),
-            Line::raw(self.rate_words()),
+            Line::raw(self.progress_label()),
+            Line::raw(self.rate_label()),
             self.flight_line(),
             self.latency_line("TTFT", &self.snapshot.ttft),
             self.latency_line("ITL", &self.snapshot.itl),
         ];
-        if let Some((words, style)) = self.fleet_words() {
-            lines.insert(1, Line::styled(words, style));
+        if let Some((label, style)) = self.fleet_label() {
+            lines.insert(1, Line::styled(label, style));
         }
         lines.extend(self.server_line());
         lines.extend(self.failure_lines());
@@ -191,33 +190,33 @@ impl View<'_> {
         ])
     }
 
-    /// Engine, model and target, and the number of heard processes of a fleet, at the two ends of a
-    /// line.
-    fn of_line(&self, width: u16) -> Line<'_> {
-        let of = Span::styled(self.subject.of.as_str(), self.looks().faint());
-        let Some((words, style)) = self.fleet_words() else {
-            return Line::from(of);
+    /// Engine, model and target, and the number of reporting processes of a fleet, at the two ends
+    /// of a line.
+    fn target_line(&self, width: u16) -> Line<'_> {
+        let target = Span::styled(self.subject.target.as_str(), self.looks().faint());
+        let Some((label, style)) = self.fleet_label() else {
+            return Line::from(target);
         };
-        let used = of.width() + Line::raw(words.as_str()).width();
+        let used = target.width() + Line::raw(label.as_str()).width();
         match usize::from(width).checked_sub(used) {
             Some(gap @ 1..) => {
-                Line::from(vec![of, Span::raw(" ".repeat(gap)), Span::styled(words, style)])
+                Line::from(vec![target, Span::raw(" ".repeat(gap)), Span::styled(label, style)])
             }
             // A lost process matters more than measurements.
-            _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
+            _ => Line::from(vec![Span::styled(label, style), Span::raw("  "), target]),
         }
     }
 
-    /// The number of processes that are heard; nothing if there is one.
-    fn fleet_words(&self) -> Option<(String, Style)> {
-        let words = progress::fleet(self.snapshot)?;
+    /// The number of reporting processes; nothing if there is only one process.
+    fn fleet_label(&self) -> Option<(String, Style)> {
+        let label = progress::fleet(self.snapshot)?;
         let worst = self.snapshot.agents.iter().map(|agent| agent.standing).min();
         let style = match worst {
             Some(Standing::Lost) => self.looks().bad(),
             Some(Standing::Silent) => self.looks().doubtful(),
             _ => Style::new(),
         };
-        Some((words, style))
+        Some((label, style))
     }
 
     fn phase(&self) -> (String, Style) {
@@ -263,8 +262,7 @@ impl View<'_> {
     }
 }
 
-/// Takes out whatever would move the cursor or turn text round: names and messages come from
-/// servers.
+/// Removes characters that move the cursor or reverse text: names and messages come from servers.
 fn scrub(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().contains(clean::unsafe_to_show) {

@@ -1,7 +1,7 @@
 //! The names that `vllm bench serve` and SGLang's client have for backends, and the routes that
 //! `--endpoint` chooses.
 //!
-//! A name of theirs is a shipped plugin with a route of its configuration. This module owns both
+//! Such a name is a shipped plugin with a route of its configuration. This module owns both
 //! tables; [`settle`](super::settle) owns their changes to a scenario.
 
 /// A name that other tools have for a backend.
@@ -13,58 +13,58 @@ pub struct Alias {
     pub plugin: &'static str,
     /// The value of `route` in the plugin's configuration.
     pub route: Option<&'static str>,
-    pub asks: Asks,
+    pub output: Output,
 }
 
-/// The way in which a route uses a prompt.
+/// The kind of output of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
-    /// It goes on with it.
+pub enum Output {
+    /// It continues the prompt.
     Answers,
-    /// It makes vectors of its texts.
+    /// It makes vectors of the prompt's texts.
     Vectors,
-    /// It puts its texts in order.
+    /// It ranks the prompt's texts.
     Orders,
-    /// It transcribes its sound.
+    /// It transcribes the prompt's sound.
     Transcripts,
 }
 
 const fn answers(name: &'static str, plugin: &'static str, route: &'static str) -> Alias {
-    Alias { name, plugin, route: Some(route), asks: Asks::Answers }
+    Alias { name, plugin, route: Some(route), output: Output::Answers }
 }
 
 const fn transcripts(name: &'static str, plugin: &'static str) -> Alias {
-    Alias { asks: Asks::Transcripts, ..answers(name, plugin, TRANSCRIPTIONS) }
+    Alias { output: Output::Transcripts, ..answers(name, plugin, TRANSCRIPTIONS) }
 }
 
-const fn pooling(name: &'static str, plugin: &'static str, asks: Asks) -> Alias {
-    Alias { name, plugin, route: None, asks }
+const fn pooling(name: &'static str, plugin: &'static str, output: Output) -> Alias {
+    Alias { name, plugin, route: None, output }
 }
 
 /// The value of `route` for the text of a sound.
 const TRANSCRIPTIONS: &str = "transcriptions";
 
-/// All of them. A plugin's own name is none: it is the plugin with its usual route.
+/// Every alias. A plugin's own name is none: it means the plugin with its usual route.
 pub const ALIASES: [Alias; 16] = [
     transcripts("openai-audio", "openai"),
     answers("openai-chat", "openai", "chat"),
     answers("openai-completions", "openai", "completions"),
     answers("openai-responses", "openai", "responses"),
-    pooling("openai-embeddings", "openai", Asks::Vectors),
-    pooling("infinity-embeddings", "openai", Asks::Vectors),
+    pooling("openai-embeddings", "openai", Output::Vectors),
+    pooling("infinity-embeddings", "openai", Output::Vectors),
     answers("vllm-chat", "vllm", "chat"),
-    pooling("vllm-embedding", "vllm", Asks::Vectors),
-    pooling("vllm-pooling", "vllm", Asks::Vectors),
-    pooling("vllm-rerank", "vllm", Asks::Orders),
+    pooling("vllm-embedding", "vllm", Output::Vectors),
+    pooling("vllm-pooling", "vllm", Output::Vectors),
+    pooling("vllm-rerank", "vllm", Output::Orders),
     answers("sglang-native", "sglang", "generate"),
     answers("sglang-oai", "sglang", "completions"),
     answers("sglang-oai-chat", "sglang", "chat"),
-    pooling("sglang-embedding", "sglang", Asks::Vectors),
+    pooling("sglang-embedding", "sglang", Output::Vectors),
     answers("lmdeploy-chat", "lmdeploy", "chat"),
     answers("trt", "tensorrt-llm", "generate"),
 ];
 
-/// Names of theirs that no plugin stands for, with their replacements.
+/// Other tools' names without a plugin here, with their replacements.
 pub const REFUSED: [(&str, &str); 6] = [
     (
         "openai-embeddings-chat",
@@ -94,26 +94,26 @@ pub struct Route {
     pub path: &'static str,
     /// The value of `route` for it; absent where the dataset's prompts choose it.
     pub route: Option<&'static str>,
-    pub asks: Asks,
-    /// True if the path before it is `prefix` in the plugin's configuration instead of a part of
-    /// the base URL.
+    pub output: Output,
+    /// True if the path before it is `prefix` in the plugin's configuration, and no part of the
+    /// base URL.
     pub bare: bool,
 }
 
 const fn route(plugin: &'static str, path: &'static str, route: &'static str) -> Route {
-    Route { plugin, path, route: Some(route), asks: Asks::Answers, bare: false }
+    Route { plugin, path, route: Some(route), output: Output::Answers, bare: false }
 }
 
 const fn transcribes(plugin: &'static str, path: &'static str) -> Route {
-    Route { asks: Asks::Transcripts, ..route(plugin, path, TRANSCRIPTIONS) }
+    Route { output: Output::Transcripts, ..route(plugin, path, TRANSCRIPTIONS) }
 }
 
 const fn bare(route: Route) -> Route {
     Route { bare: true, ..route }
 }
 
-const fn pools(plugin: &'static str, path: &'static str, asks: Asks) -> Route {
-    Route { plugin, path, route: None, asks, bare: false }
+const fn pools(plugin: &'static str, path: &'static str, output: Output) -> Route {
+    Route { plugin, path, route: None, output, bare: false }
 }
 
 /// The routes of the shipped backends, the usual one first.
@@ -122,25 +122,25 @@ const ROUTES: [Route; 40] = [
     route("openai", "/v1/completions", "completions"),
     route("openai", "/v1/responses", "responses"),
     transcribes("openai", "/v1/audio/transcriptions"),
-    pools("openai", "/v1/embeddings", Asks::Vectors),
-    pools("openai", "/v1/rerank", Asks::Orders),
+    pools("openai", "/v1/embeddings", Output::Vectors),
+    pools("openai", "/v1/rerank", Output::Orders),
     bare(route("openai", "/chat/completions", "chat")),
     bare(route("openai", "/completions", "completions")),
     bare(route("openai", "/responses", "responses")),
     bare(transcribes("openai", "/audio/transcriptions")),
-    bare(pools("openai", "/embeddings", Asks::Vectors)),
-    bare(pools("openai", "/rerank", Asks::Orders)),
+    bare(pools("openai", "/embeddings", Output::Vectors)),
+    bare(pools("openai", "/rerank", Output::Orders)),
     route("vllm", "/v1/completions", "completions"),
     route("vllm", "/v1/chat/completions", "chat"),
     route("vllm", "/v1/responses", "responses"),
     transcribes("vllm", "/v1/audio/transcriptions"),
-    pools("vllm", "/v1/embeddings", Asks::Vectors),
-    pools("vllm", "/v1/rerank", Asks::Orders),
+    pools("vllm", "/v1/embeddings", Output::Vectors),
+    pools("vllm", "/v1/rerank", Output::Orders),
     route("sglang", "/generate", "generate"),
     route("sglang", "/v1/completions", "completions"),
     route("sglang", "/v1/chat/completions", "chat"),
-    pools("sglang", "/v1/embeddings", Asks::Vectors),
-    pools("sglang", "/v1/rerank", Asks::Orders),
+    pools("sglang", "/v1/embeddings", Output::Vectors),
+    pools("sglang", "/v1/rerank", Output::Orders),
     route("lmdeploy", "/v1/completions", "completions"),
     route("lmdeploy", "/v1/chat/completions", "chat"),
     route("lmdeploy", "/generate", "generate"),
@@ -149,15 +149,15 @@ const ROUTES: [Route; 40] = [
     route("tgi", "/v1/chat/completions", "chat"),
     route("llamacpp", "/completion", "completion"),
     route("llamacpp", "/v1/chat/completions", "chat"),
-    pools("llamacpp", "/v1/embeddings", Asks::Vectors),
+    pools("llamacpp", "/v1/embeddings", Output::Vectors),
     route("ollama", "/api/generate", "generate"),
     route("ollama", "/api/chat", "chat"),
     route("tensorrt-llm", "/v1/completions", "completions"),
     route("tensorrt-llm", "/v1/chat/completions", "chat"),
     route("tensorrt-llm", "/v2/models/MODEL/generate_stream", "generate"),
     route("tensorrt-llm", "/v2/models/MODEL/generate", "generate"),
-    pools("cohere", "/v2/embed", Asks::Vectors),
-    pools("cohere", "/v2/rerank", Asks::Orders),
+    pools("cohere", "/v2/embed", Output::Vectors),
+    pools("cohere", "/v2/rerank", Output::Orders),
 ];
 
 /// Backends with one route for all answers, and its path.
@@ -181,10 +181,10 @@ const PORTS: [(&str, u16); 8] = [
 pub struct Chosen {
     /// The value of `route` in the plugin's configuration.
     pub route: Option<&'static str>,
-    pub asks: Asks,
+    pub output: Output,
     /// The text before the backend's own path.
     pub before: String,
-    /// True if that is `prefix` in the plugin's configuration.
+    /// True if this text is `prefix` in the plugin's configuration.
     pub bare: bool,
     /// The model that the path names.
     pub model: Option<String>,
@@ -221,7 +221,7 @@ pub fn chat_route(plugin: &str) -> Option<&'static str> {
 /// route.
 pub fn transcription_route(plugin: &str) -> Option<&'static str> {
     let mut own = ROUTES.iter().filter(|route| route.plugin == plugin);
-    let found = own.find(|route| route.asks == Asks::Transcripts);
+    let found = own.find(|route| route.output == Output::Transcripts);
     found.and_then(|route| route.route)
 }
 
@@ -230,17 +230,17 @@ pub fn port(plugin: &str) -> Option<u16> {
     PORTS.iter().find_map(|(known, port)| (*known == plugin).then_some(*port))
 }
 
-/// The route of a backend that a path on the server is.
+/// Finds the route of a backend that a path on the server belongs to.
 ///
 /// # Errors
-/// If the backend has no such route: the routes that it has, as text.
+/// If the backend has no such route: its routes, as text.
 pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
     let endpoint = format!("/{}", endpoint.trim_matches('/'));
     let one = ONE_ROUTE.iter().map(|(plugin, path)| Route {
         plugin,
         path,
         route: None,
-        asks: Asks::Answers,
+        output: Output::Answers,
         bare: false,
     });
     let own: Vec<Route> =
@@ -265,7 +265,7 @@ pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
     };
     Ok(Chosen {
         route: route.route,
-        asks: route.asks,
+        output: route.output,
         before: before.to_owned(),
         bare: route.bare,
         model: model.map(str::to_owned),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_chooses_its_route_and_leaves_what_stands_before_it() {
+    fn a_path_chooses_its_route_and_keeps_its_prefix() {
         let none = String::new;
         assert_eq!(chosen("vllm", "/v1/completions"), (Some("completions"), none(), false));
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_a_backend_lacks_is_refused_with_those_it_has() {
+    fn refuses_an_unknown_path_and_lists_the_routes() {
         let refused = route_of("lmdeploy", "/v1/messages").unwrap_err();
         assert_eq!(
             refused,

@@ -26,7 +26,7 @@ const fn timed(alias: Alias) -> Alias {
     Alias { timed: true, ..alias }
 }
 
-/// All of them. A plugin's own name is none.
+/// Every alias. A plugin's own name is none.
 pub const ALIASES: [Alias; 14] = [
     alias_of("random-ids", "random", &[("like", "\"sglang\"")]),
     alias_of("generated-shared-prefix", "shared-prefix", &[("algorithm", "\"sglang\"")]),
@@ -44,7 +44,7 @@ pub const ALIASES: [Alias; 14] = [
     alias_of("speed-bench", "custom", &[]),
 ];
 
-/// Names of theirs that no plugin stands for, with their replacements.
+/// Other tools' names without a plugin here, with their replacements.
 pub const REFUSED: [(&str, &str); 5] = [
     (
         "hf",

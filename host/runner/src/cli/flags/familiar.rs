@@ -2,8 +2,8 @@
 //! does not have as its own. The guidellm and AIPerf flags that most of their command lines have
 //! are here too.
 //!
-//! Each is one row of a table: it stands for keys of the scenario, or asks for something that holds
-//! anyway, or is refused with its replacement. This module reads them from the command line;
+//! Each is one row of a table: it stands for keys of the scenario, or its effect holds anyway, or
+//! it is refused with its replacement. This module reads them from the command line;
 //! [`rows`] and [`refused`] own their meanings, [`page`] their lists in the guide. They are left
 //! out of help.
 
@@ -23,7 +23,7 @@ use scenario::Scenario;
 use line::{CLIENTS, Client};
 pub use words::spread;
 
-/// A flag of theirs.
+/// A flag of another client.
 #[derive(Debug)]
 pub struct Row {
     /// Its name, without the dashes.
@@ -58,7 +58,7 @@ type Change = fn(&mut Scenario, &str, &str) -> Result<(), String>;
 pub enum Means {
     /// Its value is that key's, and with it further keys have the given values, as TOML.
     Key(&'static str, Pairs),
-    /// Its value is the only one of that key's list.
+    /// Its value becomes the only element of that key's list.
     Only(&'static str),
     /// Keys have the given values, as TOML.
     Fixed(Pairs),
@@ -82,23 +82,22 @@ fn all() -> impl Iterator<Item = &'static Row> {
     rows::ROWS.iter().chain(&refused::ROWS)
 }
 
-/// The given ones among these flags, with their values.
+/// The flags on the command line, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Familiar(Vec<(&'static Row, Vec<String>)>);
 
 impl Familiar {
-    /// True if none is given.
+    /// True if the line has none of them.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if that one is given.
+    /// True if the flag is on the line.
     pub fn has(&self, long: &str) -> bool {
         self.0.iter().any(|(row, _)| row.long == long)
     }
 
-    /// A flag that one client alone has, with that client; nothing where flags of several are
-    /// given.
+    /// A flag that only one client has, with that client; nothing where flags of several are given.
     fn alone(&self) -> Option<(&'static str, &'static Client)> {
         let mut found = CLIENTS.iter().filter_map(|client| {
             let mut alone = client.alone.iter().copied();
@@ -108,13 +107,13 @@ impl Familiar {
         found.next().is_none().then_some(first)
     }
 
-    /// The given flags that are for some datasets alone, with these datasets.
+    /// The given flags that are for some datasets only, with these datasets.
     pub fn of_datasets(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         let given = self.0.iter().map(|(row, _)| (row.long, row.datasets));
         given.filter(|(_, datasets)| !datasets.is_empty())
     }
 
-    /// Lays their settings over a scenario.
+    /// Overlays their settings on a scenario.
     ///
     /// # Errors
     /// Refused flags, each with its replacement; else the mistake in a value.
@@ -163,7 +162,7 @@ impl Familiar {
                 }
                 Means::Change(change, _) => {
                     change(&mut scenario, &flag, value)
-                        .map_err(|words| Failure::command_line(format!("{flag}: {words}")))?;
+                        .map_err(|message| Failure::command_line(format!("{flag}: {message}")))?;
                 }
                 Means::Anyway(_) | Means::Refused(_) => {}
             }
@@ -178,10 +177,10 @@ impl Familiar {
         let idle: Vec<String> = idle.map(|(row, _)| format!("--{}", row.long)).collect();
         let changes = match idle.len() {
             0 => return None,
-            1 => "changes nothing here: what it asks",
-            _ => "change nothing here: what they ask",
+            1 => "changes nothing here: its effect holds",
+            _ => "change nothing here: their effects hold",
         };
-        Some(format!("{} {changes} for holds anyway (`runner guide coming-from`)", idle.join(", ")))
+        Some(format!("{} {changes} anyway (`runner guide coming-from`)", idle.join(", ")))
     }
 }
 
@@ -208,7 +207,6 @@ impl Row {
         }
     }
 
-    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.takes == Takes::Nothing {
             return matches.get_flag(self.long).then(Vec::new);

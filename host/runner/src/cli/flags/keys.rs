@@ -9,7 +9,7 @@ use super::super::failure::Failure;
 use super::super::words;
 use scenario::{Flag, Key, Scenario, heading};
 
-/// The given ones among these flags, with their values.
+/// The flags on the command line, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<(&'static Flagged, Vec<String>)>);
 
@@ -47,21 +47,21 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
 });
 
 impl Keys {
-    /// The scenario that they describe.
+    /// The scenario that the flags describe.
     ///
     /// # Errors
-    /// That a flag's value is wrong.
+    /// If a flag's value is wrong.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = Scenario::default();
         for (Flagged { key, flag, .. }, texts) in &self.0 {
-            let said = scenario.say(&key.path, &format!("--{}", flag.long), texts);
-            said.map_err(Failure::command_line)?;
+            let set = scenario.say(&key.path, &format!("--{}", flag.long), texts);
+            set.map_err(Failure::command_line)?;
         }
         Ok(scenario)
     }
 }
 
-/// The flags that name the server and its access, for commands that make no run.
+/// The flags that name the server and its access, for commands without a run.
 #[derive(Clone, Debug)]
 pub struct TargetKeys(Keys);
 
@@ -82,15 +82,15 @@ impl TargetKeys {
         FLAGGED.iter().filter(is_one)
     }
 
-    /// The scenario that they describe.
+    /// The scenario that the flags describe.
     ///
     /// # Errors
-    /// That a flag's value is wrong.
+    /// If a flag's value is wrong.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.0.scenario()
     }
 
-    /// The words of a command that says the same, but for the model. Values that may be secret are
+    /// The words of a command with the same flags, except the model. Values that may be secret are
     /// left for the user to fill in.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -102,8 +102,8 @@ impl TargetKeys {
                 (_, false) => {
                     for text in texts {
                         let name = text.split([':', '=']).next().unwrap_or_default();
-                        let said = if flag.secret { format!("{name}: ...") } else { text.clone() };
-                        words.extend([long.clone(), said]);
+                        let shown = if flag.secret { format!("{name}: ...") } else { text.clone() };
+                        words.extend([long.clone(), shown]);
                     }
                 }
             }
@@ -174,11 +174,10 @@ impl Flagged {
         })
     }
 
-    /// Its value, if one was given.
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.key.switch {
-            let said = self.flag.inverted.is_none();
-            return matches.get_flag(self.flag.long).then(|| vec![said.to_string()]);
+            let value = self.flag.inverted.is_none();
+            return matches.get_flag(self.flag.long).then(|| vec![value.to_string()]);
         }
         let texts = matches.get_many::<String>(self.flag.long)?;
         Some(texts.cloned().collect())

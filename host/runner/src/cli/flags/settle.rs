@@ -1,7 +1,7 @@
-//! Flags whose meaning depends on the whole scenario: the route of a path, the dataset where none
-//! is named, the port of the engine, and flags of one dataset that are given to another.
+//! Flags whose meaning depends on the whole scenario: the route of a path, the default dataset, the
+//! port of the engine, and flags of one dataset that are given to another.
 
-use super::backends::{self, Asks, Chosen};
+use super::backends::{self, Chosen, Output};
 use super::{Flags, datasets};
 use reader::{Config, Located, Place, Problem};
 use scenario::{Arrival, Scenario};
@@ -23,7 +23,6 @@ const NOT_RANDOM: [&str; 4] = ["sharegpt", "custom", "shared-prefix", "trace"];
 const OF_CONVERSATIONS: [&str; 5] = ["agent", "audio", "conversation", "images", "speech"];
 /// The dataset of recordings, which a route for the text of sounds is meant for.
 const OF_RECORDINGS: &str = "speech";
-/// Datasets with sounds.
 const OF_SOUNDS: [&str; 3] = ["audio", "custom", OF_RECORDINGS];
 /// Datasets whose answers `--sharegpt-output-len` sets, here and in SGLang's client.
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
@@ -44,7 +43,7 @@ impl Flags {
             settled.default_backend(usual);
         }
         let chosen = settled.endpoint(self.endpoint.as_deref());
-        settled.asks(self.asks(chosen.as_ref()));
+        settled.fit_dataset(self.output(chosen.as_ref()));
         settled.default_dataset(line.is_some_and(|(client, _)| client.word == "sglang"));
         if let Some(chosen) = chosen {
             settled.route(chosen);
@@ -60,14 +59,14 @@ impl Flags {
         settled
     }
 
-    /// Returns the way in which the backend, by its name or the path, uses prompts, with the flag
-    /// that says it.
-    fn asks(&self, chosen: Option<&Chosen>) -> Option<(String, Asks)> {
+    /// Returns the output of the backend's route, by its name or the path, with the flag that names
+    /// it.
+    fn output(&self, chosen: Option<&Chosen>) -> Option<(String, Output)> {
         if let (Some(chosen), Some(path)) = (chosen, &self.endpoint) {
-            return Some((format!("--endpoint {path}"), chosen.asks));
+            return Some((format!("--endpoint {path}"), chosen.output));
         }
         let name = self.backend.as_deref()?;
-        Some((format!("--backend {name}"), backends::alias(name)?.asks))
+        Some((format!("--backend {name}"), backends::alias(name)?.output))
     }
 
     /// Sends at the times of a dataset's samples where its name asks for it and nothing else sets
@@ -107,11 +106,11 @@ impl Flags {
                 "`--{flag}` is for the dataset {fits}, and this run's is {dataset}"
             ));
             settled.problems.push(problem.help(format!(
-                "leave it out, or choose the dataset with --dataset-name; `runner plugin info datasets/{dataset}.wasm` lists what {dataset} can be told, with --set dataset.config.KEY=VALUE"
+                "leave it out, or choose the dataset with --dataset-name; `runner plugin info datasets/{dataset}.wasm` lists its keys for --set dataset.config.KEY=VALUE"
             )));
         }
         let config = &settled.scenario.dataset.config;
-        // Its own client, and the client that took it over, read the ratio as it is read here.
+        // SGLang's client, and LMDeploy's, which took it over, read the ratio as this program does.
         let read_so = matches!(settled.backend().as_deref(), Some("sglang" | "lmdeploy"));
         if let (Some(ratio), "random", None) =
             (self.random_range_ratio, &*dataset, config.get("like"))
@@ -121,7 +120,7 @@ impl Flags {
             if alone && self.line_of.is_none() {
                 settled.problems.push(
                     Problem::new(format!(
-                        "`--random-range-ratio {ratio}` has two meanings, and nothing else says whose line this is"
+                        "`--random-range-ratio {ratio}` has two meanings, and no other flag shows the client"
                     ))
                     .help(format!(
                         "for lengths from {ratio} times the length to the length add --line-of sglang, for up to {ratio} times the length shorter or longer --line-of vllm"
@@ -137,16 +136,16 @@ impl Flags {
 }
 
 impl Settled {
-    /// The name of the shipped plugin in a folder (`backends`), if one is named there and nothing
-    /// else may be.
+    /// The name of the plugin in a folder of shipped plugins (`backends`), if the flags or the
+    /// scenario name one.
     fn named(&self, folder: &str) -> Option<String> {
-        let said = match folder {
+        let own = match folder {
             "backends" => &self.scenario.backend.plugin,
             _ => &self.scenario.dataset.plugin,
         };
-        let mut flags = self.plugins.iter().filter(|said| said.value.starts_with(folder));
-        let said = flags.next_back().or(said.as_ref())?;
-        let name = said.value.strip_prefix(folder)?.strip_prefix('/')?;
+        let mut flags = self.plugins.iter().filter(|plugin| plugin.value.starts_with(folder));
+        let plugin = flags.next_back().or(own.as_ref())?;
+        let name = plugin.value.strip_prefix(folder)?.strip_prefix('/')?;
         let name = name.split_once('@').map_or(name, |(name, _)| name);
         name.strip_suffix(".wasm").map(str::to_owned)
     }
@@ -163,8 +162,8 @@ impl Settled {
 
     /// True if a flag or the scenario may name a dataset; a file of any name may be one.
     fn may_have_dataset(&self) -> bool {
-        let other = |said: &Located<String>| {
-            let mut parts = said.value.rsplit('/').skip(1);
+        let other = |plugin: &Located<String>| {
+            let mut parts = plugin.value.rsplit('/').skip(1);
             !matches!(parts.next(), Some("backends" | "scorers"))
         };
         self.scenario.dataset.plugin.is_some() || self.plugins.iter().any(other)
@@ -188,11 +187,11 @@ impl Settled {
     }
 
     /// Takes a dataset of texts to embed or to rank, or of sounds, for a route that needs one.
-    fn asks(&mut self, asks: Option<(String, Asks)>) {
-        let (flag, dataset, gets) = match asks {
-            Some((flag, Asks::Transcripts)) => return self.transcribes(flag),
-            Some((flag, Asks::Vectors)) => (flag, "embeddings", "texts to embed"),
-            Some((flag, Asks::Orders)) => (flag, "rerank", "texts to rank"),
+    fn fit_dataset(&mut self, output: Option<(String, Output)>) {
+        let (flag, dataset, gets) = match output {
+            Some((flag, Output::Transcripts)) => return self.transcribes(flag),
+            Some((flag, Output::Vectors)) => (flag, "embeddings", "texts to embed"),
+            Some((flag, Output::Orders)) => (flag, "rerank", "texts to rank"),
             _ => return,
         };
         let stream = &mut self.scenario.request.stream;
@@ -201,8 +200,8 @@ impl Settled {
             None if self.may_have_dataset() => {}
             None | Some("random") => {
                 self.notes.push(format!("{flag} takes {gets}, so the dataset is {dataset}"));
-                let of_kind = |said: &Located<String>| said.value.starts_with("datasets/");
-                self.plugins.retain(|said| !of_kind(said));
+                let of_kind = |plugin: &Located<String>| plugin.value.starts_with("datasets/");
+                self.plugins.retain(|plugin| !of_kind(plugin));
                 self.plugins.push(Located::flag(flag, datasets::file(dataset)));
             }
             Some("embeddings" | "rerank" | "custom") => {}
@@ -240,10 +239,10 @@ impl Settled {
         }
     }
 
-    /// Takes the usual backend where none is named, and no plugin is that may be one.
+    /// Takes the usual backend where none is named and no plugin may be one.
     fn default_backend(&mut self, usual: &str) {
-        let may_be = |said: &Located<String>| {
-            let mut folders = said.value.rsplit('/').skip(1);
+        let may_be = |plugin: &Located<String>| {
+            let mut folders = plugin.value.rsplit('/').skip(1);
             !matches!(folders.next(), Some("datasets" | "scorers"))
         };
         if self.scenario.backend.plugin.is_some() || self.plugins.iter().any(may_be) {
@@ -258,7 +257,7 @@ impl Settled {
     /// Takes the random dataset where none is named and no file is given.
     fn default_dataset(&mut self, in_sglangs_line: bool) {
         let names_backend = self.scenario.backend.plugin.is_some()
-            || self.plugins.iter().any(|said| said.value.contains("backends/"));
+            || self.plugins.iter().any(|plugin| plugin.value.contains("backends/"));
         if self.may_have_dataset() || !self.scenario.dataset.files.is_empty() || !names_backend {
             return;
         }
@@ -278,14 +277,14 @@ impl Settled {
         let place = Place::Flag("--endpoint".to_owned());
         let config = &mut self.scenario.backend.config;
         if let Some(route) = chosen.route {
-            let said = config.get("route").map(|entry| &entry.value);
-            let other = said.filter(|said| !is(&said.value, route));
-            match other.map(|said| (&said.place, &said.value)) {
+            let set = config.get("route").map(|entry| &entry.value);
+            let other = set.filter(|set| !is(&set.value, route));
+            match other.map(|set| (&set.place, &set.value)) {
                 // These are of the command line too.
-                Some((Place::Flag(flag), Config::Scalar(said))) => {
-                    let said = said.as_str().unwrap_or("another one");
+                Some((Place::Flag(flag), Config::Scalar(name))) => {
+                    let name = name.as_str().unwrap_or("another one");
                     let problem = Problem::new(format!(
-                        "`--endpoint` chooses the route {route}, and `{flag}` the route {said}"
+                        "`--endpoint` chooses the route {route}, and `{flag}` the route {name}"
                     ));
                     self.problems.push(problem.help("leave one of the two out"));
                 }
@@ -325,7 +324,7 @@ impl Settled {
     }
 
     /// `--backend openai` means the completions route in `vllm bench serve`; the plugin's own usual
-    /// one is chat.
+    /// route is chat.
     fn usual_route(&mut self, backend: Option<&str>) {
         let converses =
             (self.shipped_dataset()).is_some_and(|name| OF_CONVERSATIONS.contains(&&*name));

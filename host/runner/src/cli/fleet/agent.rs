@@ -1,4 +1,4 @@
-//! A process that sends a part of the requests: its command line, and what it prints.
+//! A process that sends a part of the requests: its command line, and its output.
 
 use ::fleet::place::Place;
 use ::fleet::run::{Agent, FleetError, Interrupts, Local};
@@ -20,15 +20,15 @@ use super::arguments::Run;
 pub(super) struct Own {
     /// Its part of the run, for rank 0 to show.
     pub local: Local,
-    /// The scenario, which rank 0 has read; absent if the flags are all.
+    /// The scenario, which rank 0 has read; absent if flags alone describe the run.
     pub scenario: Option<Text>,
 }
 
-/// Takes part: joins, prepares, makes this process's part of the load, and hands everything over.
+/// Takes part: joins, prepares, sends this process's part of the load, and hands everything over.
 ///
 /// # Errors
-/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, of which rank
-/// 0 knows by then.
+/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, which rank 0
+/// knows by then.
 pub(super) fn take_part(
     args: &Run,
     place: Place,
@@ -42,16 +42,16 @@ pub(super) fn take_part(
     let (checked, connect) = match prepare(args, &agent, scenario) {
         Ok(prepared) => prepared,
         Err(failure) => {
-            agent.decline(failure.words());
+            agent.decline(failure.message());
             return Err(failure);
         }
     };
     let environment = environment(raise_descriptors(&checked.plan));
     let handed = agent.make(checked, &connect, environment, interrupt);
     if let Err(FleetError::NotHandedOver { kept: Some(folder), .. }) = &handed {
-        tell(format_args!("what this process measured is in {}", folder.display()));
+        tell(format_args!("the records of this process are in {}", folder.display()));
         tell(format_args!(
-            "to take it into the run, copy that folder to the machine of rank 0: runner fleet merge RUN {}",
+            "to add them to the run, copy that folder to the machine of rank 0: runner fleet merge RUN {}",
             folder.file_name().unwrap_or_default().display()
         ));
     }
@@ -64,8 +64,8 @@ pub(super) fn environment(descriptors: Option<u64>) -> Environment {
     Environment::look(std::env::args(), descriptors, contract)
 }
 
-/// Makes this process's slice of the run, and asks the target. `scenario` is there where rank 0 has
-/// read it in this process.
+/// Prepares this process's slice of the run, and checks the target. `scenario` is present where
+/// rank 0 has read it in this process.
 fn prepare(
     args: &Run,
     agent: &Agent,
@@ -80,7 +80,7 @@ fn prepare(
     let (source, _) = source_of(scenario, &args.flags)?;
     let resolved = agent.resolve(source)?;
     if !is_local {
-        // Which key goes where is this machine's too; rank 0 has said it already.
+        // Each machine has its own keys and their targets; rank 0 has printed its own already.
         resolved.remarks.iter().for_each(tell);
     }
     let connect = resolved.dial()?;

@@ -41,7 +41,7 @@ pub(super) struct Run {
         help_heading = "Fleet"
     )]
     fleet_grace: Span,
-    /// Only to say that a fleet has none
+    /// Accepted to refuse it: a fleet has no repeats
     #[arg(long, value_name = "N", hide = true)]
     pub repeat: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Rank 0: its command line, what it prints, and its result.
+//! Rank 0: its command line, its output, and its result.
 
 use std::process::ExitCode;
 
@@ -47,7 +47,8 @@ pub(super) fn exec(
         environment: environment(None),
         repeat: None,
     };
-    let mut shown = Shown { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
+    let mut shown =
+        RunDisplay { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
     let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
     let agent = |place, local| {
         take_part(args, place, token.clone(), Some(Own { local, scenario }), interrupt)
@@ -69,15 +70,14 @@ pub(super) fn exec(
     Ok(ExitCode::from(conclude(measured, interrupt, &args.output)?))
 }
 
-/// The reason that says more: what is wrong with the scenario on this machine is told by this
-/// machine's own agent.
+/// The more precise reason: this machine's own agent reports the scenario's mistakes.
 fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
     let of_fleet = [Exit::Target as u8, Exit::Interrupted as u8];
     local.filter(|local| !of_fleet.contains(&local.number())).unwrap_or_else(|| why.into())
 }
 
 /// The run as it is shown on rank 0.
-struct Shown<'r> {
+struct RunDisplay<'r> {
     watching: &'r Watching,
     interrupt: &'r Interrupt,
     /// The number of processes.
@@ -86,7 +86,7 @@ struct Shown<'r> {
     waiting: Vec<String>,
 }
 
-impl Monitor for Shown<'_> {
+impl Monitor for RunDisplay<'_> {
     type View = Onlooker;
     type Failure = Failure;
 
@@ -108,10 +108,10 @@ impl Monitor for Shown<'_> {
         self.watching.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }
 
-    fn heard(&mut self, event: &Event) {
-        let words = match event {
+    fn on_event(&mut self, event: &Event) {
+        let message = match event {
             Event::Lost { who, why, .. } => {
-                format!("lost {who}: {why}; the others go on, and the run will be invalid")
+                format!("lost {who}: {why}; the others continue, and the run will be invalid")
             }
             Event::ClockMoved { who, moved } => {
                 let by = moved.by as f64 / 1e6;
@@ -120,13 +120,13 @@ impl Monitor for Shown<'_> {
             Event::Interrupted { who, why } => format!("{who} stops the fleet: {why}"),
             Event::Live { .. } | Event::Finished { .. } | Event::Over => return,
         };
-        if screen::is_up() { self.waiting.push(words) } else { tell(words) }
+        if screen::is_up() { self.waiting.push(message) } else { tell(message) }
     }
 
     fn made(&mut self, local: Result<(), Failure>) {
         self.waiting.drain(..).for_each(tell);
         if let Err(failure) = local {
-            tell(format_args!("note: rank 0's own part: {}", failure.words()));
+            tell(format_args!("note: rank 0's own part: {}", failure.message()));
         }
         self.interrupt.between_runs(None);
         self.interrupt.assessing();

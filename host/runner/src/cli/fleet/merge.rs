@@ -1,4 +1,4 @@
-//! `runner fleet merge`: takes into a run what a lost agent has on its own disk.
+//! `runner fleet merge`: adds a lost agent's records on its own disk to the run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,11 +13,10 @@ use super::super::print::{tell, write_json, write_stdout};
 
 /// Add the records of lost agents to a fleet's run
 ///
-/// An agent that lost rank 0 keeps its records on its own machine, and says in which folder. Copy
-/// that folder here: this command puts its records to those of the run, by the run's clock, and
-/// makes the summary and the verdict anew. The folder must be of the same run, and of a rank that
-/// was lost. Answers that come in are counted as the server counts them; they are not judged by
-/// scorers, for which there is `runner score`.
+/// An agent that lost rank 0 keeps its records on its own machine, and prints the folder. Copy that
+/// folder here: this command adds its records to the run, by the run's clock, and computes the
+/// summary and the verdict again. The folder must be of the same run, and of a lost rank. Added
+/// answers keep the server's token counts; to judge them with scorers, use `runner score`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         scp -r load2:runs/.fleet/rank-1-4711 .\n  \
@@ -53,9 +52,9 @@ pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
 fn taken(agent: &TakenIn) {
     let TakenIn { name, came, known, .. } = agent;
     let left = if agent.is_lost {
-        "it was stopped before it had sent all, and still counts as lost"
+        "it stopped before its last request, and still counts as lost"
     } else {
-        "it has all that it sent"
+        "its records are complete"
     };
     tell(format_args!("{name}: {came} further records, {known} were there; {left}"));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lab::findings::{LabReport, RunReport};
-use lab::walk::Kept;
+use lab::walk::SavedLab;
 use lab::{Lab, Results};
 
 use super::super::destination::replace;
@@ -18,19 +18,19 @@ const MARKDOWN: &str = "lab.md";
 const REPORT: &str = "lab-report.json";
 
 /// Returns the report of a lab so far.
-pub(super) fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
-    // What is shown has no secrets.
-    lab::findings::of(lab.shown(), &kept.scenarios, results)
+pub(super) fn found(lab: &Lab, kept: &SavedLab, results: &Results) -> LabReport {
+    // The shown lab has no secrets.
+    lab::findings::lab_report(lab.shown(), &kept.scenarios, results)
 }
 
-/// Writes the page in both forms, and what it is made of.
+/// Writes the page in both forms, and its content as JSON.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub(super) fn write_page(
     folder: &Path,
     lab: &Lab,
-    kept: &Kept,
+    kept: &SavedLab,
     results: &Results,
 ) -> Result<(), Failure> {
     let mut report = found(lab, kept, results);

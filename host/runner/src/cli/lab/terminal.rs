@@ -1,5 +1,5 @@
-//! The caller of a lab that is conducted at a terminal: measures runs under the eyes of whoever
-//! watches, and passes interrupts on.
+//! A terminal that conducts a lab: measures runs with their progress shown, and passes interrupts
+//! on.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::super::measure::{Overseer, Place, measured};
 use super::super::print::tell;
 use super::super::watch::Watching;
 
-/// A terminal that has a lab conducted.
+/// The terminal that conducts a lab.
 pub(super) struct Terminal<'t> {
     pub watching: &'t Watching,
     pub interrupt: &'t Interrupt,
@@ -34,12 +34,12 @@ impl Caller for Terminal<'_> {
             .and_then(|resolved| measured(resolved, place, self.watching, self.interrupt));
         self.interrupt.done();
         made.map_err(|failure| {
-            let words = failure.words();
+            let message = failure.message();
             let number = failure.number();
             if number == Exit::Input as u8 || number == Exit::Bug as u8 {
-                Unmeasured::Machine { failure, words }
+                Unmeasured::Machine { failure, message }
             } else {
-                Unmeasured::Run(words)
+                Unmeasured::Run(message)
             }
         })
     }
@@ -52,8 +52,8 @@ impl Caller for Terminal<'_> {
         self.interrupt.came()
     }
 
-    fn before_leaving(&self, does: Option<Box<dyn FnOnce() -> String + Send>>) {
-        self.interrupt.before_leaving(does);
+    fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>) {
+        self.interrupt.before_leaving(clean_up);
     }
 }
 

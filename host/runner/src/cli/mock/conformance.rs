@@ -13,12 +13,12 @@ use mock::{Engine, Mounts, Page, Script, ScriptError};
 use verify::expected::Expected;
 use verify::{Case, Log};
 
-/// The cases of that name.
+/// The cases with that name.
 ///
 /// # Errors
 /// If there is none.
 fn cases(name: &str) -> Result<Vec<Case>, Error> {
-    let failed = |failure: super::super::failure::Failure| Error::Flags(failure.words());
+    let failed = |failure: super::super::failure::Failure| Error::Flags(failure.message());
     let cases = files::cases(None).map_err(failed)?;
     files::chosen(cases, &[name.to_owned()]).map_err(failed)
 }
@@ -55,7 +55,7 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Er
     })
 }
 
-/// The list of cases, or the expectations of one.
+/// The list of cases, or the expectations of one case.
 fn known_page(
     cases: &BTreeMap<String, Case>,
     engine: Option<(&str, &Engine)>,

@@ -1,4 +1,4 @@
-//! The effect that flags of `runner mock` do to its script, and which of them are refused.
+//! The effect of the flags of `runner mock` on its script, and the refused flags.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn parameters_of_a_batch_can_be_given_as_a_model() {
         let script = script(&["--model", name]).unwrap();
         assert_eq!((&script.models[..], script.batching), (&[name.to_owned()][..], None));
     }
-    // Mistakes have the words that they have in `--batching`, wherever they stand.
+    // Mistakes have the same words as in `--batching`, wherever they stand.
     for wrong in ["slots=0", "slots=1,slots=1", "step=5,kv=x"] {
         let as_batching = script(&["--batching", wrong]).unwrap_err();
         let why = wrong.parse::<Parameters>().unwrap_err();
@@ -163,7 +163,7 @@ fn every_number_is_taken_or_refused() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_named() {
+fn names_an_unavailable_address() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();

@@ -1,4 +1,4 @@
-//! `runner plugin bench`: the time that a backend takes for a request and for an event, on its cases.
+//! `runner plugin bench`: the time of a backend for a request and for an event, on its cases.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,14 +25,14 @@ const NEEDED: f64 = 50_000.0;
 
 /// Measure how long a backend takes for a request and for an event of its cases
 ///
-/// Replies are decoded frame by frame. Times are of one processor core; compare them with those of a
-/// backend that ships, on the same machine: `runner plugin bench CASES --plugin backends/vllm.wasm`.
+/// Replies are decoded frame by frame. Times are of one processor core. Compare them with a shipped
+/// backend's on the same machine: `runner plugin bench CASES --plugin backends/vllm.wasm`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// A plugin project (with its cases in cases/), a folder of cases, or a single case
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Component to measure [default: the one that `runner plugin build` wrote to DIR/target/plugin]
+    /// Component to measure [default: the output of `runner plugin build` in DIR/target/plugin]
     #[arg(long, value_name = "FILE", env = "RUNNER_BENCH_PLUGIN")]
     plugin: Option<String>,
     /// Measure only the cases whose name contains this text
@@ -50,7 +50,7 @@ pub struct Args {
 #[serde(rename_all = "kebab-case")]
 struct Bench {
     cases: Vec<Row>,
-    /// Of all cases together.
+    /// Events per second of all cases together.
     events_per_s: f64,
 }
 

@@ -65,12 +65,13 @@ enum Targets {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_file() {
         let built = wrap(&args.from, args.output.as_deref())?;
-        args.form.print(&built, words)?;
+        args.form.print(&built, text)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.output.is_some() {
-        let said = "--output is only for a module; a project's component goes to DIR/target/plugin";
-        return Err(Failure::command_line(said));
+        let message =
+            "--output is only for a module; a project's component goes to DIR/target/plugin";
+        return Err(Failure::command_line(message));
     }
     let project = Project::open(&args.from)?;
     let target = match args.target {
@@ -78,7 +79,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Targets::Wasip2 => Target::Wasip2,
     };
     let built = build(&project, target, &shell)?;
-    args.form.print(&built, words)?;
+    args.form.print(&built, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,10 +91,10 @@ fn shell(command: &mut Command, talk: ShowOutput) -> std::io::Result<ExitStatus>
         ShowOutput::OnFailure => {
             let output = command.output()?;
             if !output.status.success() {
-                for said in [&output.stdout, &output.stderr] {
-                    let said = String::from_utf8_lossy(said);
-                    if !said.trim().is_empty() {
-                        tell(said.trim_end());
+                for stream in [&output.stdout, &output.stderr] {
+                    let output = String::from_utf8_lossy(stream);
+                    if !output.trim().is_empty() {
+                        tell(output.trim_end());
                     }
                 }
             }
@@ -102,7 +103,7 @@ fn shell(command: &mut Command, talk: ShowOutput) -> std::io::Result<ExitStatus>
     }
 }
 
-fn words(built: &Built) -> String {
+fn text(built: &Built) -> String {
     let imports = if built.imports.is_empty() {
         "nothing".to_owned()
     } else {
@@ -110,7 +111,7 @@ fn words(built: &Built) -> String {
         imports.join(", ")
     };
     let kept = if built.kept {
-        "  kept     its sources are those that it was built from; to build it anew, remove it\n"
+        "  kept     its sources have not changed; to build it again, remove it\n"
     } else {
         ""
     };

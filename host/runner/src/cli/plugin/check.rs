@@ -49,7 +49,7 @@ struct Facts {
     origin: String,
     size_bytes: u64,
     sha256: String,
-    /// The difference of its project's sources from the sources that it was built from.
+    /// The difference between its project's sources and the sources of its build.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<String>,
     /// Absent if the file is not a component.
@@ -97,16 +97,16 @@ struct Measured {
 /// # Errors
 /// If the component does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let (asked, search) = (meant(&args.plugin)?, args.folders.search());
-    let outside = examine::outside(&asked, &search)?;
+    let (plugin, search) = (meant(&args.plugin)?, args.folders.search());
+    let outside = examine::outside(&plugin, &search)?;
     // The cache of compiled plugins is not used, so that the time of compiling is measured.
-    let looked = load::load_within(&asked, &search, &args.sandbox.limits()?).and_then(look);
+    let looked = load::load_within(&plugin, &search, &args.sandbox.limits()?).and_then(look);
     let (loaded, failed) = match looked {
         Ok(loaded) => (Some(loaded), None),
         Err(error) => (None, Some(error)),
     };
-    let facts = facts_of(asked, outside, loaded, failed.as_ref());
-    args.form.print(&facts, words)?;
+    let facts = facts_of(plugin, outside, loaded, failed.as_ref());
+    args.form.print(&facts, text)?;
     match failed {
         None => Ok(ExitCode::SUCCESS),
         Some(error) => Err(raised_by(error)),
@@ -115,10 +115,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
     let mut instances: Vec<Duration> = Vec::new();
-    let mut begun = Instant::now();
+    let mut started = Instant::now();
     let AtRest { info, memory_bytes } = examine::at_rest(&plugin, &mut |moment| match moment {
-        Moment::Before => begun = Instant::now(),
-        Moment::After => instances.push(begun.elapsed()),
+        Moment::Before => started = Instant::now(),
+        Moment::After => instances.push(started.elapsed()),
     })?;
     let server = examine::server(&plugin)?.map(Server::new);
     instances.sort();
@@ -165,7 +165,7 @@ fn facts_of(
     }
 }
 
-fn words(facts: &Facts) -> String {
+fn text(facts: &Facts) -> String {
     let mut text = match &facts.loaded {
         Some(loaded) => format!(
             "{} {}, a {}: {}\n\n",

@@ -14,7 +14,7 @@ use plugins::backend::{Authentication, Outside};
 #[serde(rename_all = "kebab-case")]
 pub struct Server {
     default_url: String,
-    /// True if a run uses that address without being told to.
+    /// True if a run uses that address by default.
     default_url_is_this_machine: bool,
     /// The way the key is sent: `bearer`, `header`, `sigv4` or `none`.
     authentication: &'static str,
@@ -65,7 +65,7 @@ impl Server {
         }
     }
 
-    /// The same as rows of a table.
+    /// The facts as rows of a table.
     pub fn rows(&self) -> Vec<[String; 2]> {
         let row = |name: &str, value: String| [name.to_owned(), value];
         let here = if self.default_url_is_this_machine {
@@ -120,8 +120,8 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// Configuration keys, one paragraph each, with the keys of their tables below. A table that
-/// several keys take is listed at the first of them.
+/// Configuration keys, one paragraph each, with the keys of their tables below. A table of several
+/// keys is listed at the first of them.
 pub fn keys(keys: &[Key]) -> String {
     let mut text = String::new();
     listed(keys, "", 1, &mut BTreeMap::new(), &mut text);
@@ -191,7 +191,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_table_is_listed_where_it_is_first_taken() {
+    fn lists_a_shared_table_at_its_first_key() {
         let schema = json!({
             "$defs": { "Range": {
                 "type": "object",

@@ -13,7 +13,7 @@ use crate::cli::failure::Failure;
 use model::plugin::Kind;
 use plugins::examine;
 
-/// Show what a plugin does and its configuration keys
+/// Show the purpose and the configuration keys of a plugin
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin info vllm                      one that ships with the runner, by its short name\n  \
@@ -75,11 +75,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         config_keys,
         config_schema: info.config_schema,
     };
-    args.form.print(&plate, words)?;
+    args.form.print(&plate, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(plate: &Plate) -> String {
+fn text(plate: &Plate) -> String {
     let kind = plate.kind.name();
     let table = match plate.kind {
         Kind::Scorer => "scorers".to_owned(),

@@ -19,7 +19,7 @@ use plugins::{PluginError, examine};
 /// Digits of a digest to show: enough to tell components apart at a glance.
 const SHORT: usize = 12;
 
-/// List the plugins that ship with the runner and those in given folders
+/// List the shipped plugins and the plugins in given folders
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner plugin list\n  \
@@ -33,7 +33,6 @@ pub struct Args {
     form: Form,
 }
 
-/// The available plugins.
 #[derive(Debug, Serialize)]
 struct Listing {
     plugins: Vec<Entry>,
@@ -98,7 +97,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let order = [Kind::Backend, Kind::Dataset, Kind::Scorer];
     let place = |entry: &Entry| order.iter().position(|kind| *kind == entry.kind);
     listing.plugins.sort_by_key(place);
-    args.form.print(&listing, words)?;
+    args.form.print(&listing, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -107,8 +106,8 @@ fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (names.into_iter())
             .map(|name| {
-                let asked = name.clone();
-                (name, scope.spawn(move || entry(&asked)))
+                let plugin = name.clone();
+                (name, scope.spawn(move || entry(&plugin)))
             })
             .collect();
         let joined = threads.into_iter().map(|(name, thread)| {
@@ -119,8 +118,8 @@ fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
     })
 }
 
-fn entry(asked: &str) -> Result<Entry, PluginError> {
-    let plugin = load::load(asked, &shipped_alone())?;
+fn entry(name: &str) -> Result<Entry, PluginError> {
+    let plugin = load::load(name, &shipped_alone())?;
     let info = examine::describe(&plugin)?;
     Ok(Entry {
         plugin: plugin.name,
@@ -163,7 +162,7 @@ fn components(folder: &Path) -> Result<Vec<String>, Failure> {
     Ok(found.iter().map(|path| path.display().to_string()).collect())
 }
 
-fn words(listing: &Listing) -> String {
+fn text(listing: &Listing) -> String {
     let mut text = String::new();
     for kinds in listing.plugins.chunk_by(|a, b| a.kind == b.kind) {
         let rows: Vec<[String; 5]> = (kinds.iter())

@@ -39,7 +39,6 @@ pub struct Args {
     form: Form,
 }
 
-/// The kinds of plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Kinds {
     /// Writes requests and reads replies
@@ -50,10 +49,9 @@ enum Kinds {
     Scorer,
 }
 
-/// The new project.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Made {
+struct NewProject {
     name: String,
     kind: Kind,
     language: Language,
@@ -76,18 +74,18 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let folder = folder.unwrap_or_else(|| PathBuf::from(args.name.kebab()));
     project::write(&folder, &files)?;
     editor::prepare(&project::Project::open(&folder)?, None)?;
-    let made = Made {
+    let made = NewProject {
         name: args.name.kebab().to_owned(),
         kind,
         language: args.lang,
         folder,
         files: files.into_keys().collect(),
     };
-    args.form.print(&made, words)?;
+    args.form.print(&made, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(made: &Made) -> String {
+fn text(made: &NewProject) -> String {
     // Files that an author never opens are summed up by their folder.
     let mut shown: Vec<&str> = Vec::new();
     for file in &made.files {

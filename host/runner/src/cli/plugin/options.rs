@@ -1,5 +1,5 @@
-//! The arguments that the subcommands have in common: the form of a result, the folders in which
-//! plugins are searched, and which one a name means.
+//! The arguments that the subcommands have in common: the form of a result, the folders to search
+//! for plugins, and the plugin that a name means.
 
 use std::ffi::OsString;
 
@@ -26,9 +26,9 @@ impl Form {
     pub(super) fn print<F: Serialize>(
         &self,
         facts: &F,
-        words: impl FnOnce(&F) -> String,
+        text: impl FnOnce(&F) -> String,
     ) -> Result<(), Failure> {
-        if self.json { write_stdout(&json(facts)?) } else { write_stdout(&words(facts)) }
+        if self.json { write_stdout(&json(facts)?) } else { write_stdout(&text(facts)) }
     }
 }
 
@@ -66,7 +66,7 @@ impl Sandbox {
     /// The limits.
     ///
     /// # Errors
-    /// Every mistake in them.
+    /// If limits are wrong: every mistake.
     pub(super) fn limits(&self) -> Result<Limits, Failure> {
         let keys: Vec<String> = self.sandbox.iter().map(|key| format!("sandbox.{key}")).collect();
         let (scenario, problems) = Scenario::assigned(&keys);
@@ -81,8 +81,8 @@ impl Sandbox {
     ///
     /// # Errors
     /// As [`load_within`], with the flag that raises a limit.
-    pub(super) fn load(&self, asked: &str, search: &SearchPath) -> Result<Plugin, Failure> {
-        load_within(asked, search, &self.limits()?).map_err(raised_by)
+    pub(super) fn load(&self, name: &str, search: &SearchPath) -> Result<Plugin, Failure> {
+        load_within(name, search, &self.limits()?).map_err(raised_by)
     }
 }
 
@@ -103,17 +103,17 @@ pub(super) fn shipped_alone() -> SearchPath {
 
 /// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is
 /// unambiguous.
-pub(in crate::cli) fn meant(asked: &str) -> Result<String, Failure> {
-    if asked.contains(['/', '\\', '.', '@']) {
-        return Ok(asked.to_owned());
+pub(in crate::cli) fn meant(name: &str) -> Result<String, Failure> {
+    if name.contains(['/', '\\', '.', '@']) {
+        return Ok(name.to_owned());
     }
-    let wanted = format!("/{asked}.wasm");
+    let wanted = format!("/{name}.wasm");
     let mut found = shipped::plugins().filter(|name| name.ends_with(&wanted));
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one.to_owned()),
         (Some(one), Some(other)) => {
-            Err(Failure::command_line(format!("`{asked}` is ambiguous: use `{one}` or `{other}`")))
+            Err(Failure::command_line(format!("`{name}` is ambiguous: use `{one}` or `{other}`")))
         }
-        (None, _) => Ok(asked.to_owned()),
+        (None, _) => Ok(name.to_owned()),
     }
 }

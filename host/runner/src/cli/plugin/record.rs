@@ -28,10 +28,10 @@ use session::{Source, Variables};
 
 /// Make a case of a server's reply
 ///
-/// Sends one request, written by the project's own backend, and keeps what came: the reply's body,
-/// its status and content type, the request and the events, as a folder below cases/ that
-/// `runner plugin test` reads. If the folder has a sample.json already, that is what is sent, with
-/// its settings.json and config.toml; otherwise a prompt is.
+/// Sends one request, written by the project's own backend. Keeps the reply's body, its status and
+/// content type, the request and the events, as a folder below cases/ that `runner plugin test`
+/// reads. If the folder has a sample.json, that sample is sent, with its settings.json and
+/// config.toml; otherwise the prompt is.
 ///
 /// The user's key and headers are not part of a case, and are taken out of the reply if the server
 /// repeats them. A model that is named by a path is shortened to its last part, and the server's
@@ -54,7 +54,7 @@ pub struct Args {
     /// Name of the case: a folder below DIR/cases
     #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_CASE", default_value = "recorded")]
     case: String,
-    /// Component to write the request with [default: the one that `runner plugin build` wrote to
+    /// Component to write the request with [default: the output of `runner plugin build` in
     /// DIR/target/plugin]
     #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_PLUGIN")]
     plugin: Option<String>,
@@ -80,10 +80,9 @@ pub struct Args {
     form: Form,
 }
 
-/// The new case.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Made {
+struct NewCase {
     folder: PathBuf,
     status: u16,
     /// The file with the reply.
@@ -148,7 +147,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if plugin.kind != Kind::Backend {
         let kind = plugin.kind.name();
         return Err(Failure::command_line(format!(
-            "`{}` is a {kind}; only a backend asks a server",
+            "`{}` is a {kind}; only a backend sends requests",
             plugin.name
         )));
     }
@@ -176,14 +175,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         draft.write("settings.json", format!("{settings}\n").as_bytes())?;
     }
     let suite = read(&plugin, &draft.folder)?;
-    let Some(ask) = suite.cases[0].ask() else {
+    let Some(exchange) = suite.cases[0].ask() else {
         return Err(Failure::input(format!(
             "`{}` holds no sample to send",
             draft.folder.display()
         )));
     };
     let mut dialect = recorder.open()?;
-    let call = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref())?;
+    let call = dialect.encode(&exchange.sample, &exchange.settings, exchange.earlier.as_ref())?;
     let by_hand = match call {
         Call::Request(_) => None,
         Call::Steps(_) => Some(
@@ -197,15 +196,15 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::input(format!("`{}` {by_hand}", plugin.name)));
     }
     let request = call.into_request();
-    let framing = Framing::from(dialect.framing(ask.settings.streaming)?);
+    let framing = Framing::from(dialect.framing(exchange.settings.streaming)?);
     let recorded = recorder.ask_now(&dial, request)?;
 
-    let model = ask.settings.model.clone();
+    let model = exchange.settings.model.clone();
     let (body, is_changed) = anonymous(&recorded, &recorder, &model);
     if is_changed && matches!(framing, Framing::LengthPrefixed(_) | Framing::Raw) {
-        let words = "the reply names the key, the server or the model's path, and its frames state their lengths, so that \
+        let message = "the reply names the key, the server or the model's path, and its frames state their lengths, so that \
                      nothing can be taken out of it; serve the model under another name, or make the case by hand";
-        return Err(Failure::new(Exit::Target, words));
+        return Err(Failure::new(Exit::Target, message));
     }
     if !has_settings && short(&model) != model {
         let settings = json!({ "model": short(&model), "streaming": !args.no_stream });
@@ -221,27 +220,27 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let began = std::time::Instant::now();
     let report = suite.check(&suite.cases[0], true);
     let timed = TimedReport { seconds: began.elapsed().as_secs_f64(), report: report.clone() };
-    let made = Made {
+    let made = NewCase {
         folder: draft.folder.clone(),
         status: recorded.status,
         reply,
         reply_bytes: body.len(),
         report,
     };
-    // Also where the plugin cannot read it: then it is the case to mend it with.
+    // Kept also if the plugin cannot read it: the case is then for mending the plugin.
     draft.keep();
     if args.form.json {
         args.form.print(&made, |_| String::new())?
     } else {
         write_styled(&text::case(&timed, 0))?;
-        args.form.print(&made, words)?;
+        args.form.print(&made, text)?;
     }
     Ok(if made.report.holds() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Plugin as u8) })
 }
 
-fn words(made: &Made) -> String {
+fn text(made: &NewCase) -> String {
     format!(
-        "{}: status {}, {} bytes in {}; read what was written before you keep it\n",
+        "{}: status {}, {} bytes in {}; review the files before you keep them\n",
         made.folder.display(),
         made.status,
         made.reply_bytes,
@@ -253,14 +252,14 @@ fn read(plugin: &Plugin, folder: &Path) -> Result<Suite, Failure> {
     test::read(plugin, Limits::default(), &[folder.to_owned()])
 }
 
-/// A model's name without the folders that it lies in.
+/// The last part of a model's path.
 fn short(model: &str) -> &str {
     let is_path = model.starts_with(['/', '~', '.']);
     let last = model.trim_end_matches('/').rsplit('/').next();
     last.filter(|last| is_path && !last.is_empty()).unwrap_or(model)
 }
 
-/// A reply's body without names, and whether anything was taken out of it.
+/// A reply's body without names, and true if names were removed.
 fn anonymous(recorded: &Recorded, recorder: &Recorder, model: &str) -> (Vec<u8>, bool) {
     let target = recorder.target();
     let mut names = vec![(model, short(model))];
@@ -343,7 +342,7 @@ mod tests {
     use super::short;
 
     #[test]
-    fn a_model_that_is_a_path_is_called_by_its_last_part() {
+    fn shortens_a_model_path_to_its_last_part() {
         for (model, name) in [
             ("/home/someone/models/llama-8b", "llama-8b"),
             ("~/models/llama/", "llama"),

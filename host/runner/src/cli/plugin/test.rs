@@ -36,7 +36,7 @@ pub struct Args {
     /// A plugin project (with its cases in cases/), a folder of cases, or a single case
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Component to test [default: the one that `runner plugin build` wrote to DIR/target/plugin]
+    /// Component to test [default: the output of `runner plugin build` in DIR/target/plugin]
     #[arg(long, value_name = "FILE", env = "RUNNER_TEST_PLUGIN")]
     plugin: Option<String>,
     /// Run only the cases whose name contains this text
@@ -57,7 +57,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// The formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// One line per case, diffs and a summary
@@ -75,25 +74,25 @@ enum Format {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let format = if args.json { Format::Json } else { args.format };
-    let begun = suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox);
-    let begun = begun.and_then(|suite| {
-        let said = suite.describe()?;
-        Ok((suite, said))
+    let found = suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox);
+    let found = found.and_then(|suite| {
+        let description = suite.describe()?;
+        Ok((suite, description))
     });
-    let (suite, said) = match begun {
-        Ok(begun) => begun,
+    let (suite, description) = match found {
+        Ok(found) => found,
         Err(failure) => {
             // A program that reads a report in a machine's form finds the reason in it, and not
             // yesterday's report.
             if failure.number() != Exit::CommandLine as u8 {
                 let file = args.plugin.clone();
                 let file = file.unwrap_or_else(|| args.dir.display().to_string());
-                print(&SuiteReport::untested(file, failure.words()), format)?;
+                print(&SuiteReport::untested(file, failure.message()), format)?;
             }
             return Err(failure);
         }
     };
-    let mut report = SuiteReport::new(suite.plugin(), suite.limits(), &said);
+    let mut report = SuiteReport::new(suite.plugin(), suite.limits(), &description);
     if format == Format::Text {
         write_stdout(&text::heading(&report))?;
     }
@@ -134,7 +133,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Prints a report in a machine's form, if that was asked for.
+/// Prints a report in a machine's form, if the flags request one.
 fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => Ok(()),
@@ -167,7 +166,7 @@ pub(super) fn suite(
             )));
         }
     }
-    let asked = match (plugin, &found.project) {
+    let name = match (plugin, &found.project) {
         (Some(plugin), _) => plugin.to_owned(),
         (None, Some(project)) => component(None, project)?,
         (None, None) => {
@@ -177,7 +176,7 @@ pub(super) fn suite(
             )));
         }
     };
-    let plugin = sandbox.load(&asked, &shipped_alone())?;
+    let plugin = sandbox.load(&name, &shipped_alone())?;
     read(&plugin, sandbox.limits()?, &found.cases)
 }
 
@@ -189,18 +188,17 @@ pub(super) fn read(plugin: &Plugin, limits: Limits, cases: &[PathBuf]) -> Result
     })
 }
 
-/// The component that is named, or that was built of a project, from the sources that are there
-/// now.
+/// The named component, or the component built from the project's present sources.
 pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, Failure> {
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let built = find::component(project).map_err(|what| Failure::new(Exit::Plugin, what))?;
+    let built = find::component(project).map_err(|why| Failure::new(Exit::Plugin, why))?;
     up_to_date(&built)?;
     Ok(built.display().to_string())
 }
 
-/// A component that was built from other sources says nothing about these.
+/// Checks that a component was built from its project's present sources.
 fn up_to_date(component: &Path) -> Result<(), Failure> {
     let Some(project) = fresh::project_of(component) else {
         return Ok(());

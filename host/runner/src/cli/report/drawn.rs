@@ -30,7 +30,7 @@ impl Picture {
     }
 }
 
-/// Writes the page of these runs, with time slices of that length if one is given.
+/// Writes the page of these runs, with time slices of this length if one is given.
 ///
 /// # Errors
 /// If a run cannot be read or the page cannot be written.
@@ -63,7 +63,7 @@ pub fn pictures(
     write_charts(&charts, form, name, output)
 }
 
-/// Writes the named one of these charts, or all into a folder if none is named.
+/// Writes the named chart, or all charts into a folder if none is named.
 ///
 /// # Errors
 /// If there is no such chart, or it cannot be written.
@@ -151,8 +151,8 @@ fn compared(runs: &[RunFolder], shown: &[RunView]) -> Result<Comparison, Failure
         baseline.get_or_insert_with(|| measured.places());
         sides.push(Side::Runs(vec![measured]));
     }
-    let asked = Options::new(figures, blocks);
-    Ok(compare::compare(&sides, &asked))
+    let options = Options::new(figures, blocks);
+    Ok(compare::compare(&sides, &options))
 }
 
 /// The runs with their shown figures, all with the same length of time steps.

@@ -28,7 +28,6 @@ use crate::cli::watch::Watch;
 use runs::folder::RunFolder;
 use search::preset::Preset;
 
-/// The preset's name.
 pub(in crate::cli) const NAME: &str = "mlperf-accuracy";
 /// The source of the first run's length, for messages and records.
 const SETTER: &str = "--preset";
@@ -95,10 +94,10 @@ pub(super) fn exec(
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Makes sure that a run has this preset.
+/// Checks that runs have this preset.
 ///
 /// # Errors
-/// If it has not.
+/// If they have not.
 pub(super) fn known(preset: &str) -> Result<(), Failure> {
     if preset == NAME {
         return Ok(());
@@ -114,8 +113,7 @@ pub(super) fn known(preset: &str) -> Result<(), Failure> {
     })
 }
 
-/// Resolves a scenario for both modes; `None` where it cannot be had in them, which is among the
-/// faults then.
+/// Resolves a scenario for both modes; `None` if it cannot, with the reason among the faults.
 ///
 /// # Errors
 /// If the scenario is wrong by itself.
@@ -131,7 +129,7 @@ fn modes(
             speed.draft.name
         ));
         faults.scenario.push(problem.help(
-            "name one under [[scorers]], or with --plugin; `runner plugin list` shows those that ship",
+            "name one under [[scorers]], or with --plugin; `runner plugin list` shows the shipped ones",
         ));
         return Ok(None);
     }
@@ -143,12 +141,12 @@ fn modes(
         Extent::Stopped => return Ok(None),
         Extent::Samples(samples) if samples > 0 => samples,
         extent => {
-            let what = match extent {
+            let reason = match extent {
                 Extent::Endless => format!("gives more than {MOST} samples, so it has no whole"),
                 _ => "has no sample".to_owned(),
             };
             let name = &speed.draft.name;
-            let problem = Problem::new(format!("{name}: the dataset {what}"));
+            let problem = Problem::new(format!("{name}: the dataset {reason}"));
             faults.scenario.push(problem.help(
                 "the accuracy mode sends a whole dataset: use one of questions with references, such as qa",
             ));
@@ -165,14 +163,15 @@ fn modes(
     Ok(Some(Modes { samples, accuracy, speed }))
 }
 
-/// Says if the accuracy does not cover the whole dataset. The code, unless that is allowed.
+/// Warns if the accuracy does not cover the whole dataset, and returns the exit code unless that is
+/// allowed.
 fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     let answered = (judged.summary.as_ref()).map_or(0, |summary| summary.requests.successful);
     if answered == samples {
         return None;
     }
     tell(format_args!(
-        "warning: {answered} of {samples} samples were answered, so the scores are not those of the whole dataset"
+        "warning: {answered} of {samples} samples were answered, so the scores do not cover the whole dataset"
     ));
     (!allowed).then(|| ExitCode::from(Exit::Invalid as u8))
 }
@@ -200,11 +199,11 @@ fn are_named_alike(judged: &RunFolder, timed: &RunFolder) -> Result<bool, Failur
     Ok(true)
 }
 
-/// Compares the answers of both modes, and keeps that with the run that measured speed.
+/// Compares the answers of both modes, and saves the agreement with the run that measured speed.
 fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> {
     if !are_named_alike(&RunFolder::at(judged), &RunFolder::at(timed))? {
         tell(
-            "note: the answers of both runs are not compared, because samples of one name were other requests; where the warm-up takes samples of the dataset, name them by a column (for `custom`: columns.id), or set load.warmup = 0",
+            "note: the answers of both runs are not compared, because samples with the same name were different requests; where the warm-up takes samples of the dataset, name them by a column (for `custom`: columns.id), or set load.warmup = 0",
         );
         return Ok(());
     }

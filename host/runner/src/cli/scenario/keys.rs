@@ -21,7 +21,6 @@ pub struct Args {
     json: bool,
 }
 
-/// A key as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Listed<'k> {
@@ -42,7 +41,7 @@ struct Listed<'k> {
 }
 
 impl<'k> Listed<'k> {
-    fn of(key: &'k Key) -> Self {
+    fn new(key: &'k Key) -> Self {
         let flag = key.flag.as_ref();
         Listed {
             key: &key.path,
@@ -63,7 +62,7 @@ impl<'k> Listed<'k> {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If no key begins so.
+/// If no key has this prefix.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let prefix = args.prefix.as_deref().unwrap_or_default();
     let prefix = prefix.trim_end_matches('.');
@@ -77,7 +76,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::command_line(unknown(prefix)));
     }
     let text = if args.json {
-        let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::of).collect();
+        let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::new).collect();
         json(&listed)?
     } else {
         keys.into_iter().map(block).collect::<Vec<_>>().join("\n")
@@ -99,7 +98,7 @@ fn unknown(prefix: &str) -> String {
 
 /// A key as lines of text.
 fn block(key: &Key) -> String {
-    let listed = Listed::of(key);
+    let listed = Listed::new(key);
     let mut lines = vec![listed.key.to_owned()];
     let mut line = |text: &str| lines.push(format!("    {text}"));
     for paragraph in &key.about {

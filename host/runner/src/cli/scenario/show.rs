@@ -34,7 +34,7 @@ pub(in crate::cli) fn shown(source: Source) -> String {
     let title = source.title();
     let mut text = format!("# {title}\n");
     let mut scenario = source.scenario;
-    // A name that is no longer true is not handed on.
+    // A name that no longer fits is left out.
     if let Some(name) = &mut scenario.name {
         name.value = title;
     }
@@ -80,10 +80,10 @@ fn toml(scenario: &Scenario) -> String {
         if !table.is_empty() {
             let _ = write!(text, "\n[{table}]\n");
         }
-        let lengths = lines.iter().map(|[said, _]| said.chars().count());
+        let lengths = lines.iter().map(|[value, _]| value.chars().count());
         let width = lengths.filter(|length| *length < 60).max().unwrap_or(0);
-        for [said, why] in lines {
-            let _ = writeln!(text, "{}", format!("{said:width$}  # {why}").trim_start());
+        for [value, why] in lines {
+            let _ = writeln!(text, "{}", format!("{value:width$}  # {why}").trim_start());
         }
     }
     text
@@ -93,15 +93,15 @@ fn toml(scenario: &Scenario) -> String {
 fn line(table: &str, entry: &Entry) -> [String; 2] {
     let key = entry.path.strip_prefix(table).unwrap_or(&entry.path);
     let key = key.trim_start_matches('.');
-    let said = format!("{key} = {}", entry.value);
+    let value = format!("{key} = {}", entry.value);
     // JSON's null, which only a flag can give, is nothing to TOML.
-    let readable = said.parse::<toml::Table>().is_ok();
-    let said = match (entry.secret, readable) {
+    let readable = value.parse::<toml::Table>().is_ok();
+    let value = match (entry.secret, readable) {
         (true, _) => format!("# {key}: not shown"),
-        (false, false) => format!("# {said}"),
-        (false, true) => said,
+        (false, false) => format!("# {value}"),
+        (false, true) => value,
     };
-    [said, entry.place.to_string()]
+    [value, entry.place.to_string()]
 }
 
 /// The keys of a table that are not set and whose default is no value.

@@ -2,8 +2,8 @@
 //! collects the log and the client's files.
 //!
 //! The mock engine runs in this process, on the thread that waits for the client, at an address of
-//! its own for each run. Nothing of a run is left to the next one: each has a fresh engine and a
-//! fresh folder.
+//! its own for each run. A run leaves nothing to the next: each has a fresh engine and a fresh
+//! folder.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -69,8 +69,8 @@ struct Conducted {
     ran: Ran,
 }
 
-fn system(what: &str) -> impl Fn(std::io::Error) -> Failure {
-    move |cause| Failure::new(Exit::CommandLine, format!("cannot {what}: {cause}"))
+fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
+    move |cause| Failure::new(Exit::CommandLine, format!("cannot {task}: {cause}"))
 }
 
 impl Conductor {
@@ -114,8 +114,8 @@ impl Conductor {
         // An earlier run's files would be taken for this client's result.
         let mut there = std::fs::read_dir(&folder).map_err(system("look into --keep"))?;
         if there.next().is_some() {
-            let words = format!("--keep: {} is not empty; name a new folder", folder.display());
-            return Err(Failure::input(words));
+            let message = format!("--keep: {} is not empty; name a new folder", folder.display());
+            return Err(Failure::input(message));
         }
         let folder = Folder { path: folder.canonicalize().unwrap_or(folder), keep: keep.is_some() };
         let (tokenizer_folder, name_of_tokenizer) = match tokenizer {
@@ -172,8 +172,8 @@ impl Conductor {
         let running = launch::run(&version.command, &environment, &[], None, VERSION_WITHIN);
         let ran = self.runtime.block_on(self.unless_interrupted(running))?;
         let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
-        let said = [ran.stdout, ran.stderr].concat();
-        let version = version.find(&String::from_utf8_lossy(&said));
+        let output = [ran.stdout, ran.stderr].concat();
+        let version = version.find(&String::from_utf8_lossy(&output));
         Ok(version.map(|version| clean::line(&version).into_owned()))
     }
 
@@ -192,7 +192,7 @@ impl Conductor {
         variables.map(|(name, value)| (name.clone(), Value::Plain(value.clone()))).collect()
     }
 
-    /// Runs a case until it is judged, and again where only times are off.
+    /// Runs a case until it is judged, and repeats a case that fails only in its times.
     ///
     /// # Errors
     /// If a script cannot be played, the client's program does not run, or the user interrupts.
@@ -253,8 +253,8 @@ impl Conductor {
         Ok(card)
     }
 
-    /// Looks for the load up to which the client's times are true: level by level, until one does
-    /// not hold. `tell` hears of each.
+    /// Looks for the load up to which the client's times are true, level by level until one fails.
+    /// `tell` gets each level.
     ///
     /// # Errors
     /// As [`Conductor::run`].

@@ -9,7 +9,7 @@ use verify::{Card, Case, FileError, Profile};
 /// The cases of a folder, or the shipped ones, by name.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// If cases are wrong: every mistake.
 pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     let read = match folder {
         None => {
@@ -21,8 +21,8 @@ pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     let mut cases = all(read)?;
     if cases.is_empty() {
         let folder = folder.unwrap_or(Path::new(""));
-        let words = format!("{}: no case in it; expected files NAME.toml", folder.display());
-        return Err(Failure::input(words));
+        let message = format!("{}: no case in it; expected files NAME.toml", folder.display());
+        return Err(Failure::input(message));
     }
     cases.sort_by(|a, b| (a.part(), &a.name).cmp(&(b.part(), &b.name)));
     Ok(cases)
@@ -57,10 +57,10 @@ fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
     if wrong.is_empty() { Ok(good) } else { Err(Failure::several(Exit::Input, wrong)) }
 }
 
-/// The cases that are asked for, or all.
+/// The requested cases, or all.
 ///
 /// # Errors
-/// A name that fits none.
+/// If a name fits no case.
 pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         return Ok(cases);
@@ -71,14 +71,14 @@ pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> 
     };
     let none = names.iter().find(|name| !cases.iter().any(|case| fits(name, case)));
     if let Some(none) = none {
-        let words = format!("no case `{none}`; `runner verify --list` lists them");
-        return Err(Failure::command_line(words));
+        let message = format!("no case `{none}`; `runner verify --list` lists them");
+        return Err(Failure::command_line(message));
     }
     let chosen = cases.into_iter();
     Ok(chosen.filter(|case| names.iter().any(|name| fits(name, case))).collect())
 }
 
-/// A profile that ships, by name, or one of a file.
+/// A profile that ships, by name, or the profile in a file.
 ///
 /// # Errors
 /// If there is none, or it is wrong.
@@ -104,13 +104,13 @@ pub fn profile(client: &str) -> Result<Profile, Failure> {
 /// A card that was written before.
 ///
 /// # Errors
-/// If it cannot be read, or is none.
+/// If it cannot be read, or is no card.
 pub fn card(path: &str) -> Result<Card, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| Failure::input(format!("{path}: cannot be read: {cause}")))?;
     serde_json::from_str(&text).map_err(|cause| {
-        let what = "is no card; expected what `runner verify CLIENT --format json` writes";
-        Failure::input(format!("{path}: {what}: {cause}"))
+        let message = "is no card; expected the output of `runner verify CLIENT --format json`";
+        Failure::input(format!("{path}: {message}: {cause}"))
     })
 }
 

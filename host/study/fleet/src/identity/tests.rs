@@ -53,7 +53,7 @@ fn the_same_token_connects() {
 }
 
 #[test]
-fn another_token_is_refused_by_both_sides_by_name() {
+fn both_sides_refuse_another_token_by_name() {
     let (served, read) = both(identity('a'), identity('b').client);
     assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
     assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
@@ -70,7 +70,7 @@ fn the_coordinator_verifies_even_a_careless_client() {
     assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
 }
 
-/// One that has the right public key, which is no secret, and not its private half.
+/// A peer with the right public key, which is no secret, and without its private half.
 #[test]
 fn a_public_key_is_no_proof() {
     let right = identity('a');

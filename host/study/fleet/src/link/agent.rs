@@ -21,7 +21,7 @@ use crate::wire::{Hello, Interrupt, PROTOCOL, Welcome};
 /// The way an agent joins.
 #[derive(Clone, Debug)]
 pub struct Join {
-    /// The process that it is, and where the coordinator listens.
+    /// This process's place, and the coordinator's address.
     pub place: Place,
     /// The run's token.
     pub token: Token,
@@ -29,11 +29,11 @@ pub struct Join {
     pub version: String,
     /// This machine's name.
     pub host: String,
-    /// The clock by which the agent hears instants.
+    /// The clock for instants.
     pub clock: Clock,
     /// The time to wait for a coordinator that starts later.
     pub patience: Duration,
-    /// The time that things may take.
+    /// The times of connections.
     pub timing: Timing,
 }
 
@@ -62,7 +62,7 @@ pub enum JoinError {
     /// The coordinator is gone.
     #[error("the coordinator has been gone for {after} s: {why}")]
     Lost {
-        /// For how long.
+        /// The length of its absence, in seconds.
         after: u64,
         /// The broken part.
         why: String,
@@ -119,8 +119,9 @@ impl Agent {
             host: join.host,
             instance,
         };
-        // The owner's own wishes, a few in a run; figures go through a place that holds the last
-        // ones alone.
+        // The owner's own wishes, a few in a run; figures go through a place that holds only the
+        // last
+        // ones.
         let (commands, requests) = mpsc::unbounded_channel();
         let (view, seen) = watch::channel(View::default());
         let (live, figures) = watch::channel(None);
@@ -134,7 +135,7 @@ impl Agent {
             patience: join.patience,
             state: State::default(),
             records: None,
-            heard: join.clock.now(),
+            last_contact: join.clock.now(),
             commands: commands.clone(),
             requests,
             view,
@@ -170,15 +171,15 @@ pub struct Joined {
 pub struct Reporter(watch::Sender<Option<Value>>);
 
 impl Reporter {
-    /// Figures of the run so far, at most [`crate::wire::FIGURES`] bytes of JSON. Only the last
-    /// ones are sent, when there is time; and those before the ending are sent before it.
+    /// Sends figures of the run so far, at most [`crate::wire::FIGURES`] bytes of JSON. Only the
+    /// last figures are sent, when there is time; figures before the ending are sent before it.
     pub fn tell(&self, figures: Value) {
         self.0.send_replace(Some(figures));
     }
 }
 
 impl Joined {
-    /// The slice of how many that this agent's is.
+    /// The index of this agent's slice, and the number of slices.
     pub fn slice(&self) -> (u32, u32) {
         let slice = |welcome: &Welcome| (welcome.index, welcome.of);
         self.welcome.as_ref().map_or((0, 1), slice)
@@ -189,20 +190,20 @@ impl Joined {
         self.welcome.as_ref().map_or("", |welcome| &welcome.began)
     }
 
-    /// Says that the plan is made: its digest, and what is to be recorded of this machine.
+    /// Reports the plan: its digest, and the facts to record of this machine.
     pub fn prepared(&self, plan: &str, facts: Value) {
         self.command(Command::Prepared(plan.to_owned(), facts));
     }
 
-    /// Says that this process cannot take part, and why. The coordinator then starts nothing, and
-    /// says so to all.
+    /// Reports that this process cannot take part, with the reasons. The coordinator then starts
+    /// nothing, and tells all processes.
     pub async fn decline(mut self, reasons: Vec<String>) -> JoinError {
         self.command(Command::Decline(reasons));
-        // Whatever comes, it is the end.
+        // Any reply is the end.
         self.refused().await
     }
 
-    /// Waits until there is no hope of a run; gives why.
+    /// Waits until there is no hope of a run; returns the reason.
     pub async fn refused(&mut self) -> JoinError {
         match self.until(|_| false).await {
             Err(error) => error,
@@ -210,7 +211,7 @@ impl Joined {
         }
     }
 
-    /// Says that connections are open, and waits for the start.
+    /// Reports that connections are open, and waits for the start.
     ///
     /// # Errors
     /// If there will be no run.
@@ -224,20 +225,20 @@ impl Joined {
         }
     }
 
-    /// Returns a reporter, which sends figures of the run so far.
+    /// Returns a reporter for figures of the run so far.
     pub fn reporter(&self) -> Reporter {
         Reporter(self.live.clone())
     }
 
-    /// The file to which the recorder writes, or will write. From now on it is sent as it grows.
-    /// There is one for each agent.
+    /// Sets the file to which the recorder writes, or will write, and sends it as it grows. Each
+    /// agent has one.
     pub fn records(&self, path: &Path) {
         self.command(Command::Records(path.to_owned()));
     }
 
     /// Waits for the next interrupt beyond the first `known`. A coordinator that is gone for good
-    /// is the first one, if there was none: nobody asks for a second one then, and the replies
-    /// under way are read to their end.
+    /// counts as the first, if there was none. No second one follows then, and the replies under
+    /// way are read to their end.
     pub async fn interrupted(&mut self, known: u32) -> Interrupt {
         let beyond =
             |view: &View| view.interrupt.as_ref().is_some_and(|interrupt| interrupt.times > known);
@@ -254,8 +255,8 @@ impl Joined {
         self.command(Command::Interrupt(why.to_owned()));
     }
 
-    /// Says how this part of the run ended, and waits until the coordinator has that and all
-    /// records. The file of records must be complete.
+    /// Reports the end of this part of the run, and waits until the coordinator has the ending and
+    /// all records. The file of records must be complete.
     ///
     /// # Errors
     /// If the coordinator is gone, or the records cannot be read; they are still on this machine's
@@ -270,10 +271,10 @@ impl Joined {
         let _ = self.commands.send(command);
     }
 
-    /// Waits until something is so, or the driver has failed.
+    /// Waits until a condition holds, or the driver has failed.
     async fn until(&mut self, so: impl Fn(&View) -> bool) -> Result<View, JoinError> {
         let enough = |view: &View| so(view) || view.failure.is_some();
-        // An error means that the driver has ended; what it showed last still holds.
+        // An error means that the driver has ended; its last view still holds.
         let seen = self.seen.wait_for(enough).await.map(|view| view.clone());
         let view = seen.unwrap_or_else(|_| self.seen.borrow().clone());
         match (so(&view), view.failure.clone()) {

@@ -1,5 +1,4 @@
-//! The latest news of each agent, for those who look on while the run goes on. Nothing here decides
-//! anything.
+//! The latest news of each agent, for displays of the run. It decides nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,13 +18,13 @@ pub struct Board(Arc<Mutex<BTreeMap<u32, Latest>>>);
 pub struct Latest {
     /// Its name or number.
     pub who: Who,
-    /// Its figures, which mean nothing here; absent before the first.
+    /// Its figures, opaque here; absent before the first.
     pub figures: Option<Arc<Value>>,
-    /// The number of its kind that came: the same number stands for the same figures.
+    /// The number of figures that came: the same number stands for the same figures.
     pub number: u64,
-    /// The time when the last ones came, by the coordinator's clock.
+    /// The time when the last figures came, by the coordinator's clock.
     pub at: Nanos,
-    /// True if its part of the run has ended, and all of it is here.
+    /// True if its part of the run has ended and is complete here.
     pub finished: bool,
     /// True if it is gone for good.
     pub lost: bool,
@@ -37,7 +36,6 @@ impl Board {
         lock(&self.0).clone()
     }
 
-    /// Figures came.
     pub(super) fn figures(&self, who: &Who, figures: Value, at: Nanos) {
         self.change(who, |latest| {
             latest.figures = Some(Arc::new(figures));
@@ -46,12 +44,10 @@ impl Board {
         });
     }
 
-    /// An agent has finished.
     pub(super) fn finished(&self, who: &Who) {
         self.change(who, |latest| latest.finished = true);
     }
 
-    /// An agent is lost.
     pub(super) fn lost(&self, who: &Who) {
         self.change(who, |latest| latest.lost = true);
     }

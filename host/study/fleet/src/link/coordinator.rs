@@ -26,8 +26,8 @@ use crate::token::Token;
 
 /// The number of notes of connections that wait for the hub before they have to.
 const NOTES: usize = 1024;
-/// The time to wait after the system refused a connection, because it has no descriptors left, for
-/// example.
+/// The time to wait after the system refused a connection, for example because it has no
+/// descriptors left.
 const RECOVER: Duration = Duration::from_millis(50);
 
 /// Addresses to listen on, and the rules for connections.
@@ -37,20 +37,20 @@ pub struct Listen {
     pub address: String,
     /// The run's token.
     pub token: Token,
-    /// The clock by which the coordinator says instants.
+    /// The clock for instants.
     pub clock: Clock,
-    /// The time that things may take.
+    /// The times of connections.
     pub timing: Timing,
 }
 
 /// The facts for the agents, and the destination of their records.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// The time when the run began; it means nothing here.
+    /// The time when the run began, opaque here.
     pub began: String,
-    /// The folder for the agents' records, which is there.
+    /// The existing folder for the agents' records.
     pub records: PathBuf,
-    /// The number of bytes of records one agent that may send.
+    /// The largest number of bytes of records from one agent.
     pub most_records: u64,
 }
 
@@ -70,7 +70,7 @@ pub enum BindError {
     Tls(#[from] rustls::Error),
 }
 
-/// The reasons why there is no run, one for each process that is in the way.
+/// The reasons why there is no run, one for each process that prevents it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the fleet cannot start:\n  {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
 pub struct Refusal(pub Vec<Reason>);
@@ -86,7 +86,7 @@ pub struct ReadyAgent {
     pub clock: Option<Estimate>,
 }
 
-/// The way an agent's part of the run ended.
+/// The end of an agent's part of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     /// Its name or number.
@@ -109,10 +109,9 @@ pub struct Ending {
 pub enum Outcome {
     /// It finished, and its records are complete.
     Finished(Value),
-    /// It was lost: its records end somewhere, and what it had still to offer counts as not
-    /// offered.
+    /// It was lost: its records end somewhere, and its remaining requests count as not offered.
     Lost {
-        /// The time when it was last heard, by the coordinator's clock.
+        /// The time of its last message, by the coordinator's clock.
         from: Nanos,
         /// The broken part.
         why: String,
@@ -137,8 +136,8 @@ pub struct Coordinator {
 pub struct Stopper(mpsc::UnboundedSender<Command>);
 
 impl Stopper {
-    /// Ends the run: once stops sending, twice gives up the replies under way. Before the start
-    /// there is no run then.
+    /// Ends the run: once stops sending, twice gives up the replies under way. Before the start, no
+    /// run follows.
     pub fn interrupt(&self, why: &str) {
         // A run that has ended needs no stop.
         let _ = self.0.send(Command::Interrupt(why.to_owned()));
@@ -201,8 +200,8 @@ impl Coordinator {
         });
         let board = Board::default();
         let (verdict, gathered) = oneshot::channel();
-        // A few for each agent, whatever it sends: the state machine bounds them.
-        let (events, heard) = mpsc::unbounded_channel();
+        // A few for each agent, whatever it sends: the state machine limits them.
+        let (events, received) = mpsc::unbounded_channel();
         let hub = Hub {
             clock: self.clock,
             machine: Rendezvous::new(rules, self.clock.now()),
@@ -221,11 +220,11 @@ impl Coordinator {
         tasks.spawn(accept(self.listener, shared, stopped));
         tasks.spawn(hub.run());
         let running =
-            Running { commands: self.commands, events: heard, board, copies, stop, tasks };
+            Running { commands: self.commands, events: received, board, copies, stop, tasks };
         match gathered.await {
             Ok(Ok(agents)) => Ok(Gathered { agents, running }),
             Ok(Err(refusal)) => {
-                // The reasons reach those who connected before everything ends.
+                // The reasons reach all connected processes before everything ends.
                 running.finish().await;
                 Err(refusal)
             }
@@ -234,8 +233,8 @@ impl Coordinator {
     }
 }
 
-/// Accepts connections, of which so many may be in their handshake ([`Lobby`]), until it is
-/// stopped. Those that are there are then left the time to send what waits.
+/// Accepts connections, with a limit on handshakes ([`Lobby`]), until it is stopped. Open
+/// connections then have time to send waiting messages.
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let lobby = Lobby::default();
     let mut served = JoinSet::new();
@@ -276,14 +275,14 @@ impl Gathered {
         self.running.board()
     }
 
-    /// Ends it without a run. The agents hear why.
+    /// Ends it without a run, and sends the agents the reason.
     pub async fn stop(self, why: &str) {
         self.running.interrupt(why);
         self.running.finish().await;
     }
 
-    /// Lets the run begin at an instant of the coordinator's clock, which is far enough ahead that
-    /// every agent hears of it in time.
+    /// Lets the run begin at an instant of the coordinator's clock, far enough ahead that every
+    /// agent learns it in time.
     pub fn start(self, at: Nanos) -> Running {
         let _ = self.running.commands.send(Command::Start(at));
         self.running
@@ -296,14 +295,14 @@ pub struct Running {
     events: mpsc::UnboundedReceiver<Event>,
     board: Board,
     copies: Vec<Arc<Mutex<Incoming>>>,
-    /// Dropped when no more connections are wanted.
+    /// Dropped to refuse further connections.
     stop: oneshot::Sender<()>,
     tasks: JoinSet<()>,
 }
 
 impl Running {
-    /// The next event; after [`Event::Over`] it is time to finish. Figures are not among
-    /// them, but on the [`Board`].
+    /// The next event; after [`Event::Over`] it is time to finish. Figures are on the [`Board`]
+    /// instead.
     pub async fn event(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -318,18 +317,18 @@ impl Running {
         self.board.clone()
     }
 
-    /// The number of bytes of each agent's records that are here, by rank.
+    /// The number of bytes of each agent's records that have come, by rank.
     pub fn records(&self) -> Vec<u64> {
         self.copies.iter().map(|copy| lock(copy).length()).collect()
     }
 
-    /// The endings by rank, as they are now. Agents that have finished may take a moment to leave.
+    /// The present endings by rank. Agents that have finished may take a moment to leave.
     pub async fn finish(self) -> Vec<Ending> {
         let (answer, endings) = oneshot::channel();
         let _ = self.commands.send(Command::Finish(answer));
         let endings = match endings.await {
             Ok(endings) => endings,
-            // What decides has failed; what the agents sent is there all the same.
+            // The deciding task has failed; the agents' records are there all the same.
             Err(_) => (0..).zip(&self.copies).map(unknown).collect(),
         };
         drop(self.stop);
@@ -339,7 +338,7 @@ impl Running {
     }
 }
 
-/// The ending of an agent of which nothing is known but what it sent.
+/// The ending of an agent with nothing known but its records.
 fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
     let copy = lock(copy);
     Ending {
@@ -357,9 +356,9 @@ fn unknown((rank, copy): (u32, &Arc<Mutex<Incoming>>)) -> Ending {
 mod tests {
     use super::*;
 
-    /// The task that decides ended before its time, as in a panic.
+    /// The deciding task ended early, as in a panic.
     #[tokio::test]
-    async fn what_agents_sent_is_there_when_nothing_decides_any_more() {
+    async fn keeps_agents_records_after_the_deciding_task_failed() {
         let folder = tempfile::tempdir().unwrap();
         let copies = [0, 1].map(|rank| {
             let path = folder.path().join(rank.to_string());

@@ -1,5 +1,5 @@
-//! The agent's one task: it connects, says again what a broken connection may have lost, answers
-//! about the clock, and sends figures and records.
+//! The agent's one task: it connects, repeats messages that a broken connection may have lost,
+//! answers about the clock, and sends figures and records.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,9 @@ use crate::wire::{BODY, Bound, Finished, Frame, Hello, Interrupt, Message, Welco
 
 /// The first pause between two attempts to connect; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// As many pieces of records as may be under way, so that a piece never waits for a place.
+/// The number of pieces of records that may be under way, so that a piece never waits for a place.
 const PIECES: usize = WINDOW as usize / BODY + 2;
 
-/// A command of the caller.
 pub(super) enum Command {
     Prepared(String, Value),
     Ready,
@@ -47,7 +46,7 @@ pub(super) enum Failure {
     Unable(String),
 }
 
-/// The state that the caller sees.
+/// The state for the caller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) welcome: Option<Welcome>,
@@ -67,8 +66,8 @@ pub(super) struct Driver {
     pub(super) patience: Duration,
     pub(super) state: State,
     pub(super) records: Option<Records>,
-    /// The time when the coordinator was last heard, or the driver began.
-    pub(super) heard: Nanos,
+    /// The time of the coordinator's last message, or of the driver's begin.
+    pub(super) last_contact: Nanos,
     /// The sender of the driver's commands to itself.
     pub(super) commands: mpsc::UnboundedSender<Command>,
     pub(super) requests: mpsc::UnboundedReceiver<Command>,
@@ -76,13 +75,13 @@ pub(super) struct Driver {
     pub(super) figures: watch::Receiver<Option<Value>>,
 }
 
-/// The file of records, and what of it is under way.
+/// The file of records, and its part under way.
 pub(super) struct Records {
     path: PathBuf,
     outgoing: Arc<Mutex<Outgoing>>,
 }
 
-/// The way a connection ended.
+/// The end of a connection.
 enum End {
     /// The run is over for this agent.
     Done,
@@ -106,31 +105,32 @@ impl Out {
 type Stream = tokio_rustls::client::TlsStream<TcpStream>;
 
 impl Driver {
-    /// Keeps in touch until the coordinator has everything, or there is no hope of it.
+    /// Keeps in touch until the coordinator has everything, or there is no hope for that.
     pub(super) async fn run(mut self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let heard = self.heard;
+            let before = self.last_contact;
             let why = match self.connect().await {
                 Ok(stream) => match self.converse(stream).await {
                     End::Done => return,
                     End::Broken(why) => why,
                 },
-                // Once it belongs to a run, its own coordinator may come back to the address that
-                // another has meanwhile.
+                // An agent of a run waits for its own coordinator, which may come back to an
+                // address that
+                // another coordinator has meanwhile.
                 Err(why) if why == TOKENS_DIFFER && self.state.welcome.is_none() => {
                     let address = self.address();
                     return self.fail(Failure::Tokens(address));
                 }
                 Err(why) => why,
             };
-            if self.heard > heard {
+            if self.last_contact > before {
                 pause = FIRST_PAUSE;
             }
             let known = self.state.welcome.is_some();
             let patience =
                 if known { self.timing.grace + self.timing.silence } else { self.patience };
-            if self.clock.now().since(self.heard) >= patience.into() {
+            if self.clock.now().since(self.last_contact) >= patience.into() {
                 let after = patience.as_secs();
                 return self.fail(if known {
                     Failure::Lost { after, why }
@@ -215,7 +215,7 @@ impl Driver {
             let step = tokio::select! {
                 frame = reader.next() => match frame {
                     Ok((frame, at)) => {
-                        self.heard = at;
+                        self.last_contact = at;
                         welcomed |= matches!(frame.message, Message::Welcome(_));
                         self.take(frame, at, out).await
                     }
@@ -224,9 +224,10 @@ impl Driver {
                 Some(command) = self.requests.recv(), if welcomed => self.obey(command, out).await,
                 Ok(()) = self.figures.changed(), if welcomed => self.report(out).await,
                 _ = tick.tick() => {
-                    if self.clock.now().since(self.heard.max(began)) > self.timing.silence.into() {
+                    let silence = self.clock.now().since(self.last_contact.max(began));
+                    if silence > self.timing.silence.into() {
                         let seconds = self.timing.silence.as_secs();
-                        Err(End::Broken(format!("it said nothing for {seconds} s")))
+                        Err(End::Broken(format!("it sent nothing for {seconds} s")))
                     } else if welcomed {
                         self.pump(out).await
                     } else {
@@ -249,7 +250,7 @@ impl Driver {
         }
     }
 
-    /// Does what the caller says.
+    /// Carries out a command of the caller.
     async fn obey(&mut self, command: Command, out: &Out) -> Result<(), End> {
         match command {
             Command::Prepared(plan, facts) => out.send(self.state.prepare(plan, facts)).await,
@@ -281,7 +282,7 @@ impl Driver {
                     Err(error) => return Err(self.unable(error.to_string())),
                 };
                 self.state.finish(Finished { ending, records, sha256 });
-                // The ending is noted: whatever breaks from here on, it is said again.
+                // The ending is noted: it is repeated after a broken connection.
                 if self.figures.has_changed().unwrap_or(false) {
                     self.report(out).await?;
                 }
@@ -309,8 +310,8 @@ impl Driver {
         let Some(records) = &self.records else {
             return Ok(());
         };
-        // Where the writer is behind, the next acknowledgement or the next look at the file goes
-        // on.
+        // Where the writer is behind, the next acknowledgement or the next look at the file
+        // continues.
         while let Ok(place) = out.bulk.try_reserve() {
             let outgoing = Arc::clone(&records.outgoing);
             match blocking(move || lock(&outgoing).piece()).await {
@@ -332,7 +333,7 @@ impl Driver {
                     id,
                     asked,
                     received,
-                    // The writer puts in when it was.
+                    // The writer fills in the time of sending.
                     sent: Nanos::ZERO,
                 };
                 return out.send(pong).await;
@@ -363,7 +364,7 @@ impl Driver {
         if state.refused.is_some() || state.released { Err(End::Done) } else { Ok(()) }
     }
 
-    /// A connection is there: repeats the facts, and sends the records from where they stopped.
+    /// A new connection: repeats the facts, and sends the records from where they stopped.
     async fn welcomed(&mut self, out: &Out) -> Result<(), End> {
         let Some(welcome) = self.state.welcome.clone() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The coordinator's one task that decides: it feeds the state machine, and does what that says.
+//! The coordinator's deciding task: it feeds the state machine, and carries out its actions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,14 +16,14 @@ use crate::records::Incoming;
 use crate::rendezvous::{Action, Conn, Event, Input, Reason, Rendezvous, Step};
 use crate::wire::{Frame, Hello, Message, Welcome};
 
-/// The interval at which deadlines are looked at.
+/// The interval at which to check deadlines.
 const TICK: Duration = Duration::from_millis(20);
 /// The time that agents that have finished may take to leave.
 pub(super) const LEAVE: Duration = Duration::from_secs(3);
 
 /// A note from a connection to the hub.
 pub(super) enum Note {
-    /// A connection has the token and says who it is.
+    /// A connection has the token and names its process.
     Greeting {
         conn: Conn,
         hello: Hello,
@@ -34,11 +34,10 @@ pub(super) enum Note {
         /// To be dropped when the connection is to end.
         leash: oneshot::Sender<()>,
     },
-    /// Something that the state machine decides about.
+    /// An input for the state machine.
     Input(Input),
 }
 
-/// A command of the caller.
 pub(super) enum Command {
     Start(Nanos),
     Interrupt(String),
@@ -46,7 +45,7 @@ pub(super) enum Command {
     Finish(oneshot::Sender<Vec<Ending>>),
 }
 
-/// The answer to the caller who waits for all.
+/// The answer to the caller that waits for all.
 pub(super) type Verdict = oneshot::Sender<Result<Vec<ReadyAgent>, Refusal>>;
 
 struct Link {
@@ -60,14 +59,14 @@ pub(super) struct Hub {
     pub(super) machine: Rendezvous,
     pub(super) notes: mpsc::Receiver<Note>,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
-    /// As many as the state machine makes: a few for each agent, whatever it sends.
+    /// The state machine limits them: a few for each agent, whatever it sends.
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) verdict: Option<Verdict>,
     pub(super) board: Board,
     pub(super) began: String,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
-    /// The number of bytes of them that were written. While a disk is slow the copies are locked,
-    /// and nobody here waits for a disk.
+    /// The number of written bytes of them. While a disk is slow the copies are locked, and nobody
+    /// here waits for a disk.
     pub(super) written: Arc<[AtomicU64]>,
     pub(super) links: Links,
 }
@@ -126,7 +125,7 @@ impl Hub {
         }
     }
 
-    /// Does what the state machine says; a connection that it broke, if any.
+    /// Carries out an action of the state machine; returns a connection that it broke, if any.
     fn act(&mut self, action: Action) -> Option<(Conn, String)> {
         match action {
             Action::Welcome(conn, rank) => {
@@ -166,7 +165,7 @@ impl Hub {
                     }
                     _ => {}
                 }
-                // A caller that listens no more has dropped it.
+                // A caller that does not listen any more has dropped it.
                 let _ = self.events.send(event);
             }
         }
@@ -179,12 +178,12 @@ impl Hub {
         }
     }
 
-    /// Sends to a peer; one for which too much waits already is cut off, and may come back.
+    /// Sends to a peer. A peer with too many waiting messages is cut off, and may come back.
     fn send(&mut self, conn: Conn, message: Message) -> Option<(Conn, String)> {
         let link = self.links.0.get(&conn)?;
         link.out.try_send(message.into()).err()?;
         self.links.0.remove(&conn);
-        Some((conn, "it does not read what it is sent".to_owned()))
+        Some((conn, "it does not read its messages".to_owned()))
     }
 
     fn agents(&self) -> Vec<ReadyAgent> {
@@ -197,7 +196,7 @@ impl Hub {
         self.machine.seats().iter().map(agent).collect()
     }
 
-    /// Reports the endings as they are, and lets those leave who may.
+    /// Reports the present endings, and lets finished agents leave.
     async fn finish(mut self, answer: oneshot::Sender<Vec<Ending>>) {
         let now = self.clock.now();
         let ending = |(seat, copy): (&crate::rendezvous::Seat, &Arc<Mutex<Incoming>>)| {

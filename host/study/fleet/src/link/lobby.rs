@@ -1,9 +1,9 @@
-//! Connections that have not proved who they are: how many there may be, and which has to go for
-//! the next one.
+//! Connections that have not proved their identity: their limit, and the connection to close for
+//! the next.
 //!
-//! Whoever can reach the port can open connections. One more than fits is let in, and another goes:
-//! the oldest that has said nothing, else the oldest. So connections that are only held open keep
-//! no agent out, and one address cannot take the places of all.
+//! Whoever can reach the port can open connections. A connection beyond the limit is let in, and
+//! another is closed: the oldest silent connection, else the oldest. So connections that are only
+//! held open keep no agent out, and one address cannot take the places of all.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -26,19 +26,19 @@ struct Waiting {
     conn: Conn,
     address: IpAddr,
     spoke: bool,
-    /// Dropped when it has to go.
+    /// Dropped to close the connection.
     _leash: oneshot::Sender<()>,
 }
 
-/// The place of a connection in its handshake; it is free again when this is dropped.
+/// The place of a connection in its handshake; dropping it frees the place.
 pub(super) struct Guest {
     lobby: Lobby,
     conn: Conn,
 }
 
 impl Lobby {
-    /// Lets a connection in, for which another may have to go. What it gets beside its place ends
-    /// when it has to go itself.
+    /// Lets a connection in, for which another may be closed. The returned receiver ends when this
+    /// one is closed itself.
     pub(super) fn enter(&self, conn: Conn, address: IpAddr) -> (Guest, oneshot::Receiver<()>) {
         let (leash, sent_away) = oneshot::channel();
         let mut waiting = lock(&self.0);
@@ -60,7 +60,7 @@ impl Lobby {
 }
 
 impl Guest {
-    /// Notes that the connection has said something.
+    /// Notes that the connection has sent something.
     pub(super) fn spoke(&self) {
         let mut waiting = lock(&self.lobby.0);
         if let Some(own) = waiting.iter_mut().find(|other| other.conn == self.conn) {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_that_said_nothing_goes() {
+    fn closes_the_oldest_silent_connection() {
         let lobby = Lobby::default();
         let guests: Vec<Guest> =
             (0..HANDSHAKES as u64).map(|conn| lobby.enter(conn, address(conn as u8)).0).collect();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_sends_away_its_own() {
+    fn an_address_at_its_limit_loses_its_own_connection() {
         let lobby = Lobby::default();
         let (agent, _) = lobby.enter(1, address(1));
         let held: Vec<Guest> =

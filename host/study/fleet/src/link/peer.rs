@@ -1,5 +1,5 @@
-//! One connection at the coordinator: its handshake, its clock's questions, and the records that it
-//! brings.
+//! One connection at the coordinator: its handshake, the questions about its clock, and its
+//! records.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use crate::records::{Incoming, RecordsError};
 use crate::rendezvous::{Conn, Input};
 use crate::wire::{Bound, Frame, Hello, Message};
 
-/// The time that a connection that is to end may take to send what waits, and its peer to close it.
+/// The time that a closing connection may take to send waiting messages, and its peer to close it.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// State that all connections of a coordinator share.
@@ -33,8 +33,7 @@ pub(super) struct Shared {
     pub(super) hub: mpsc::Sender<Note>,
     /// The copies of records, by rank.
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
-    /// The number of bytes of them that were written, by rank: to read that, nobody waits for a
-    /// disk.
+    /// The number of written bytes of them, by rank: reading that waits for no disk.
     pub(super) written: Arc<[AtomicU64]>,
 }
 
@@ -60,12 +59,12 @@ pub(super) async fn serve(
             let _ = shared.hub.send(Note::Input(stranger)).await;
             return;
         }
-        // A connection that says nothing: a probe of a port, or an agent that comes again.
+        // A silent connection: a probe of a port, or an agent that comes again.
         Ok(Err(None)) | Err(_) => return,
     };
     drop(guest);
     let (out, messages) = mpsc::channel(WAITING);
-    // A coordinator sends messages alone.
+    // A coordinator sends only messages.
     let (_, none) = mpsc::channel(1);
     let (clock, silence) = (shared.clock, shared.timing.silence);
     let writer = write(half, messages, none, clock, Bound::Coordinator, silence);
@@ -92,9 +91,8 @@ pub(super) async fn serve(
             let _ = shared.hub.send(Note::Input(Input::Broken(conn, why))).await;
         }
     }
-    // What waits is still sent: a refusal, or leave to go. What comes meanwhile is read, because
-    // the system would throw away what was sent if the connection were closed with something
-    // unread.
+    // Waiting messages are still sent: a refusal, or leave to go. Meanwhile input is read, because
+    // the system would throw away sent data if the connection were closed with unread input.
     drop(out);
     if !writer.is_finished() {
         let _ = timeout(LINGER, &mut writer).await;
@@ -104,7 +102,7 @@ pub(super) async fn serve(
     writer.abort();
 }
 
-/// The handshake and the greeting; what is wrong with it, unless it just ended.
+/// The handshake and the greeting; returns the error, or none if the connection just ended.
 async fn greet(
     shared: &Shared,
     tcp: TcpStream,
@@ -131,7 +129,6 @@ async fn greet(
     }
 }
 
-/// An agent's connection.
 struct Peer<'a> {
     shared: &'a Shared,
     conn: Conn,
@@ -141,8 +138,8 @@ struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// Serves the agent until the connection breaks, and says why it did; nothing if the hub closed
-    /// it.
+    /// Serves the agent until the connection breaks, and returns the reason; nothing if the hub
+    /// closed it.
     async fn converse(
         &self,
         reader: &mut Read,
@@ -150,14 +147,14 @@ impl Peer<'_> {
         closed: &mut oneshot::Receiver<()>,
     ) -> Option<String> {
         let timing = self.shared.timing;
-        let mut asked = 0_u64;
-        let mut heard = self.shared.clock.now();
+        let mut questions = 0_u64;
+        let mut last_contact = self.shared.clock.now();
         let mut ping = Box::pin(sleep(Duration::ZERO));
         loop {
             tokio::select! {
                 frame = reader.next() => match frame {
                     Ok((frame, at)) => {
-                        heard = at;
+                        last_contact = at;
                         if let Err(why) = self.take(frame, at).await {
                             return Some(why);
                         }
@@ -165,16 +162,16 @@ impl Peer<'_> {
                     Err(why) => return Some(why),
                 },
                 () = &mut ping => {
-                    if self.shared.clock.now().since(heard) > timing.silence.into() {
-                        return Some(format!("it said nothing for {} s", timing.silence.as_secs()));
+                    if self.shared.clock.now().since(last_contact) > timing.silence.into() {
+                        return Some(format!("it sent nothing for {} s", timing.silence.as_secs()));
                     }
-                    let first = asked < u64::from(timing.first);
+                    let first = questions < u64::from(timing.first);
                     ping = Box::pin(sleep(if first { timing.first_pings } else { timing.ping }));
                     let sent = model::units::Nanos::ZERO;
-                    let question = Message::Ping { id: asked, sent };
-                    asked += 1;
+                    let question = Message::Ping { id: questions, sent };
+                    questions += 1;
                     if self.out.try_send(question.into()).is_err() {
-                        return Some("it does not read what it is sent".to_owned());
+                        return Some("it does not read its messages".to_owned());
                     }
                 }
                 ended = &mut *writer => {
@@ -187,14 +184,14 @@ impl Peer<'_> {
     }
 
     async fn tell(&self, input: Input) -> Result<(), String> {
-        let told = self.shared.hub.send(Note::Input(input)).await;
-        told.map_err(|_| "the coordinator has ended".to_owned())
+        let sent = self.shared.hub.send(Note::Input(input)).await;
+        sent.map_err(|_| "the coordinator has ended".to_owned())
     }
 
-    async fn take(&self, frame: Frame, heard: model::units::Nanos) -> Result<(), String> {
+    async fn take(&self, frame: Frame, arrived: model::units::Nanos) -> Result<(), String> {
         match frame.message {
             Message::Pong { asked, received, sent, .. } => {
-                let exchange = Exchange { asked, received, sent, heard };
+                let exchange = Exchange { origin: asked, received, sent, arrived };
                 self.tell(Input::Clock(self.conn, exchange)).await
             }
             Message::Records { offset } => {
@@ -207,7 +204,7 @@ impl Peer<'_> {
                         let ack = Message::Ack { offset }.into();
                         self.out.send(ack).await.map_err(|error| error.to_string())
                     }
-                    // A link that came back makes it good.
+                    // The connection that comes back repairs it.
                     Err(error @ RecordsError::Gap { .. }) => Err(error.to_string()),
                     Err(error) => self.tell(Input::Failed(self.conn, error.to_string())).await,
                 }

@@ -31,7 +31,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         self.decoder.widen(bound);
     }
 
-    /// The next frame, and when its last bytes were read; or why there is none.
+    /// The next frame, and the time when its last bytes were read; or the reason why there is none.
     pub(super) async fn next(&mut self) -> Result<(Frame, Nanos), String> {
         loop {
             if let Some(frame) = self.decoder.next().map_err(|error| error.to_string())? {
@@ -44,14 +44,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                     self.decoder.feed(&self.chunk[..read]);
                 }
                 Err(error) => {
-                    let words = match (crate::identity::meaning(&error), error.kind()) {
+                    let message = match (crate::identity::meaning(&error), error.kind()) {
                         (Some(meaning), _) => meaning.to_owned(),
-                        // A process that is killed says nothing, and what the library says of that
-                        // is for its users.
-                        (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without a word, as when a process is killed or its machine goes down".to_owned(),
+                        // A killed process sends nothing, and the library's message is for its own
+                        // users.
+                        (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without notice, as when a process is killed or its machine goes down".to_owned(),
                         (None, _) => error.to_string(),
                     };
-                    return Err(words);
+                    return Err(message);
                 }
             }
         }

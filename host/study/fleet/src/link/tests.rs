@@ -31,9 +31,9 @@ fn four_agents_are_one_run() {
             let before = i128::from(bench.clock.now().0);
             let theirs = i128::from(clock.now().0);
             let after = i128::from(bench.clock.now().0);
-            let said = i128::from(start.at.0) - i128::from(at.0);
+            let lead = i128::from(start.at.0) - i128::from(at.0);
             let bound = i128::from(start.bound.0);
-            assert!(said >= theirs - after - bound && said <= theirs - before + bound);
+            assert!(lead >= theirs - after - bound && lead <= theirs - before + bound);
             let path = bench.folder.path().join(format!("written{rank}"));
             tasks.push(tokio::spawn(async move {
                 joined.records(&path);
@@ -56,7 +56,7 @@ fn four_agents_are_one_run() {
         }
         for (rank, ending) in (0..4_u32).zip(endings) {
             let latest = &board[&rank];
-            // The last ones, however many came.
+            // The last figures, however many came.
             let figures = latest.figures.as_deref();
             assert_eq!(figures, Some(&json!({"bytes": 200_000 % 30_000})));
             assert!(latest.number > 0 && latest.at > Nanos::ZERO);
@@ -71,7 +71,7 @@ fn four_agents_are_one_run() {
 
 /// Every connection is cut after some hundred kilobytes, at whatever byte that is.
 #[test]
-fn records_go_on_over_broken_links() {
+fn records_continue_over_broken_links() {
     on_runtime(async {
         let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -102,7 +102,7 @@ fn records_go_on_over_broken_links() {
 }
 
 #[test]
-fn a_lost_agent_is_reported_and_the_others_go_on() {
+fn reports_a_lost_agent_and_continues() {
     on_runtime(async {
         let bench = Setup::new();
         let (gathered, mut agents) = bench.fleet(2, |_, port| port).await;
@@ -136,7 +136,7 @@ fn a_lost_agent_is_reported_and_the_others_go_on() {
 }
 
 #[test]
-fn other_versions_and_plans_are_refused_by_name() {
+fn refuses_other_versions_and_plans_by_name() {
     on_runtime(async {
         let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -155,23 +155,23 @@ fn other_versions_and_plans_are_refused_by_name() {
         let words = refusal.to_string();
         let expected = [
             "rank 1 (node1) runs version 0.9, the coordinator version 1.0",
-            "rank 2 (node2) made another plan than rank 0: its digest is another, that of rank 0 plan",
+            "rank 2 (node2) made another plan than rank 0: its digest is another, rank 0's is plan",
         ];
         for expected in expected {
             assert!(words.contains(expected), "{words}");
         }
-        // Everybody hears of it, and the one with the old version of its own at least.
-        let heard = first.await.unwrap().err().unwrap().to_string();
-        assert!(expected.iter().all(|words| heard.contains(words)), "{heard}");
-        let heard = other.await.unwrap().err().unwrap().to_string();
-        assert!(heard.contains(expected[1]), "{heard}");
-        let heard = old.await.unwrap().err().unwrap().to_string();
-        assert!(heard.contains(expected[0]), "{heard}");
+        // Every process gets the reasons, and the old version at least its own.
+        let message = first.await.unwrap().err().unwrap().to_string();
+        assert!(expected.iter().all(|words| message.contains(words)), "{message}");
+        let message = other.await.unwrap().err().unwrap().to_string();
+        assert!(message.contains(expected[1]), "{message}");
+        let message = old.await.unwrap().err().unwrap().to_string();
+        assert!(message.contains(expected[0]), "{message}");
     });
 }
 
 #[test]
-fn another_token_is_refused_on_both_sides() {
+fn both_sides_refuse_another_token() {
     on_runtime(async {
         let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -184,14 +184,14 @@ fn another_token_is_refused_on_both_sides() {
             tokio::join!(Agent::join(stranger), coordinator.gather(rules, bench.goods()));
         let refused = refused.err().unwrap().to_string();
         assert!(refused.contains("tokens differ"), "{refused}");
-        let words = gathered.err().unwrap().to_string();
-        assert!(words.contains("rank 0 did not connect within 2 s"), "{words}");
-        assert!(words.contains("was turned away: tokens differ"), "{words}");
+        let refusal = gathered.err().unwrap().to_string();
+        assert!(refusal.contains("rank 0 did not connect within 2 s"), "{refusal}");
+        assert!(refusal.contains("was turned away: tokens differ"), "{refusal}");
     });
 }
 
 #[test]
-fn an_interrupt_reaches_all_and_so_does_a_second_one() {
+fn first_and_second_interrupts_reach_all() {
     on_runtime(async {
         let bench = Setup::new();
         let (gathered, agents) = bench.fleet(3, |_, port| port).await;
@@ -209,8 +209,8 @@ fn an_interrupt_reaches_all_and_so_does_a_second_one() {
         }
         // The batch system's signal at one of the machines.
         joined[2].interrupt("SIGTERM");
-        let heard = joined[0].interrupted(2).await;
-        assert_eq!(heard.why, "rank 2 (node2): SIGTERM");
+        let interrupt = joined[0].interrupted(2).await;
+        assert_eq!(interrupt.why, "rank 2 (node2): SIGTERM");
         let finishing: Vec<_> = joined
             .into_iter()
             .map(|agent| tokio::spawn(agent.finish(json!("interrupted"))))
@@ -235,10 +235,10 @@ fn a_stop_before_the_start_is_a_refusal() {
         let gathering = tokio::spawn(coordinator.gather(rules(2), bench.goods()));
         tokio::time::sleep(Duration::from_millis(200)).await;
         stopper.interrupt("SIGINT");
-        let words = gathering.await.unwrap().err().unwrap().to_string();
-        assert!(words.contains("stopped before the start: SIGINT"), "{words}");
-        let heard = agent.await.unwrap().err().unwrap().to_string();
-        assert!(heard.contains("SIGINT"), "{heard}");
+        let refusal = gathering.await.unwrap().err().unwrap().to_string();
+        assert!(refusal.contains("stopped before the start: SIGINT"), "{refusal}");
+        let message = agent.await.unwrap().err().unwrap().to_string();
+        assert!(message.contains("SIGINT"), "{message}");
     });
 }
 
@@ -293,7 +293,7 @@ fn agents_end_without_their_coordinator() {
 }
 
 #[test]
-fn a_machine_that_cannot_take_part_says_why_to_all() {
+fn a_machine_that_declines_tells_all_why() {
     on_runtime(async {
         let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -312,9 +312,9 @@ fn a_machine_that_cannot_take_part_says_why_to_all() {
             "rank 0 (node0) cannot take part: the key is missing",
             "rank 1 (node1) cannot take part: the dataset's file is missing",
         ];
-        let heard =
+        let messages =
             [words, keyless.await.unwrap().to_string(), fileless.await.unwrap().to_string()];
-        for words in heard {
+        for words in messages {
             for expected in expected {
                 assert!(words.contains(expected), "{words}");
             }
@@ -322,10 +322,10 @@ fn a_machine_that_cannot_take_part_says_why_to_all() {
     });
 }
 
-/// A network that swallows everything and closes nothing: silence is found on both sides, and a new
-/// connection goes on.
+/// A network that swallows everything and closes nothing: both sides notice the silence, and a new
+/// connection continues.
 #[test]
-fn a_connection_that_falls_silent_is_made_anew() {
+fn replaces_a_silent_connection() {
     on_runtime(async {
         let bench = Setup::new().with_silence(Duration::from_millis(400));
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -350,9 +350,9 @@ fn a_connection_that_falls_silent_is_made_anew() {
     });
 }
 
-/// As many connections as may be in their handshake, and one more, none of which says anything.
+/// As many connections as may be in their handshake, and one more, all silent.
 #[test]
-fn those_who_say_nothing_do_not_keep_agents_out() {
+fn silent_handshakes_keep_no_agent_out() {
     on_runtime(async {
         let mut bench = Setup::new();
         bench.timing.handshake = Duration::from_millis(500);
@@ -394,7 +394,7 @@ fn a_hundred_agents_come_together() {
 
 /// More connections than there are places say nothing, and are held open.
 #[test]
-fn silent_connections_keep_nobody_out() {
+fn silent_connections_beyond_the_limit_keep_nobody_out() {
     on_runtime(async {
         let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -419,7 +419,7 @@ fn silent_connections_keep_nobody_out() {
     });
 }
 
-/// The replies under way are read to their end: a coordinator that is gone stops the sending, once.
+/// The replies under way are read to their end: a lost coordinator stops the sending, once.
 #[test]
 fn a_lost_coordinator_interrupts_once() {
     on_runtime(async {
@@ -442,7 +442,7 @@ fn a_lost_coordinator_interrupts_once() {
 /// Another run's coordinator has the address for a while: an agent that belongs to a run waits for
 /// its own.
 #[test]
-fn a_stranger_on_the_coordinators_address_does_not_end_an_agent() {
+fn another_coordinator_at_the_address_does_not_end_an_agent() {
     on_runtime(async {
         let bench = Setup::new().with_silence(Duration::from_millis(200));
         let coordinator = bench.bind("127.0.0.1:0").await;
@@ -461,7 +461,7 @@ fn a_stranger_on_the_coordinators_address_does_not_end_an_agent() {
             };
             match Coordinator::bind(listen).await {
                 Ok(other) => break other,
-                // The first one's connections are closed in a moment.
+                // The connections of the first are closed in a moment.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
         };

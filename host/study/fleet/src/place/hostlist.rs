@@ -1,25 +1,24 @@
 //! Slurm's host lists: `node[01-03,7],x-[1-2]-y` stands for six hosts.
 //!
-//! The grammar is that of `scontrol show hostnames`: names separated by commas outside brackets; a
-//! group in brackets holds numbers and ranges; a number keeps the digits it is written with; a name
-//! with several groups stands for all combinations, of which the last group changes fastest. This
-//! module owns nothing but the expansion; which variable holds a list is for `place` to say.
+//! The grammar is `scontrol show hostnames`'. Names are separated by commas outside brackets, a
+//! group in brackets holds numbers and ranges, and a number keeps its digits. A name with several
+//! groups stands for all combinations; the last group changes fastest. This module owns only the
+//! expansion; `place` knows which variable holds a list.
 
 use std::ops::RangeInclusive;
 
-/// The most hosts that one list may stand for: a mistyped range is an error and not the end of the
-/// memory.
+/// The most hosts of a list: a mistyped range is an error and does not fill the memory.
 pub const MOST: usize = 65_536;
 
 /// A list that cannot be read, with the place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{list}` is not a host list: {what}, at character {at}; expected names such as `node[01-03,7],login2`"
+    "`{list}` is not a host list: {mistake}, at character {at}; expected names such as `node[01-03,7],login2`"
 )]
 pub struct NotAList {
-    /// The list as it was given.
+    /// The list as given.
     pub list: String,
-    pub what: String,
+    pub mistake: String,
     /// Position in the text, counted from 1.
     pub at: usize,
 }
@@ -30,20 +29,20 @@ enum Piece<'a> {
     Group(Vec<Numbers>),
 }
 
-/// A range of numbers, each written with so many digits at least.
+/// A range of numbers, each with at least this number of digits.
 struct Numbers {
     range: RangeInclusive<u64>,
     digits: usize,
 }
 
-/// All hosts that a list stands for, in its order.
+/// All hosts of a list, in its order.
 ///
 /// # Errors
 /// If the list is not one, or stands for more than [`MOST`] hosts.
 pub fn expand(list: &str) -> Result<Vec<String>, NotAList> {
-    let wrong = |what: &str, at: usize| NotAList {
+    let wrong = |mistake: &str, at: usize| NotAList {
         list: list.to_owned(),
-        what: what.to_owned(),
+        mistake: mistake.to_owned(),
         at: list[..at].chars().count() + 1,
     };
     let mut hosts = Vec::new();
@@ -66,7 +65,7 @@ pub fn expand(list: &str) -> Result<Vec<String>, NotAList> {
     }
 }
 
-/// The pieces of the name that begins here, and where the name ends.
+/// The pieces of the name that begins here, and the end of the name.
 fn name<'a>(
     list: &'a str,
     from: usize,
@@ -133,7 +132,7 @@ fn group(
     Ok(all)
 }
 
-/// Every name with every continuation; none if there would be more than so many.
+/// Every name with every continuation; none if there would be more than `most`.
 fn combine(names: &[String], piece: &Piece<'_>, most: usize) -> Option<Vec<String>> {
     match piece {
         Piece::Text(text) => Some(names.iter().map(|name| format!("{name}{text}")).collect()),
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_has_its_place() {
+    fn errors_name_the_place_in_the_list() {
         let cases = [
             ("", "a name is missing, at character 1"),
             ("a,,b", "a name is missing, at character 3"),
@@ -202,9 +201,9 @@ mod tests {
             ("n[0-999]m[0-999]", "it stands for more than 65536 hosts, at character 1"),
             ("n[0-18446744073709551615]", "it stands for more than 65536 hosts, at character 1"),
         ];
-        for (list, what) in cases {
+        for (list, mistake) in cases {
             let error = expand(list).unwrap_err().to_string();
-            assert!(error.contains(what), "{list}: {error}");
+            assert!(error.contains(mistake), "{list}: {error}");
         }
     }
 

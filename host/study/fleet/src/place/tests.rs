@@ -1,4 +1,4 @@
-//! Environments as starters set them, with the place or the errors that follow: `cases.toml`.
+//! Environments as starters set them, with their places or errors: `cases.toml`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! An agent's side: what it has said and heard, and what it says again on a new connection.
+//! An agent's side: its sent and received messages, and their repetition on a new connection.
 //!
 //! Like [`super::Rendezvous`] it has no socket and no clock. Every message that an agent sends is a
 //! fact about it, so a connection that breaks loses nothing: [`Agent::again`] repeats the facts.
@@ -9,12 +9,12 @@ use model::units::Nanos;
 
 use crate::wire::{Finished, Interrupt, Message, Welcome};
 
-/// Everything that an agent knows.
+/// The knowledge of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
     /// The work; absent before the first welcome.
     pub welcome: Option<Welcome>,
-    /// The time when the run begins, by this agent's clock, and how far that may be off.
+    /// The time when the run begins, by this agent's clock, and the bound of its error.
     pub start: Option<(Nanos, Nanos)>,
     /// The order to end the run before its time.
     pub interrupt: Option<Interrupt>,
@@ -22,7 +22,7 @@ pub struct Agent {
     pub refused: Option<Vec<String>>,
     /// The coordinator has everything.
     pub released: bool,
-    /// The number of bytes of records the coordinator that has.
+    /// The number of bytes of records that the coordinator has.
     pub acknowledged: u64,
     prepared: Option<(String, Value)>,
     ready: bool,
@@ -32,31 +32,31 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The plan is made.
+    /// Records that the plan is made.
     pub fn prepare(&mut self, plan: String, facts: Value) -> Message {
         self.prepared = Some((plan.clone(), facts.clone()));
         Message::Prepared { plan, facts }
     }
 
-    /// Connections are open.
+    /// Records that connections are open.
     pub fn set_ready(&mut self) -> Message {
         self.ready = true;
         Message::Ready
     }
 
-    /// This process cannot take part.
+    /// Records that this process cannot take part.
     pub fn decline(&mut self, reasons: Vec<String>) -> Message {
         self.declined = Some(reasons.clone());
         Message::Refused { reasons }
     }
 
-    /// Somebody stopped this process.
+    /// Records that somebody stopped this process.
     pub fn stop(&mut self, why: String) -> Message {
         self.interrupting = Some(why.clone());
         Message::Interrupt(Interrupt { times: 1, why })
     }
 
-    /// The part of the run has ended, and its records are complete.
+    /// Records that the part of the run has ended, and its records are complete.
     pub fn finish(&mut self, finished: Finished) {
         self.finished = Some(finished);
     }
@@ -80,7 +80,7 @@ impl Agent {
         if self.ready {
             messages.push(Message::Ready);
         }
-        // An interrupt that came back is known to the coordinator.
+        // The coordinator knows an interrupt that came back.
         if let (Some(why), None) = (self.interrupting.clone(), &self.interrupt) {
             messages.push(Message::Interrupt(Interrupt { times: 1, why }));
         }
@@ -88,10 +88,10 @@ impl Agent {
         messages
     }
 
-    /// Takes a message of the coordinator; questions about the clock are for others.
+    /// Takes a message of the coordinator, except questions about the clock.
     ///
     /// # Errors
-    /// If no coordinator would say that here.
+    /// If no coordinator would send that here.
     pub fn on(&mut self, message: Message) -> Result<(), String> {
         match message {
             Message::Welcome(welcome) => {
@@ -104,7 +104,7 @@ impl Agent {
                     None => self.welcome = Some(*welcome),
                 }
             }
-            // The first one holds: a second one differs only by what the clocks' estimate became.
+            // The first start holds: a second differs only by the clocks' estimate.
             Message::Start { at, bound } => {
                 self.start.get_or_insert((at, bound));
             }

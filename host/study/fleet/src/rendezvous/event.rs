@@ -9,11 +9,11 @@ use crate::clock::Moved;
 /// An event of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// An agent is gone for good: what it had still to offer counts as not offered.
+    /// An agent is gone for good: its remaining requests count as not offered.
     Lost {
         /// Its name or number.
         who: Who,
-        /// The time when it was last heard, by the coordinator's clock.
+        /// The time of its last message, by the coordinator's clock.
         from: Nanos,
         /// The broken part.
         why: String,

@@ -1,5 +1,5 @@
-//! Conclusions from the time and from the messages of all processes: the run can begin, it has no
-//! hope of beginning, or an agent is lost.
+//! Conclusions from the time and from the messages of all processes: the run can begin, it cannot
+//! begin any more, or an agent is lost.
 
 use model::units::Nanos;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::reason::differences;
 use super::{Action, Event, Message, Phase, QUIET, Reason, Rendezvous, Seat, Step};
 
 impl Rendezvous {
-    /// Before the start: whether all are ready, or there is no hope of it.
+    /// Before the start: decides that all are ready, or that there is no hope for that.
     pub(super) fn judge(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         let rules = &self.rules;
         let first = self.seats.first();
@@ -45,7 +45,7 @@ impl Rendezvous {
         if self.arrived.is_none() && self.seats.iter().all(here) {
             self.arrived = Some(now);
         }
-        // Those that never came are missing; of the others some may not be ready.
+        // Processes that never came are missing; some of the others may not be ready.
         let mut late = false;
         if self.arrived.is_none() && now.since(self.began) >= rules.arrive {
             late = true;
@@ -83,8 +83,9 @@ impl Rendezvous {
                 found = wanting;
             }
         }
-        // Rank 0's own agent hears the reasons too: with no coordinator left, it would try to join
-        // until its patience ends.
+        // Rank 0's own agent gets the reasons too: without a coordinator, it would try to join
+        // until
+        // its patience ends.
         let settled = (now.since(self.news) >= rules.settle && first.is_none_or(here))
             || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
         if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {
@@ -93,7 +94,7 @@ impl Rendezvous {
         }
     }
 
-    /// Returns the reason why a clock is not good enough.
+    /// Returns the reason why a clock is too inexact.
     fn clock_of(&self, seat: &Seat, now: Nanos) -> Option<Reason> {
         let who = seat.who.clone();
         let answers = seat.clock.answers();
@@ -120,7 +121,7 @@ impl Rendezvous {
         actions.push(Action::GaveUp(self.reasons.clone()));
     }
 
-    /// From then on: who is lost, and whether all have ended.
+    /// After the start: finds lost agents, and the end of all.
     pub(super) fn watch(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         let grace = self.rules.grace;
         let started = self.phase == Phase::Running;
@@ -131,7 +132,7 @@ impl Rendezvous {
             {
                 let why = why.clone();
                 self.lose(rank, why, actions);
-            } else if started && now.since(seat.told) >= QUIET {
+            } else if started && now.since(seat.last_report) >= QUIET {
                 let why = format!(
                     "it is connected, and has sent no figures, records or ending for {:.0} s",
                     QUIET.as_secs_f64()
@@ -151,7 +152,7 @@ impl Rendezvous {
         if seat.lost.is_some() || seat.step == Step::Finished {
             return;
         }
-        let (who, from) = (seat.who.clone(), seat.heard);
+        let (who, from) = (seat.who.clone(), seat.last_contact);
         seat.lost = Some((from, why.clone()));
         actions.push(Action::Event(Event::Lost { who, from, why }));
     }

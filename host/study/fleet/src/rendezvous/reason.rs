@@ -1,4 +1,4 @@
-//! Reasons why there is no run: each names the process that it is about.
+//! Reasons why there is no run: each names its process.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::clock::TooWide;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     pub rank: u32,
-    /// Its machine: as it said itself, or as the starter says it will be.
+    /// Its machine: by its own report, or by the starter's plan.
     pub host: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub enum Reason {
     /// Two processes have the same rank.
     #[error("{first} and a second process on {second} have the same rank: give each its own")]
     Duplicate {
-        /// The one that came first.
+        /// The process that came first.
         first: Who,
         /// The other's machine.
         second: String,
@@ -163,7 +163,7 @@ pub enum Reason {
         /// The answers that are needed.
         needed: u64,
     },
-    /// Something connected that is no process of this run. It may be one of those that are missing.
+    /// A connection that is no process of this run. It may be one of the missing processes.
     #[error("{address} was turned away: {why}")]
     Stranger {
         /// Its address.
@@ -176,13 +176,13 @@ pub enum Reason {
     Interrupted(String),
 }
 
-/// The number of differences of two plans that are named.
+/// The number of differences of two plans to name.
 const MOST_DIFFERENCES: usize = 4;
-/// The longest value of a plan that is named, in letters.
+/// The longest value of a plan to show, in letters.
 const LONGEST_VALUE: usize = 60;
 
-/// Describes the difference between an agent's plan and rank 0's: both by their parts, as far as
-/// these say it, or else by their digests.
+/// Describes the difference between an agent's plan and rank 0's: by their parts where these
+/// differ, or else by their digests.
 pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -> String {
     let mut all = Vec::new();
     let parts = |plan: &Value| plan.as_object().cloned().unwrap_or_default();
@@ -200,7 +200,7 @@ pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -
         all.push(format!("and {more} more"));
     }
     if all.is_empty() {
-        format!("its digest is {}, that of rank 0 {}", digests.0, digests.1)
+        format!("its digest is {}, rank 0's is {}", digests.0, digests.1)
     } else {
         all.join("; ")
     }

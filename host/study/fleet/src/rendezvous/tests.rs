@@ -1,4 +1,4 @@
-//! Every path of the rendezvous in virtual time; those after the start are in `running`.
+//! Every path of the rendezvous in virtual time; the tests after the start are in `running`.
 
 mod running;
 
@@ -26,7 +26,7 @@ fn rules(size: u32) -> Rules {
     }
 }
 
-/// A rendezvous with its virtual time and everything that it did.
+/// A rendezvous with its virtual time and its actions.
 struct Scene {
     machine: Rendezvous,
     now: u64,
@@ -75,14 +75,14 @@ impl Scene {
         self.on(Input::Message(conn, message))
     }
 
-    /// An agent's clock answers with this round trip; it is so far ahead.
+    /// An agent's clock answers with this round trip and this lead.
     fn answer(&mut self, conn: Conn, ahead: u64, trip: u64) -> Vec<Action> {
-        let asked = self.now;
+        let origin = self.now;
         let exchange = Exchange {
-            asked: Nanos(asked),
-            received: Nanos(asked + trip / 2 + ahead),
-            sent: Nanos(asked + trip / 2 + ahead),
-            heard: Nanos(asked + trip),
+            origin: Nanos(origin),
+            received: Nanos(origin + trip / 2 + ahead),
+            sent: Nanos(origin + trip / 2 + ahead),
+            arrived: Nanos(origin + trip),
         };
         self.now += trip;
         self.on(Input::Clock(conn, exchange))
@@ -122,7 +122,6 @@ impl Scene {
         self.done.iter().filter_map(event).collect()
     }
 
-    /// The reasons, as people read them.
     fn reasons(&self) -> Vec<String> {
         let reasons = |action: &Action| match action {
             Action::GaveUp(reasons) => Some(reasons.clone()),
@@ -163,17 +162,17 @@ fn all_start_at_one_instant_by_their_own_clocks() {
 }
 
 #[test]
-fn the_missing_are_named() {
+fn names_missing_processes() {
     let mut scene = Scene::new(rules(4));
     scene.greet(1, 0);
     scene.greet(2, 1);
     assert!(scene.wait(59).is_empty());
     let actions = scene.wait(1);
-    let words = ["rank 2 did not connect within 60 s", "rank 3 did not connect within 60 s"];
-    assert_eq!(scene.reasons(), words);
-    let reasons: Vec<String> = words.map(str::to_owned).into();
+    let reasons = ["rank 2 did not connect within 60 s", "rank 3 did not connect within 60 s"];
+    assert_eq!(scene.reasons(), reasons);
+    let reasons: Vec<String> = reasons.map(str::to_owned).into();
     assert!(actions.contains(&Action::Send(1, Message::Refused { reasons })));
-    // One that comes later hears why as well.
+    // A late process gets the reasons as well.
     let late = scene.greet(9, 3);
     assert!(
         matches!(&late[0], Action::Send(9, Message::Refused { reasons }) if reasons.len() == 2)
@@ -181,7 +180,7 @@ fn the_missing_are_named() {
 }
 
 #[test]
-fn everything_that_does_not_fit_is_refused_at_once_by_name() {
+fn refuses_every_mismatch_at_once_by_name() {
     let mut scene = Scene::new(rules(6));
     scene.greet(10, 0);
     let mut other = Scene::hello(1, 6);
@@ -200,8 +199,8 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     scene.on(Input::Hello(15, other));
     scene.greet(16, 5);
     scene.prepare(10, "p");
-    // Nobody waits for the slowest when there will be no run, and nobody is left out who is a
-    // moment late.
+    // Nobody waits for the slowest when there will be no run, and a process that is a moment late
+    // is not left out.
     assert!(scene.wait(2).is_empty());
     scene.on(Input::Stranger("10.0.0.9:4".to_owned(), "tokens differ".to_owned()));
     scene.prepare(16, "q");
@@ -211,7 +210,7 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
         "rank 2 (node2) speaks version 1 of the protocol, the coordinator version 2: install",
         "rank 3 (node3) counts 7 processes, the coordinator 6: start all of them",
         "rank 4 (node4) and a second process on twin have the same rank: give each its own",
-        "rank 5 (node5) made another plan than rank 0: its digest is q, that of rank 0 p; the same command line",
+        "rank 5 (node5) made another plan than rank 0: its digest is q, rank 0's is p; the same command line",
         "10.0.0.9:4 was turned away: tokens differ",
     ];
     assert_eq!(reasons.len(), expected.len(), "{reasons:#?}");
@@ -220,9 +219,9 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     }
 }
 
-/// The error names the parts that differ, where the agents say of which parts their plans consist.
+/// The error names the differing parts, if the agents send their plans' parts.
 #[test]
-fn another_plan_is_refused_with_what_differs() {
+fn refuses_another_plan_with_the_difference() {
     let mut scene = Scene::new(rules(2));
     for (rank, plan, seed) in [(0, "p", "7"), (1, "q", "9")] {
         let conn = Conn::from(rank) + 10;
@@ -238,7 +237,7 @@ fn another_plan_is_refused_with_what_differs() {
     assert!(reasons[0].starts_with(expected), "{reasons:?}");
 }
 
-/// One version is several builds, but builds for several platforms are never alike.
+/// One version has several builds, but builds for several platforms are never alike.
 #[test]
 fn another_build_is_refused() {
     for (theirs, is_refused) in [
@@ -257,8 +256,8 @@ fn another_build_is_refused() {
     }
 }
 
-/// A process that is gone before the start may be started again. What its first instance said
-/// counts no more.
+/// A process that is gone before the start may be started again. Messages of its first instance
+/// count no more.
 #[test]
 fn a_process_may_be_started_again_before_the_start() {
     let mut scene = Scene::new(rules(2));
@@ -272,7 +271,7 @@ fn a_process_may_be_started_again_before_the_start() {
     assert_eq!(actions, [Action::Forget(1), Action::Welcome(12, 1)]);
     let seat = &scene.machine.seats()[1];
     assert_eq!((seat.step, seat.plan.as_ref()), (Step::Welcomed, None));
-    // One that is there is another matter: two processes have the same rank.
+    // A connected process is another matter: two processes have the same rank.
     let mut third = Scene::hello(1, 2);
     third.instance = 8;
     let actions = scene.on(Input::Hello(13, third));
@@ -289,7 +288,7 @@ fn a_rank_beyond_the_size_is_refused() {
 }
 
 #[test]
-fn a_clock_that_is_too_inexact_is_refused_with_both_numbers() {
+fn refuses_an_inexact_clock_with_both_numbers() {
     let mut scene = Scene::new(rules(2));
     for (rank, trip) in [(0, 1000), (1, 300_000_000)] {
         let conn = Conn::from(rank);
@@ -327,7 +326,7 @@ fn an_agent_without_a_clock_is_refused() {
     scene.prepare(1, "p");
     scene.on(Input::Message(1, Message::Ready));
     let impossible =
-        Exchange { asked: Nanos(0), received: Nanos(100), sent: Nanos(0), heard: Nanos(1) };
+        Exchange { origin: Nanos(0), received: Nanos(100), sent: Nanos(0), arrived: Nanos(1) };
     scene.on(Input::Clock(1, impossible));
     scene.wait(5);
     let words = "rank 0 (node0) answered 0 questions about its clock; 2 are needed";
@@ -335,7 +334,7 @@ fn an_agent_without_a_clock_is_refused() {
 }
 
 #[test]
-fn one_that_is_never_ready_is_named_with_what_it_did() {
+fn names_a_process_that_is_never_ready_with_its_step() {
     let mut scene = Scene::new(rules(3));
     for rank in 0..3 {
         scene.greet(Conn::from(rank), rank);
@@ -352,7 +351,7 @@ fn one_that_is_never_ready_is_named_with_what_it_did() {
 }
 
 #[test]
-fn one_that_cannot_take_part_says_why() {
+fn a_process_that_declines_gives_its_reason() {
     let mut scene = Scene::new(rules(1));
     scene.greet(1, 0);
     let reasons = vec!["the disk is full".to_owned()];
@@ -361,7 +360,7 @@ fn one_that_cannot_take_part_says_why() {
     assert_eq!(scene.reasons(), [words]);
 }
 
-/// On a busy machine rank 0's own agent may be the last to arrive: it hears the reasons as well.
+/// On a busy machine rank 0's own agent may be the last to arrive: it gets the reasons as well.
 #[test]
 fn nothing_is_given_up_before_rank_0_is_there() {
     let mut scene = Scene::new(rules(2));
@@ -385,7 +384,7 @@ fn a_connection_may_break_before_the_start_and_come_back() {
     scene.wait(19);
     assert_eq!(scene.greet(3, 1), [Action::Welcome(3, 1)]);
     assert!(scene.wait(30).is_empty());
-    // It repeats what it said, and that changes nothing.
+    // It repeats its messages, and that changes nothing.
     scene.prepare(3, "p");
     assert_eq!(scene.machine.seats()[1].step, Step::Prepared);
     scene.on(Input::Broken(3, "reset by peer".to_owned()));
@@ -415,7 +414,7 @@ fn a_stop_before_the_start_gives_up() {
 }
 
 #[test]
-fn an_agent_says_again_what_it_said() {
+fn an_agent_repeats_its_messages() {
     use super::agent::Agent;
     use crate::wire::Welcome;
 
@@ -448,7 +447,7 @@ fn an_agent_says_again_what_it_said() {
     assert_eq!(agent.ending(), None);
     agent.on(Message::Ack { offset: 10 }).unwrap();
     assert!(agent.ending().is_some());
-    // A coordinator that has fewer bytes than it said gets them again.
+    // A coordinator with fewer bytes than it reported gets them again.
     agent.on(welcome(4)).unwrap();
     assert_eq!(agent.ending(), None);
     agent.on(Message::Bye).unwrap();
@@ -456,7 +455,7 @@ fn an_agent_says_again_what_it_said() {
     assert!(agent.on(Message::Ready).is_err());
 }
 
-/// Greetings of ranks that are none, each another reason, do not fill the memory.
+/// Greetings of impossible ranks, each another reason, do not fill the memory.
 #[test]
 fn reasons_have_a_bound() {
     let mut scene = Scene::new(rules(2));

@@ -1,5 +1,4 @@
-//! A process that sends a part of the requests. It makes its slice of the plan; rank 0 says when to
-//! begin.
+//! A process that sends a part of the requests. It makes its slice of the plan; rank 0 starts it.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -29,15 +28,15 @@ use super::plan::{digest, parts};
 use super::user::{Interrupts, Settings};
 use super::view::{Local, LocalPart};
 
-/// The interval at which signals are looked for.
+/// The interval at which to check for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time between two messages with figures.
 const TELL_EVERY: Nanos = Nanos(1_000_000_000);
 
-/// The file in an agent's folder that has what rank 0 did not hear.
+/// The file in an agent's folder for results that rank 0 did not receive.
 pub(super) const PART: &str = "part.json";
 
-/// An agent's part of the run beside its records, as rank 0 hears it.
+/// An agent's part of the run beside its records, as rank 0 receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct AgentPart {
@@ -47,7 +46,7 @@ pub(super) struct AgentPart {
     pub part: session::Part,
 }
 
-/// A process that has joined a fleet, and makes its part ready.
+/// A process that has joined a fleet, and prepares its part.
 pub struct Agent {
     joined: Joined,
     started: jiff::Timestamp,
@@ -100,7 +99,7 @@ impl Agent {
         resolve(&source).map_err(FleetError::Faults)
     }
 
-    /// Says that this process cannot take part, and why. Rank 0 then starts nothing.
+    /// Reports that this process cannot take part, with the reason. Rank 0 then starts nothing.
     pub fn decline(self, why: String) {
         self.connections.wait(self.joined.decline(vec![why]));
     }
@@ -109,8 +108,8 @@ impl Agent {
     /// rank 0.
     ///
     /// # Errors
-    /// If rank 0 is gone: then this process's part is kept on its own disk. And if the load ended
-    /// early, of which rank 0 knows by then.
+    /// If rank 0 is gone: then this process's part is kept on its own disk. Or if the load ended
+    /// early, which rank 0 knows by then.
     pub fn make(
         self,
         checked: CheckedRun,
@@ -129,7 +128,7 @@ impl Agent {
             repeat: None,
         };
         let gate = Gate::new(clock);
-        // Rank 0 reads the devices once for all: the plan's are the engine's, and not each load
+        // Rank 0 reads the devices once for all: the plan's devices are the engine's, not each load
         // machine's own.
         let run = checked.without_devices().begin(record, Threads)?;
         let run = run.behind(gate.clone());
@@ -172,7 +171,7 @@ impl Agent {
             (loaded, talked)
         });
         let ending = interrupts.over();
-        // What was seen in the end.
+        // The last figures.
         reporter.tell(live.state().figures());
         let kept = loaded.keep(&ending);
         let part = json!(AgentPart { start: gate.start().unwrap_or_default(), part: kept.part() });
@@ -181,7 +180,7 @@ impl Agent {
         released.map_err(|why| {
             let has_measured = *gate.stages().borrow() >= Stage::Measuring;
             let kept = has_measured.then(|| {
-                // Without it, the records alone must say by which clock they are.
+                // Without it, only the records can show their clock.
                 let _ = private::replace(&folder.join(PART), part.to_string().as_bytes());
                 work.keep();
                 folder
@@ -193,8 +192,8 @@ impl Agent {
     }
 }
 
-/// Sends figures as long as it is not dropped: once a second, and in the measurement as each of its
-/// seconds ends, so that those of all processes are of one instant.
+/// Sends figures until dropped: once a second, and in the measurement as each of its seconds ends,
+/// so that the figures of all processes are of one instant.
 async fn report(reporter: &Reporter, live: &Live) -> Infallible {
     loop {
         let state = live.state();
@@ -212,7 +211,7 @@ struct Messages<'t, I> {
 }
 
 impl<I: Interrupts> Messages<'_, I> {
-    /// Talks until the load has been made.
+    /// Exchanges messages until the load has ended.
     async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
         let Messages { joined, gate, interrupts } = self;
         let mut stages = gate.stages();
@@ -220,8 +219,9 @@ impl<I: Interrupts> Messages<'_, I> {
             _ = &mut ended => return Ok(()),
             // Warming up may take long, or not end where the engine does not answer.
             why = joined.refused() => return Err(why),
-            // Whoever asks the server waits until the others are warm; that they are is known with
-            // the start.
+            // A process that asks the server waits until the others are warm; the start shows that
+            // they
+            // are.
             _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
         }
         let start = tokio::select! {
@@ -235,28 +235,28 @@ impl<I: Interrupts> Messages<'_, I> {
         };
         gate.others_are_warm();
         gate.start_at(start.at);
-        let mut heard = 0;
-        let mut told = interrupts.count();
+        let mut ordered = 0;
+        let mut handled = interrupts.count();
         loop {
             tokio::select! {
                 _ = &mut ended => break,
-                stop = joined.interrupted(heard) => {
-                    heard = stop.times;
-                    while interrupts.count() < heard.min(2) {
-                        told += 1;
+                stop = joined.interrupted(ordered) => {
+                    ordered = stop.times;
+                    while interrupts.count() < ordered.min(2) {
+                        handled += 1;
                         interrupts.interrupt(&stop.why);
                     }
-                    told = told.max(interrupts.count());
+                    handled = handled.max(interrupts.count());
                 }
                 () = tokio::time::sleep(LOOK_EVERY) => {
-                    if interrupts.count() > told {
-                        told = interrupts.count();
+                    if interrupts.count() > handled {
+                        handled = interrupts.count();
                         joined.interrupt("somebody stopped it");
                     }
                 }
             }
         }
-        if interrupts.count() > told {
+        if interrupts.count() > handled {
             // The load was over before the next look.
             joined.interrupt("somebody stopped it");
         }
@@ -282,7 +282,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // What cannot be removed is in nobody's way.
+        // A folder that cannot be removed does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

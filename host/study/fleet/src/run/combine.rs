@@ -15,7 +15,7 @@ use session::parts::RunError;
 
 use super::agent::AgentPart;
 
-/// Everything that the agents made, with their records in the run's folder.
+/// The results of all agents, with their records in the run's folder.
 ///
 /// # Errors
 /// If the records cannot be written.
@@ -100,25 +100,24 @@ pub(super) fn combine(
 /// The part that an agent handed over, if it finished.
 fn handed_over(ending: &Ending) -> Option<AgentPart> {
     match &ending.outcome {
-        Outcome::Finished(said) => serde_json::from_value(said.clone()).ok(),
+        Outcome::Finished(value) => serde_json::from_value(value.clone()).ok(),
         Outcome::Lost { .. } | Outcome::Unfinished => None,
     }
 }
 
-/// Computes how far an agent's clock is ahead: exactly as far as its start instant says, so that
-/// its due times are the plan's to the nanosecond; the estimate at the start where it could not
-/// say.
+/// Computes the lead of an agent's clock: exactly by its start instant, so that its due times are
+/// the plan's to the nanosecond. Without that instant, by the estimate at the start.
 fn ahead(ending: &Ending, part: Option<&AgentPart>, start: Nanos) -> i128 {
-    let said = part.map(|part| part.start).filter(|at| *at > Nanos::ZERO);
-    match (said, &ending.at_start) {
+    let instant = part.map(|part| part.start).filter(|at| *at > Nanos::ZERO);
+    match (instant, &ending.at_start) {
         (Some(at), _) => i128::from(at.0) - i128::from(start.0),
         (None, Some(estimate)) => i128::from(estimate.offset),
         (None, None) => 0,
     }
 }
 
-/// The number of requests that a slice has to offer, where the plan says; those that depend on
-/// others are not counted.
+/// The number of requests of a slice, if the plan has it; requests that depend on others are not
+/// counted.
 fn held(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
     let plan = Plan { slice: Some(slice), ..plan.clone() };
     match plan.load.amount {

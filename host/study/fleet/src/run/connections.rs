@@ -1,5 +1,5 @@
-//! The ground that connections of a fleet stand on: a runtime, and the version of the program that
-//! the processes compare.
+//! The base of a fleet's connections: a runtime, and the version of the program that the processes
+//! compare.
 
 use std::fs::File;
 use std::io;
@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 
 use super::error::{FleetError, unable};
 
-/// A runtime for connections. It has a thread of its own, because a process that is silent counts
-/// as gone, whatever else it does.
+/// A runtime for connections. It has a thread of its own, because a silent process counts as gone,
+/// whatever else it does.
 pub(super) struct Connections {
     handle: Handle,
     /// Ends the thread when it is dropped.
@@ -34,14 +34,14 @@ impl Connections {
         Ok(Connections { handle, _stop: stop })
     }
 
-    /// Waits for something that needs these connections.
+    /// Waits for a future that needs these connections.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.handle.block_on(future)
     }
 }
 
-/// The program that this is: its version, the platform, and the beginning of the executable's
-/// digest, so that two builds of one version count as different.
+/// This program: its version, the platform, and the beginning of the executable's digest, so that
+/// two builds of one version differ.
 pub(super) fn version() -> Result<String, FleetError> {
     let digest = digest().map_err(unable("read this program's own file"))?;
     Ok(format!(

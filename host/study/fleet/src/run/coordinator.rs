@@ -1,5 +1,5 @@
-//! Rank 0: gathers the processes, gives them one instant to begin at, and makes one run of what
-//! they measured.
+//! Rank 0: gathers the processes, gives them one start instant, and makes one run of their
+//! measurements.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use super::error::{FleetError, make};
 use super::user::{Interrupts, Settings};
 use super::view::{Local, View};
 
-/// Time between the moment when all processes hear of the start instant and that instant.
+/// Time between the message with the start instant and that instant.
 const LEAD: Nanos = Nanos(2_000_000_000);
 /// Time to add if the server's cache is flushed in between.
 const FLUSH: Nanos = Nanos(5_000_000_000);
-/// The most bytes of records that one agent may send: those of tens of millions of requests.
+/// The most bytes of records of one agent: tens of millions of requests.
 const MOST_RECORDS: u64 = 32 << 30;
-/// The interval at which signals are looked for before the start.
+/// The interval at which to check for signals before the start.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The time to wait, once all are ready, for clocks that are not known well enough.
+/// The time to wait, once all are ready, for inexact clocks.
 const MEASURE: Duration = Duration::from_secs(30);
 
-/// The user of rank 0, to whom the run is shown.
+/// The user of rank 0, who watches the run.
 pub trait Monitor {
     /// Shows the run until it is dropped.
     type View;
@@ -48,10 +48,10 @@ pub trait Monitor {
     /// The run is about to begin.
     fn show(&mut self, run: &StartedRun<Threads>, threads: &ThreadGroup) -> Self::View;
 
-    /// Something happened to the fleet during the run.
-    fn heard(&mut self, event: &Event);
+    /// An event of the fleet during the run.
+    fn on_event(&mut self, event: &Event);
 
-    /// Every agent has finished or is lost, this process's own in this way.
+    /// Every agent has finished or is lost; `local` is the result of this process's own agent.
     fn made(&mut self, local: Result<(), Self::Failure>);
 }
 
@@ -65,11 +65,11 @@ pub struct Coordinator {
     pub token: Token,
 }
 
-/// The reason why a fleet made no run, and that of the agent in this process if it has one.
+/// The reason why a fleet made no run, and the reason of the agent in this process if it has one.
 pub struct NotStarted<E> {
     /// The fleet's reason.
     pub why: FleetError,
-    /// The agent's, which says more where this machine is in the way.
+    /// The agent's reason, which is more precise if this machine prevents the run.
     pub local: Option<E>,
 }
 
@@ -84,8 +84,8 @@ pub struct Combined {
     pub run: StartedRun<Threads>,
     /// The agents' measurements.
     pub made: Elsewhere,
-    /// The folder with the agents' records as they came, where a clock is not known well enough to
-    /// rely on the run's own.
+    /// The folder with the agents' original records, if a clock is too inexact to rely on the run's
+    /// own.
     pub kept: Option<PathBuf>,
 }
 
@@ -131,8 +131,8 @@ impl Coordinator {
         })
     }
 
-    /// Gathers all processes, this one among them, and has them make the load. Gives how each
-    /// ended, and the start instant.
+    /// Gathers all processes, this one among them, and has them make the load. Returns their
+    /// endings, and the start instant.
     fn gather_and_run<M: Monitor>(
         self,
         run: &StartedRun<Threads>,
@@ -185,7 +185,7 @@ impl Coordinator {
                     return Err(FleetError::from(error).into());
                 }
             };
-            // What shows the run belongs to the part that is made here: both end together.
+            // The display belongs to the local part: both end together.
             let threads = local.get().map_or(run.threads(), |local| &local.threads);
             let shown = monitor.show(run, threads);
             let start = clock.now() + lead;
@@ -265,7 +265,7 @@ async fn follow(size: u32, running: &mut Running, local: &Local, monitor: &mut i
         let Some(event) = running.event().await else {
             return;
         };
-        monitor.heard(&event);
+        monitor.on_event(&event);
         match event {
             Event::Lost { .. } => left -= 1,
             Event::Finished { rank, .. } => {
@@ -275,7 +275,7 @@ async fn follow(size: u32, running: &mut Running, local: &Local, monitor: &mut i
             Event::Over => return,
             Event::ClockMoved { .. } | Event::Interrupted { .. } | Event::Live { .. } => {}
         }
-        // Whoever asks the server for its metrics waits for the others.
+        // A process that reads the server's metrics waits for the others.
         if left == u32::from(local_is_left)
             && let Some(local) = local.get()
         {

@@ -12,11 +12,11 @@ use session::{BeginError, Faults};
 /// The reason why there is no run, or no part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The system does not do what a process needs.
-    #[error("cannot {what}: {cause}")]
+    /// The system refuses an operation that a process needs.
+    #[error("cannot {operation}: {cause}")]
     System {
         /// The request, as a verb with its object.
-        what: String,
+        operation: String,
         /// Its error.
         cause: io::Error,
     },
@@ -48,19 +48,19 @@ pub enum FleetError {
     NotHandedOver {
         /// The end of rank 0.
         why: JoinError,
-        /// The folder with what this process measured, if it measured anything.
+        /// The folder with the measurements of this process, if there are any.
         kept: Option<PathBuf>,
     },
     /// Rank 0 gave no time at which the run began, which is a bug.
     #[error(
-        "rank 0 gave `{0}` as the time when the run began; expected one such as 2026-01-02T03:04:05Z"
+        "rank 0 gave `{0}` as the time when the run began; expected a time such as 2026-01-02T03:04:05Z"
     )]
     NoTime(String),
     /// The scenario cannot be resolved.
     #[error("{0}")]
     Faults(Faults),
-    /// The folders that were named are not a fleet's run and lost parts of it, or cannot be brought
-    /// together, in whole words.
+    /// The named folders are not a fleet's run and its lost parts, or cannot be brought together;
+    /// the text is the whole message.
     #[error("{0}")]
     Merge(String),
     /// The run's folder cannot be made.
@@ -77,13 +77,13 @@ pub enum FleetError {
     Keep(#[from] FolderError),
 }
 
-/// The system's error, when it was asked to do this.
-pub(super) fn unable(what: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
-    let what = what.into();
-    move |cause| FleetError::System { what, cause }
+/// Wraps the system's error for this operation.
+pub(super) fn unable(operation: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
+    let operation = operation.into();
+    move |cause| FleetError::System { operation, cause }
 }
 
-/// Makes a folder that is this user's alone, with those above it.
+/// Makes a folder that only this user can read, with its parents.
 pub(super) fn make(path: &Path) -> Result<(), FleetError> {
     model::private::folder(path)
         .map_err(|cause| FleetError::Folder { path: path.to_owned(), cause })

@@ -1,4 +1,4 @@
-//! Taking the records that a lost agent has on its own disk into the run.
+//! Adding the records on a lost agent's own disk to the run.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use super::agent::{AgentPart, PART};
 use super::error::FleetError;
 use super::plan::digest;
 
-/// A folder for records that are being put together.
+/// A folder for records during the merge.
 const MERGING: &str = "merging";
 
-/// An agent whose records were taken in.
+/// An agent whose records were added.
 pub struct TakenIn {
     pub name: String,
-    /// The number of records that the run did not have.
+    /// The number of records that were new to the run.
     pub came: usize,
-    /// The number of those that it had.
+    /// The number of records that the run already had.
     pub known: usize,
-    /// True if the agent was stopped before it had sent all, and so still counts as lost.
+    /// True if the agent stopped before its last request, and so still counts as lost.
     pub is_lost: bool,
 }
 
-/// Takes the records of lost agents into a run, and makes its summary anew. `taken` hears of each.
+/// Adds the records of lost agents to a run, and computes its summary again. `taken` gets each.
 ///
 /// # Errors
 /// If a folder cannot be read or written, or does not belong to the run.
@@ -43,7 +43,7 @@ pub fn merge(
     let plan = folder.plan()?;
     let Some(fleet) = folder.facts()?.fleet else {
         return Err(wrong(format!(
-            "`{}` is not the run of a fleet: it has no fleet.json; give the run's folder on rank 0 first, then those of lost agents",
+            "`{}` is not the run of a fleet: it has no fleet.json; give the run's folder on rank 0 first, then the folders of lost agents",
             path.display()
         )));
     };
@@ -61,11 +61,10 @@ pub fn merge(
     Ok((folder, summary))
 }
 
-fn wrong(words: String) -> FleetError {
-    FleetError::Merge(words)
+fn wrong(message: String) -> FleetError {
+    FleetError::Merge(message)
 }
 
-/// A fleet's run.
 struct Run {
     folder: RunFolder,
     plan: Plan,
@@ -76,19 +75,20 @@ struct Run {
 /// A request, for all processes: its phase and its number.
 type Key = (Phase, u64);
 
-/// The known facts about a request whatever the clock: it tells requests of two runs apart.
+/// The facts about a request that do not depend on the clock: they distinguish requests of two
+/// runs.
 #[derive(PartialEq)]
-struct Seen {
+struct RequestFacts {
     due: Nanos,
     sent: Option<Nanos>,
     ended: Option<Nanos>,
     digest: String,
 }
 
-impl Seen {
-    fn of(exchange: &Exchange) -> Self {
+impl RequestFacts {
+    fn new(exchange: &Exchange) -> Self {
         let since = |at: Option<Nanos>| at.map(|at| at.since(exchange.due));
-        Seen {
+        RequestFacts {
             due: exchange.due,
             sent: since(exchange.sent),
             ended: since(exchange.ended),
@@ -96,13 +96,12 @@ impl Seen {
         }
     }
 
-    fn is(&self, other: &Seen) -> bool {
+    fn is_same(&self, other: &RequestFacts) -> bool {
         (self.sent, self.ended, &self.digest) == (other.sent, other.ended, &other.digest)
     }
 }
 
 impl Run {
-    /// Takes in the records of one agent.
     fn take_in(&mut self, path: &Path) -> Result<TakenIn, FleetError> {
         let theirs = agent_folder(path)?;
         let of_agent = theirs.plan()?;
@@ -112,17 +111,17 @@ impl Run {
             && ended.started != self.status.started
         {
             return Err(wrong(format!(
-                "`{}` is of a run that began at {}, and the one in `{}` began at {}: give the agent's folder of this run",
+                "`{}` is of a run that began at {}, but the run in `{}` began at {}; give the agent's folder of this run",
                 path.display(),
                 ended.started,
                 self.folder.path().display(),
                 self.status.started
             )));
         }
-        let mut seen: HashMap<Key, Seen> = HashMap::new();
+        let mut seen: HashMap<Key, RequestFacts> = HashMap::new();
         for exchange in theirs.read()? {
             let exchange = exchange?;
-            seen.insert((exchange.phase, exchange.index), Seen::of(&exchange));
+            seen.insert((exchange.phase, exchange.index), RequestFacts::new(&exchange));
         }
         let (ahead, known) = self.ahead(&theirs, &seen, path)?;
         let measured = self.rewrite(&theirs, ahead, &seen)?;
@@ -137,7 +136,7 @@ impl Run {
         };
         match &ended {
             Some(status) if whole(status) => agent.lost = None,
-            // It knows what it did not send any more.
+            // Requests that it did not send any more are known.
             Some(status) => {
                 self.status.unsent += status.unsent;
                 agent.error.clone_from(&status.error);
@@ -159,7 +158,7 @@ impl Run {
         let (path, run) = (path.display(), self.folder.path().display());
         let Some(Slice { index, of }) = theirs.slice else {
             return Err(wrong(format!(
-                "`{path}` is a whole run and not an agent's part of one; agents that lost rank 0 say where theirs is, as in runs/.fleet/rank-1-4711"
+                "`{path}` is a whole run, expected an agent's part; agents that lost rank 0 print its folder, such as runs/.fleet/rank-1-4711"
             )));
         };
         let size = self.fleet.agents.len();
@@ -175,12 +174,12 @@ impl Run {
         };
         if same(theirs)? != same(&self.plan)? {
             return Err(wrong(format!(
-                "`{path}` has another plan than `{run}`: it is of another run; `runner compare` says what differs"
+                "`{path}` has another plan than `{run}`: it is of another run; `runner compare` shows the differences"
             )));
         }
         match agent {
             Agent { merged: true, .. } => {
-                Err(wrong(format!("the records of rank {index} were taken into `{run}` already")))
+                Err(wrong(format!("the records of rank {index} are in `{run}` already")))
             }
             Agent { lost: None, .. } => {
                 Err(wrong(format!("rank {index} was not lost: `{run}` has all of its records")))
@@ -189,27 +188,27 @@ impl Run {
         }
     }
 
-    /// The lead of an agent's clock over the run's, and how many of its records the run has.
+    /// The lead of an agent's clock over the run's, and the number of its records in the run.
     /// They must be the same.
     fn ahead(
         &self,
         theirs: &RunFolder,
-        seen: &HashMap<Key, Seen>,
+        seen: &HashMap<Key, RequestFacts>,
         path: &Path,
     ) -> Result<(i128, usize), FleetError> {
         let (mut ahead, mut known, mut first) = (None, 0, None);
         for exchange in self.folder.read()? {
             let exchange = exchange?;
-            let ours = Seen::of(&exchange);
+            let ours = RequestFacts::new(&exchange);
             if (exchange.phase, exchange.index) == (Phase::Measure, 0) {
                 first = Some(ours.due);
             }
             let Some(theirs) = seen.get(&(exchange.phase, exchange.index)) else {
                 continue;
             };
-            if !theirs.is(&ours) {
+            if !theirs.is_same(&ours) {
                 return Err(wrong(format!(
-                    "request {} in `{}` is another than in `{}`: the folder is of another run",
+                    "request {} differs between `{}` and `{}`: the folder is of another run",
                     exchange.index,
                     path.display(),
                     self.folder.path().display()
@@ -221,7 +220,7 @@ impl Run {
         if let Some(ahead) = ahead {
             return Ok((ahead, known));
         }
-        // None of them came during the run: both say when it began by their own clocks.
+        // No record came during the run: both sides have the begin by their own clocks.
         let part = std::fs::read(theirs.path().join(PART)).ok();
         let part = part.and_then(|part| serde_json::from_slice::<AgentPart>(&part).ok());
         let began = first.map(|due| due.since(self.plan.first_due()));
@@ -230,24 +229,24 @@ impl Run {
                 Ok((i128::from(start.0) - i128::from(began.0), 0))
             }
             _ => Err(wrong(format!(
-                "none of the records in `{}` is in the run, and nothing says how its clock was set: its records cannot be brought to the run's clock",
+                "none of the records in `{}` is in the run, and its clock is unknown: its records cannot be brought to the run's clock",
                 path.display()
             ))),
         }
     }
 
-    /// Writes the run's records anew, with those of an agent. Gives how many measured ones the
-    /// agent has.
+    /// Writes the run's records again, with an agent's. Returns the number of measured records of
+    /// the agent.
     fn rewrite(
         &mut self,
         theirs: &RunFolder,
         ahead: i128,
-        seen: &HashMap<Key, Seen>,
+        seen: &HashMap<Key, RequestFacts>,
     ) -> Result<u64, FleetError> {
         let merging = self.folder.path().join(MERGING);
         let unable = |cause: std::io::Error| {
             wrong(format!(
-                "cannot write in `{}`: {cause}; the run's records are as they were",
+                "cannot write in `{}`: {cause}; the run's records are unchanged",
                 merging.display()
             ))
         };
@@ -275,7 +274,7 @@ impl Run {
         Ok(counts[1])
     }
 
-    /// Writes what changed beside the records.
+    /// Writes the changed files beside the records.
     fn note(&self) -> Result<(), FleetError> {
         self.folder.end(&self.status)?;
         self.folder.write_fleet(&self.fleet)?;
@@ -288,7 +287,7 @@ impl Run {
     }
 }
 
-/// The folder of an agent's part: this one, or the one in it.
+/// The folder of an agent's part: this one, or the single run in it.
 fn agent_folder(path: &Path) -> Result<RunFolder, FleetError> {
     let found = runs::folder::runs(path)?;
     match &found[..] {

@@ -9,7 +9,7 @@ use runs::folder::without_secrets;
 use scenario::plan::{Plan, flat};
 use sha2::{Digest, Sha256};
 
-/// The longest part of a plan that is sent to rank 0 as it is, in bytes.
+/// The longest part of a plan to send to rank 0 unchanged, in bytes.
 const LONGEST_PART: usize = 200;
 
 /// The digest that the plans of all processes must have.
@@ -21,8 +21,7 @@ pub(super) fn digest(plan: &Plan) -> Result<String, serde_json::Error> {
     Ok(hex(&Sha256::digest(text)))
 }
 
-/// The parts of a plan by their names, as text and without secrets, for messages about what
-/// differs.
+/// The parts of a plan by their names, as text and without secrets, for messages about differences.
 pub(super) fn parts(plan: &Plan) -> BTreeMap<String, String> {
     let mut parts = flat(&without_secrets(&plan.shared()));
     // Long texts are compared and not shown.

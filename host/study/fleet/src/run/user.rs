@@ -7,7 +7,7 @@ use crate::link::Timing;
 use load::pace::Signal;
 use session::Ending;
 
-/// The settings that every process of a fleet is started with.
+/// The settings of every process of a fleet.
 pub struct Settings {
     /// The time for which rank 0 waits for the other processes.
     pub wait: Duration,
@@ -15,7 +15,7 @@ pub struct Settings {
     pub clock_error: Duration,
     /// The time for which a machine may be out of reach before it counts as lost.
     pub grace: Duration,
-    /// The folder for what is only needed while the fleet works.
+    /// The folder for temporary files of the fleet.
     pub scratch: PathBuf,
 }
 
@@ -33,9 +33,9 @@ pub trait Interrupts {
     /// Interrupts this process, because another one stopped the fleet for this reason.
     fn interrupt(&self, why: &str);
 
-    /// From now on an interrupt stops this load; at once if one came earlier.
+    /// From now on an interrupt stops this load; an earlier one stops it at once.
     fn watch(&self, load: &Signal);
 
-    /// The load is over. Says when, and if it was interrupted.
+    /// Ends the load. Returns the time, and whether it was interrupted.
     fn over(&self) -> Ending;
 }

@@ -1,5 +1,5 @@
-//! The display of a fleet on rank 0 while it runs: the last figures of all processes, as those of
-//! one run, and the processes that are heard.
+//! The display of a fleet on rank 0 while it runs: the last figures of all processes, combined as
+//! one run, and the reporting processes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,7 +27,7 @@ pub struct LocalPart {
 /// Rank 0's own part, once it waits for the others.
 pub type Local = Arc<OnceLock<LocalPart>>;
 
-/// The number of an agent's figures, and the figures; nothing where they could not be read.
+/// The number of an agent's figures, and the figures; nothing if they could not be read.
 type Read = (u64, Option<Arc<Figures>>);
 
 /// All processes of a fleet, as rank 0 shows them.
@@ -41,7 +41,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Of so many processes, by the coordinator's clock.
+    /// A view of `size` processes, by the coordinator's clock.
     pub(super) fn new(board: Board, clock: Clock, size: u32, local: Local) -> Self {
         View { board, clock, size, local, read: Mutex::default() }
     }
@@ -65,7 +65,7 @@ impl Agents for View {
             (board.iter()).map(|(rank, latest)| (*rank, (latest, self.figures(latest)))).collect();
         let parts = known.values();
         let parts = parts.filter_map(|(latest, figures)| Some((figures.as_deref()?, latest.lost)));
-        // Each adds up by itself, so all do.
+        // Each part adds up by itself, so the whole does.
         let whole = State::together(parts).unwrap_or_default();
         let agents = (0..self.size).map(|rank| match known.get(&rank) {
             Some((latest, figures)) => agent(latest, figures.as_deref(), now),
@@ -90,7 +90,7 @@ impl Agents for View {
     }
 }
 
-/// A process as it was heard last.
+/// A process at its last message.
 fn agent(latest: &Latest, figures: Option<&Figures>, now: Nanos) -> Agent {
     let age = figures.map(|_| now.since(latest.at));
     let standing = match (latest.lost, latest.finished, age) {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_heard_and_who_is_not() {
+    fn distinguishes_reporting_and_silent_processes() {
         let now = Nanos(100_000_000_000);
         for (latest, standing, age_s) in [
             (latest(99, false, false), Standing::Reporting, Some(1)),
@@ -148,7 +148,7 @@ mod tests {
 
     /// Before the first report, every process counts as silent.
     #[test]
-    fn of_nobody_nothing_is_known() {
+    fn processes_are_silent_before_their_first_report() {
         let fleet = View::new(Board::default(), Clock::start(), 3, Local::default());
         let seen = fleet.snapshot();
         assert_eq!((seen.counts.answered, seen.counts.elapsed), (0, None));

@@ -42,8 +42,7 @@ fn bytes() -> Vec<u8> {
     frames().into_iter().flat_map(encode).collect()
 }
 
-/// Everything that a decoder makes of bytes that come in pieces of this size, up to the first
-/// error.
+/// A decoder's output for bytes that come in pieces of this size, up to the first error.
 fn decode(bytes: &[u8], piece: usize, bound: Bound) -> (Vec<Frame>, Option<WireError>, usize) {
     let mut decoder = Decoder::new(bound);
     let mut all = Vec::new();
@@ -64,7 +63,7 @@ fn decode(bytes: &[u8], piece: usize, bound: Bound) -> (Vec<Frame>, Option<WireE
 }
 
 #[test]
-fn what_is_written_is_read_however_it_is_cut() {
+fn reads_frames_however_they_are_cut() {
     let bytes = bytes();
     for piece in [1, 2, 7, 64, 1000, bytes.len()] {
         let (read, error, left) = decode(&bytes, piece, Bound::Agent);
@@ -74,7 +73,7 @@ fn what_is_written_is_read_however_it_is_cut() {
 }
 
 #[test]
-fn a_cut_stream_gives_what_came_whole() {
+fn a_cut_stream_gives_its_whole_frames() {
     let bytes = bytes();
     for cut in 0..bytes.len() {
         let (read, error, left) = decode(&bytes[..cut], 100, Bound::Agent);
@@ -121,8 +120,8 @@ fn claims_beyond_the_bound_take_no_memory() {
     assert!(decoder.held.capacity() <= 2 * STEP);
 }
 
-/// Neither side sends or takes figures beyond their own bound, which is below that of an agent's
-/// messages.
+/// Neither side sends or takes figures beyond their own bound, which is below the bound of an
+/// agent's messages.
 #[test]
 fn figures_have_a_bound_of_their_own() {
     let live = |bytes: usize| {

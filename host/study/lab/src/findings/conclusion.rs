@@ -1,4 +1,4 @@
-//! The conclusion of a study, in words.
+//! The conclusion of a study, as text.
 
 use super::Conclusion;
 use crate::expand::TrialId;
@@ -39,7 +39,7 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
     let row = decision.row.as_ref().filter(|_| decision.chosen.is_some());
     Conclusion {
         kind: decision.kind,
-        words: words(lab, study, decision, &labels(&decision.ties)),
+        words: sentences(lab, study, decision, &labels(&decision.ties)),
         trial: recommended.map(|trial| trial.id.clone()),
         command: recommended.map(|trial| trial.recorded(&lab.engines[trial.engine])),
         block: None,
@@ -54,8 +54,8 @@ fn rows<'s>(study: &'s Study, trial: &'s TrialId) -> impl Iterator<Item = &'s Ro
     study.stages.iter().filter_map(|stage| stage.row(trial))
 }
 
-/// A gain in words: `15.6 % (95 % interval 13.1 to 18.2 %)`.
-pub(crate) fn gain_words(gain: &Gain) -> String {
+/// A gain as text: `15.6 % (95 % interval 13.1 to 18.2 %)`.
+pub(crate) fn gain_text(gain: &Gain) -> String {
     let percent = format!("{:+.2} %", gain.percent);
     match gain.interval {
         Some([low, high]) => format!("{percent} (95 % interval {low:+.2} to {high:+.2} %)"),
@@ -63,9 +63,9 @@ pub(crate) fn gain_words(gain: &Gain) -> String {
     }
 }
 
-/// States the rounds that would show something, given the lab file's key for the rounds of its
+/// States the rounds that would show a difference, given the lab file's key for the rounds of its
 /// stage.
-pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
+pub(crate) fn to_show_text(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
         return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
     };
@@ -73,7 +73,7 @@ pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
     format!("{rounds} rounds would show it (`{key} = {rounds}`){}.", time.unwrap_or_default())
 }
 
-/// The key of the lab file that says how many rounds a stage has.
+/// The key of the lab file for the number of a stage's rounds.
 pub(crate) fn key_of(stage: &StageReport) -> &'static str {
     match stage.title.as_str() {
         CONFIRMATION => "confirm",
@@ -81,9 +81,9 @@ pub(crate) fn key_of(stage: &StageReport) -> &'static str {
     }
 }
 
-/// A constraint that is not shown to hold, with what would show it.
-pub(crate) fn held_words(held: &HeldRow) -> String {
-    let to_show = to_show_words(held.to_show.as_ref(), "repeats");
+/// A constraint that is not confirmed, and the rounds that would confirm it.
+pub(crate) fn held_text(held: &HeldRow) -> String {
+    let to_show = to_show_text(held.to_show.as_ref(), "repeats");
     if held.figure.is_some_and(|figure| figure.repeats == 1) {
         format!("{}. One round cannot show it.", held.words)
     } else {
@@ -91,8 +91,7 @@ pub(crate) fn held_words(held: &HeldRow) -> String {
     }
 }
 
-/// Describes a stage that shows no gain: the best gain that it found, and the least that it can
-/// show.
+/// Describes a stage that shows no gain: its best gain, and its smallest detectable gain.
 fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let percent = |row: &&Row| row.gain.map_or(f64::NEG_INFINITY, |gain| gain.percent);
     let rows = stage.rows.iter().filter(|row| row.may_win());
@@ -100,9 +99,9 @@ fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let best = best.filter(|row| percent(row) > 0.0);
     let mut text = String::new();
     if let Some((row, gain)) = best.and_then(|row| Some((row, row.gain?))) {
-        text = format!(" The best was `{}` with {}.", row.label, gain_words(&gain));
+        text = format!(" The best was `{}` with {}.", row.label, gain_text(&gain));
         if gain.probability.is_some() {
-            let to_show = to_show_words(row.to_show.as_ref(), key_of(stage));
+            let to_show = to_show_text(row.to_show.as_ref(), key_of(stage));
             text.push_str(&format!(" If that is its true gain: {}", lower(&to_show)));
         }
     }
@@ -123,13 +122,13 @@ fn lower(sentence: &str) -> String {
     }
 }
 
-fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
+fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
     let figure =
         lab.objective.as_ref().map(|objective| objective.measure.to_string()).unwrap_or_default();
     let label =
         decision.chosen.as_ref().map(|trial| format!("`{}`", lab.label(trial))).unwrap_or_default();
     let gain =
-        decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_words).unwrap_or_default();
+        decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_text).unwrap_or_default();
     let mut text = match decision.kind {
         Kind::Better => {
             let scenarios = decision.row.as_ref().map_or(0, |row| row.scenarios.len());
@@ -137,8 +136,8 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
             format!("{label} is better than the baseline in {figure}{mean}: {gain}.")
         }
         Kind::BestOfRest => format!(
-            "{label} has the best {figure} of the trials that were measured and meet the constraints. The baseline is not among \
-             them, so there is nothing to hold it against."
+            "{label} has the best {figure} of the trials that were measured and meet the constraints. The baseline is not \
+             among them, so there is no comparison."
         ),
         Kind::NoDifference => {
             format!("No trial is shown to be better than the baseline in {figure}.")
@@ -159,7 +158,7 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     let last = study.stages.iter().rev();
     match (decision.kind, &decision.chosen) {
         (Kind::NoDifference, _) => {
-            // Of several experiments the last one that compared anything.
+            // Of several experiments, the last with a comparison.
             let mut compared = last.filter(|stage| stage.rows.len() > 1);
             text.extend(compared.next().map(|stage| not_shown(lab, stage)));
         }
@@ -176,15 +175,15 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     };
     let row = recommended.and_then(|trial| rows(study, &trial.id).last());
     for held in row.iter().flat_map(|row| &row.constraints) {
-        text.push_str(&format!(" {}", held_words(held)));
+        text.push_str(&format!(" {}", held_text(held)));
     }
     if decision.kind == Kind::Better && !decision.is_confirmed {
         text.push_str(
-            " No fresh runs confirm it: as the best of several it was in part lucky, so its gain is somewhat less.",
+            " No fresh runs confirm it: the best of several trials is partly lucky, so its gain is somewhat less.",
         );
     }
     if lab.repeats == 1 && lab.objective.is_some() && decision.kind != Kind::Better {
-        text.push_str(" Of one repeat, no difference can be shown.");
+        text.push_str(" One repeat cannot show a difference.");
     }
     if !ties.is_empty() && matches!(decision.kind, Kind::Better | Kind::BestOfRest) {
         let ties: Vec<String> = ties.iter().map(|tie| format!("`{tie}`")).collect();
@@ -200,7 +199,7 @@ fn is_unmeasured(row: &Row) -> bool {
     row.scenarios.iter().all(|scenario| scenario.figure.is_none())
 }
 
-/// Says why fresh runs did not confirm a trial.
+/// Explains why fresh runs did not confirm a trial.
 fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String {
     let Some((gain, p)) = row.gain.and_then(|gain| Some((gain, gain.probability?))) else {
         return String::new();
@@ -209,11 +208,11 @@ fn not_confirmed(decision: &Decision, stage: &StageReport, row: &Row) -> String 
         return String::new();
     }
     if p > OUTSIDE {
-        let to_show = to_show_words(row.to_show.as_ref(), key_of(stage));
+        let to_show = to_show_text(row.to_show.as_ref(), key_of(stage));
         return format!(" If that is its true gain: {}", lower(&to_show));
     }
     format!(
-        " After so many experiments one of them is lucky easily, so that it takes a p-value of {:.3} or less to confirm \
+        " One of many experiments is lucky easily, so it takes a p-value of {:.3} or less to confirm \
          its choice; this one is {p:.3}. Set `confirm` higher.",
         decision.needed
     )

@@ -1,5 +1,5 @@
-//! Throughput and latency over the load: scenarios that differ in their load alone, as points of
-//! one curve.
+//! Throughput and latency over the load: scenarios that differ only in their load, as points of one
+//! curve.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct LoadCurves {
     pub name: String,
     /// The quantity that their load is counted in.
     pub load: search::Load,
-    /// The figure that more of is better, and the one that less of is better.
+    /// The figure to maximize and the figure to minimize.
     pub figures: [String; 2],
     /// A curve for each trial that was measured at two loads or more. A place is on the front where
     /// no place of any trial beats it.
@@ -41,7 +41,7 @@ pub struct LoadLine {
 const FIGURES: [&str; 2] = ["throughput.output-tokens-per-s", "tpot.mean"];
 
 impl Tables<'_> {
-    /// The curves of every group of scenarios that differ in their load alone.
+    /// The curves of every group of scenarios that differ only in their load.
     pub fn curves(&self) -> Vec<LoadCurves> {
         let mut groups: Vec<Vec<(&Scenario, &OfLoad)>> = Vec::new();
         for scenario in self.scenarios() {
@@ -107,7 +107,9 @@ impl Tables<'_> {
         let runs = self.runs(&trial.id, scenario).into_iter();
         let point = |(run, repeat)| {
             let [throughput, latency] = figures.each_ref().map(|figure| {
-                over(&[run], figure).map(|of| of.mean).filter(|value: &f64| value.is_finite())
+                over(&[run], figure)
+                    .map(|spread| spread.mean)
+                    .filter(|value: &f64| value.is_finite())
             });
             Point { at: load.at, repeat, valid: true, throughput, latency }
         };
@@ -126,8 +128,8 @@ fn front(lines: &mut [LoadLine]) {
     }
 }
 
-/// Finds the common beginning of names, such as `chat` of `chat-1` and `chat-16`; all of them if
-/// nothing.
+/// Finds the common beginning of names, such as `chat` of `chat-1` and `chat-16`; without one, all
+/// names.
 fn common(names: &[&str]) -> String {
     let first = names.first().copied().unwrap_or_default();
     let shared = first.char_indices().take_while(|(at, c)| {
@@ -146,7 +148,7 @@ fn common(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn scenarios_of_one_curve_are_called_by_what_they_share() {
+    fn names_a_curve_by_the_common_part_of_its_scenarios() {
         for (names, common) in [
             (["chat-1", "chat-16"], "chat"),
             (["chat at 10 req/s", "chat at 12 req/s"], "chat at"),

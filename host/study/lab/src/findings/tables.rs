@@ -16,7 +16,7 @@ use crate::study::{Scenario, key};
 use result::figure::{Better, Figure};
 use result::finding::Verdict;
 
-/// The data that tables are made of.
+/// The data of the tables.
 pub(super) struct Tables<'a> {
     sides: Sides<'a>,
     study: &'a Study,
@@ -37,28 +37,27 @@ impl<'a> Tables<'a> {
         let stages = study.stages.iter().map(|stage| {
             let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
             let is_out = |place: usize| place > 0 && stage.rows[place].why.is_some();
-            (stage, Fits::of(&sides, &trials, &rounds(stage), is_out))
+            (stage, Fits::new(&sides, &trials, &rounds(stage), is_out))
         });
         let stages: Vec<_> = stages.collect();
         let rounds = stages.iter().flat_map(|(stage, _)| rounds(stage));
         Tables { rounds: rounds.collect(), sides, study, stages }
     }
 
-    /// Finds the baseline that others are compared with; of a study that is not done, the first
-    /// trial.
+    /// Finds the baseline of comparisons; the first trial of an unfinished study.
     fn baseline(&self) -> Option<&'a Trial> {
         let decision = self.study.decision.as_ref().map(|decision| &decision.baseline);
         decision.or(self.study.trials.first())
     }
 
-    /// Says why a trial was ruled out, by any stage.
+    /// The reason why any stage ruled a trial out.
     fn why(&self, trial: &TrialId) -> Option<String> {
         let mut rows = self.study.stages.iter().filter_map(|stage| stage.row(trial));
         rows.find_map(|row| row.why.clone())
     }
 
-    /// Every trial against the baseline, each by the last stage that has both: in a stage before,
-    /// it was in part lucky to be chosen for the next one. They are judged together.
+    /// Every trial against the baseline, each by the last stage that has both: the stages before
+    /// chose it partly by luck. They are judged together.
     pub fn against_baseline(&self) -> Vec<Row> {
         let Some(baseline) = self.baseline() else {
             return Vec::new();
@@ -96,8 +95,8 @@ impl<'a> Tables<'a> {
         found.next()
     }
 
-    /// The least correlation of differences: none between those of different stages, which have no
-    /// runs in common.
+    /// The least correlation of differences: none between differences of different stages, which
+    /// have no runs in common.
     fn correlation(&self, pairs: &[Option<judge::Pair<'_>>]) -> f64 {
         let mut compared = pairs.iter().flatten();
         let Some((fits, base, _)) = compared.next() else {
@@ -111,8 +110,8 @@ impl<'a> Tables<'a> {
         trials.map_or(0.0, |trials| fits.starts.correlation(*base, &trials))
     }
 
-    /// A trial's row, not judged yet, with its figures in that stage; else in the last that it was
-    /// in.
+    /// A trial's row, not judged yet, with its figures in that stage; else in the trial's last
+    /// stage.
     fn row(&self, trial: &Trial, baseline: &Trial, stage: Option<&StageReport>) -> Row {
         let in_stage = stage.and_then(|stage| stage.row(&trial.id));
         let mut own = self.study.stages.iter().rev();
@@ -124,7 +123,7 @@ impl<'a> Tables<'a> {
         row.why = self.why(&trial.id);
         let is_reference = trial.id == baseline.id;
         let is_out = row.why.is_some() && !is_reference;
-        // What its stage held it against may not have been the baseline.
+        // Its stage may have compared it with another trial than the baseline.
         row.gain = None;
         for scenario in &mut row.scenarios {
             scenario.gain = None;
@@ -145,8 +144,8 @@ impl<'a> Tables<'a> {
             let Some(baseline) = lab.baseline(place, self.study.model) else {
                 continue;
             };
-            for (dimension, of) in engine.dimensions.iter().enumerate() {
-                if !of.is_varied() {
+            for (dimension, varied) in engine.dimensions.iter().enumerate() {
+                if !varied.is_varied() {
                     continue;
                 }
                 let differs_here_alone = |trial: &&Trial| {
@@ -164,7 +163,7 @@ impl<'a> Tables<'a> {
                 if values.len() > 1 {
                     tables.push(OptionTable {
                         engine: engine.name.clone(),
-                        option: of.name.clone(),
+                        option: varied.name.clone(),
                         values,
                     });
                 }
@@ -227,7 +226,7 @@ impl<'a> Tables<'a> {
         self.sides.lab.label(trial)
     }
 
-    /// The runs of a trial on a scenario that count.
+    /// The counted runs of a trial on a scenario.
     pub fn runs(&self, trial: &TrialId, scenario: &Scenario) -> Vec<&'a Measured> {
         let counted = self.rounds.iter().filter_map(|round| {
             let key = key(trial, scenario, *round);
@@ -239,7 +238,7 @@ impl<'a> Tables<'a> {
         counted.collect()
     }
 
-    /// The trend over rounds that all trials have in common.
+    /// The trend over rounds that is common to all trials.
     pub fn drift(&self) -> Option<Drift> {
         let effects = self.stages.iter();
         let effects = effects.map(|(_, fits)| fits.starts.rounds().collect());
@@ -265,13 +264,13 @@ fn dominates(a: &Point, b: &Point, higher: [bool; 2]) -> bool {
     apart.iter().all(|apart| *apart >= 0.0) && apart.iter().any(|apart| *apart > 0.0)
 }
 
-/// The names of trials of which no difference from the baseline is shown.
+/// The names of trials that show no difference from the baseline.
 pub(super) fn not_significant(against: &[Row]) -> Vec<String> {
     let rows = against.iter().filter(|row| row.judgement == Judgement::NoDifference);
     rows.map(|row| row.label.clone()).collect()
 }
 
-/// Figures over the runs of a trial that count, by scenario and name.
+/// Figures over the counted runs of a trial, by scenario and name.
 pub(super) fn figures(runs: &[&Finished]) -> BTreeMap<String, BTreeMap<String, Spread>> {
     let mut values: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let mut counted: Vec<(&str, u32)> = Vec::new();
@@ -279,12 +278,12 @@ pub(super) fn figures(runs: &[&Finished]) -> BTreeMap<String, BTreeMap<String, S
         let Outcome::Measured(measured) = &finished.outcome else {
             continue;
         };
-        let of = (finished.run.scenario.as_str(), finished.run.round);
+        let key = (finished.run.scenario.as_str(), finished.run.round);
         // Of several attempts the first that is not invalid counts.
-        if measured.verdict == Verdict::Invalid || counted.contains(&of) {
+        if measured.verdict == Verdict::Invalid || counted.contains(&key) {
             continue;
         }
-        counted.push(of);
+        counted.push(key);
         let own = values.entry(finished.run.scenario.clone()).or_default();
         for (name, number) in measured.figures.iter().filter(|(_, number)| number.0.is_finite()) {
             own.entry(name.clone()).or_default().push(number.0);

@@ -1,4 +1,4 @@
-//! Rounds that would show a gain or a constraint that is not shown yet, and their time.
+//! The rounds that would show a gain or confirm a constraint, and their time.
 
 use crate::estimate::Timing;
 use crate::expand::Trial;
@@ -6,8 +6,8 @@ use crate::judge::{Judgement, StageReport, ToShow};
 use crate::strategy::Study;
 use crate::study::{Scenario, Start, key};
 
-/// Says of each row of each stage that shows no difference, and of each constraint that is not
-/// shown to hold, how many rounds would show it and how long those take that were not made yet.
+/// Adds the rounds that would show a difference or confirm a constraint, and the time of the
+/// missing ones, to each row and constraint that needs them.
 pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing) {
     for stage in &mut study.stages {
         let round = round(stage, &study.trials, scenarios, timing);

@@ -1,4 +1,4 @@
-//! Conditions on options: what they may name.
+//! Conditions on options: the names that they may use.
 
 use serde_json::Value;
 
@@ -15,13 +15,13 @@ pub(crate) struct Names {
     known: Vec<(String, Value)>,
     /// Names that exist but have conditions of their own.
     conditional: Vec<String>,
-    /// Names of options that could not be read.
+    /// Names of unreadable options.
     unread: Vec<String>,
 }
 
 impl Names {
     /// All options, and `engine` and `model`.
-    pub(crate) fn of(
+    pub(crate) fn new(
         dimensions: &[Dimension],
         models: &[Model],
         engine: &str,
@@ -54,22 +54,22 @@ impl Names {
     }
 
     /// Reads a condition and checks its names.
-    fn read(&self, t: &Reader<'_, '_>, path: &str, said: &Located<String>) -> Option<Condition> {
-        let report = |words: String, help: Option<String>| {
-            let problem = Problem::new(words).at(said.place.clone(), "in this condition");
+    fn read(&self, t: &Reader<'_, '_>, path: &str, text: &Located<String>) -> Option<Condition> {
+        let report = |message: String, help: Option<String>| {
+            let problem = Problem::new(message).at(text.place.clone(), "in this condition");
             t.report(match help {
                 Some(help) => problem.help(help),
                 None => problem,
             });
         };
         let wrong = |error: String| {
-            report(format!("`{path}`: `{}` is not a condition: {error}", said.value), None);
+            report(format!("`{path}`: `{}` is not a condition: {error}", text.value), None);
         };
-        let condition = Condition::parse(&said.value).map_err(wrong).ok()?;
+        let condition = Condition::parse(&text.value).map_err(wrong).ok()?;
         let all: Vec<&str> = self.known.iter().map(|(name, _)| name.as_str()).collect();
         let unknown = condition.unknown(all.iter().copied());
         for name in unknown.iter().filter(|name| !self.unread.iter().any(|own| own == *name)) {
-            let words = if self.conditional.iter().any(|other| other == name) {
+            let message = if self.conditional.iter().any(|other| other == name) {
                 format!(
                     "`{path}`: `{name}` has a condition of its own, so no condition can depend on it"
                 )
@@ -78,7 +78,7 @@ impl Names {
             } else {
                 format!("`{path}`: there is no option `{name}`")
             };
-            report(words, Some(format!("conditions can name {}", list(&all))));
+            report(message, Some(format!("conditions can name {}", list(&all))));
         }
         if !unknown.is_empty() {
             return None;
@@ -114,10 +114,10 @@ pub(crate) fn conditions(
     key: &'static str,
     names: &Names,
 ) -> Vec<Located<Condition>> {
-    let said = t.one_or_more(key).map(|said| said.value).unwrap_or_default();
-    let read = said.into_iter().filter_map(|said| {
-        let condition = names.read(t, &format!("engines.{key}"), &said)?;
-        Some(Located::new(condition, said.place))
+    let texts = t.one_or_more(key).map(|list| list.value).unwrap_or_default();
+    let read = texts.into_iter().filter_map(|text| {
+        let condition = names.read(t, &format!("engines.{key}"), &text)?;
+        Some(Located::new(condition, text.place))
     });
     read.collect()
 }

@@ -15,7 +15,7 @@ use search::sweep::Mean;
 /// The most trials that a chart draws; a table has all of them.
 const MOST_LINES: usize = 12;
 
-/// The throughput-latency curves of a study, if it has scenarios that differ in their load alone.
+/// The throughput-latency curves of a study, if it has scenarios that differ only in their load.
 pub(super) fn curves(
     page: &mut Document,
     report: &LabReport,
@@ -27,9 +27,9 @@ pub(super) fn curves(
     }
     page.heading(2, format!("Throughput and latency{}", of_model(report, study)));
     page.say(
-        "Scenarios that differ in their load alone are points of one curve; further right and further down is better. \
-         Beyond the knee, more load brings latency and little throughput. A point is on the Pareto front where none, of \
-         any trial, has as much throughput and as little latency.",
+        "Scenarios that differ only in their load are points of one curve; further right and further down is better. \
+         Beyond the knee, more load brings latency and little throughput. A point is on the Pareto front if no point of \
+         any trial has as much throughput and as little latency.",
     );
     for (at, curves) in study.curves.iter().enumerate() {
         page.heading(3, curves.name.as_str());
@@ -43,11 +43,11 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
     let figures = [curves.figures[0].as_str(), &curves.figures[1]];
     let several = curves.lines.len() > 1;
     let drawn = curves.lines.iter().take(MOST_LINES);
-    let of = |place: &_| spot(figures, curves.load, place);
+    let point = |place: &_| spot(figures, curves.load, place);
     let lines = drawn.clone().map(|line| Line {
         label: line.label.clone(),
         shape: Style::Joined,
-        spots: line.curve.places.iter().filter_map(of).collect(),
+        spots: line.curve.places.iter().filter_map(point).collect(),
     });
     let places = curves.lines.iter().flat_map(|line| &line.curve.places);
     let on_front = places.filter(|place| place.on_front == Some(true));
@@ -68,7 +68,7 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
         panels: vec![Plane {
             y: label(figures[1]),
             is_share: false,
-            lines: lines.chain(front(on_front.filter_map(of))).collect(),
+            lines: lines.chain(front(on_front.filter_map(point))).collect(),
             rules: rules.collect(),
         }],
         bands: Vec::new(),
@@ -76,8 +76,8 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
     }
 }
 
-fn mean(of: Option<Mean>) -> String {
-    of.map(|of| with_margin(of.mean, of.margin)).unwrap_or_default()
+fn mean(value: Option<Mean>) -> String {
+    value.map(|value| with_margin(value.mean, value.margin)).unwrap_or_default()
 }
 
 fn table(curves: &LoadCurves) -> Table {
@@ -112,7 +112,7 @@ fn knees(page: &mut Document, curves: &LoadCurves) {
     }
     if table.rows.is_empty() {
         page.say(
-            "No knee is shown: that takes five loads or more, and throughput that stops following them.",
+            "No knee is shown: a knee needs five loads or more, and throughput that stops following them.",
         )
     } else {
         page.table(table)
@@ -133,7 +133,7 @@ pub(super) fn fronts(
     }
     page.heading(2, format!("Pareto front{}", of_model(report, study)));
     page.say(
-        "A trial is on the front where no other is at least as good in both figures and better in one, by their means.",
+        "A trial is on the front if no other trial is at least as good in both figures and better in one, by their means.",
     );
     for (at, front) in drawn.into_iter().enumerate() {
         page.heading(3, front.scenario.as_str());
@@ -156,11 +156,11 @@ pub(super) fn fronts(
     }
 }
 
-fn plane(of: &Front, name: String) -> Plot {
-    let [words_x, words_y] = of.figures.each_ref().map(|figure| label(figure));
+fn plane(pareto: &Front, name: String) -> Plot {
+    let [words_x, words_y] = pareto.figures.each_ref().map(|figure| label(figure));
     let (x, y) = (words_x.clone(), words_y.clone());
     let spots = |wanted: bool| -> Vec<Spot> {
-        let points = of.points.iter().filter(|point| point.is_on_front == wanted);
+        let points = pareto.points.iter().filter(|point| point.is_on_front == wanted);
         let spot = |point: &crate::findings::Point| Spot {
             row: point.label.clone(),
             x: point.at[0].mean,
@@ -178,7 +178,7 @@ fn plane(of: &Front, name: String) -> Plot {
     let lines = lines.into_iter().filter(|line| !line.spots.is_empty());
     Plot {
         name,
-        title: format!("Pareto front: {}", of.scenario),
+        title: format!("Pareto front: {}", pareto.scenario),
         note: "One point for each trial, over all rounds.".to_owned(),
         x,
         head: "Trial".to_owned(),

@@ -1,4 +1,4 @@
-//! The runs behind a mean that are suspect: how many, why, and the mark of a mean that holds one.
+//! The suspect runs behind a mean: their number, their findings, and the mark of such a mean.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use crate::expand::TrialId;
 use crate::findings::{RunReport, StudyReport, TrialReport};
 use result::finding::Verdict;
 
-/// The mark of a mean of which a run is suspect.
+/// The mark of a mean with a suspect run.
 const MARK: &str = " †";
 
 fn is_suspect(run: &RunReport) -> bool {
     run.verdict == Some(Verdict::Suspect)
 }
 
-/// The mark behind a trial's mean on a scenario; empty where no run of it is suspect.
+/// The mark behind a trial's mean on a scenario; empty if no run of it is suspect.
 pub(super) fn mark(study: &StudyReport, trial: Option<&TrialId>, scenario: &str) -> &'static str {
     let trial = study.trials.iter().find(|own| Some(&own.id) == trial);
     trial.map_or("", |trial| mark_of(trial, scenario))
 }
 
-/// The same of a trial's report.
+/// The mark by a trial's report.
 pub(super) fn mark_of(trial: &TrialReport, scenario: &str) -> &'static str {
     if trial.runs.iter().any(|run| run.scenario == scenario && is_suspect(run)) { MARK } else { "" }
 }
@@ -48,6 +48,6 @@ pub(super) fn suspect(study: &StudyReport) -> Option<String> {
     };
     let suspect = suspect.len();
     Some(format!(
-        "{suspect} of {measured} runs are suspect{names}. A mean that holds one is marked †."
+        "{suspect} of {measured} runs are suspect{names}. A mean with a suspect run is marked †."
     ))
 }

@@ -6,20 +6,20 @@ use report::document::{Cell, Document, Table, Text, Tone};
 use super::words::{figure_of, gain_cell, judgement, number, spread};
 use super::{curves, doubts, of_model};
 use crate::findings::{
-    LabReport, ScenarioFacts, StudyReport, gain_words, held_words, key_of, to_show_words,
+    LabReport, ScenarioFacts, StudyReport, gain_text, held_text, key_of, to_show_text,
 };
 use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
 use result::finding::Verdict;
 
-/// Every experiment, and what all of them together show.
+/// Every experiment, and the tables over all of them.
 pub(super) fn experiments(
     page: &mut Document,
     report: &LabReport,
     study: &StudyReport,
     number: usize,
 ) {
-    // What one experiment with one option showed is the table of everything against the baseline.
+    // With one experiment and one option, the table against the baseline shows the same.
     if study.stages.len() > 1 || study.against_baseline.is_empty() {
         page.heading(2, format!("Experiments{}", of_model(report, study)));
         for stage in &study.stages {
@@ -41,8 +41,8 @@ pub(super) fn experiments(
         page.heading(2, heading);
         if study.stages.len() > 1 {
             page.say(
-                "Each trial is here as in the last experiment that has it, and held against the baseline of the same \
-                 experiment: in those before, it was in part lucky to be chosen.",
+                "Each trial is shown as in its last experiment, against the baseline of the same \
+                 experiment: earlier experiments chose it partly by luck.",
             );
         }
         rows(page, report, study, &study.against_baseline);
@@ -54,14 +54,14 @@ pub(super) fn experiments(
     if let Some(drift) = drift.filter(|drift| drift.probability <= OUTSIDE) {
         page.heading(2, format!("Drift{}", of_model(report, study)));
         page.say(&format!(
-            "All trials together changed by {:+.2} % from round to round, beyond chance (p = {:.4}): the machine did not stay as \
-             it was. Trials are compared within rounds, so that this is in no difference.",
+            "All trials together changed by {:+.2} % from round to round, beyond chance (p = {:.4}): the machine \
+             changed. Trials are compared within rounds, so the drift affects no difference.",
             drift.percent_per_round, drift.probability
         ));
     }
 }
 
-/// Differences that are not shown, with what would show them.
+/// Differences that are not shown, with the rounds that would show them.
 fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
     let rows = study.against_baseline.iter();
     let rows = rows.filter(|row| row.judgement == Judgement::NoDifference);
@@ -71,23 +71,23 @@ fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
     }
     page.heading(2, format!("No difference shown{}", of_model(report, study)));
     page.say(
-        "These differ from the baseline by no more than chance can explain. That does not mean that there is no difference. \
-         The last column says what would show each, if it is as large as it was measured.",
+        "Chance can explain these differences from the baseline. That does not mean that there is no difference. \
+         The last column has the rounds that would show each difference, if it is as large as measured.",
     );
-    let mut table = Table::new(["Trial", "Against the baseline", "What would show it"]);
+    let mut table = Table::new(["Trial", "Against the baseline", "Rounds to show it"]);
     for row in rows {
         let mut stages = study.stages.iter().rev();
         let stage = stages.find(|stage| stage.row(&row.trial).is_some());
         table.row([
             row.label.clone(),
-            row.gain.as_ref().map(gain_words).unwrap_or_default(),
-            to_show_words(row.to_show.as_ref(), stage.map_or("repeats", key_of)).replace('`', ""),
+            row.gain.as_ref().map(gain_text).unwrap_or_default(),
+            to_show_text(row.to_show.as_ref(), stage.map_or("repeats", key_of)).replace('`', ""),
         ]);
     }
     page.table(table);
 }
 
-/// Constraints that trials are not shown to meet; those that are broken are in what failed.
+/// Constraints that trials are not shown to meet; broken constraints are among the failures.
 fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
     let held = study.against_baseline.iter().flat_map(|row| {
         let not_shown = row.constraints.iter();
@@ -95,12 +95,12 @@ fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
         not_shown.map(move |held| (row, held))
     });
     let mut lines = held
-        .map(|(row, held)| Text::marked(&format!("`{}`: {}", row.label, held_words(held))))
+        .map(|(row, held)| Text::marked(&format!("`{}`: {}", row.label, held_text(held))))
         .peekable();
     if lines.peek().is_none() {
         return;
     }
-    page.heading(2, format!("Constraints not shown to hold{}", of_model(report, study)));
+    page.heading(2, format!("Constraints not confirmed{}", of_model(report, study)));
     page.list(lines.collect());
 }
 
@@ -135,21 +135,21 @@ fn table<'r>(
         many => {
             // The objective above names the figure; its unit is enough here.
             let unit = figure.rfind(" (").map_or("", |at| &figure[at..]);
-            let of = |own: &ScenarioFacts| format!("{}{unit}", own.name);
-            (many.iter().map(of).collect(), "Against the reference, geometric mean of scenarios")
+            let title = |own: &ScenarioFacts| format!("{}{unit}", own.name);
+            (many.iter().map(title).collect(), "Against the reference, geometric mean of scenarios")
         }
     };
     let head = [first.to_owned()].into_iter().chain(figures);
     let mut table = Table::new(head.chain([gain.to_owned(), "Judgement".to_owned()]));
     for (name, row) in rows {
-        let of = |own: &ScenarioFacts| {
+        let cell = |own: &ScenarioFacts| {
             let scenario = row.scenarios.iter().find(|scenario| scenario.scenario == own.name);
             let figure = scenario.and_then(|scenario| scenario.figure.as_ref()).map(spread);
             let mark = doubts::mark(study, Some(&row.trial), &own.name);
             Cell::from(figure.map(|figure| format!("{figure}{mark}")).unwrap_or_default())
         };
-        let gain = row.gain.as_ref().map(gain_words).unwrap_or_default();
-        let cells = [Cell::from(name)].into_iter().chain(report.scenarios.iter().map(of));
+        let gain = row.gain.as_ref().map(gain_text).unwrap_or_default();
+        let cells = [Cell::from(name)].into_iter().chain(report.scenarios.iter().map(cell));
         table.row(cells.chain([gain.into(), judgement(row.judgement)]));
     }
     table
@@ -224,17 +224,18 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
     if !found.is_empty() {
         page.heading(3, "Findings");
         let lines = found.into_iter().map(|(name, seen, many)| {
-            let of = match many {
+            let note = match many {
                 1 => String::new(),
                 many => format!(" (the first of {many} runs)"),
             };
-            Text::marked(&format!("`{name}`{of}: ")).then(seen)
+            Text::marked(&format!("`{name}`{note}: ")).then(seen)
         });
         page.list(lines.collect());
     }
 }
 
-/// The names of findings, which a list below the tables explains; what has no name as it is.
+/// The names of findings, which a list below the tables explains; a text without a name stays
+/// unchanged.
 fn names(findings: &[String]) -> String {
     let names = findings.iter().map(|text| match named(text) {
         Some((name, _)) => name,
@@ -243,7 +244,7 @@ fn names(findings: &[String]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// A finding's name and what was seen; nothing of what is no finding.
+/// A finding's name and its observation; nothing if the text is no finding.
 pub(super) fn named(text: &str) -> Option<(&str, &str)> {
     text.split_once(": ").filter(|(name, _)| !name.contains(' '))
 }

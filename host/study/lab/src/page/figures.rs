@@ -41,12 +41,12 @@ pub(super) fn overview(page: &mut Document, report: &LabReport) {
     let mut table = Table::new(first.chain(names));
     for study in &report.studies {
         for trial in &study.trials {
-            let of = |scenario: &str| {
+            let cell = |scenario: &str| {
                 let figure = spread(trial.figures.get(scenario)?.get(FIRST)?);
                 Some(format!("{figure}{}", mark_of(trial, scenario)))
             };
             let cells: Vec<Option<String>> =
-                report.scenarios.iter().map(|scenario| of(&scenario.name)).collect();
+                report.scenarios.iter().map(|scenario| cell(&scenario.name)).collect();
             if cells.iter().any(Option::is_some) {
                 let cells = cells.into_iter().map(Option::unwrap_or_default);
                 table.row([name(study, trial)].into_iter().chain(cells));
@@ -77,8 +77,8 @@ pub(super) fn figures(page: &mut Document, report: &LabReport) {
         let mut table = Table::new(["Trial".to_owned()].into_iter().chain(head));
         for (study, trial, figures) in measured {
             let cells = columns.iter().map(|name| {
-                let of = figures.get(*name);
-                Cell::from(of.map(|of| figure(name, of)).unwrap_or_default())
+                let value = figures.get(*name);
+                Cell::from(value.map(|value| figure(name, value)).unwrap_or_default())
             });
             let mark = mark_of(trial, &scenario.name);
             let name = Cell::from(format!("{}{mark}", name(study, trial)));

@@ -4,7 +4,7 @@ use report::chart::Chart;
 use report::charts::forest::{self, Difference, Forest};
 
 use super::words::figure_of;
-use crate::findings::{LabReport, StudyReport, gain_words};
+use crate::findings::{LabReport, StudyReport, gain_text};
 use crate::judge::{Judgement, Row};
 use crate::stat::Gain;
 
@@ -12,7 +12,7 @@ use crate::stat::Gain;
 const MOST: usize = 40;
 
 pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> Chart {
-    let mut rows: Vec<Difference> = study.against_baseline.iter().flat_map(of).collect();
+    let mut rows: Vec<Difference> = study.against_baseline.iter().flat_map(differences).collect();
     let left_out = rows.len().saturating_sub(MOST);
     rows.truncate(MOST);
     let left_out = match left_out {
@@ -23,7 +23,7 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
         name: format!("gains-{}", number + 1),
         title: format!("Gain in {} against the baseline", figure_of(report)),
         note: format!(
-            "Further right is better. A bar is the 95 % interval, for all comparisons together, and goes on where it reaches \
+            "Further right is better. A bar is the 95 % interval, for all comparisons together, and continues where it reaches \
              the edge.{left_out}"
         ),
         x: "gain".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn chart(report: &LabReport, study: &StudyReport, number: usize) -> C
 }
 
 /// A row for each scenario, or one for all if there is only one.
-fn of(row: &Row) -> Vec<Difference> {
+fn differences(row: &Row) -> Vec<Difference> {
     let is_drawn = matches!(
         row.judgement,
         Judgement::Better | Judgement::Worse | Judgement::NoDifference | Judgement::NotJudged
@@ -51,7 +51,7 @@ fn of(row: &Row) -> Vec<Difference> {
         share: gain.percent / 100.0,
         interval: gain.interval.map(|ends| ends.map(|end| end / 100.0)),
         is_better: is_better(row.judgement, &gain),
-        text: gain_words(&gain),
+        text: gain_text(&gain),
     });
     each.collect()
 }

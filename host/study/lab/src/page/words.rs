@@ -4,7 +4,7 @@ use model::number;
 use report::document::{Cell, Tone};
 use report::label::label;
 
-use crate::findings::{LabReport, gain_words};
+use crate::findings::{LabReport, gain_text};
 use crate::judge::Judgement;
 use crate::stat::{Gain, Spread, places};
 
@@ -13,17 +13,17 @@ pub(super) fn number(value: f64) -> String {
     number::fixed(value, places(value))
 }
 
-/// Fewer repeats have no interval that says anything: that of two is some nine times as wide as
-/// they lie apart.
+/// Fewer repeats have no useful interval: with two repeats it is some nine times as wide as their
+/// distance.
 pub(super) const FEWEST: usize = 3;
 
 /// A mean with half of its interval, to the same place; of too few repeats the mean alone.
-pub(super) fn spread(of: &Spread) -> String {
-    let interval = of.interval.filter(|_| of.repeats >= FEWEST);
-    with_margin(of.mean, interval.map(|[low, high]| (high - low) / 2.0))
+pub(super) fn spread(value: &Spread) -> String {
+    let interval = value.interval.filter(|_| value.repeats >= FEWEST);
+    with_margin(value.mean, interval.map(|[low, high]| (high - low) / 2.0))
 }
 
-/// A mean with what it may be off by, to the same place: `1,443 ± 9`.
+/// A mean with its margin, to the same place: `1,443 ± 9`.
 pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
     match margin {
         Some(margin) => format!("{} ± {}", number(mean), number::fixed(margin, places(mean))),
@@ -31,9 +31,9 @@ pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
     }
 }
 
-/// The same of a figure, of which shares are percent.
-pub(super) fn figure(name: &str, of: &Spread) -> String {
-    if name.ends_with("-share") { number::percent(of.mean) } else { spread(of) }
+/// A figure as text; shares are in percent.
+pub(super) fn figure(name: &str, value: &Spread) -> String {
+    if name.ends_with("-share") { number::percent(value.mean) } else { spread(value) }
 }
 
 /// Names the objective's figure.
@@ -46,7 +46,7 @@ pub(super) fn figure_of(report: &LabReport) -> String {
 /// A gain, as good or bad news where its interval does not hold zero.
 pub(super) fn gain_cell(gain: &Gain) -> Cell {
     Cell {
-        text: gain_words(gain).into(),
+        text: gain_text(gain).into(),
         tone: match gain.interval {
             Some([low, _]) if low > 0.0 => Tone::Good,
             Some([_, high]) if high < 0.0 => Tone::Bad,
@@ -56,10 +56,10 @@ pub(super) fn gain_cell(gain: &Gain) -> Cell {
 }
 
 /// A judgement with its colour.
-pub(super) fn judgement(of: Judgement) -> Cell {
+pub(super) fn judgement(standing: Judgement) -> Cell {
     Cell {
-        text: of.words().into(),
-        tone: match of {
+        text: standing.label().into(),
+        tone: match standing {
             Judgement::Better => Tone::Good,
             Judgement::Worse | Judgement::RuledOut => Tone::Bad,
             Judgement::Reference | Judgement::NoDifference | Judgement::NotJudged => Tone::Plain,

@@ -37,25 +37,25 @@ fn engine(
     if let Some(name) = &name {
         unique(t, "engine", names, name);
     }
-    let backend = t.string("backend").map(|said| said.value);
+    let backend = t.string("backend").map(|name| name.value);
     let config = t.config("config");
     let launch = t.one_or_more("launch");
     let env = variables(t, models);
     let dir = t.string("dir");
     if let Some(dir) = &dir {
-        // Nothing is filled in there.
+        // No placeholder is filled in there.
         check_placeholders(t, "engines.dir", &dir.value, &dir.place, &[]);
     }
-    let host = t.string("host").map_or_else(|| "127.0.0.1".to_owned(), |said| said.value);
+    let host = t.string("host").map_or_else(|| "127.0.0.1".to_owned(), |host| host.value);
     let port = port(t);
     let base_url = base_url(t);
     let ready_timeout = time(t, "ready-timeout").unwrap_or(Duration::from_secs(15 * 60));
     let stop_timeout = time(t, "stop-timeout").unwrap_or(Duration::from_secs(30));
     let version_command = t.one_or_more("version-command");
-    let flags = t.word::<Flags>("flags").map_or(Flags::default(), |said| said.value);
+    let flags = t.word::<Flags>("flags").map_or(Flags::default(), |flags| flags.value);
     let (dimensions, unread) = options::read(t, &env);
     let own = name.as_ref().map_or("", |name| name.value.as_str());
-    let names = Names::of(&dimensions, models, own, &unread);
+    let names = Names::new(&dimensions, models, own, &unread);
     let exclude = options::conditions(t, "exclude", &names);
     let models_of = models_of(t, models);
 
@@ -90,7 +90,7 @@ fn engine(
         config,
         launch: launch.map(plain),
         env,
-        dir: dir.map(|said| said.value),
+        dir: dir.map(|dir| dir.value),
         base_url: base_url.unwrap_or_else(|| format!("http://{host}:{port}")),
         host,
         port,
@@ -117,17 +117,17 @@ fn check_running(
         name => format!("the engine `{name}`"),
     };
     if !has_address {
-        let words = format!("{engine} has neither `launch` nor `base-url`");
+        let message = format!("{engine} has neither `launch` nor `base-url`");
         t.report(
-            Problem::new(words)
+            Problem::new(message)
                 .at(place.clone(), "here")
-                .help("say how it is started, or where it runs already"),
+                .help("add `launch` to start it, or the `base-url` where it runs already"),
         );
     }
     if has_options {
-        let words = format!("{engine} has options but no `launch`");
+        let message = format!("{engine} has options but no `launch`");
         t.report(
-            Problem::new(words)
+            Problem::new(message)
                 .at(place.clone(), "here")
                 .help("options are given to an engine when it is started; add `launch`, or leave the options out"),
         );
@@ -151,8 +151,8 @@ fn check_launch(t: &Reader<'_, '_>, launch: &Located<Vec<Located<String>>>) {
     }
     let spots = launch.value.iter().filter(|word| word.value == expand::OPTIONS);
     for word in spots.skip(1) {
-        let words = "`engines.launch`: the word \"{options}\" is there twice";
-        t.report(Problem::new(words).at(word.place.clone(), "the second"));
+        let message = "`engines.launch`: the word \"{options}\" occurs twice";
+        t.report(Problem::new(message).at(word.place.clone(), "the second"));
     }
 }
 
@@ -197,19 +197,19 @@ fn check_placeholders(t: &Reader<'_, '_>, key: &str, text: &str, place: &Place, 
             continue;
         }
         let meant = nearest(name, known.iter().map(String::as_str));
-        let words = match meant {
+        let message = match meant {
             Some(meant) => {
                 format!("`{key}`: unknown placeholder {{{name}}}; did you mean {{{meant}}}?")
             }
             None => format!("`{key}`: unknown placeholder {{{name}}}"),
         };
-        let problem = Problem::new(words).at(place.clone(), "here");
+        let problem = Problem::new(message).at(place.clone(), "here");
         let help = format!("known are {}; write {{{{{name}}}}} for the text itself", list(known));
         t.report(problem.help(help));
     }
 }
 
-/// The names that placeholders may have: those of every model alike.
+/// The names that placeholders may have: the names that all models share.
 fn placeholders(models: &[Model], with_engine: bool) -> Vec<String> {
     let mut names = Vec::new();
     if with_engine {
@@ -228,37 +228,37 @@ fn placeholders(models: &[Model], with_engine: bool) -> Vec<String> {
 fn variables(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<(String, String)> {
     let known = placeholders(models, true);
     let parse = |text: &str| template::variables(text).map(|_| text.to_owned());
-    let said: Vec<(String, Located<String>)> = t.strings("env", parse).collect();
-    for (name, value) in &said {
+    let variables: Vec<(String, Located<String>)> = t.strings("env", parse).collect();
+    for (name, value) in &variables {
         check_placeholders(t, &format!("engines.env.{name}"), &value.value, &value.place, &known);
         check_variable_name(t, name, &value.place);
     }
-    said.into_iter().map(|(name, value)| (name, value.value)).collect()
+    variables.into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
 /// Reports a name that no environment variable can have.
 pub(crate) fn check_variable_name(t: &Reader<'_, '_>, name: &str, place: &Place) {
     if name.is_empty() || name.contains(['=', '\0']) {
-        let words = format!("`{name}` cannot be the name of an environment variable");
-        t.report(Problem::new(words).at(place.clone(), "here"));
+        let message = format!("`{name}` cannot be the name of an environment variable");
+        t.report(Problem::new(message).at(place.clone(), "here"));
     }
 }
 
 fn port(t: &mut Reader<'_, '_>) -> u16 {
-    let Some(said) = t.integer("port") else {
+    let Some(port) = t.integer("port") else {
         return 8000;
     };
-    let fits = u16::try_from(said.value).ok().filter(|port| *port > 0);
+    let fits = u16::try_from(port.value).ok().filter(|port| *port > 0);
     fits.unwrap_or_else(|| {
-        let words =
-            format!("`engines.port`: expected a port from 1 to 65535, found {}", said.value);
-        t.report(Problem::new(words).at(said.place, "out of range"));
+        let message =
+            format!("`engines.port`: expected a port from 1 to 65535, found {}", port.value);
+        t.report(Problem::new(message).at(port.place, "out of range"));
         8000
     })
 }
 
 fn base_url(t: &mut Reader<'_, '_>) -> Option<String> {
-    let said = t.parsed("base-url", "an http or https URL", |text| {
+    let url = t.parsed("base-url", "an http or https URL", |text| {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         if rest.is_some_and(|rest| !rest.is_empty()) {
             Ok(text.trim_end_matches('/').to_owned())
@@ -266,21 +266,21 @@ fn base_url(t: &mut Reader<'_, '_>) -> Option<String> {
             Err(format!("found {text:?}"))
         }
     })?;
-    Some(said.value)
+    Some(url.value)
 }
 
 fn models_of(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<usize> {
-    let Some(said) = t.one_or_more("models") else {
+    let Some(chosen) = t.one_or_more("models") else {
         return (0..models.len()).collect();
     };
     let mut places = Vec::new();
-    for name in said.value {
+    for name in chosen.value {
         match models.iter().position(|model| model.name == name.value) {
             Some(place) if places.contains(&place) => {}
             Some(place) => places.push(place),
             None => {
                 let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
-                let words = match nearest(&name.value, names.iter().copied()) {
+                let message = match nearest(&name.value, names.iter().copied()) {
                     Some(meant) => format!(
                         "`engines.models`: there is no model `{}`; did you mean `{meant}`?",
                         name.value
@@ -295,7 +295,7 @@ fn models_of(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<usize> {
                         list(&names)
                     ),
                 };
-                t.report(Problem::new(words).at(name.place, "here"));
+                t.report(Problem::new(message).at(name.place, "here"));
             }
         }
     }

@@ -5,8 +5,7 @@ use crate::expand::Trial;
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// The engine to tune: its baseline. And the baseline of all: that of the first engine that was
-    /// measured.
+    /// The engine to tune, by its baseline, and the common baseline: the first measured engine's.
     fn engine(&mut self) -> Option<[Trial; 2]> {
         let lab = self.lab;
         let baselines =
@@ -17,7 +16,7 @@ impl Walk<'_> {
             return Some([first.clone(), first]);
         }
         let stage =
-            self.stage(self.asked("Choosing the engine", baselines.clone(), lab.repeats))?;
+            self.stage(self.planned("Choosing the engine", baselines.clone(), lab.repeats))?;
         let was_measured =
             |trial: &&Trial| stage.row(&trial.id).is_some_and(|row| row.level.is_some());
         let first = baselines.iter().find(was_measured).cloned().unwrap_or(first);
@@ -52,10 +51,10 @@ impl Walk<'_> {
                 continue;
             }
             let trials = [from.clone(), baseline.clone()].into_iter().chain(trials).collect();
-            let stage = self.stage(self.asked("Each option alone", trials, self.lab.repeats))?;
-            let kept = each
-                .iter()
-                .filter_map(|of| self.best(&stage, |id| of.iter().any(|trial| trial.id == *id)));
+            let stage = self.stage(self.planned("Each option alone", trials, self.lab.repeats))?;
+            let kept = each.iter().filter_map(|group| {
+                self.best(&stage, |id| group.iter().any(|trial| trial.id == *id))
+            });
             let kept: Vec<(usize, Choice)> =
                 kept.map(|choice| (differing(&from, &choice.trial), choice)).collect();
             let Some(best) =
@@ -72,17 +71,21 @@ impl Walk<'_> {
                 Some(together) => {
                     let rounds = self.lab.repeats.max(self.lab.confirm);
                     let trials = vec![baseline.clone(), best.trial.clone(), together];
-                    let stage =
-                        self.stage(self.asked("The best of each option together", trials, rounds))?;
+                    let stage = self.stage(self.planned(
+                        "The best of each option together",
+                        trials,
+                        rounds,
+                    ))?;
                     confirmed = Some(stage.clone());
-                    // The best alone stays if the stage shows neither, and the last stage then
+                    // The best single value stays if the stage shows neither, and the last stage
+                    // then
                     // decides.
                     self.best(&stage, |_| true).unwrap_or(Choice { stage, ..best })
                 }
             };
             from = choice.trial.clone();
             chosen = Some(choice);
-            // A stage that follows chooses from what no stage has confirmed.
+            // A further stage chooses from values that no stage has confirmed.
             if self.varied(&from).iter().any(|place| !tried.contains(place)) {
                 confirmed = None;
             }
@@ -92,13 +95,13 @@ impl Walk<'_> {
             chosen = Some(Choice { trial: from, stage });
         }
         if chosen.is_none() && self.stages.is_empty() {
-            self.stage(self.asked("The baseline", vec![baseline.clone()], self.lab.repeats))?;
+            self.stage(self.planned("The baseline", vec![baseline.clone()], self.lab.repeats))?;
         }
         self.conclude(baseline, chosen, confirmed)
     }
 
-    /// Builds one trial with the kept choice of each dimension; the least gain is given up where a
-    /// combination is excluded.
+    /// Builds one trial with the kept choice of each dimension; the choice with the least gain is
+    /// dropped where a combination is excluded.
     fn together(&self, from: &Trial, kept: &[(usize, Choice)]) -> Option<Trial> {
         let level = |choice: &Choice| {
             choice.stage.row(&choice.trial.id).and_then(|row| row.level).unwrap_or_default()
@@ -110,8 +113,8 @@ impl Walk<'_> {
         }
         while !kept.is_empty() {
             let mut choice = from.choice.clone();
-            for (dimension, of) in &kept {
-                choice[*dimension] = of.trial.choice[*dimension];
+            for (dimension, best) in &kept {
+                choice[*dimension] = best.trial.choice[*dimension];
             }
             if let Some(trial) = self.lab.trial(from.engine, from.model, &choice) {
                 return Some(trial);

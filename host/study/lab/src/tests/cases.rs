@@ -1,4 +1,4 @@
-//! Lab files: what they expand to, and what is wrong with them.
+//! Lab files: their trials, and their mistakes.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ fn starts(lab: &Lab, scenarios: &[Scenario]) -> Vec<Start> {
     let truth = |_: &_, _: &_| Fate::Tokens(1000.0);
     let world = World { lab, scenarios, truth, varies: 0.0, drift: 0.0, seed: 1 };
     let (mut results, mut starts) = (Results::default(), Vec::new());
-    while let Next::Run(asked) = next(&world.lab, &world.scenarios, &results) {
-        for start in asked {
+    while let Next::Run(batch) = next(&world.lab, &world.scenarios, &results) {
+        for start in batch {
             world.events(&start).iter().for_each(|event| results.add(event));
             starts.push(start);
         }
@@ -35,9 +35,9 @@ fn starts(lab: &Lab, scenarios: &[Scenario]) -> Vec<Start> {
     starts
 }
 
-/// The trials that a lab runs if no option helps, in the order of their first run; and how many
-/// runs that takes.
-fn told(lab: &Lab, scenarios: &[Scenario]) -> String {
+/// The trials that a lab runs if no option helps, in the order of their first run; and the number
+/// of their runs.
+fn expansion(lab: &Lab, scenarios: &[Scenario]) -> String {
     let mut out = String::new();
     let starts = starts(lab, scenarios);
     let mut seen = Vec::new();
@@ -59,8 +59,8 @@ fn trial(out: &mut String, lab: &Lab, trial: &Trial) {
         name => format!("{name}, "),
     };
     let _ = writeln!(out, "{} {model}{}", trial.id, lab.label(trial));
-    let words = trial.command(engine);
-    let words = words.unwrap_or_else(|| vec![format!("at {}", engine.base_url)]);
+    let command = trial.command(engine);
+    let command = command.unwrap_or_else(|| vec![format!("at {}", engine.base_url)]);
     for word in words {
         let _ = writeln!(out, "    {word}");
     }
@@ -94,7 +94,7 @@ fn lab_files_expand_or_are_refused() {
             Ok(lab) => (
                 "trials.txt",
                 "error.txt",
-                told(&lab, &scenarios(&["chat", "long"][..lab.scenarios.len()])),
+                expansion(&lab, &scenarios(&["chat", "long"][..lab.scenarios.len()])),
             ),
             Err(error) => ("error.txt", "trials.txt", format!("{error}\n")),
         };
@@ -110,7 +110,7 @@ fn shipped(name: &str) -> Lab {
 }
 
 #[test]
-fn the_labs_that_ship_need_only_their_gpus() {
+fn shipped_labs_need_only_their_gpus() {
     let lab = shipped("gpustack.toml");
     let profiles = scenarios(&[
         "ShareGPT",
@@ -130,7 +130,7 @@ fn the_labs_that_ship_need_only_their_gpus() {
     let speculative = "--speculative-config={\"method\":\"mtp\",\"num_speculative_tokens\":4}";
     assert!(lines.contains(&format!("{vllm} '{speculative}'")), "{lines:#?}");
     assert!(lines.contains(&format!("{vllm} --max-num-seqs=512")), "{lines:#?}");
-    // What the page recommends is among what is run if each option helps.
+    // The recommended trial is among the runs if each option helps.
     assert!(lab.set_for("sharegpt").is_some() && lab.set_for("throughput").is_none());
 
     let lab = shipped("lmdeploy.toml");
@@ -172,7 +172,7 @@ fn the_table_of_keys_is_complete() {
 }
 
 #[test]
-fn an_id_is_of_what_runs_alone() {
+fn an_id_depends_only_on_the_command() {
     let text = |port: u16, name: &str, secret: &str, seqs: u32| {
         format!(
             "name = \"x\"\nstrategy = \"matrix\"\nscenarios = \"chat.toml\"\n[[models]]\nname = \"m\"\npath = \"p\"\n\
@@ -201,10 +201,10 @@ fn texts() -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any mixture of lines of lab files, with letters exchanged, is read or refused, and what is
-    /// read expands.
+    /// Any mixture of lines of lab files, with letters exchanged, is read or refused, and a lab
+    /// that is read expands.
     #[test]
-    fn whatever_is_written_is_read_or_refused(
+    fn any_text_is_read_or_refused(
         lines in prop::collection::vec((0..1000_usize, 0..1000_usize), 1..30),
         exchanged in prop::option::of((0..2000_usize, any::<char>())),
     ) {
@@ -224,12 +224,11 @@ proptest! {
         }
     }
 
-    /// Conditions and placeholders stand any text.
     #[test]
     fn conditions_and_placeholders_stand_any_text(text in "[a-z{}$&|!()<>=' .0-9é-]{0,60}") {
         let _ = crate::condition::Condition::parse(&text);
         let filled = crate::template::filled(&text, |name| (name == "a").then(|| "{b}".to_owned()));
-        // What is filled in is not filled in again.
+        // A filled-in text is not filled in again.
         let twice = crate::template::filled(&filled, |name| (name == "b").then(|| "c".to_owned()));
         if crate::template::names(&text) == ["a"] {
             prop_assert_eq!(twice, filled);

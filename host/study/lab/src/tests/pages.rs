@@ -1,11 +1,11 @@
-//! Pages of labs in a world whose truth is known: curves, hostile names, and the schemas of what
-//! they are made of.
+//! Pages of labs in a world whose truth is known: curves, hostile names, and the schemas of their
+//! data.
 
 use super::world::{Fate, Settings, World};
 use crate::findings::{self, LabReport};
 use crate::journal::{Event, Journal, Ready};
 use crate::page::page;
-use crate::walk::Kept;
+use crate::walk::SavedLab;
 use crate::{Results, schema};
 use report::document::Document;
 
@@ -34,7 +34,7 @@ pub fn body(page: &Document) -> String {
 fn report(world: &World) -> (LabReport, Results, Vec<Event>) {
     let mut events = Vec::new();
     let results = world.run(&mut events);
-    let report = findings::of(&world.lab, &world.scenarios, &results);
+    let report = findings::lab_report(&world.lab, &world.scenarios, &results);
     (report, results, events)
 }
 
@@ -64,7 +64,7 @@ fn loads() -> World {
 
 /// The engines of this world answer 20 seconds after their start, and a second later each round.
 #[test]
-fn each_start_says_when_its_engine_answered() {
+fn starts_have_the_time_of_the_first_answer() {
     let (report, results, events) = report(&loads());
     let trials = report.studies[0].trials.len();
     assert_eq!((trials, results.ready.len()), (2, report.starts.len()));
@@ -83,8 +83,8 @@ fn each_start_says_when_its_engine_answered() {
     assert!(!lines.contains("ready-after-s"));
     let events = Journal::read(lines.as_bytes()).unwrap().events;
     let world = loads();
-    let results = Results::of(&events);
-    let report = findings::of(&world.lab, &world.scenarios, &results);
+    let results = Results::from_events(&events);
+    let report = findings::lab_report(&world.lab, &world.scenarios, &results);
     assert!(report.starts.is_empty());
     assert!(!body(&page(&report)).contains("Ready after"));
 }
@@ -177,7 +177,7 @@ fn hostile_names_have_no_effect() {
     assert_eq!(outside, Vec::<String>::new());
 }
 
-/// The committed schemas are those of the types, and what labs write follows them.
+/// The committed schemas match the types, and a lab's files follow them.
 #[test]
 fn schemas_are_committed_and_hold() {
     let world = World::new(&release(), |settings, _| match settings["engine"].as_str() {
@@ -193,13 +193,13 @@ fn schemas_are_committed_and_hold() {
         let (report, _, happened) = report(world);
         reports.push(serde_json::to_value(&report).unwrap());
         events.extend(happened.iter().map(|event| serde_json::to_value(event).unwrap()));
-        let of = Kept {
+        let saved = SavedLab {
             version: crate::journal::VERSION,
             path: "lab.toml".to_owned(),
             text: "name = \"A lab\"".to_owned(),
             scenarios: world.scenarios.clone(),
         };
-        kept.push(serde_json::to_value(of).unwrap());
+        kept.push(serde_json::to_value(saved).unwrap());
     }
     for (name, instances) in [("lab", kept), ("lab-event", events), ("lab-report", reports)] {
         let text = schema::schema(name).unwrap();

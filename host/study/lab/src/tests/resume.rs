@@ -1,4 +1,4 @@
-//! A lab that was stopped anywhere goes on as if it had not been.
+//! A lab that was stopped anywhere continues as if it had not been.
 
 use std::sync::OnceLock;
 
@@ -49,7 +49,7 @@ fn uninterrupted() -> &'static [Ran] {
             let world = world(strategy);
             let mut events = Vec::new();
             let results = world.run(&mut events);
-            let found = findings::of(&world.lab, &world.scenarios, &results);
+            let found = findings::lab_report(&world.lab, &world.scenarios, &results);
             assert_eq!(found.incomplete, None);
             (world, events, found.studies)
         };
@@ -63,7 +63,7 @@ proptest! {
     /// Stopped after any number of events, and again, it comes to the same runs and the same
     /// findings. The last line may be torn.
     #[test]
-    fn a_lab_that_is_stopped_comes_to_the_same(
+    fn a_stopped_lab_has_the_same_findings(
         lab in 0..STRATEGIES.len(),
         stops in prop::collection::vec((0.0..1.0_f64, 0.0..1.0_f64), 1..4),
     ) {
@@ -85,10 +85,10 @@ proptest! {
             kept = journal.events;
         }
         let results = world.run(&mut kept);
-        prop_assert_eq!(&results.runs, &Results::of(events).runs);
-        let found = findings::of(&world.lab, &world.scenarios, &results);
+        prop_assert_eq!(&results.runs, &Results::from_events(events).runs);
+        let found = findings::lab_report(&world.lab, &world.scenarios, &results);
         prop_assert_eq!(&found.studies, studies);
-        // No run is made twice that was finished.
+        // No finished run is made twice.
         let mut finished: Vec<&RunKey> = Vec::new();
         for event in &kept {
             if let Event::Finished(run) = event {
@@ -99,12 +99,12 @@ proptest! {
     }
 }
 
-/// The starts that come next are those that the results lack, and none that they have.
+/// The next starts are the missing ones, and no others.
 #[test]
-fn what_remains_is_what_was_not_done() {
+fn next_starts_are_the_missing_ones() {
     let (world, events, _) = &uninterrupted()[0];
     for keep in (0..events.len()).step_by(7) {
-        let results = Results::of(&events[..keep]);
+        let results = Results::from_events(&events[..keep]);
         let Next::Run(starts) = next(&world.lab, &world.scenarios, &results) else {
             continue;
         };
@@ -117,16 +117,16 @@ fn what_remains_is_what_was_not_done() {
 
 /// A scenario that changed is run again, and the others are not.
 #[test]
-fn a_changed_scenario_runs_again_alone() {
+fn only_a_changed_scenario_runs_again() {
     let (world, events, _) = &uninterrupted()[0];
-    let results = Results::of(events);
+    let results = Results::from_events(events);
     let mut scenarios = world.scenarios.clone();
     scenarios[1].content = crate::digest(["changed"]);
     let Next::Run(starts) = next(&world.lab, &scenarios, &results) else {
         panic!("it has nothing to do");
     };
     let runs: Vec<&RunKey> = starts.iter().flat_map(|start| &start.runs).collect();
-    // Of trials that the scenario had ruled out, not all runs of the other one were made.
+    // The other scenario's runs were not all made for trials that this one had ruled out.
     let (long, others): (Vec<&RunKey>, Vec<&RunKey>) =
         runs.into_iter().partition(|run| run.scenario == "long");
     assert!(long.len() > 4 && others.len() < long.len());
@@ -134,11 +134,11 @@ fn a_changed_scenario_runs_again_alone() {
     assert!(others.iter().all(is_new), "{others:?}");
 }
 
-/// A value more in the lab file runs what has that value, and nothing else.
+/// A further value in the lab file runs only the trials with that value.
 #[test]
-fn a_changed_lab_file_runs_what_changed_alone() {
+fn a_changed_lab_file_runs_only_the_changed_trials() {
     let (world, events, _) = &uninterrupted()[1];
-    let results = Results::of(events);
+    let results = Results::from_events(events);
     let text = text("one-at-a-time").replace("512]", "512, 100]");
     let lab = crate::Lab::parse("lab.toml", &text).unwrap();
     let Next::Run(starts) = next(&lab, &world.scenarios, &results) else {
@@ -158,7 +158,7 @@ fn a_journal_is_read_line_by_line() {
     let journal = read(&format!("{line}\n{line}{{\"event\":\"re")).unwrap();
     assert_eq!(journal.events.len(), 2);
     assert_eq!(journal.notes, ["line 4 was cut off while it was written, and is left out"]);
-    // As an older version left it where the disk was full and then had room again.
+    // As an older version left it when the disk was full and then had room again.
     let journal = Journal::read(&[line.as_bytes(), b"{\"ev\xc3{}\n", line.as_bytes()].concat());
     let journal = journal.unwrap();
     assert_eq!(journal.events.len(), 2);

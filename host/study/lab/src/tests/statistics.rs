@@ -1,5 +1,5 @@
-//! The share of right results among few simulated labs: these fail where something is grossly
-//! wrong. The benchmark `labs` makes many, and writes the guide's page.
+//! The share of right results among few simulated labs, to find gross mistakes. The benchmark
+//! `labs` makes many, and writes the guide's page.
 
 use super::simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 
@@ -21,7 +21,7 @@ fn five_percent_are_found_though_rounds_differ() {
     for strategy in STRATEGIES {
         for (options, rounds) in [(Case::equal(strategy).options, 0.02), (ONE_OPTION, 0.0)] {
             let case = Case { options, rounds, fast: 0.05, ..Case::equal(strategy) };
-            let found: Vec<f64> = case.labs(30).filter_map(|of| Some(of.fast()?.0)).collect();
+            let found: Vec<f64> = case.labs(30).filter_map(|lab| Some(lab.fast()?.0)).collect();
             let many = found.len();
             assert!(many >= 25, "{strategy}, rounds {rounds}: {many} of 30");
             // The mean of 30 gains has a standard error of 0.15 points.
@@ -31,7 +31,7 @@ fn five_percent_are_found_though_rounds_differ() {
     }
 }
 
-/// Trials that are all 4 % within a limit, of which runs scatter by 3 %: many have a run beyond it.
+/// Trials 4 % within a limit, whose runs scatter by 3 %: many have a run beyond it.
 #[test]
 fn a_round_beyond_a_limit_rules_nothing_out() {
     for strategy in STRATEGIES {
@@ -45,12 +45,11 @@ fn a_round_beyond_a_limit_rules_nothing_out() {
     }
 }
 
-/// Rounds that differ are no drift.
 #[test]
 fn rounds_that_differ_are_no_drift() {
     for rounds in [0.0, 0.02] {
         let case = Case { rounds, ..Case::equal("matrix") };
-        let found = case.labs(60).filter(|of| of.drift().is_some_and(|p| p <= 0.01));
+        let found = case.labs(60).filter(|lab| lab.drift().is_some_and(|p| p <= 0.01));
         // One in a hundred is expected.
         assert!(found.count() <= 4);
     }

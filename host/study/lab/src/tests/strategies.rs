@@ -36,7 +36,7 @@ fn truth(settings: &Settings, scenario: &str) -> Fate {
 
 fn run(world: &World) -> (LabReport, Results) {
     let results = world.run(&mut Vec::new());
-    (findings::of(&world.lab, &world.scenarios, &results), results)
+    (findings::lab_report(&world.lab, &world.scenarios, &results), results)
 }
 
 fn only(report: &LabReport) -> &StudyReport {
@@ -57,7 +57,7 @@ fn every_strategy_finds_the_best() {
         let (report, _) = run(&world);
         let study = only(&report);
         let best = chosen(study);
-        // What more tokens do is nothing, so both of these are the best.
+        // More tokens have no effect, so both of these are the best.
         let ties = ["seqs 256, mode fast", "seqs 256, mode fast, tokens 8192"];
         assert!(ties.contains(&best), "{strategy}: {best}");
         assert_eq!(study.conclusion.kind, Kind::Better, "{strategy}");
@@ -65,7 +65,7 @@ fn every_strategy_finds_the_best() {
         let [low, high] = gain.interval.unwrap();
         assert!(low < 43.75 && 43.75 < high && high - low < 20.0, "{strategy}: {gain:?}");
         assert_eq!(study.conclusion.scenarios.len(), 2);
-        // Before it was confirmed, it was in part lucky; its row is that of the fresh runs.
+        // Before its confirmation, it was partly lucky; its row is from the fresh runs.
         let id = study.conclusion.trial.as_ref();
         let mut rows = study.against_baseline.iter();
         let row = rows.find(|row| Some(&row.trial) == id).unwrap();
@@ -74,9 +74,9 @@ fn every_strategy_finds_the_best() {
     }
 }
 
-/// A gain that three rounds do not show: the page says how many would, and how long they take.
+/// A gain that three rounds do not show: the page states the rounds that would, and their time.
 #[test]
-fn what_is_not_shown_says_what_would_show_it() {
+fn states_the_rounds_that_would_show_a_gain() {
     fn truth(settings: &Settings, _: &str) -> Fate {
         Fate::Tokens(match option(settings, "mode") {
             "fast" => 1010.0,
@@ -103,13 +103,13 @@ fn what_is_not_shown_says_what_would_show_it() {
     // A start takes 30 s and its two runs 200 s, of two trials.
     let more = f64::from(to_show.rounds - 3) * 2.0 * 230.0;
     assert_eq!(to_show.seconds, Some(more));
-    let words = format!(
+    let sentence = format!(
         "{0} rounds would show it (`repeats = {0}`), which takes {1} more.",
         to_show.rounds,
         model::duration::roughly(more)
     );
-    assert!(study.conclusion.words.contains(&words), "{}", study.conclusion.words);
-    assert!(page::page(&report).markdown().contains(&words));
+    assert!(study.conclusion.words.contains(&sentence), "{}", study.conclusion.words);
+    assert!(page::page(&report).markdown().contains(&sentence));
 }
 
 /// Shares of faults are better the lower they are, on a Pareto front as in a comparison.
@@ -135,7 +135,7 @@ fn fewer_faults_are_better() {
         let scores = scores.map(|(name, score)| (format!("score.{name}"), Number(score)));
         measured.figures.extend(scores);
     }
-    let report = findings::of(&world.lab, &world.scenarios, &Results::of(&events));
+    let report = findings::lab_report(&world.lab, &world.scenarios, &Results::from_events(&events));
     let points = &report.studies[0].pareto[0].points;
     assert!(points.len() > 1);
     for point in points {
@@ -143,8 +143,8 @@ fn fewer_faults_are_better() {
     }
 }
 
-/// One at a time: what is kept is only what is shown; the combination is run against the baseline
-/// and the best alone.
+/// One at a time: only shown gains are kept; the combination is run against the baseline and the
+/// best single value.
 #[test]
 fn one_at_a_time_combines_what_helps() {
     let world = World::new(&text("one-at-a-time", ""), truth);
@@ -169,7 +169,7 @@ fn one_at_a_time_combines_what_helps() {
 }
 
 #[test]
-fn what_crashes_and_what_loses_requests_never_wins() {
+fn a_crash_or_a_lost_request_never_wins() {
     fn truth(settings: &Settings, _: &str) -> Fate {
         match (option(settings, "seqs"), option(settings, "mode"), option(settings, "tokens")) {
             ("256", ..) => Fate::Crashes,
@@ -203,12 +203,12 @@ fn what_crashes_and_what_loses_requests_never_wins() {
             assert_eq!(starts.len(), 2, "{strategy}");
         }
         let text = page::page(&report).markdown();
-        assert!(text.contains("## What failed") && text.contains("ValueError: no such option"));
+        assert!(text.contains("## Failures") && text.contains("ValueError: no such option"));
     }
 }
 
 #[test]
-fn a_baseline_that_fails_is_said_to_be_missing() {
+fn reports_a_failed_baseline_as_missing() {
     fn truth(settings: &Settings, _: &str) -> Fate {
         match option(settings, "mode") {
             "fast" => Fate::Tokens(1000.0),
@@ -264,8 +264,7 @@ fn the_better_engine_is_tuned() {
     assert!((gain.percent - 49.5).abs() < 5.0, "{gain:?}");
 }
 
-/// An option whose condition holds only with another option's better value is tried after that is
-/// kept.
+/// An option whose condition needs another option's better value is tried after that value is kept.
 #[test]
 fn conditional_options_follow() {
     fn truth(settings: &Settings, _: &str) -> Fate {
@@ -287,7 +286,7 @@ fn a_budget_ends_a_lab_before_its_next_start() {
     let results = world.run(&mut Vec::new());
     assert_eq!(next(&world.lab, &world.scenarios, &results), Next::Done(Ended::Budget));
     assert!(results.seconds <= 2400.0 && results.seconds > 2000.0, "{}", results.seconds);
-    let report = findings::of(&world.lab, &world.scenarios, &results);
+    let report = findings::lab_report(&world.lab, &world.scenarios, &results);
     assert_eq!(report.incomplete.as_deref(), Some("its budget is spent"));
     assert_eq!(report.studies[0].conclusion.kind, Kind::Unfinished);
     let more = "budget = { cost = 1 }\ncost = { per-hour = 3 }";
@@ -297,7 +296,7 @@ fn a_budget_ends_a_lab_before_its_next_start() {
 }
 
 #[test]
-fn a_machine_that_gets_slower_is_noticed_and_not_blamed_on_a_trial() {
+fn notices_a_slowing_machine_and_blames_no_trial() {
     let mut world = World::new(&text("matrix", "repeats = 5"), |_, _| Fate::Tokens(1000.0));
     world.drift = 0.03;
     let (report, _) = run(&world);
@@ -333,7 +332,7 @@ fn rounds_are_interleaved() {
 
 /// The page of a lab, whole; `BLESS=1` writes it anew.
 #[test]
-fn the_page_is_as_it_was() {
+fn the_page_matches_its_snapshot() {
     fn truth(settings: &Settings, scenario: &str) -> Fate {
         match option(settings, "tokens") {
             "8192" => Fate::Crashes,

@@ -66,7 +66,7 @@ impl World {
             scenarios: lab
                 .scenarios
                 .iter()
-                .map(|said| scenario(said.value.trim_end_matches(".toml")))
+                .map(|named| scenario(named.value.trim_end_matches(".toml")))
                 .collect(),
             lab,
             truth,
@@ -86,7 +86,7 @@ impl World {
         settings
     }
 
-    /// A number that is normally distributed, and always the same for the same names.
+    /// A normally distributed number, always the same for the same names.
     fn normal(&self, names: &[&str]) -> f64 {
         let seed = self.seed.to_string();
         let text = crate::digest([seed.as_str()].into_iter().chain(names.iter().copied()));
@@ -204,10 +204,10 @@ impl World {
         })
     }
 
-    /// Runs the lab to its end, beginning with what a journal has, and appends to it.
+    /// Runs the lab to its end, beginning with a journal's events, and appends to it.
     pub fn run(&self, events: &mut Vec<Event>) -> Results {
         events.push(self.began());
-        let mut results = Results::of(events);
+        let mut results = Results::from_events(events);
         for _ in 0..5_000 {
             let Next::Run(starts) = next(&self.lab, &self.scenarios, &results) else {
                 return results;

@@ -1,17 +1,17 @@
-//! Lines of engines' logs that name the cause of a death. The lists are what engines and the
-//! libraries below them write in such a case; a line that is not known leaves the cause open.
+//! Lines of engines' logs that name the cause of a death. The lists are messages of engines and of
+//! the libraries below them; an unknown line leaves the cause open.
 
 use crate::exit::Class;
 
-/// A line that says why an engine dies.
+/// A line that names the cause of an engine's death.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hint {
-    /// Its words.
+    /// The cause.
     pub class: Class,
     pub line: String,
 }
 
-/// Parts of lines, each with what they say. The first that is found counts.
+/// Parts of lines, each with its cause. The first match counts.
 const KNOWN: [(&str, Class); 26] = [
     // PyTorch, for each kind of device.
     ("torch.OutOfMemoryError", Class::OutOfDeviceMemory),
@@ -25,7 +25,7 @@ const KNOWN: [(&str, Class); 26] = [
     ("RESOURCE_EXHAUSTED: Out of memory", Class::OutOfDeviceMemory),
     ("cudaErrorMemoryAllocation", Class::OutOfDeviceMemory),
     ("cudaMalloc failed: out of memory", Class::OutOfDeviceMemory),
-    // vLLM: the first two where the cache has no room beside the weights, the last where other
+    // vLLM: the first two where the cache has no room beside the weights, the third where other
     // programs fill the device.
     ("No available memory for the cache blocks", Class::OutOfDeviceMemory),
     ("larger than the available KV cache memory", Class::OutOfDeviceMemory),
@@ -50,7 +50,7 @@ const KNOWN: [(&str, Class); 26] = [
 
 impl Hint {
     /// Returns the cause that a line names, if it is known.
-    pub fn of(line: &str) -> Option<Self> {
+    pub fn from_line(line: &str) -> Option<Self> {
         let (_, class) = KNOWN.iter().find(|(part, _)| line.contains(part))?;
         Some(Hint { class: *class, line: line.to_owned() })
     }
@@ -83,7 +83,7 @@ mod tests {
             ("OSError: [Errno 98] Address already in use", Some(Class::PortTaken)),
             ("INFO: Application startup complete.", None),
         ] {
-            assert_eq!(Hint::of(line).map(|hint| hint.class), class, "{line}");
+            assert_eq!(Hint::from_line(line).map(|hint| hint.class), class, "{line}");
         }
     }
 }

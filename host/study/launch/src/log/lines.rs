@@ -1,4 +1,4 @@
-//! Lines out of chunks of bytes: without secrets for the file, and the last ones as text for
+//! Lines out of chunks of bytes: without secrets for the file, and the last lines as text for
 //! messages.
 
 use std::collections::VecDeque;
@@ -10,13 +10,12 @@ use model::redact::Known;
 /// The part of a line that is kept for messages, in characters.
 const SHOWN: usize = 500;
 
-/// A line that names a cause counts this long, in lines: what is said of it after that is a stack
-/// trace at most.
+/// The number of lines for which a line with a cause counts: later lines are a stack trace at most.
 const HINT_COUNTS: u64 = 2_000;
 
 pub(super) struct Lines {
     secrets: Known,
-    /// Number of the last lines that are kept.
+    /// Number of the last lines to keep.
     keep: usize,
     last: VecDeque<String>,
     /// A line that has not ended.
@@ -31,14 +30,14 @@ impl Lines {
         Lines { secrets, keep, last: VecDeque::new(), pending: Vec::new(), ended: 0, hint: None }
     }
 
-    /// Takes bytes, and gives those out that may be written.
+    /// Takes bytes, and returns the bytes that may be written.
     pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.pending.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 self.end_line(out);
             } else if self.pending.len() > LONGEST_LINE {
-                // The end may be the beginning of a secret.
+                // The end may be the start of a secret.
                 let pending = std::mem::take(&mut self.pending);
                 let clean = self.secrets.redact_bytes(&pending);
                 let cut = clean.len().saturating_sub(self.secrets.longest());
@@ -49,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// Gives out what has no end.
+    /// Returns an unfinished line.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if !self.pending.is_empty() {
             self.end_line(out);
@@ -57,9 +56,9 @@ impl Lines {
     }
 
     pub fn last(&self) -> Vec<String> {
-        let begun = self.secrets.redact_bytes(&self.pending);
-        let begun = shown(&begun);
-        let lines = self.last.iter().cloned().chain(Some(begun));
+        let unfinished = self.secrets.redact_bytes(&self.pending);
+        let unfinished = shown(&unfinished);
+        let lines = self.last.iter().cloned().chain(Some(unfinished));
         let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(self.keep)..].to_vec()
     }
@@ -82,7 +81,7 @@ impl Lines {
         if line.is_empty() {
             return;
         }
-        if let Some(hint) = Hint::of(&line) {
+        if let Some(hint) = Hint::from_line(&line) {
             self.hint = Some((self.ended, hint));
         }
         if self.last.len() >= self.keep {
@@ -92,8 +91,7 @@ impl Lines {
     }
 }
 
-/// A line as a terminal shows it in the end: without colours, and with what was written last over
-/// the same place.
+/// A line as a terminal shows it in the end: without colours, and with the last text at each place.
 fn shown(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_end();
@@ -151,7 +149,7 @@ mod tests {
             assert_eq!(String::from_utf8(out).unwrap(), "key=[redacted]\nno newline [redacted]");
             assert_eq!(lines.last(), ["key=[redacted]", "no newline [redacted]"]);
         }
-        // In a line that is longer than any, at each place around the cut.
+        // In a line above the limit, at each place around the cut.
         for before in LONGEST_LINE - 12..LONGEST_LINE + 2 {
             let text = ["x".repeat(before).as_str(), "opensesame", &"y".repeat(50)].concat();
             let mut lines = Lines::new(9, secrets("opensesame"));
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_without_secrets_are_written_as_they_are() {
+    fn bytes_without_secrets_stay_unchanged() {
         let text: Vec<u8> = (0..=255).cycle().take(200_000).collect();
         for chunk in [1, 1000, 200_000] {
             let mut lines = Lines::new(3, secrets("opensesame"));

@@ -1,4 +1,4 @@
-//! A runner that is killed: what becomes of its engine.
+//! A killed runner, and its engine.
 
 use std::fs;
 use std::process::Child;

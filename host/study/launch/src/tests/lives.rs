@@ -14,13 +14,13 @@ fn an_engine_that_becomes_ready_and_stops() {
         spec.environment.push(("KEY".to_owned(), secret));
         let (port, log) = (spec.port, spec.log.clone());
         let mut engine = Engine::start(spec).unwrap();
-        let mut asked = 0;
+        let mut questions = 0;
         let ready = engine.ready(async || {
-            asked += 1;
+            questions += 1;
             answers(port)
         });
         ready.await.unwrap();
-        assert!(asked >= 1);
+        assert!(questions >= 1);
         assert!(engine.ready_after_s().unwrap() > 0.0);
         let stopped = engine.stop(no_device).await;
         assert_eq!(stopped.exit, Some(Exit::Signal(15)));
@@ -35,19 +35,19 @@ fn an_engine_that_becomes_ready_and_stops() {
 }
 
 #[test]
-fn an_occupied_port_is_refused_and_its_holder_is_left_alone() {
+fn refuses_an_occupied_port_and_leaves_its_holder_alone() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let spec = spec(&folder, shell("sleep 1000"));
         let server = TcpListener::bind(("127.0.0.1", spec.port)).unwrap();
         let error = Engine::start(spec.clone()).err().unwrap();
         assert!(matches!(error, StartError::Occupied { .. }));
-        let words = error.to_string();
+        let message = error.to_string();
         let begin = format!("engine `e` cannot be started: port {} is not free: ", spec.port);
-        assert!(words.starts_with(&begin), "{words}");
+        assert!(message.starts_with(&begin), "{message}");
         if cfg!(target_os = "linux") {
             let own = format!("process {} (`", std::process::id());
-            assert!(words.contains(&own), "{words}");
+            assert!(message.contains(&own), "{message}");
         }
         assert!(!spec.log.exists());
         assert_eq!(answers(spec.port), Check::Ready);
@@ -58,7 +58,7 @@ fn an_occupied_port_is_refused_and_its_holder_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_started_leaves_nothing() {
+fn a_failed_start_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let none = spec(&folder, Vec::new());
     let missing = spec(&folder, vec!["no-such-engine-at-all".to_owned()]);
@@ -72,7 +72,7 @@ fn what_cannot_be_started_leaves_nothing() {
             missing,
             "engine `e` cannot be started: `no-such-engine-at-all`: No such file or directory (os error 2); is it installed, and in a folder of PATH?",
         ),
-        (elsewhere, "none, which is no directory"),
+        (elsewhere, "none: no such folder"),
         (unwritable, "Is a directory"),
     ] {
         let error = Engine::start(spec).err().unwrap().to_string();
@@ -81,7 +81,7 @@ fn what_cannot_be_started_leaves_nothing() {
 }
 
 #[test]
-fn an_engine_that_dies_ends_the_wait_and_says_why() {
+fn a_death_ends_the_wait_with_its_reason() {
     run(async {
         let refuses = r#"echo up; echo "usage: serve" >&2; echo "serve: error: unrecognized arguments: $0" >&2; exit 2"#;
         for (script, exit, class, last) in [
@@ -122,7 +122,7 @@ fn an_engine_that_dies_ends_the_wait_and_says_why() {
 
 /// A check that never returns is given up when the engine dies.
 #[test]
-fn a_check_that_hangs_hides_no_death() {
+fn a_hanging_check_hides_no_death() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = Engine::start(spec(&folder, shell("exit 4"))).unwrap();
@@ -132,11 +132,11 @@ fn a_check_that_hangs_hides_no_death() {
     });
 }
 
-/// A stranger that answers in the place of an engine makes nothing ready, also where the engine
-/// dies while it is asked.
+/// Another server that answers in the place of an engine makes nothing ready, also where the engine
+/// dies during the question.
 #[test]
 #[cfg(target_os = "linux")]
-fn an_answer_after_the_death_is_none() {
+fn ignores_an_answer_after_the_death() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = Engine::start(spec(&folder, shell("sleep 1000"))).unwrap();
@@ -165,9 +165,9 @@ fn an_engine_that_never_becomes_ready() {
         let error = engine.ready(check).await.unwrap_err();
         assert_eq!(error.to_string(), "the engine was not ready within 0.3 s: 503 of /health");
         let refused = engine.ready(async || Check::Never("no such model".to_owned()));
-        let words = refused.await.unwrap_err().to_string();
-        // The time was over already; a check that answers at once is heard before.
-        assert!(words.contains("not ready") || words.contains("no such model"), "{words}");
+        let message = refused.await.unwrap_err().to_string();
+        // The time was over already; a check that answers at once is taken first.
+        assert!(message.contains("not ready") || message.contains("no such model"), "{message}");
         assert_eq!(engine.ready_after_s(), None);
         assert!(engine.stop(no_device).await.is_clean());
         assert_eq!(fs::read_to_string(log).unwrap(), "loading\n");
@@ -175,7 +175,7 @@ fn an_engine_that_never_becomes_ready() {
 }
 
 #[test]
-fn an_engine_that_will_not_become_ready_is_not_waited_for() {
+fn does_not_wait_for_an_engine_that_never_becomes_ready() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = Engine::start(spec(&folder, shell("sleep 1000"))).unwrap();
@@ -214,7 +214,7 @@ fn a_death_during_a_run_is_noticed() {
 }
 
 #[test]
-fn what_it_writes_has_a_bound() {
+fn the_log_has_a_bound() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo > ready; sleep 1000";
@@ -246,11 +246,11 @@ fn versions_of_programs() {
         let version = ask("echo version: 7 >&2; echo built with cc >&2", LONG).await;
         assert_eq!(version.unwrap(), "version: 7");
         let error = ask("echo no such option >&2; exit 2", LONG).await.unwrap_err();
-        assert_eq!(error, "`sh` said no version: it ended with exit code 2: no such option");
+        assert_eq!(error, "`sh` printed no version: it ended with exit code 2: no such option");
         let error = ask("exit 0", LONG).await.unwrap_err();
-        assert_eq!(error, "`sh` said no version: it ended with exit code 0");
+        assert_eq!(error, "`sh` printed no version: it ended with exit code 0");
         let error = ask("sleep 1000", Duration::from_millis(50)).await.unwrap_err();
-        assert_eq!(error, "`sh` did not say its version within 0.05 s");
+        assert_eq!(error, "`sh` did not print its version within 0.05 s");
         let error = super::super::version(&["none-such".to_owned()], &[], &[], None, LONG).await;
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with("`none-such` does not run: "), "{error}");

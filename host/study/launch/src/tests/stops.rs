@@ -1,4 +1,4 @@
-//! The ways that engines are stopped, whatever they do.
+//! The ways to stop engines, whatever they do.
 
 use std::cell::Cell;
 
@@ -28,8 +28,8 @@ fn an_engine_that_ignores_sigterm_is_killed() {
     });
 }
 
-/// Workers that left the group, each by another way, and each with something left to know it by:
-/// its environment, the log that it writes to, or that it was seen while its parent lived.
+/// Workers that left the group, each by another way, and each with a mark: its environment, its
+/// log, or that it was seen while its parent lived.
 #[test]
 #[cfg(target_os = "linux")]
 fn workers_that_left_the_group_are_ended_too() {
@@ -94,9 +94,9 @@ fn a_dropped_engine_is_killed_with_all_its_workers() {
     });
 }
 
-/// As after a second interrupt: the stop itself is given up.
+/// As after a second interrupt: the stop itself is cancelled.
 #[test]
-fn a_stop_that_is_given_up_kills() {
+fn a_cancelled_stop_kills() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; echo > ready; while :; do sleep 1; done";
@@ -111,7 +111,7 @@ fn a_stop_that_is_given_up_kills() {
     });
 }
 
-/// As after an interrupt too many: another thread kills what this one is stopping.
+/// As after a third interrupt: another thread kills the engine during its stop.
 #[test]
 fn an_engine_is_killed_from_another_thread() {
     run(async {
@@ -122,16 +122,16 @@ fn an_engine_is_killed_from_another_thread() {
         let engine = ready_with(spec, &folder.path().join("ready")).await;
         let worker = process_in(&folder.path().join("worker"));
         let killer = engine.killer();
-        let said = std::thread::spawn(move || killer.kill());
+        let result = std::thread::spawn(move || killer.kill());
         let stopped = engine.stop(no_device).await;
-        assert_eq!(said.join().unwrap(), "engine `e` was ended with SIGKILL");
+        assert_eq!(result.join().unwrap(), "engine `e` was ended with SIGKILL");
         assert_eq!(stopped.exit, Some(Exit::Signal(9)));
         assert!(!lives(worker));
     });
 }
 
 #[test]
-fn the_memory_of_devices_is_waited_for() {
+fn waits_for_the_memory_of_devices() {
     run(async {
         let held = || Memory::Held("device 0 has 3 GiB in use".to_owned());
         let start = |settle| {
@@ -141,16 +141,16 @@ fn the_memory_of_devices_is_waited_for() {
             (Engine::start(spec).unwrap(), folder)
         };
         let (engine, _folder) = start(LONG);
-        let asked = Cell::new(0);
+        let questions = Cell::new(0);
         let stopped = engine.stop(async || {
-            asked.set(asked.get() + 1);
-            match asked.get() {
+            questions.set(questions.get() + 1);
+            match questions.get() {
                 1..4 => held(),
                 _ => Memory::Free,
             }
         });
         let stopped = stopped.await;
-        assert_eq!((stopped.memory.clone(), asked.get()), (Memory::Free, 4));
+        assert_eq!((stopped.memory.clone(), questions.get()), (Memory::Free, 4));
         assert!(stopped.is_clean());
         let text = serde_json::to_string(&stopped).unwrap();
         assert_eq!(serde_json::from_str::<crate::Stopped>(&text).unwrap(), stopped);
@@ -162,9 +162,10 @@ fn the_memory_of_devices_is_waited_for() {
     });
 }
 
-/// A stranger who takes the port while the engine runs elsewhere is not touched, and is reported.
+/// Another process that takes the port while the engine runs elsewhere is not touched, and is
+/// reported.
 #[test]
-fn a_port_that_does_not_become_free_is_reported() {
+fn reports_a_port_that_does_not_become_free() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let mut spec = spec(&folder, shell("sleep 1000"));

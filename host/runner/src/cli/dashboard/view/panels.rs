@@ -22,10 +22,10 @@ const STEPS: f64 = 100.0;
 impl View<'_> {
     /// The share that is done, as a bar and as text.
     pub(super) fn progress(&self, frame: &mut Frame<'_>, area: Rect) {
-        let words = self.progress_words();
+        let label = self.progress_label();
         let [bar, beside] = Layout::horizontal([
             Constraint::Fill(1),
-            Constraint::Length(words.chars().count() as u16 + 1),
+            Constraint::Length(label.chars().count() as u16 + 1),
         ])
         .areas(area);
         let share = match self.snapshot.counts.elapsed {
@@ -37,7 +37,7 @@ impl View<'_> {
         let line =
             Line::from(vec![Span::styled(full, looks.chart()), Span::styled(rest, looks.faint())]);
         frame.render_widget(line, bar);
-        frame.render_widget(Line::raw(words).right_aligned(), beside);
+        frame.render_widget(Line::raw(label).right_aligned(), beside);
     }
 
     /// Tokens and requests per second, as numbers and over time.
@@ -53,20 +53,21 @@ impl View<'_> {
         frame: &mut Frame<'_>,
         area: Rect,
         (name, unit): (&str, &str),
-        of: fn(&Rates) -> f64,
+        quantity: fn(&Rates) -> f64,
     ) {
         let looks = self.looks();
-        let told = |rates: Option<Rates>| rates.map_or(ABSENT.to_owned(), |rates| rate(of(&rates)));
-        let seconds: Vec<f64> = self.history.seconds().map(|(_, rates)| of(&rates)).collect();
+        let shown_rate =
+            |rates: Option<Rates>| rates.map_or(ABSENT.to_owned(), |rates| rate(quantity(&rates)));
+        let seconds: Vec<f64> = self.history.seconds().map(|(_, rates)| quantity(&rates)).collect();
         let width = usize::from(area.width.saturating_sub(2));
         let shown = &seconds[seconds.len().saturating_sub(width)..];
         let most = shown.iter().copied().fold(0.0, f64::max);
         let mut title = vec![
             Span::raw(format!("{name} ")),
-            Span::styled(format!("{} {unit}", told(self.history.recent())), looks.strong()),
+            Span::styled(format!("{} {unit}", shown_rate(self.history.recent())), looks.strong()),
         ];
         if let Some(rates) = self.history.whole() {
-            title.push(Span::raw(format!(", mean {}", rate(of(&rates)))));
+            title.push(Span::raw(format!(", mean {}", rate(quantity(&rates)))));
         }
         let mut block = Block::bordered().title(Line::from(title));
         if !shown.is_empty() {
@@ -136,11 +137,11 @@ impl View<'_> {
         // A single message may take the room of others.
         let alone = failures.len() == 1;
         lines.extend(failures);
-        let mut told = Paragraph::new(lines).block(Block::bordered().title("requests"));
+        let mut panel = Paragraph::new(lines).block(Block::bordered().title("requests"));
         if alone {
-            told = told.wrap(Wrap { trim: true });
+            panel = panel.wrap(Wrap { trim: true });
         }
-        frame.render_widget(told, area);
+        frame.render_widget(panel, area);
     }
 
     /// Draws the panel of this client: the cores that it uses, and whether it keeps up.

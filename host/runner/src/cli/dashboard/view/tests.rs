@@ -22,7 +22,7 @@ const SECOND: u64 = 1_000_000_000;
 fn subject() -> Subject {
     Subject {
         name: "chat".to_owned(),
-        of: "vllm 0.10.1 \u{b7} Qwen3-8B \u{b7} http://127.0.0.1:8000".to_owned(),
+        target: "vllm 0.10.1 \u{b7} Qwen3-8B \u{b7} http://127.0.0.1:8000".to_owned(),
         amount: Amount::Requests(5_000),
         warmup: 10,
         slots: Some(64),
@@ -106,7 +106,7 @@ fn drawn(view: &View<'_>, width: u16, height: u16) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
-/// The characters, a line of the terminal each; blanks at its end are not told.
+/// The characters, a line of the terminal each, without blanks at its end.
 fn characters(buffer: &Buffer) -> String {
     let width = usize::from(buffer.area.width);
     let lines = buffer.content.chunks(width).map(|cells| {
@@ -184,7 +184,7 @@ fn of_a_fleet() -> Snapshot {
 }
 
 #[test]
-fn processes_of_a_fleet_are_counted_and_those_not_heard_are_named() {
+fn counts_fleet_processes_and_names_the_silent() {
     let (subject, snapshot, history) = (subject(), of_a_fleet(), until(95));
     let view = View {
         subject: &subject,
@@ -194,10 +194,10 @@ fn processes_of_a_fleet_are_counted_and_those_not_heard_are_named() {
         help: false,
         colours: true,
     };
-    let heard = "2 of 4 agents report; lost: rank 2; silent: rank 3";
+    let expected = "2 of 4 agents report; lost: rank 2; silent: rank 3";
     for (width, height) in [(100, 34), (80, 24), (60, 12)] {
         let seen = characters(&drawn(&view, width, height));
-        assert!(seen.contains(heard), "{seen}");
+        assert!(seen.contains(expected), "{seen}");
     }
     for height in [21, 22, 23, 24, 25, 26, 27, 28, 29, 30] {
         for width in [1, 71, 72, 73] {
@@ -227,7 +227,7 @@ fn no_size_is_too_small() {
 }
 
 #[test]
-fn colours_are_for_those_who_want_them() {
+fn draws_colours_only_on_request() {
     let (subject, snapshot, history) = (subject(), measuring(30), until(30));
     let coloured = View {
         subject: &subject,
@@ -249,7 +249,7 @@ fn colours_are_for_those_who_want_them() {
 }
 
 #[test]
-fn what_a_server_says_cannot_move_the_cursor() {
+fn server_text_cannot_move_the_cursor() {
     let (subject, mut snapshot, history) = (subject(), measuring(3), until(3));
     snapshot.counts.failed.values_mut().for_each(|failures| {
         failures.latest = "\u{1b}[2J\u{1b}[Hgone\r\n\u{7}".to_owned();

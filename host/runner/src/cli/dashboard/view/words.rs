@@ -28,7 +28,7 @@ const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
 pub(super) const HELP: [&str; 13] = [
     "q, Ctrl-C   stop sending, wait for the last replies, report;",
     "            again: abandon the replies; again: exit at once",
-    "p           pause drawing; the run goes on",
+    "p           pause drawing; the run continues",
     "?           show this help; Esc closes it",
     "",
     "Tokens per second and requests in flight are current values.",
@@ -58,7 +58,6 @@ pub(super) fn rate(value: f64) -> String {
     }
 }
 
-/// A share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -77,7 +76,7 @@ pub(super) struct Role<'r> {
 
 impl View<'_> {
     /// The amount that is done, the time elapsed, and the time left.
-    pub(super) fn progress_words(&self) -> String {
+    pub(super) fn progress_label(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
         match seen.counts.phase {
             Phase::Preparing => return format!("{} requests ready", seen.counts.ready),
@@ -86,17 +85,17 @@ impl View<'_> {
             }
             Phase::Measuring | Phase::Draining | Phase::Over => {}
         }
-        let mut words = progress::done(seen, subject.amount);
+        let mut label = progress::done(seen, subject.amount);
         if let Some(elapsed) = seen.counts.elapsed {
-            words.push_str(&format!(", {} elapsed", seconds(elapsed)));
+            label.push_str(&format!(", {} elapsed", seconds(elapsed)));
         }
         if let Some(left) = seen.left(subject.amount) {
-            words.push_str(&format!(", {} left", seconds(left)));
+            label.push_str(&format!(", {} left", seconds(left)));
         }
-        words
+        label
     }
 
-    pub(super) fn rate_words(&self) -> String {
+    pub(super) fn rate_label(&self) -> String {
         match self.history.recent() {
             Some(rates) => format!("{} tok/s, {} req/s", rate(rates.tokens), rate(rates.requests)),
             None => format!("{ABSENT} tok/s, {ABSENT} req/s"),
@@ -132,11 +131,11 @@ impl View<'_> {
     }
 
     pub(super) fn latency_line(&self, name: &str, latency: &Latency) -> Line<'static> {
-        let told = |seen: Option<Quantiles>| match seen {
+        let shown = |seen: Option<Quantiles>| match seen {
             Some(seen) => format!("P50 {} P99 {} ms", ms(seen.p50_ms), ms(seen.p99_ms)),
             None => ABSENT.to_owned(),
         };
-        Line::raw(format!("{name} {}", told(latency.recent.or(latency.whole))))
+        Line::raw(format!("{name} {}", shown(latency.recent.or(latency.whole))))
     }
 
     /// The classes of failure, the most frequent first, each with its latest message.

@@ -1,11 +1,11 @@
-//! Flags of theirs that mean more than a value of a key: each function changes a scenario as its
-//! flag says.
+//! Flags of other clients that mean more than a value of a key: each function changes a scenario as
+//! its flag says.
 
 use model::adapter::Assignment;
 use reader::Located;
 use scenario::Scenario;
 
-fn said<T>(flag: &str, value: T) -> Option<Located<T>> {
+fn located<T>(flag: &str, value: T) -> Option<Located<T>> {
     Some(Located::flag(flag, value))
 }
 
@@ -33,13 +33,13 @@ pub(super) fn served(scenario: &mut Scenario, flag: &str, name: &str) -> Result<
 pub(super) fn model_path(scenario: &mut Scenario, flag: &str, path: &str) -> Result<(), String> {
     let tokenizer = &mut scenario.tokenizer.path;
     if tokenizer.is_none() {
-        *tokenizer = said(flag, path.into());
+        *tokenizer = located(flag, path.into());
     }
     Ok(())
 }
 
 pub(super) fn label(scenario: &mut Scenario, flag: &str, label: &str) -> Result<(), String> {
-    scenario.name = said(flag, label.to_owned());
+    scenario.name = located(flag, label.to_owned());
     Ok(())
 }
 
@@ -58,7 +58,7 @@ pub(super) fn distribution(scenario: &mut Scenario, flag: &str, name: &str) -> R
         }
         other => return Err(unknown(other, "`uniform` or `distinct`")),
     };
-    scenario.request.adapter_assignment = said(flag, assignment);
+    scenario.request.adapter_assignment = located(flag, assignment);
     Ok(())
 }
 
@@ -96,7 +96,7 @@ pub(super) fn groups(scenario: &mut Scenario, _: &str, name: &str) -> Result<(),
     }
 }
 
-/// Theirs has the height first.
+/// Sets the size of images; the other client states the height first.
 pub(super) fn resolution(scenario: &mut Scenario, flag: &str, name: &str) -> Result<(), String> {
     let (width, height) = match name {
         "4k" => (3840, 2160),

@@ -1,4 +1,4 @@
-//! The client whose command line this is, and the defaults of that client.
+//! The client that a command line was written for, and the defaults of that client.
 //!
 //! [`Flags::client`] decides it once, by rules that the guide states; [`Flags::read_as`] lays the
 //! client's defaults over the line's open settings, and lists them in one note. A line over a
@@ -15,13 +15,13 @@ use model::temperature::Temperature;
 pub struct Client {
     /// The name and version that its users know.
     pub name: &'static str,
-    /// Its word: `like` in configurations of datasets.
+    /// Its value of `like` in configurations of datasets.
     pub word: &'static str,
-    /// Names of `--backend` that are its alone, `vllm` and its routes apart.
+    /// Names of `--backend` that only this client has, except `vllm` and its routes.
     pub backends: &'static [&'static str],
-    /// Names that it has for datasets.
+    /// Its names for datasets.
     pub datasets: &'static [&'static str],
-    /// Flags that it alone has, and this program only for its sake.
+    /// Flags that only this client has, and this program only for its sake.
     pub alone: &'static [&'static str],
 }
 
@@ -97,10 +97,10 @@ pub static SGLANG: Client = Client {
     ],
 };
 
-/// All of them.
+/// Every client.
 pub static CLIENTS: [&Client; 2] = [&VLLM, &SGLANG];
 
-/// The client whose line this is, as the user says it.
+/// The client of the line, as the user names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LineOf {
     /// `vllm bench serve`.
@@ -112,7 +112,7 @@ pub enum LineOf {
 }
 
 impl Flags {
-    /// The client whose line this is, and the word of the line that says so.
+    /// The client of the line, and the word of the line that decides it.
     pub(in super::super) fn client(&self) -> Option<(&'static Client, String)> {
         let (client, why) = match (self.line_of, self.backend.as_deref()) {
             (Some(LineOf::Vllm), _) => return Some((&VLLM, "--line-of vllm".to_owned())),
@@ -141,12 +141,12 @@ impl Flags {
                 }
             },
         };
-        // With a dataset that it lacks, no client would take the line.
+        // A client does not take the line with a dataset that it lacks.
         let dataset = self.dataset_name.as_deref();
         dataset.is_none_or(|name| client.datasets.contains(&name)).then_some((client, why))
     }
 
-    /// Lays the defaults of the line's client over open settings, and says so.
+    /// Overlays the defaults of the line's client on open settings, and notes it.
     pub(in super::super) fn read_as(&self, settled: &mut Settled) {
         let Some((client, why)) = self.client() else {
             return;
@@ -154,8 +154,8 @@ impl Flags {
         let place = Place::Flag(why.clone());
         let mut read = Reading { settled, place, defaults: Vec::new(), apart: Vec::new() };
         let by_name = self.dataset_name.as_deref();
-        let asks = self.backend.as_deref().and_then(backends::alias).map(|alias| alias.asks);
-        if asks.is_none_or(|asks| asks == backends::Asks::Answers) {
+        let output = self.backend.as_deref().and_then(backends::alias).map(|alias| alias.output);
+        if output.is_none_or(|output| output == backends::Output::Answers) {
             match client.word {
                 "vllm" => read.vllm(by_name, self.familiar.has("skip-chat-template")),
                 _ => read.sglang(by_name),
@@ -168,7 +168,7 @@ impl Flags {
             note += &format!(": {}", defaults.join(", "));
         }
         if !apart.is_empty() {
-            note += &format!("; other than there: {}", apart.join(", "));
+            note += &format!("; differences: {}", apart.join(", "));
         }
         note += "; --line-of runner has this program's own defaults";
         settled.notes.push(note);
@@ -191,21 +191,21 @@ impl Reading<'_> {
         &mut self,
         at: fn(&mut Settled) -> &mut Option<Located<T>>,
         value: T,
-        words: &'static str,
+        label: &'static str,
     ) {
         let open = at(self.settled);
         if open.is_none() {
             *open = Some(Located::new(value, self.place.clone()));
-            self.defaults.push(words);
+            self.defaults.push(label);
         }
     }
 
     /// Takes a default of the dataset's configuration where nothing is set.
-    fn config(&mut self, key: &str, value: serde_json::Value, words: &'static str) {
+    fn config(&mut self, key: &str, value: serde_json::Value, label: &'static str) {
         let config = &mut self.settled.scenario.dataset.config;
         if config.get(key).is_none() {
             config.set(key, Located::new(value, self.place.clone()));
-            self.defaults.push(words);
+            self.defaults.push(label);
         }
     }
 
@@ -216,7 +216,7 @@ impl Reading<'_> {
     fn route(&self) -> Option<String> {
         match self.settled.scenario.backend.config.get("route").map(|entry| &entry.value.value) {
             Some(Config::Scalar(serde_json::Value::String(route))) => Some(route.clone()),
-            // The usual one of the usual backend.
+            // The usual route of the usual backend.
             None if self.settled.backend().as_deref() == Some("vllm") => {
                 Some("completions".to_owned())
             }
@@ -231,34 +231,36 @@ impl Reading<'_> {
             "sampling is the server's",
         );
         let forced = matches!(dataset, None | Some("random" | "random-mm" | "timed_trace"));
-        let words = if forced {
+        let label = if forced {
             "answers ignore the end of the text"
         } else {
             "answers end where the model ends them"
         };
-        self.take(|s| &mut s.scenario.request.ignore_eos, forced, words);
+        self.take(|s| &mut s.scenario.request.ignore_eos, forced, label);
         let backend = self.settled.backend();
-        let asked = self.settled.scenario.request.ignore_eos.as_ref().is_some_and(|on| on.value);
+        let is_forced =
+            self.settled.scenario.request.ignore_eos.as_ref().is_some_and(|on| on.value);
         let config = &mut self.settled.scenario.backend.config;
-        if asked && backend.as_deref() == Some("openai") && config.get("ignore-eos-field").is_none()
+        if is_forced
+            && backend.as_deref() == Some("openai")
+            && config.get("ignore-eos-field").is_none()
         {
             config.set("ignore-eos-field", Located::new("ignore_eos".into(), self.place.clone()));
         }
         let load = &self.settled.scenario.load;
         if load.warmup.is_none() && load.warming.is_none() {
-            self.apart
-                .push("one request that is not measured comes first (its --num-warmups is 0)");
+            self.apart.push("one unmeasured request comes first (its --num-warmups is 0)");
         }
         let route = self.route();
         match route.as_deref() {
             Some("chat") => self.apart.push("a message's text is a string, not a list of parts"),
             Some("completions") => {
-                let words = "repetition-penalty 1";
-                self.take(|s| &mut s.scenario.request.repetition_penalty, 1.0, words);
+                let label = "repetition-penalty 1";
+                self.take(|s| &mut s.scenario.request.repetition_penalty, 1.0, label);
             }
             _ => {}
         }
-        // A column of lengths is this program's own way of saying them.
+        // A column of lengths is this program's own way to give lengths.
         let columns = self.settled.scenario.dataset.config.get("columns").is_some();
         match dataset.filter(|_| !columns) {
             Some("custom" | "spec_bench") => {
@@ -274,17 +276,16 @@ impl Reading<'_> {
 
     fn sglang(&mut self, dataset: Option<&str>) {
         let scalar = |read: &Self, key: &str| {
-            let said = read.settled.scenario.dataset.config.get(key);
-            said.is_none_or(|said| matches!(said.value.value, Config::Scalar(_)))
+            let entry = read.settled.scenario.dataset.config.get(key);
+            entry.is_none_or(|entry| matches!(entry.value.value, Config::Scalar(_)))
         };
         let lengths =
             scalar(self, "input-len") && scalar(self, "output-len") && scalar(self, "classes");
         match self.dataset().as_deref() {
             Some("random") => {
                 if lengths {
-                    let words =
-                        "lengths of any size up to those asked for (--random-range-ratio 0)";
-                    self.config("range-ratio", 0.0.into(), words);
+                    let label = "lengths from 0 to the requested ones (--random-range-ratio 0)";
+                    self.config("range-ratio", 0.0.into(), label);
                 }
                 self.config("output-len", 1024.into(), "1024 output tokens");
                 let files = &self.settled.scenario.dataset.files;
@@ -308,10 +309,10 @@ impl Reading<'_> {
         self.apart.push("requests have ids (x-request-id)");
     }
 
-    /// Takes the client's choice of prompts, for its seed.
+    /// Takes the client's prompts and their seed.
     fn prompts(&mut self, word: &'static str) {
-        let (seed, words) = if word == "vllm" { (0, "seed 0") } else { (42, "seed 42") };
-        self.take(|s| &mut s.scenario.load.seed, seed, words);
+        let (seed, label) = if word == "vllm" { (0, "seed 0") } else { (42, "seed 42") };
+        self.take(|s| &mut s.scenario.load.seed, seed, label);
         let files = &self.settled.scenario.dataset.files;
         let draws = match self.dataset().as_deref() {
             Some("random") => word == "sglang" || files.is_empty(),

@@ -31,22 +31,22 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Vllm,
         "backend",
-        "their names work too: [the list](#backends); `vllm` without it, where theirs is `openai`",
+        "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `openai`)",
     ),
     (
         Sglang,
         "backend",
-        "their names work too: [the list](#backends); `vllm` without it, where theirs is `sglang`",
+        "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `sglang`)",
     ),
     (
         Vllm,
         "dataset-name",
-        "their names work too: [the list](#datasets); `random` without it, as there",
+        "the names of this tool work too: [the list](#datasets); `random` without it, as in the tool",
     ),
     (
         Sglang,
         "dataset-name",
-        "their names work too: [the list](#datasets); `random` without it, where theirs is `sharegpt`",
+        "the names of this tool work too: [the list](#datasets); `random` without it (the tool's: `sharegpt`)",
     ),
     (Vllm, "endpoint", "chooses the backend's route by its path; `--backend` alone is enough"),
     (Vllm, "host", "without `--port`, the port where the backend's engine listens"),
@@ -63,43 +63,47 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "tokenizer",
         "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
     ),
-    (Vllm, "seed", "0 without it in a line of theirs"),
-    (Sglang, "seed", "42 without it in a line of theirs"),
-    (Vllm, "num-warmups", "1 without it; theirs is 0"),
+    (Vllm, "seed", "0 without it in this tool's lines"),
+    (Sglang, "seed", "42 without it in this tool's lines"),
+    (Vllm, "num-warmups", "1 without it; the tool's is 0"),
     (
         Sglang,
         "warmup-requests",
-        "their prompts are never measured; theirs are the first measured one",
+        "warm-up prompts are never measured; the tool's are the first measured one",
     ),
-    (Sglang, "ready-check-timeout-sec", "no wait without it; theirs is 60"),
+    (Sglang, "ready-check-timeout-sec", "no wait without it; the tool's is 60"),
     (
         Vllm,
         "random-range-ratio",
-        "theirs in a line of theirs, where 0.0 is exact; refused where nothing says whose line it is",
+        "as in the tool in its own lines, where 0.0 is exact; refused if no flag shows the client",
     ),
     (
         Sglang,
         "random-range-ratio",
-        "0.0 without it in a line of theirs: any length up to the one asked for",
+        "0.0 without it in this tool's lines: any length up to the requested one",
     ),
-    (Sglang, "random-output-len", "1024 without it in a line of theirs"),
-    (Vllm, "ramp-up-strategy", "the rate is a function of time; theirs of the request's number"),
-    (Vllm, "metric-percentiles", "90, 95 and 99 without it; theirs is 99"),
+    (Sglang, "random-output-len", "1024 without it in this tool's lines"),
+    (
+        Vllm,
+        "ramp-up-strategy",
+        "the rate is a function of time; the tool's of the request's number",
+    ),
+    (Vllm, "metric-percentiles", "90, 95 and 99 without it; the tool's is 99"),
     (
         Vllm,
         "ignore-eos",
-        "without it, on for `random`, `random-mm` and `timed_trace` in a line of theirs. `--disable-ignore-eos` turns it off",
+        "without it, on for `random`, `random-mm` and `timed_trace` in this tool's lines. `--disable-ignore-eos` turns it off",
     ),
     (
         Vllm,
         "temperature",
-        "without it, left to the server in a line of theirs (`--temperature server`)",
+        "without it, left to the server in this tool's lines (`--temperature server`)",
     ),
-    (Sglang, "top-p", "not sent without it; theirs sends 1"),
+    (Sglang, "top-p", "not sent without it; the tool sends 1"),
     (
         Sglang,
         "output-file",
-        "the lines are this program's summaries; `runner report RUN --style sglang --format jsonl` writes theirs",
+        "the lines are this program's summaries; `runner report RUN --style sglang --format jsonl` writes the tool's",
     ),
     (
         Sglang,
@@ -110,22 +114,22 @@ const REMARKS: [(Tool, &str, &str); 40] = [
     (
         Sglang,
         "gsp-num-groups",
-        "`--num-prompts` is the number of requests here; theirs is groups × prompts",
+        "`--num-prompts` is the number of requests here; the tool's is groups × prompts",
     ),
-    (Sglang, "mooncake-slowdown-factor", "a rate given with it wins; theirs ignores the rate"),
-    (Vllm, "custom-output-len", "256 without it in a line of theirs"),
-    (Vllm, "burstiness", "for equal gaps `--arrival constant`; theirs is `inf`"),
-    (Vllm, "goodput", "`e2el`, `ttft`, `tpot` and every other metric that each request has one of"),
-    (Sglang, "image-count", "without lengths 1024 tokens each in a line of theirs"),
+    (Sglang, "mooncake-slowdown-factor", "a rate given with it wins; the tool ignores the rate"),
+    (Vllm, "custom-output-len", "256 without it in this tool's lines"),
+    (Vllm, "burstiness", "for equal gaps `--arrival constant`; the tool's is `inf`"),
+    (Vllm, "goodput", "`e2el`, `ttft`, `tpot` and every other per-request metric"),
+    (Sglang, "image-count", "without lengths 1024 tokens each in this tool's lines"),
     (
         Lmdeploy,
         "backend",
-        "their names work too: [the list](#backends); `vllm` without it, where theirs is `sglang`",
+        "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `sglang`)",
     ),
     (
         Lmdeploy,
         "dataset-name",
-        "for its choice of conversations and prompts `--set dataset.config.like=lmdeploy`; `random` without it, where theirs is `sharegpt`",
+        "for its choice of conversations and prompts `--set dataset.config.like=lmdeploy`; `random` without it (the tool's: `sharegpt`)",
     ),
     (Lmdeploy, "host", "without `--port`, the port where the backend's engine listens"),
     (Lmdeploy, "model", "the name that the server has; without it, the only one it lists"),
@@ -134,16 +138,15 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "tokenizer",
         "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
     ),
-    (Lmdeploy, "random-output-len", "128 without it; theirs is 1024"),
+    (Lmdeploy, "random-output-len", "128 without it; the tool's is 1024"),
     (
         Lmdeploy,
         "random-range-ratio",
-        "exact lengths without it; theirs is 0.0, any length up to the one asked for",
+        "exact lengths without it; the tool's is 0.0, any length up to the requested one",
     ),
 ];
 
-/// The flag of this program that a flag of theirs is, by the same name or by another one that it
-/// has.
+/// This program's flag for another tool's flag, by the same name or by an alias.
 pub fn own<'c>(command: &'c Command, long: &str) -> Option<&'c Arg> {
     let has = |arg: &&Arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -162,7 +165,7 @@ pub fn fault(command: &Command, theirs: &Theirs) -> Option<String> {
     };
     let takes = !matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::Help);
     let any = row(long).is_some_and(|row| matches!(row.means, Means::Refused(_)));
-    (takes != theirs.takes && !any).then(|| format!("--{long} takes a value in one tool alone"))
+    (takes != theirs.takes && !any).then(|| format!("--{long} takes a value in one tool only"))
 }
 
 /// The table of a tool's flags, in their order by name.
@@ -247,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remarks_are_of_flags_that_there_are() {
+    fn remarks_name_known_flags() {
         let command = <crate::cli::Cli as clap::CommandFactory>::command();
         for (_, flag, _) in REMARKS {
             assert!(own(&command, flag).is_some() || row(flag).is_some(), "{flag}");

@@ -1,8 +1,8 @@
-//! Flags of theirs that this program does not support, each with its replacement.
+//! Flags of other clients that this program does not support, each with its replacement.
 
 use super::{Means, Row, Takes};
 
-const PROFILE: &str = "the server's own profiler is not started here, since what a profiled server measures is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
+const PROFILE: &str = "the server's own profiler is not started here, since a profiled server is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
 const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and give one with `--dataset-name custom --dataset-path FILE`; --output-len sets the length of answers";
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
 const ASR: &str = "`--dataset-name speech` leaves out recordings by `min-seconds` and `max-seconds` in `[dataset.config]`";
@@ -59,7 +59,7 @@ pub(super) const ROWS: [Row; 80] = [
     ),
     refused(
         "plot-throughput",
-        "--dashboard shows throughput while the run goes on, and `runner report RUN --format html --output FILE` draws it",
+        "--dashboard shows throughput during the run, and `runner report RUN --format html --output FILE` draws it",
     ),
     refused(
         "print-requests",
@@ -135,12 +135,9 @@ pub(super) const ROWS: [Row; 80] = [
     ),
     refused(
         "no-oversample",
-        "files are not repeated unless the dataset's configuration says so (`repeat`); only `--dataset-name sharegpt` does it, with `like = \"vllm\"`, so leave that out or ask for fewer requests",
+        "files are repeated only with `repeat` in the dataset's configuration, or by `--dataset-name sharegpt` with `like = \"vllm\"`; leave these out or request less",
     ),
-    refused(
-        "no-reranker",
-        "pairs of texts are ranked by rerank routes alone: `--backend vllm-rerank`",
-    ),
+    refused("no-reranker", "only rerank routes rank pairs of texts: `--backend vllm-rerank`"),
     refused("hf-name", HF),
     refused("hf-subset", HF),
     refused("hf-split", HF),
@@ -176,7 +173,7 @@ pub(super) const ROWS: [Row; 80] = [
     ),
     refused(
         "mooncake-num-rounds",
-        "rows with a `session_id` are the turns of a session, and those of one session follow each other; leave the flag out",
+        "rows with a `session_id` are the turns of a session, and the turns of one session follow each other; leave the flag out",
     ),
     refused("mooncake-workload", "name the workload's own file with --dataset-path"),
     refused(

@@ -1,4 +1,4 @@
-//! Flags of theirs that this program understands: which keys of a scenario they stand for.
+//! Flags of other clients that this program understands, with the scenario keys that they set.
 
 use super::Takes::{Nothing, Number, Text, Whole};
 use super::changes::{
@@ -54,7 +54,7 @@ const fn anyway(long: &'static str, takes: Takes, why: &'static str) -> Row {
     row(long, takes, ANY, Means::Anyway(why))
 }
 
-/// All of them. One that needs another stands after it.
+/// Every row. A flag that needs another stands after it.
 pub(super) const ROWS: [Row; 58] = [
     row("disable-warmup", Nothing, ANY, Means::Fixed(&[("load.warmup", "0")])),
     row("model-path", Text, ANY, Means::Change(model_path, "`--tokenizer`, unless that is given")),
@@ -94,7 +94,7 @@ pub(super) const ROWS: [Row; 58] = [
             "`auto` and `hf` are what `--tokenizer` reads anyway; others are refused",
         ),
     ),
-    // Lengths of whatever dataset.
+    // Lengths of any dataset.
     key(
         "input-len",
         Whole,

@@ -42,10 +42,10 @@ fn status(case: &TimedReport) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     status.set_message(first.headline());
     status.set_type(first.kind());
-    let told = failures.iter().map(|failure| {
+    let messages = failures.iter().map(|failure| {
         let diff = failure.diff().unwrap_or_default();
         format!("{}\n{diff}", failure.headline())
     });
-    status.set_description(told.collect::<Vec<_>>().join("\n"));
+    status.set_description(messages.collect::<Vec<_>>().join("\n"));
     status
 }

@@ -3,14 +3,14 @@
 use crate::cli::print::{Colour, Styled};
 use plugins::case::{Checks, SuiteReport, TimedReport};
 
-/// The heading: which plugin is tested.
+/// The heading: the tested plugin.
 pub fn heading(report: &SuiteReport) -> String {
     let plugin = &report.plugin;
-    let said = plugin.loaded.as_ref().map(|loaded| {
+    let facts = plugin.loaded.as_ref().map(|loaded| {
         let (name, version, kind) = (&loaded.name, &loaded.version, loaded.kind.name());
         format!("{name} {version}, a {kind}: ")
     });
-    format!("{}{}\n", said.unwrap_or_default(), plugin.file)
+    format!("{}{}\n", facts.unwrap_or_default(), plugin.file)
 }
 
 /// One line about a case, and its failures.
@@ -82,7 +82,7 @@ fn counts(checks: &Checks) -> String {
         (checks.draws, "sequences drawn"),
         (checks.scored, "exchanges scored"),
     ];
-    let told = counts.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = told.map(|(count, of)| format!("{count} {of}")).collect();
-    if told.is_empty() { "nothing was checked".to_owned() } else { told.join(", ") }
+    let parts = counts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, of)| format!("{count} {of}")).collect();
+    if parts.is_empty() { "nothing was checked".to_owned() } else { parts.join(", ") }
 }

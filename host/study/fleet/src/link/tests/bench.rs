@@ -1,4 +1,4 @@
-//! A coordinator with its folder, agents that join it, and something like records.
+//! A coordinator with its folder, agents that join it, and test records.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::token::Token;
 /// The time when the run began, as rank 0 gives it.
 pub(super) const BEGAN: &str = "2026-01-02T03:04:05Z";
 
-/// Short enough for tests, and long enough for a machine that is busy.
+/// Short enough for tests, and long enough for a busy machine.
 pub(super) fn timing() -> Timing {
     Timing {
         handshake: Duration::from_secs(10),
@@ -61,7 +61,7 @@ impl Setup {
         Setup { folder: tempfile::tempdir().unwrap(), clock: Clock::start(), timing: timing() }
     }
 
-    /// The same, where a connection may be silent for so long.
+    /// The setup with this limit of silence on connections.
     pub(super) fn with_silence(mut self, silence: Duration) -> Self {
         self.timing.silence = silence;
         self
@@ -157,7 +157,7 @@ pub(super) async fn events(running: &mut Running) -> Vec<Event> {
     events
 }
 
-/// Something like records: bytes that differ by rank and place.
+/// Test records: bytes that differ by rank and place.
 pub(super) fn content(rank: u32, length: usize) -> Vec<u8> {
     (0..length).map(|at| (at as u32).wrapping_mul(31).wrapping_add(rank) as u8).collect()
 }

@@ -8,14 +8,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A fault of the connections that are there.
+/// A fault of the open connections.
 #[derive(Clone, Copy)]
 enum Fault {
     Cut,
     Freeze,
 }
 
-/// A proxy that cuts each connection after so many bytes of both directions together.
+/// A proxy that cuts each connection after this number of bytes of both directions together.
 pub(super) struct Proxy {
     port: u16,
     connections: Arc<AtomicU32>,
@@ -53,17 +53,15 @@ impl Proxy {
         self.port
     }
 
-    /// The number of connections.
     pub(super) fn connections(&self) -> u32 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Cuts all connections now.
     pub(super) fn cut(&self) {
         self.cut.send_replace(Fault::Cut);
     }
 
-    /// Passes nothing on any more on connections that are there, and closes none.
+    /// Passes no more bytes on open connections, and closes none.
     pub(super) fn freeze(&self) {
         self.cut.send_replace(Fault::Freeze);
     }

@@ -1,19 +1,19 @@
-//! After the start: who is lost, who comes back, what stops all.
+//! After the start: lost agents, agents that come back, and stops.
 
 use super::*;
 
 #[test]
-fn a_lost_agent_is_lost_from_when_it_was_last_heard() {
+fn an_agent_is_lost_from_its_last_message_on() {
     let mut scene = Scene::running(2);
     scene.wait(10);
     let live = Message::Live { figures: json!(1) };
     scene.on(Input::Message(11, live));
-    let heard = Nanos(scene.now);
+    let last_contact = Nanos(scene.now);
     scene.wait(2);
     scene.on(Input::Broken(11, "no answer for 10 s".to_owned()));
     assert!(scene.wait(19).is_empty());
     let who = scene.machine.seats()[1].who.clone();
-    let lost = Event::Lost { who, from: heard, why: "no answer for 10 s".to_owned() };
+    let lost = Event::Lost { who, from: last_contact, why: "no answer for 10 s".to_owned() };
     assert_eq!(scene.wait(1), [Action::Event(lost)]);
     // It is too late to come back.
     let back = scene.greet(30, 1);
@@ -25,7 +25,7 @@ fn a_lost_agent_is_lost_from_when_it_was_last_heard() {
 }
 
 #[test]
-fn one_that_comes_back_hears_what_it_missed() {
+fn an_agent_that_comes_back_gets_missed_messages() {
     let mut scene = Scene::running(2);
     scene.on(Input::Broken(11, "reset".to_owned()));
     let sent = scene.on(Input::Interrupt("SIGTERM".to_owned()));
@@ -36,7 +36,7 @@ fn one_that_comes_back_hears_what_it_missed() {
     assert!(matches!(&back[2], Action::Send(31, Message::Interrupt(it)) if it.times == 1));
     scene.on(Input::Finished(31, finished()));
     scene.on(Input::Broken(31, "reset".to_owned()));
-    // It did not hear that it may leave, and says again that it has finished.
+    // It did not receive its leave, and repeats that it has finished.
     let back = scene.greet(32, 1);
     assert_eq!(back.last(), Some(&Action::Send(32, Message::Bye)));
     scene.on(Input::Finished(32, finished()));
@@ -66,7 +66,7 @@ fn the_batch_systems_signal_at_an_agent_stops_all() {
     assert!(matches!(&actions[1], Action::Send(10, Message::Interrupt(it))
         if it.why == "rank 1 (node1): SIGTERM"));
     assert_eq!(actions.len(), 3);
-    // An agent cannot go on for ever.
+    // An agent cannot continue for ever.
     scene.on(Input::Message(11, stop()));
     assert!(scene.on(Input::Message(11, stop())).is_empty());
 }
@@ -87,10 +87,10 @@ fn a_clock_that_moves_during_the_run_is_reported() {
 }
 
 #[test]
-fn what_cannot_be_used_loses_the_agent() {
+fn an_unusable_message_loses_the_agent() {
     let mut scene = Scene::running(1);
     let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
-    // It hears why, and does not go on sending.
+    // It gets the reason, and stops sending.
     assert!(matches!(&actions[0], Action::Send(10, Message::Refused { reasons })
         if reasons[0].contains("the records came damaged")));
     assert_eq!(actions[1], Action::Close(10));
@@ -106,24 +106,23 @@ fn messages_out_of_turn_close_the_connection() {
         scene.greet(1, 0);
         assert_eq!(scene.on(Input::Message(1, message)), [Action::Close(1)]);
     }
-    // Those of nobody change nothing.
+    // Messages of nobody change nothing.
     let mut scene = Scene::new(rules(1));
     assert!(scene.on(Input::Message(77, Message::Ready)).is_empty());
 }
 
-/// An agent whose ending never comes answers for its clock for ever; the run does not wait for it
-/// for ever.
+/// An agent whose ending never comes answers for its clock for ever; the run does not wait for it.
 #[test]
-fn one_that_only_answers_for_its_clock_is_lost() {
+fn an_agent_that_only_answers_for_its_clock_is_lost() {
     let mut scene = Scene::running(2);
     scene.on(Input::Finished(10, finished()));
     let quiet = QUIET.0 / SECOND;
     let answer = |scene: &mut Scene| {
         let exchange = Exchange {
-            asked: Nanos(scene.now),
+            origin: Nanos(scene.now),
             received: Nanos(scene.now),
             sent: Nanos(scene.now),
-            heard: Nanos(scene.now + 1),
+            arrived: Nanos(scene.now + 1),
         };
         scene.on(Input::Clock(11, exchange));
     };
