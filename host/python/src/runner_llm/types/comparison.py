@@ -52,7 +52,7 @@ Kind = Literal[
 - `client`: The client: connections, time stamps, timeouts.
 - `verdict`: An invalid run.
 - `engine`: The engine and its version, where `--must-agree` asks for it.
-- `hardware`: The hardware that is said of the engine, where `--must-agree` asks for it.
+- `hardware`: The engine's stated hardware, where `--must-agree` asks for it.
 - `machine`: The machine of the client: processor and cores, where `--must-agree` asks for it.
 """
 
