@@ -59,7 +59,7 @@ pub enum ParseError {
         /// The whole text.
         text: String,
     },
-    /// More digits than nanoseconds have room for.
+    /// More digits than whole nanoseconds have.
     #[error("`{text}`: the shortest possible time is 1ns")]
     TooFine {
         /// The whole text.
@@ -226,7 +226,7 @@ impl JsonSchema for Span {
 /// its unit. In milliseconds.
 ///
 /// # Errors
-/// Why it is neither, in words.
+/// If it is neither.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     if let Ok(milliseconds) = text.trim().parse::<f64>() {
         return Ok(milliseconds);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn stands_as_text_in_files() {
+    fn durations_are_text_in_files() {
         let span: Span = serde_json::from_str("\"20ms\"").unwrap();
         assert_eq!(span, Span(Duration::from_millis(20)));
         assert_eq!(serde_json::to_string(&span).unwrap(), "\"20ms\"");

@@ -45,7 +45,7 @@ fn plan(load: &Value) -> Plan {
 fn recorded() -> Trace {
     let instants: Vec<Nanos> =
         (1..=RECORDED).map(|number| Nanos(5_000_000_000 - 5_000_000_000 / number)).collect();
-    Trace::of(&instants)
+    Trace::from_instants(&instants)
 }
 
 /// Each request's number, due time and send time. Requests are sent in turn, as soon as a slot is

@@ -281,8 +281,8 @@ Cache2 = Literal[
 """The treatment of the server's prefix cache, which may hold prompts of earlier runs.
 
 - `keep`: It is left as it is.
-- `salt`: Every prompt begins with a text that no other run has, so that nothing of an earlier run
-  is found. Prompts of this run share what they share otherwise.
+- `salt`: Every prompt begins with a text that no other run has, so that the cache finds nothing of
+  an earlier run. Prompts of this run share their usual beginnings.
 - `flush`: The server clears it between the warmup and the measurement.
 """
 
@@ -2243,18 +2243,16 @@ class Client:
     watched_s: float
     """Seconds that were monitored: from the start of the measurement until the last reply ended."""
     threads: dict[str, Thread]
-    """Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that only observe are
-    `progress`, `dashboard` and `metrics`. A thread without data from the system is not listed.
+    """Its threads by name: `pace`, `read-0`, `decode-0`, `record`. The threads `progress`,
+    `dashboard` and `metrics` only observe. A thread without data from the system is not listed.
     """
     decode_backlog: int
     """Most replies that waited to be decoded, each with one or more frames."""
     decode_behind_ms: float
-    """The longest time from when a reader passed frames on until they were decoded, in
-    milliseconds.
-    """
+    """The longest time that frames waited from their reader to their decoding, in milliseconds."""
     longest_pause_ms: float
-    """The longest that the whole process stood still, or that no core was free for it, in
-    milliseconds: how late a thread was that wakes every ten milliseconds.
+    """The longest time that the whole process stood still, or that no core was free for it, in
+    milliseconds. It is the lateness of a thread that wakes every ten milliseconds.
     """
     paused_s: float
     """Sum of such pauses longer than 50 ms, in seconds."""
@@ -2365,13 +2363,13 @@ class HeldBack:
     from_to_s: list[tuple[float, float]]
     """The first of the periods, each from and to, in seconds since the measurement began."""
     throttled_from_s: float | None
-    """From when on the engine may have had to wait, because more had come in the meantime than the
-    smallest receive buffer takes, in seconds since the measurement began; absent if all of it
+    """The time from which the engine may have had to wait, in seconds since the measurement began:
+    more had come in the meantime than the smallest receive buffer takes. Absent if all of it
     fit.
     """
     late_s: float | None
-    """Lateness, in seconds, of the stamps on what came meanwhile, at most: each has the time of the
-    last packet that was read with it. Absent if nothing came.
+    """The maximum lateness of the time stamps in such a period, in seconds. Bytes that were read
+    together have the time of their last packet. Absent if nothing came.
     """
 
     @classmethod
@@ -2388,9 +2386,7 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class SessionMemory:
-    """The memory of sessions under way: what they still had to send, and the answers in their
-    histories.
-    """
+    """The memory of sessions under way: their unsent prompts, and the answers in their histories."""
 
     bound_bytes: int
     """The bound at which no new session begins."""
@@ -2438,7 +2434,7 @@ class Errands:
     failed: int
     """Requests that it did not accept, or that could not be sent."""
     error: str | None
-    """The first reason why one failed."""
+    """The reason of the first failure."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Errands:
