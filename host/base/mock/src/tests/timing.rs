@@ -185,7 +185,7 @@ async fn whole_replies_wait_for_a_slot_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn role_and_headers_come_when_the_script_says() {
+async fn the_script_decides_the_time_of_role_and_headers() {
     let chat = r#"{"messages":[{"role":"user","content":"hi"}],"max_tokens":1,"stream":true}"#;
     let early = post(&engine("role-chunk = 'at-once'"), "/v1/chat/completions", chat).await;
     assert_eq!(early.at_ms(), ms(&[0, 120, 120]));
