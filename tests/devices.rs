@@ -262,7 +262,7 @@ fn what_cannot_be_read_is_refused_before_any_load() {
     let reasons: [(&str, i32, &[&str]); 4] = [
         ("nvml", 3, &["NVML cannot be loaded", "is NVIDIA's driver installed?"]),
         (&nobody, 5, &["onnection refused", "curl http://"]),
-        (&other.url, 5, &["is it that of dcgm-exporter?"]),
+        (&other.url, 5, &["is it a page of dcgm-exporter?"]),
         (&missing.url, 5, &["HTTP 503"]),
     ];
     for (from, code, parts) in reasons {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_mistake() {
         let cases = [
             ("", "found nothing"),
             ("250", "a unit is missing; write `250ms`"),

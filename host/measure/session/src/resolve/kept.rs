@@ -14,7 +14,7 @@ use super::measured::measure;
 use tokenizer::Tokenizer;
 
 const TABLES: Kind =
-    Kind { magic: b"runner tokenizer", what: "a tokenizer", source: "tokenizer", maker: "runner" };
+    Kind { magic: b"runner tokenizer", name: "a tokenizer", source: "tokenizer", maker: "runner" };
 
 /// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could
 /// be read. What the user should know goes to the remarks.
