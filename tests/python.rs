@@ -20,7 +20,7 @@ const PYRIGHT_RELEASE: &str = "pyright@1.1.414";
 
 const PYRIGHT: Lack = Lack {
     key: "pyright",
-    what: "pyright",
+    name: "pyright",
     remedy: "apt-get install npm, and a registry that npm reaches",
 };
 

@@ -10,7 +10,7 @@ use super::process::Process;
 /// Packages from PyPI.
 pub const PYPI: Lack = Lack {
     key: "pypi",
-    what: "packages from PyPI",
+    name: "packages from PyPI",
     remedy: "apt-get install python3-venv, and a package index that pip reaches",
 };
 
