@@ -3,7 +3,7 @@
 //! Owns the begin and the end of steps, and the tokens that each request has. `simulator` decides
 //! the duration and the tokens of a step; `reply` and `stream` bring a token to its client.
 //!
-//! Steps have a schedule of their own: each begins at the very instant at which the one before it
+//! Steps have a schedule of their own: each begins at the very instant at which the step before it
 //! ended, or, after a pause, at which a request was complete. A task that wakes up late delays the
 //! events at clients by the same time, but never the schedule. A step is decided only once its
 //! first instant is over, so that it includes every request that was complete by then; on a paused

@@ -1,8 +1,8 @@
 //! Formats of an answer in each dialect: the bytes of its events and of its whole replies.
 //!
-//! Responsible for the formats alone, byte for byte as the engines write them; `reply` decides
-//! which events there are and when each is due. The parts that do not change within a
-//! reply are rendered once, so an event costs a few copies.
+//! Responsible for the formats alone, byte for byte as the engines write them; `reply` decides on
+//! the events and their due times. The parts that do not change within a reply are rendered once,
+//! so an event costs a few copies.
 
 pub(super) mod bytes;
 mod native;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The performance of this client during the measurement. If the records of several load generators
-/// are merged, each figure comes from the one with the worst value (see [`Client::worst`]).
+/// are merged, each figure is the worst of theirs (see [`Client::worst`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {

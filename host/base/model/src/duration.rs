@@ -53,7 +53,7 @@ pub enum ParseError {
         /// Text in the place of a unit.
         unit: String,
     },
-    /// A unit that is not shorter than the one before it.
+    /// A unit that is not shorter than the unit before it.
     #[error("`{text}`: units must go from long to short, each at most once, as in `1m30s`")]
     Order {
         /// The whole text.

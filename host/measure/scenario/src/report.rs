@@ -42,7 +42,8 @@ table! {
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);
-        /// Time from one reading of the server's metrics page to the next, from 100ms to 1m, or none.
+        /// Time from one reading of the server's metrics page to the next, from 100ms to 1m, or
+        /// none.
         ///
         /// Every series of the page is kept with its labels. A server without such a page fails no
         /// run.
@@ -233,7 +234,7 @@ impl Field for Thresholds {
         found
     }
 
-    /// The thresholds of both. Those of `over` replace the thresholds on the same figures.
+    /// The thresholds of both. A threshold of `over` replaces thresholds on the same figure.
     fn merged(self, over: Self) -> Self {
         let subject = |located: &Located<String>| {
             let threshold = located.value.parse::<Threshold>().ok();

@@ -2,7 +2,7 @@
 
 /// Declares a table of a scenario with all of its keys.
 ///
-/// A key is written as its documentation (the first paragraph of which is its flag's help), its
+/// A key is written as its documentation (whose first paragraph is its flag's help), its
 /// field, its type, its default if it has one, and its further facts, which begin with its place in
 /// the plan:
 ///

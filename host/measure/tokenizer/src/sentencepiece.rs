@@ -64,7 +64,7 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
     Ok(Read { facts, model })
 }
 
-/// The tokens that begin and end a text, and the one for unknown characters.
+/// The tokens that begin and end a text, and the token for unknown characters.
 fn roles(proto: &Proto) -> BTreeMap<&'static str, String> {
     let text = |id: usize| proto.pieces.get(id).map(|piece| piece.text.clone());
     let at = |id: i64| usize::try_from(id).ok().and_then(text);
@@ -100,7 +100,7 @@ enum Prefix {
 
 struct Settings {
     prefix: Prefix,
-    /// The token put before a text, and the one behind it.
+    /// The token put before a text, and the token put behind it.
     around: [Option<(String, u32)>; 2],
 }
 

@@ -123,7 +123,7 @@ impl Tokens {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
     }
 
-    /// Takes a token in place of the one before.
+    /// Replaces the token of a target.
     pub fn put(&self, target: String, issued: IssuedToken) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(target, issued);
     }

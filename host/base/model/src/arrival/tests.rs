@@ -203,7 +203,7 @@ fn poisson_stages_of_one_rate_are_poisson() {
 }
 
 /// A process of rate 1 carried through the area, with 10/s for 1 s and then 1/s. The times after
-/// the change are those of a plain process after 10 requests.
+/// the change equal a plain process's times after 10 requests.
 #[test]
 fn poisson_stages_are_exact_over_a_change_of_rate() {
     let stages = Arrival::Stages {

@@ -126,7 +126,7 @@ fn scripts_take_nothing_from_outside() {
     }
 }
 
-/// Jobs share the steps of the one command that the README has: none is forgotten, none is unknown.
+/// Jobs share the steps of the README's command: none is forgotten, none is unknown.
 #[test]
 fn pull_requests_run_the_readmes_test() {
     let test = Workflow::read("test.yml");

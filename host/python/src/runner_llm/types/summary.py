@@ -2236,8 +2236,7 @@ class Lost:
 @dataclass(frozen=True)
 class Client:
     """The performance of this client during the measurement. If the records of several load
-    generators are merged, each figure comes from the one with the worst value (see
-    [`Client::worst`]).
+    generators are merged, each figure is the worst of theirs (see [`Client::worst`]).
     """
 
     watched_s: float
