@@ -101,7 +101,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
 }
 
 #[test]
-fn what_does_not_compile_says_why_and_ends_with_the_code_of_a_plugin() {
+fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
     let source = folder.path().join("mine/src/lib.rs");
@@ -227,7 +227,7 @@ fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Sho
 }
 
 #[test]
-fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
+fn python_errors_are_shown_and_exceptions_have_their_lines() {
     does_as_told(
         &PYTHON,
         "scorer.py",
@@ -262,7 +262,7 @@ fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
 }
 
 #[test]
-fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
+fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
     does_as_told(
         &JAVASCRIPT,
         "plugin.js",

@@ -253,7 +253,7 @@ fn sweeps_have_columns_for_energy_and_cost() {
 
 /// No request of the load is sent, and nothing is left behind.
 #[test]
-fn what_cannot_be_read_is_refused_before_any_load() {
+fn unreadable_devices_are_refused_before_any_load() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}/metrics", closed.local_addr().unwrap());
     drop(closed);

@@ -59,7 +59,7 @@ pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
 }
 
 #[test]
-fn one_interrupt_finishes_what_is_in_flight() {
+fn one_interrupt_finishes_requests_in_flight() {
     for (signal, load) in [("INT", "--concurrency 4"), ("TERM", "--request-rate 100")] {
         let (folder, mock) =
             (TempDir::new().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
@@ -96,7 +96,7 @@ fn one_interrupt_finishes_what_is_in_flight() {
 }
 
 #[test]
-fn a_cap_leaves_what_was_due_not_sent() {
+fn a_cap_leaves_due_requests_unsent() {
     let (folder, mock) =
         (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "500ms"]));
     let flags = "--num-prompts 500 --random-output-len 4 --request-rate 1000 --max-concurrency 2";
@@ -282,7 +282,7 @@ fn ten_thousand_at_once_are_all_answered() {
 }
 
 #[test]
-fn too_few_descriptors_are_told_and_recorded() {
+fn too_few_descriptors_are_reported_and_recorded() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1s", "--itl", "1ms"]));
     let starved = runner_behind("ulimit -n 256; exec \"$@\"");
     let flags = "--num-prompts 500 --random-output-len 3";

@@ -79,7 +79,7 @@ impl Project {
 
 /// The limits that a message tells to raise can be raised.
 #[test]
-fn limits_are_those_of_the_sandbox_flag() {
+fn the_sandbox_flag_sets_the_limits() {
     let project = Project::asking("", "reply.lines", WORDS);
     let refused = project.test(&["--sandbox", "functions=1"]).with_code(4).stderr;
     assert!(

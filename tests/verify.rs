@@ -248,7 +248,7 @@ fn older_versions_are_found_and_not_listed() {
 /// The values of each definition that a case states equal its script's, to the nanosecond, on a
 /// clock that moves only when nothing else can.
 #[tokio::test(start_paused = true)]
-async fn cases_are_what_they_say() {
+async fn cases_hold_their_descriptions() {
     let mut compared = 0;
     let of_older = |(name, _): &(&str, &str)| name.starts_with("clients/older/cases/");
     let cases = shipped::texts_below("conformance/").filter(|one| is_case(one) || of_older(one));
@@ -287,7 +287,7 @@ async fn cases_are_what_they_say() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_told() {
+fn clients_that_cannot_be_verified_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.toml");
     fs::write(&wrong, PROFILE.replace("first-text", "first-token")).unwrap();

@@ -105,7 +105,7 @@ async fn a_page_of_two_runs_is_whole() {
 
 /// A server's message is shown as text, and has no effect.
 #[tokio::test]
-async fn what_a_server_says_is_inert() {
+async fn text_of_a_server_is_inert() {
     let Some(browser) = browser().await else {
         return;
     };

@@ -341,7 +341,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
 }
 
 #[test]
-fn an_engine_that_ends_is_told_and_a_fork_gets_no_comment() {
+fn an_engine_that_ends_is_reported_and_a_fork_gets_no_comment() {
     if !is_equipped() {
         return;
     }

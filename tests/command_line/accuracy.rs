@@ -103,7 +103,7 @@ fn answers_to_other_questions_of_one_name_are_not_compared() {
 }
 
 #[test]
-fn a_set_of_which_not_all_was_answered_is_told() {
+fn a_partly_answered_set_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("asked.toml"), SCENARIO).unwrap();
     let fault = "kind = \"http-error\", status = 500, every = 3";
@@ -119,7 +119,7 @@ fn a_set_of_which_not_all_was_answered_is_told() {
 }
 
 #[test]
-fn what_has_no_accuracy_is_told_before_anything_is_sent() {
+fn runs_without_accuracy_are_refused_before_a_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("asked.toml");
     let unscored = SCENARIO.replace("[[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n", "");

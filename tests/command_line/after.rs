@@ -72,7 +72,7 @@ fn a_request_follows_an_exchange_that_was_cancelled() {
 }
 
 #[test]
-fn one_that_fails_is_a_note_and_no_failure_of_its_exchange() {
+fn a_failed_request_afterwards_is_a_note_only() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _) = parrot();
     let mut command = keyed(&url, folder.path(), "scheme=none clean-up=/gone");

@@ -78,7 +78,7 @@ fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
 }
 
 #[test]
-fn each_plugin_says_itself_what_kind_it_is() {
+fn each_plugin_states_its_kind() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let line = "--plugin scorers/output-length.wasm --plugin datasets/random.wasm --plugin backends/openai.wasm";
     measured(folder.path(), &mock, line).with_code(0);
@@ -101,7 +101,7 @@ fn a_folder_of_the_plugin_path_is_searched() {
 }
 
 #[test]
-fn a_file_beside_the_scenario_wins_over_what_ships() {
+fn a_file_beside_the_scenario_overrides_the_shipped_file() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let beside = tempfile::tempdir().unwrap();
     std::fs::create_dir(beside.path().join("backends")).unwrap();

@@ -109,7 +109,7 @@ fn answers(path: &str, tokens: u64, chunks: u64) -> (String, String, Option<u64>
 }
 
 #[test]
-fn what_people_read() {
+fn a_probe_prints_its_results() {
     let engine = scripted("");
     let port = engine.mock.port().to_owned();
     let ended = probe(&format!("localhost:{port}"), "--model mock").with_code(0);
@@ -121,7 +121,7 @@ fn what_people_read() {
 /// Every engine that names itself as the owner of its models, with its version where a route of its
 /// own has it.
 #[test]
-fn engines_are_told_apart() {
+fn engines_are_distinguished() {
     for (script, engine, version, seen, backend) in [
         (
             models("vllm") + &route("/version", &json!({"version": "0.32.0"})),
@@ -292,7 +292,7 @@ fn a_server_chooses_no_key() {
 }
 
 #[test]
-fn what_is_no_engine() {
+fn refuses_a_server_that_is_no_engine() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -311,7 +311,7 @@ fn what_is_no_engine() {
 /// Routes that are not there, a model that is not, and a server that fails: each has its own words
 /// and exit code.
 #[test]
-fn refusals_are_told_apart() {
+fn refusals_are_distinguished() {
     let fixed = |status: u16, said: &str| {
         let routes = ["/v1/chat/completions", "/v1/completions", "/generate"];
         let route = |path: &str| {
@@ -364,7 +364,7 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
-fn certificates_are_those_of_a_run() {
+fn certificates_equal_a_runs() {
     let authority = Authority::new();
     let certified = authority.certify("127.0.0.1");
     let mock = Mock::start(&certified.flags());

@@ -25,7 +25,7 @@ fn report(run_folder: &Path, format: &str) -> String {
 }
 
 #[test]
-fn a_report_is_what_the_run_printed() {
+fn a_report_equals_the_output_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let (ended, run_folder) = a_run(folder.path(), "");
     assert!(ended.stdout.starts_with("============ Serving Benchmark Result"));
@@ -50,7 +50,7 @@ fn a_report_is_what_the_run_printed() {
 /// The slices of an existing run equal the slices of a run that was told to have them, in every
 /// format, and hold every request once.
 #[test]
-fn a_report_has_the_time_slices_that_are_asked_for() {
+fn a_report_has_the_requested_time_slices() {
     let folder = tempfile::tempdir().unwrap();
     let (_, run_folder) = a_run(folder.path(), "--request-rate 20");
     assert!(!report(&run_folder, "json").contains("time-slices"));

@@ -133,7 +133,7 @@ fn a_server_cannot_send_the_key_elsewhere() {
 }
 
 #[test]
-fn what_is_read_from_the_scenario_counts_as_named() {
+fn files_that_a_scenario_names_count_as_named() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let plugin = led_astray(folder.path(), "http://engines.invalid");

@@ -28,7 +28,7 @@ struct Case {
 }
 
 #[test]
-fn each_is_told_in_words() {
+fn wrong_input_gets_its_message() {
     let text = std::fs::read_to_string(format!("{HERE}/wrong_input.toml")).unwrap();
     let cases: BTreeMap<String, Case> = toml::from_str(&text).unwrap();
     let mocks = [

@@ -215,7 +215,7 @@ fn read_text(path: &Path) -> String {
 }
 
 #[test]
-fn what_breaks_older_components_is_found() {
+fn changes_that_break_older_components_are_found() {
     let old = read(Path::new(WIT));
     for (file, from, to, said) in [
         (
@@ -257,7 +257,7 @@ fn what_breaks_older_components_is_found() {
 }
 
 #[test]
-fn what_the_host_offers_may_become_more() {
+fn the_host_may_offer_more_functions() {
     let old = read(Path::new(WIT));
     for (file, from, to) in [
         (

@@ -46,7 +46,7 @@ fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
 }
 
 #[test]
-fn a_panic_of_any_thread_ends_the_run_with_what_was_measured() {
+fn a_panic_of_any_thread_ends_the_run_and_keeps_its_records() {
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     for (place, times, thread) in [
         ("read", 20, "read-"),

@@ -157,7 +157,7 @@ fn cut_everywhere(dialect: Dialect, streams: bool) {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_is_what_arrived_of_it() {
+fn a_stream_cut_at_any_byte_keeps_its_events() {
     at_once(&DIALECTS, 3, |dialect| cut_everywhere(*dialect, true));
 }
 

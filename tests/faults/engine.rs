@@ -36,7 +36,7 @@ fn slowness_is_measured_and_no_failure() {
 }
 
 #[test]
-fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
+fn an_engine_that_is_dead_at_the_start_is_reported_first() {
     let gone = Raw::with([]).listen().url.clone();
     let asked = |act: Vec<Act>| Raw::routing([("GET", vec![act])]).listen();
     let hangs_up = asked(vec![Act::Close]);

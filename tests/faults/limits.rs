@@ -70,13 +70,13 @@ fn every_limit(what: &str, limits: &[u64], shell: impl Fn(u64) -> String + Sync)
 }
 
 #[test]
-fn too_few_descriptors_are_told() {
+fn too_few_descriptors_are_reported() {
     let limits: Vec<u64> = (4..32).chain([64]).collect();
     every_limit("descriptors", &limits, |limit| format!("ulimit -n {limit}"));
 }
 
 #[test]
-fn too_little_memory_is_told() {
+fn too_little_memory_is_reported() {
     // With less than the program's own size the system ends it before it begins. How large it is
     // depends on the build.
     let program = std::fs::metadata(runner().get_program()).unwrap().len() >> 20;
@@ -150,7 +150,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn too_few_threads_are_told() {
+fn too_few_threads_are_reported() {
     let limits: Vec<u64> = (1..30).chain([100]).collect();
     let groups: Option<Vec<Group>> =
         limits.iter().map(|most| Group::new("runner-test", *most)).collect();

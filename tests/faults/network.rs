@@ -57,7 +57,7 @@ fn holds_the_way(about: &str, after: &After, log: &[Truth], delay: Duration) {
 }
 
 #[test]
-fn what_the_network_takes_is_measured_and_nothing_is_lost() {
+fn network_delays_are_measured_and_nothing_is_lost() {
     at_once(&NETWORKS, 4, |(about, network, flags)| {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
         let proxy = Proxy::before(&mock.url, *network);

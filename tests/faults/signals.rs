@@ -41,7 +41,7 @@ const PHASES: [Row; 8] = [
 ];
 
 #[test]
-fn a_signal_in_any_phase_keeps_what_was_measured() {
+fn a_signal_in_any_phase_keeps_the_records() {
     let rows: Vec<_> =
         SIGNALS.iter().flat_map(|signal| PHASES.iter().map(move |phase| (signal, phase))).collect();
     at_once(&rows, 4, |(signal, (phase, speed, load, at, times, classes))| {

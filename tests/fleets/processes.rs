@@ -13,7 +13,7 @@ fn all(processes: Vec<Process>) -> Vec<Ended> {
 
 /// Four processes send what one sends, when one sends it: due times are equal to the nanosecond.
 #[test]
-fn four_send_what_one_would_have_sent() {
+fn four_processes_send_the_requests_of_one() {
     let fleet = Fleet::new(4);
     for ended in all(fleet.start("")) {
         ended.with_code(0);
@@ -245,7 +245,7 @@ fn an_agent_that_is_killed_is_lost() {
 /// A process whose disk is full exits with a code and says why; the other side hears of it, and
 /// neither waits for the other.
 #[test]
-fn a_full_disk_is_told_on_both_sides() {
+fn a_full_disk_is_reported_on_both_sides() {
     if !may_mount() {
         return;
     }
@@ -300,7 +300,7 @@ fn an_interrupt_ends_all() {
 /// Each agent's measurements are those of the engine: the time to first token holds the engine's
 /// own, and of many replies next to nothing beside it.
 #[test]
-fn each_agent_measures_what_the_engine_did() {
+fn each_agent_agrees_with_the_engines_log() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));
     for ended in all(fleet.start("")) {
         ended.with_code(0);

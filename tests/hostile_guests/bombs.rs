@@ -212,7 +212,7 @@ fn code_that_takes_too_long_to_compile() {
 }
 
 #[test]
-fn what_it_does_to_itself_before_it_is_told_anything() {
+fn a_failure_before_the_first_call_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     for (place, call) in
         [("misdeed at start: ", "instantiate"), ("misdeed in describe: ", "describe")]

@@ -23,7 +23,7 @@ fn artifacts(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_was_tampered_with_is_told_and_replaced() {
+fn changed_artifacts_are_reported_and_replaced() {
     let mock = Mock::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");

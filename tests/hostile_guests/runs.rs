@@ -383,7 +383,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
 }
 
 #[test]
-fn a_scorer_that_always_fails_is_left_out_after_ten() {
+fn a_failing_scorer_is_dropped_after_ten_failures() {
     let mock = Mock::start(&[]);
     let scorers = format!(
         "[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ call = 'score', answer = 'nan' }}\n"

@@ -41,7 +41,7 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
 /// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty
 /// cell.
 #[tokio::test(start_paused = true)]
-async fn what_was_not_measured_is_absent() {
+async fn figures_without_a_measurement_are_absent() {
     let whole = Trial::of(SCENARIO).with("request.stream = false").run().await;
     assert_eq!(whole.failures(), []);
     let json = json::json(&whole.summary).unwrap();

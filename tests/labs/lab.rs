@@ -123,7 +123,7 @@ impl Files {
 }
 
 #[test]
-fn the_best_option_wins_and_what_crashes_does_not() {
+fn the_best_option_wins_and_a_crashing_option_does_not() {
     let files = Files::new(
         "repeats = 2",
         "max-concurrency = [1, 8]\nbatching = { values = [\"none\", \"bogus=1\"], omit = \"none\" }",
@@ -238,7 +238,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
 /// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the
 /// lab.
 #[test]
-fn a_journal_that_was_cut_is_gone_on_with() {
+fn resumes_a_cut_journal() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
     let lab = files.path().join("lab.toml");
     let text = std::fs::read_to_string(&lab).unwrap();
@@ -325,7 +325,7 @@ fn an_occupied_port_is_refused_and_its_holder_lives() {
 }
 
 #[test]
-fn mistakes_of_a_lab_file_are_told_at_once() {
+fn mistakes_of_a_lab_file_are_reported_at_once() {
     let files = Files::new("repeets = 2", "max-concurrency = []");
     let ended = files.made().with_code(3);
     for part in ["repeets", "repeats", "max-concurrency", "lab.toml"] {

@@ -65,7 +65,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
 pub(super) const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
 
 #[test]
-fn the_highest_rate_lies_below_what_the_engine_can_do() {
+fn the_highest_rate_lies_below_the_engines_capacity() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH));
     let ended = ended.with_code(0);
@@ -100,7 +100,7 @@ fn a_search_that_is_interrupted_goes_on() {
 }
 
 #[test]
-fn what_an_objective_is_is_said_where_it_is_wrong() {
+fn a_wrong_objective_gets_an_explanation() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let flags = "--slo ttft.p99>5ms --slo nonsense.p99<5ms";
     let ended = run_patiently(&mut command("search", &mock, &folder, flags)).with_code(2);

@@ -250,7 +250,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 
 /// Tests the parser itself: it rejects invalid text.
 #[test]
-fn what_the_standard_does_not_allow_is_refused() {
+fn refuses_pages_that_the_standard_forbids() {
     let good = "# HELP a Help.\n# TYPE a counter\na_total{b=\"c\\\"}\\n\"} 1\n# EOF\n";
     let page = Page::read(good);
     assert_eq!(page.label("b"), "c\"}\n");

@@ -101,7 +101,7 @@ fn a_steady_backend_holds_in_every_framing() {
 }
 
 #[test]
-fn a_raw_reply_that_forgets_what_is_not_whole_is_found_out() {
+fn a_raw_backend_that_drops_partial_frames_is_detected() {
     let config = "framing = \"raw\"\nfault = \"forgets\"\n";
     let project = Project::asking(config, "reply.bin", WORDS);
     let failures = failures(&project.report(4));
@@ -122,7 +122,7 @@ fn a_raw_reply_that_is_read_twice_is_found_out() {
 }
 
 #[test]
-fn a_request_is_written_from_what_the_last_reply_carried() {
+fn a_request_is_written_from_the_last_replys_values() {
     let project = Project::of("unsteady-backend");
     let sample = |carry: &str| {
         format!(
@@ -180,7 +180,7 @@ fn a_reply_begins_with_its_head() {
 }
 
 #[test]
-fn what_is_read_beside_replies_is_damaged_too() {
+fn input_beside_replies_is_damaged_too() {
     let project = Project::of("unsteady-backend");
     project.write("cases/error/config.toml", "fault = \"trusting\"\n");
     project.write("cases/error/sample.json", SAMPLE);

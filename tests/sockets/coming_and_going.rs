@@ -23,7 +23,7 @@ fn failed_as(exchanges: &[Exchange], classes: &[Class]) -> usize {
 }
 
 #[test]
-fn a_server_that_is_killed_and_comes_again_is_asked_again() {
+fn a_restarted_server_gets_requests_again() {
     for http in ["1.1", "2"] {
         let speed = ["--ttft", "5ms", "--itl", "20ms"];
         let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&speed));

@@ -201,7 +201,7 @@ fn bytes_between_replies_answer_nothing() {
 
 /// A server that speaks first has answered no request.
 #[test]
-fn what_a_server_says_first_is_no_answer() {
+fn bytes_before_a_request_are_no_answer() {
     let url = server(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         while hear(&mut stream) {

@@ -53,7 +53,7 @@ fn on_pages(recording: &Recording, name: &str) -> Vec<(Nanos, f64)> {
 }
 
 #[test]
-fn series_are_what_the_engine_did() {
+fn series_agree_with_the_engines_log() {
     let flags = ["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"];
     let mock = Mock::logging(&flags);
     let (folder, summary, recording) = ran(&mock, "--server-series 100ms");
@@ -131,7 +131,7 @@ fn series_are_what_the_engine_did() {
 }
 
 #[test]
-fn they_are_kept_where_the_servers_metrics_are_asked_for_and_not_elsewhere() {
+fn series_are_kept_only_with_server_metrics() {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let (_folder, summary, recording) = ran(&mock, "");
     assert_eq!((summary.server_series, recording), (None, None));

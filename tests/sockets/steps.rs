@@ -145,7 +145,7 @@ fn compared(
 }
 
 #[test]
-fn streams_on_another_host_are_what_the_server_logged() {
+fn streams_on_another_host_agree_with_the_servers_log() {
     let replicate = Replicate::start(&[]);
     let flags = format!("--num-prompts 200 --allow-host {}", replicate.streams());
     run(&mut replicate.command(&flags)).with_code(0);
@@ -187,7 +187,7 @@ fn streams_on_another_host_are_what_the_server_logged() {
 }
 
 #[test]
-fn predictions_that_are_polled_are_what_the_server_logged() {
+fn polled_predictions_agree_with_the_servers_log() {
     let replicate = Replicate::start(&[]);
     let flags = "--num-prompts 100 --disable-stream --set backend.config.poll-interval=20";
     run(&mut replicate.command(flags)).with_code(0);

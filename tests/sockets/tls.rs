@@ -80,7 +80,7 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
 }
 
 #[test]
-fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
+fn insecure_accepts_any_certificate_and_the_result_states_it() {
     let authority = Authority::new();
     let mock = secure(&authority.certify("elsewhere.example"));
     let folder = TempDir::new().unwrap();
@@ -100,7 +100,7 @@ fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
 }
 
 #[test]
-fn the_mock_engine_says_what_is_wrong_with_its_files() {
+fn the_mock_engine_reports_faults_of_its_files() {
     let (authority, other) = (Authority::new(), Authority::new());
     let (own, foreign) = (authority.certify("127.0.0.1"), other.certify("127.0.0.1"));
     let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();

@@ -132,7 +132,7 @@ fn recorded(fault: &str) -> (Class, Option<Reason>, &'static str) {
 }
 
 #[test]
-fn each_exchange_is_what_the_server_logged() {
+fn each_exchange_agrees_with_the_servers_log() {
     let flags = "--concurrency 8 --token-gap-timeout 2s --set backend.config.pace=at-once \
                  --set backend.config.piece=20";
     let Some((_folder, exchanges, served)) = run_against_websockets((200, 1_000), flags) else {
@@ -234,7 +234,7 @@ fn pieces_of_speech_arrive_when_they_are_spoken() {
 
 /// An interrupt in the middle of speech ends the run, closes open connections, and leaves a result.
 #[test]
-fn an_interrupt_closes_what_is_open() {
+fn an_interrupt_closes_open_sockets() {
     let folder = TempDir::new().unwrap();
     let Some((mut server, url, log)) = serve(folder.path()) else {
         return;

@@ -92,7 +92,7 @@ async fn a_server_that_served_somebody_else_is_found_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_does_not_say_afterwards_costs_no_measurement() {
+async fn missing_replies_afterwards_cost_no_measurement() {
     let raw = Raw::routing([(
         "GET /metrics",
         vec![metrics(1, 0), whole("500 Internal Server Error", "gone")],

@@ -38,7 +38,7 @@ fn compared(sides: &[Side]) -> Compared {
 
 /// Fifteen runs of one script have 105 pairs; five have their like 3 % later to the first token.
 #[tokio::test(start_paused = true)]
-async fn equal_scripts_are_not_told_apart_and_three_percent_are_seen() {
+async fn equal_scripts_show_no_difference_and_three_percent_show() {
     let mut equal = Vec::new();
     for seed in 0..15 {
         equal.push(run("120ms", seed).await);

@@ -130,7 +130,7 @@ async fn never_again_means_a_connection_each() {
 
 /// The connections that are needed at the same time, and no more.
 #[tokio::test(start_paused = true)]
-async fn keep_alive_uses_what_is_there() {
+async fn keep_alive_uses_free_connections() {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 2";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
     let ran = Trial::of(&scenario).with("load.requests = 20").run().await;
@@ -229,7 +229,7 @@ const TWO: &str = "target.base-url = ['http://one', 'http://two']";
 
 /// In turn, warm-up and measurement alike.
 #[tokio::test(start_paused = true)]
-async fn several_targets_are_asked_in_turn() {
+async fn several_targets_get_requests_in_turn() {
     for http in ["1.1", "2"] {
         let trial =
             base().with(TWO).with("load.warmup = 4").with(&format!("connection.http = '{http}'"));

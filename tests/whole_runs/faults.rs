@@ -106,7 +106,7 @@ async fn each_dialect_knows_a_broken_reply() {
 
 /// The part of a reply before it broke is on record.
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_before_stays() {
+async fn earlier_events_stay() {
     let ran = faulty("kind = 'cut'\nafter-tokens = 3").run().await;
     let cut = &ran.exchanges[1];
     let sent = cut.sent.unwrap();

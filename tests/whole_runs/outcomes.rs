@@ -193,7 +193,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slices_cancel_what_the_whole_cancels() {
+async fn slices_cancel_the_requests_of_the_whole() {
     let indexes = |ran: &Ran| -> Vec<u64> {
         let gone = cancelled(ran).into_iter();
         gone.map(|exchange| exchange.index).collect()

@@ -155,7 +155,7 @@ fn refusing(which: u64) -> std::sync::Arc<Raw> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_follows_a_failure_is_counted_as_failed_or_goes_on() {
+async fn requests_after_a_failure_fail_or_continue() {
     let file = file(2);
     let one_by_one = "arrival = 'closed'\nconcurrency = 1\nsessions = 2";
     let ran = trial(&file, one_by_one).against_raw(&refusing(0)).run().await;
@@ -306,7 +306,7 @@ async fn the_summary_says_how_long_sessions_took() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_that_are_not_complete_are_told_apart() {
+async fn incomplete_sessions_are_distinguished() {
     let found = |ran: &Ran, id: Id| {
         let findings = ran.summary.findings.iter();
         findings.clone().any(|finding| finding.id == id)

@@ -33,7 +33,7 @@ stop = ["END", "\n\n"]
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_of_requests_is_in_their_bodies() {
+async fn options_of_requests_are_in_their_bodies() {
     let raw = Raw::with([]);
     let ran = Trial::of(BASE).with(ASKED).against_raw(&raw).run().await;
     assert!(ran.ended.is_ok());

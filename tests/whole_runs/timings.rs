@@ -65,7 +65,7 @@ fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn figures_are_those_of_the_engines_log() {
+async fn figures_agree_with_the_engines_log() {
     for (about, trial, known) in engines() {
         for streamed in [true, false] {
             let trial = trial.clone().with(&format!("request.stream = {streamed}"));
@@ -111,7 +111,7 @@ fn held(truths: &[Truth], place: usize) -> f64 {
 /// Every part of the time from due to first token is within a millisecond of the engine's log, and
 /// together they are all of it.
 #[tokio::test(start_paused = true)]
-async fn parts_of_the_first_token_are_those_of_the_engines_log() {
+async fn parts_of_the_first_token_agree_with_the_engines_log() {
     for (about, trial, known) in engines() {
         let ran = trial.with("load.max-in-flight = 2").run().await;
         let about = format!("{about}\n{}", ran.text);
@@ -205,7 +205,7 @@ async fn steps_of_speculative_decoding_are_summed() {
 
 /// An engine that reports neither leaves no trace of them, in text or in records.
 #[tokio::test(start_paused = true)]
-async fn what_no_server_says_is_not_shown() {
+async fn unreported_timings_are_not_shown() {
     let ran = base().run().await;
     for name in NAMES.into_iter().chain(["acceptance-length"]) {
         assert!(ran.summary.metric(name).is_none(), "{name}");
