@@ -277,8 +277,8 @@ fn unreadable_devices_are_refused_before_any_load() {
         assert_eq!(ended.stdout, "");
         let left = std::fs::read_dir(folder.path().join(RUNS));
         assert!(left.is_err() || left.unwrap().next().is_none());
-        let asked = mock.end();
-        assert!(asked.iter().all(|truth| truth.output_tokens.is_none()), "{asked:?}");
+        let requests = mock.end();
+        assert!(requests.iter().all(|truth| truth.output_tokens.is_none()), "{requests:?}");
     }
     let (folder, mock) = (TempDir::new().unwrap(), mock());
     let mut command = command(&mock, folder.path(), LOAD);

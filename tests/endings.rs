@@ -228,13 +228,13 @@ fn a_full_disk_ends_the_run_in_words() {
     let disk = SmallDisk::mount(&runs);
     // If only root may mount a disk, no file may outgrow 1.2 MB, which is more than a component's
     // memory.
-    let (command, said) = match disk {
+    let (command, cause) = match disk {
         Some(_) => (runner(), "No space left on device"),
         None => (runner_behind("ulimit -f 2400; exec \"$@\""), "File too large"),
     };
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(command, &mock, folder.path(), flags)).with_code(3);
-    let why = format!("records.jsonl.zst`: {said}");
+    let why = format!("records.jsonl.zst`: {cause}");
     assert!(ended.stderr.contains(&why), "{ended:#?}");
     assert!(ended.stderr.contains("everything written before stays readable"), "{ended:#?}");
     let kept = count(&exchanges(folder.path()), None);

@@ -40,7 +40,7 @@ seed = 7
 "#;
 
 /// Flags that every process has on its command line.
-const ASKED: &str = "--backend vllm --no-progress";
+const FLAGS: &str = "--backend vllm --no-progress";
 
 /// Processes that share a token and a coordinator's port.
 struct Fleet {
@@ -88,7 +88,7 @@ impl Fleet {
         let mut command = runner();
         command
             .args(["fleet", "../together.toml"])
-            .args(words(ASKED))
+            .args(words(FLAGS))
             .args(["--host", &self.engine, "--port", self.mock.port()])
             .args(words(flags))
             .current_dir(folder)
@@ -182,7 +182,7 @@ fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
 }
 
 /// Returns the digest of each request.
-fn asked(exchanges: &[Exchange]) -> Vec<&str> {
+fn digests(exchanges: &[Exchange]) -> Vec<&str> {
     let digests = exchanges.iter();
     let digests = digests.map(|exchange| &*exchange.sample.request_digest);
     digests.collect()

@@ -239,8 +239,8 @@ fn older_versions_are_found_and_not_listed() {
     assert!(listed.contains("  genai-bench ") && !listed.contains("0.0.2"));
     let older = ["verify", "older/genai-bench-0.0.2"];
     let none = run(runner().args(older).args(["--program", "no-such-program"])).with_code(3);
-    let (said, install) = (&none.stderr, "pip install genai-bench==0.0.2");
-    assert!(said.contains(install), "{said}");
+    let (message, install) = (&none.stderr, "pip install genai-bench==0.0.2");
+    assert!(message.contains(install), "{message}");
     let none = run(runner().args(["verify", "older/genai-bench"])).with_code(3);
     assert!(!none.stderr.contains("older/sglang"), "{}", none.stderr);
 }
@@ -297,7 +297,7 @@ fn clients_that_cannot_be_verified_are_reported() {
     fs::write(&silent, PROFILE.replace("\"sh\", \"CLIENT\"", "\"echo\"")).unwrap();
     let wrong = wrong.to_str().unwrap();
     let missing = missing.to_str().unwrap();
-    for (flags, code, said) in [
+    for (flags, code, expected) in [
         (vec!["nobody"], 3, "no client `nobody`; there are"),
         (vec!["runner", "--case", "stream-x"], 2, "no case `stream-x`"),
         (vec![wrong], 3, "wrong.toml: `figures.ttft`"),
@@ -306,7 +306,7 @@ fn clients_that_cannot_be_verified_are_reported() {
         (vec!["runner", "--tokenizer", "no-such"], 3, "--tokenizer: no-such: cannot be read"),
     ] {
         let ended = run(runner().arg("verify").args(&flags)).with_code(code);
-        assert!(ended.stderr.contains(said), "{flags:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{flags:?}: {}", ended.stderr);
     }
     let ended = run(runner().args(["verify", "--strict", "--case", "stream-role"]).arg(&silent));
     let ended = ended.with_code(7);

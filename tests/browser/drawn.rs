@@ -118,6 +118,6 @@ async fn text_of_a_server_is_inert() {
     whole(&browser, &path, 14.0).await;
     assert!(!browser.text("document.title").await.contains("taken"));
     assert_eq!(browser.number("document.images.length").await, 0.0);
-    let said = "document.querySelector('#failures').parentElement.textContent";
-    assert!(browser.text(said).await.contains("</script><img src=x onerror="));
+    let script = "document.querySelector('#failures').parentElement.textContent";
+    assert!(browser.text(script).await.contains("</script><img src=x onerror="));
 }

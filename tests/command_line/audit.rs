@@ -58,9 +58,9 @@ fn reads_the_output_of_another_tool_from_a_pipe() {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(&content).unwrap();
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{told}");
-    assert!(told.starts_with("-:10  valid\n"), "{told}");
+    let message = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{message}");
+    assert!(message.starts_with("-:10  valid\n"), "{message}");
 }
 
 #[test]

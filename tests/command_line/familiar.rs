@@ -297,12 +297,12 @@ fn flags_of_theirs_become_keys() {
 
 #[test]
 fn silent_changes_are_reported() {
-    let told = [
+    let lines = [
         "--backend vllm --save-result --trust-remote-code --disable-ignore-eos",
         "--backend openai --dataset-name random --random-range-ratio 0.0",
         "--backend vllm-rerank --dataset-name random-rerank --gsp-fast-prepare",
     ];
-    let text: String = told
+    let text: String = lines
         .iter()
         .map(|flags| format!("$ runner scenario show {flags}\n{}", shown(flags).1))
         .collect();
@@ -585,8 +585,8 @@ fn pasted_lines_send_the_requests_of_their_clients() {
     for line in lines {
         let folder = tempfile::tempdir().unwrap();
         write_files(folder.path());
-        let mut said = words(line["line"].as_str().unwrap());
-        let model = said.find(|word| *word == "--model").and_then(|_| said.next());
+        let mut parts = words(line["line"].as_str().unwrap());
+        let model = parts.find(|word| *word == "--model").and_then(|_| parts.next());
         let models = serde_json::json!({ "data": [{ "id": model.unwrap_or("mock") }] });
         let server = Raw::routing([
             ("GET", vec![whole("200 OK", &models.to_string())]),

@@ -113,9 +113,9 @@ fn a_name_that_was_not_fetched_is_an_error_with_the_command_that_fetches_it() {
     command.args("run --backend openai --dataset-name random --num-prompts 1".split(' '));
     command.args("--base-url http://127.0.0.1:9 --tokenizer org/model@v2".split(' '));
     let ended = run(&mut command).with_code(3);
-    let told = ended.stderr.replace(cache.path().to_str().unwrap(), "[CACHE]");
-    assert!(told.contains("runner fetch tokenizer org/model@v2"), "{told}");
-    assert!(told.contains("[CACHE]/models--org--model"), "{told}");
+    let message = ended.stderr.replace(cache.path().to_str().unwrap(), "[CACHE]");
+    assert!(message.contains("runner fetch tokenizer org/model@v2"), "{message}");
+    assert!(message.contains("[CACHE]/models--org--model"), "{message}");
 }
 
 #[test]

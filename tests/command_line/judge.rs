@@ -58,11 +58,11 @@ fn judged(at: &Path, scenario: &str, exported: &Ended, says: &str) -> Value {
 fn answers_are_graded() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let asked = [
+    let request = [
         json!({"id": "a", "prompt": "2 + 2?", "reference": "4", "class": "sums"}),
         json!({"id": "b", "prompt": "Why {answer}?"}),
     ];
-    let [saved] = answered(at, &asked, "", ["runs"]);
+    let [saved] = answered(at, &request, "", ["runs"]);
     let ended = exported(at, "", &[&saved]).with_code(0);
     let shown = rows(at);
     let wanted = json!({"id": "a", "class": "sums", "question": "2 + 2?", "reference": "4", "answer": "2 + 2?"});

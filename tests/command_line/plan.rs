@@ -88,8 +88,8 @@ fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
     let mut command = runner();
     command.arg("plan").args(words(&flags));
     let ended = run(&mut command).with_code(0);
-    let told = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
-    assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
+    let expected = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
+    assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
     let shown = ended.stdout.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     transcript("plan", &shown);
@@ -340,11 +340,11 @@ fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("talks.jsonl");
-    let said = |role: &str, text: String| serde_json::json!({ "role": role, "content": text });
+    let message = |role: &str, text: String| serde_json::json!({ "role": role, "content": text });
     let talk = |number: u32| {
         let turns = (0..3).flat_map(|turn| {
             let question = format!("Question {turn} of {number}: {}", "why ".repeat(20));
-            [said("user", question), said("assistant", "so ".repeat(15))]
+            [message("user", question), message("assistant", "so ".repeat(15))]
         });
         serde_json::json!({ "messages": turns.collect::<Vec<_>>() }).to_string() + "\n"
     };

@@ -63,17 +63,18 @@ fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
         ("RUNNER_REPEAT", "3"),
         ("RUNNER_RATES", "1,2"),
     ];
-    let asked = |line| run(runner().envs(variables).args(words(line)).args(["--num-prompts", "7"]));
-    let shown = asked("scenario show --port 8000").with_code(0);
-    for said in ["http://127.0.0.1:8000", "requests = 7"] {
-        assert!(shown.stdout.contains(said), "{shown:#?}");
+    let shown_by =
+        |line| run(runner().envs(variables).args(words(line)).args(["--num-prompts", "7"]));
+    let shown = shown_by("scenario show --port 8000").with_code(0);
+    for expected in ["http://127.0.0.1:8000", "requests = 7"] {
+        assert!(shown.stdout.contains(expected), "{shown:#?}");
     }
-    for (line, said) in [
+    for (line, expected) in [
         ("--backend vllm --preset none", "there is no preset `none` of a run"),
         ("sweep --concurrencies none", "`none`: expected a number"),
     ] {
-        let refused = asked(line).with_code(2);
-        assert!(refused.stderr.contains(said), "{refused:#?}");
+        let refused = shown_by(line).with_code(2);
+        assert!(refused.stderr.contains(expected), "{refused:#?}");
     }
 }
 
@@ -164,8 +165,8 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
         std::fs::write(artifact, "half of it").unwrap();
     }
     let ended = with("", &kept);
-    let told = "is truncated";
-    assert_eq!(ended.stderr.matches(told).count(), 2, "{ended:#?}");
+    let expected = "is truncated";
+    assert_eq!(ended.stderr.matches(expected).count(), 2, "{ended:#?}");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     with("", &file);

@@ -252,9 +252,9 @@ fn a_key_is_missing_or_there() {
     let ended = probe(url, "--model mock").with_code(5);
     assert!(ended.stdout.contains("needs a key: HTTP 401"), "{ended:#?}");
     assert!(ended.stderr.contains("OPENAI_API_KEY"), "{ended:#?}");
-    let asked =
+    let probed =
         |command: &mut std::process::Command| run(command.args(["probe", url, "--model", "mock"]));
-    let ended = asked(runner().env("OPENAI_API_KEY", KEY)).with_code(0);
+    let ended = probed(runner().env("OPENAI_API_KEY", KEY)).with_code(0);
     let says = format!("note: the API key from OPENAI_API_KEY goes to {url}\n");
     assert_eq!(ended.stderr, says);
     assert!(!ended.stdout.contains(KEY));
@@ -278,14 +278,14 @@ fn a_server_chooses_no_key() {
     let engine = scripted(&format!("api-key = '{KEY}'\n{}", models("vllm")));
     // Another name of this machine, which does not show that it is one.
     let elsewhere = format!("http://0.0.0.0:{}", engine.mock.port());
-    let asked = |url: &str, flags: &str| {
+    let probed = |url: &str, flags: &str| {
         run(runner().env("VLLM_API_KEY", KEY).args(["probe", url]).args(words(flags)))
     };
-    let refused = asked(&elsewhere, "").with_code(5);
+    let refused = probed(&elsewhere, "").with_code(5);
     assert!(!refused.stderr.contains("goes to"), "{refused:#?}");
     assert!(refused.stdout.contains("vLLM"), "{refused:#?}");
     for (url, flags) in [(&engine.mock.url, ""), (&elsewhere, "--backend vllm")] {
-        let ended = asked(url, flags).with_code(0);
+        let ended = probed(url, flags).with_code(0);
         let says = format!("note: the API key from VLLM_API_KEY goes to {url}\n");
         assert_eq!(ended.stderr, says);
     }
@@ -312,10 +312,10 @@ fn refuses_a_server_that_is_no_engine() {
 /// and exit code.
 #[test]
 fn refusals_are_distinguished() {
-    let fixed = |status: u16, said: &str| {
+    let fixed = |status: u16, expected: &str| {
         let routes = ["/v1/chat/completions", "/v1/completions", "/generate"];
         let route = |path: &str| {
-            let body = json!({ "detail": said });
+            let body = json!({ "detail": expected });
             format!(
                 "[[route]]\nmethod = 'POST'\npath = '{path}'\nstatus = {status}\nbody = '{body}'\n"
             )
@@ -323,7 +323,7 @@ fn refusals_are_distinguished() {
         models("vllm") + &routes.map(route).concat()
     };
     let gone = "The model `m` does not exist.";
-    for (script, flags, outcome, code, said) in [
+    for (script, flags, outcome, code, expected) in [
         (fixed(404, "Not Found"), "", "no-route", 5, "none of the generating routes"),
         (
             fixed(405, "Method Not Allowed"),
@@ -339,7 +339,7 @@ fn refusals_are_distinguished() {
     ] {
         let engine = scripted(&script);
         let ended = probe(&engine.mock.url, &format!("--format json {flags}")).with_code(code);
-        assert!(ended.stderr.contains(said), "{outcome}: {ended:#?}");
+        assert!(ended.stderr.contains(expected), "{outcome}: {ended:#?}");
         let document = document(&ended);
         let own = routes(&document);
         assert_eq!(own.len(), 2, "{ended:#?}");

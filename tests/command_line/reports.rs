@@ -74,9 +74,9 @@ fn a_report_has_the_requested_time_slices() {
 
     let plan = run_folder.join("plan.json");
     let text = std::fs::read_to_string(&plan).unwrap();
-    let mut told: serde_json::Value = serde_json::from_str(&text).unwrap();
-    told["time-slice"] = 100_000_000_u64.into();
-    std::fs::write(&plan, told.to_string()).unwrap();
+    let mut edited: serde_json::Value = serde_json::from_str(&text).unwrap();
+    edited["time-slice"] = 100_000_000_u64.into();
+    std::fs::write(&plan, edited.to_string()).unwrap();
     let again: serde_json::Value = serde_json::from_str(&report(&run_folder, "json")).unwrap();
     assert_eq!(again["time-slices"], json["time-slices"]);
     let table = report(&run_folder, "csv");

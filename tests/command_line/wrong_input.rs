@@ -55,7 +55,7 @@ fn wrong_input_gets_its_message() {
     servers.push(("[NOT-HTTP]", not_http()));
     let names: Vec<&String> = cases.keys().collect();
     let (cases, servers) = (&cases, &servers);
-    let told = std::thread::scope(|scope| {
+    let outputs = std::thread::scope(|scope| {
         let share = names.len().div_ceil(3);
         let threads: Vec<_> = names
             .chunks(share)
@@ -70,7 +70,7 @@ fn wrong_input_gets_its_message() {
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
-    for (name, text) in told {
+    for (name, text) in outputs {
         transcript(&format!("wrong-{name}"), &text);
     }
 }

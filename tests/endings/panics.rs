@@ -101,10 +101,10 @@ fn a_panic_at_the_very_end_is_a_bug_too() {
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     let own = only_run(&folder.path().join(RUNS)).unwrap();
     let name = own.file_name().unwrap().to_string_lossy().into_owned();
-    let told = format!(
+    let expected = format!(
         "error: a bug in the runner ended it; please report it with the lines above. What was measured until then is in {RUNS}/{name}"
     );
-    assert!(ended.stderr.contains(&told), "{ended:#?}");
+    assert!(ended.stderr.contains(&expected), "{ended:#?}");
     assert_eq!(exchanges(folder.path()).len(), 20);
 }
 

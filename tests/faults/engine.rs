@@ -38,11 +38,11 @@ fn slowness_is_measured_and_no_failure() {
 #[test]
 fn an_engine_that_is_dead_at_the_start_is_reported_first() {
     let gone = Raw::with([]).listen().url.clone();
-    let asked = |act: Vec<Act>| Raw::routing([("GET", vec![act])]).listen();
-    let hangs_up = asked(vec![Act::Close]);
-    let resets = asked(vec![Act::Reset]);
-    let broken = asked(whole("500 Broken", "{}"));
-    for (about, url, code, said) in [
+    let server = |act: Vec<Act>| Raw::routing([("GET", vec![act])]).listen();
+    let hangs_up = server(vec![Act::Close]);
+    let resets = server(vec![Act::Reset]);
+    let broken = server(whole("500 Broken", "{}"));
+    for (about, url, code, expected) in [
         ("nobody listens", &gone, 5, "onnection refused"),
         ("it hangs up", &hangs_up.url, 5, "closed before a reply arrived"),
         ("it resets", &resets.url, 5, "reset"),
@@ -57,7 +57,7 @@ fn an_engine_that_is_dead_at_the_start_is_reported_first() {
         let mut command = runner();
         command.args(words("--backend vllm --dataset-name random --num-prompts 3"));
         command.args(["--base-url", url]).current_dir(place.path());
-        refused(about, place.path(), &run(&mut command), code, said);
+        refused(about, place.path(), &run(&mut command), code, expected);
     }
 }
 

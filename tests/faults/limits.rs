@@ -34,11 +34,11 @@ fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
         return after.summary.requests.failed == 0;
     }
     nothing_stays_behind(about, place);
-    let said =
+    let is_refused =
         ended.code.is_some_and(|code| (1..=5).contains(&code)) && ended.stderr.contains("error: ");
     // The system's loader comes before the program.
     let not_loaded = ended.code == Some(127);
-    assert!(aborted || said || not_loaded, "{about}: {ended:#?}");
+    assert!(aborted || is_refused || not_loaded, "{about}: {ended:#?}");
     if let Some(folder) =
         only_run(&place.join(RUNS)).filter(|folder| folder.join("status.json").exists())
     {
@@ -122,10 +122,10 @@ fn series_of_strangers_fit_into_memory() {
     let mut command = runner_behind(&format!("ulimit -v {limit} && exec \"$@\""));
     let report = run(command.arg("report").arg(&folder).args(["--format", "json"])).with_code(0);
     let summary: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    let told = &summary["server-series"];
-    assert_eq!(told["series"], series::entry::MOST_SERIES, "{told}");
-    assert_eq!(told["figures"]["running"]["max"], 25_000.0, "{told}");
-    assert_eq!(told["figures"]["input-tokens"]["total"], 0.0, "{told}");
+    let series = &summary["server-series"];
+    assert_eq!(series["series"], series::entry::MOST_SERIES, "{series}");
+    assert_eq!(series["figures"]["running"]["max"], 25_000.0, "{series}");
+    assert_eq!(series["figures"]["input-tokens"]["total"], 0.0, "{series}");
 }
 
 /// A group of processes whose number is limited, as a container's is. Removed when dropped.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use result::finding::{Id, Verdict};
 use runs::folder::RunFolder;
 
-use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use super::{ENGINE, Fleet, alone, behind, digests, due, measured, records_of};
 use crate::support::lacking;
 use crate::support::process::{Mock, Process};
 
@@ -149,7 +149,7 @@ fn four_machines_are_one_run() {
     let together = measured(&run);
     assert_eq!(together.len(), 200);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
     let agents = run.facts().unwrap().fleet.unwrap().agents;
     assert!(agents.iter().all(|agent| agent.records == 50 && agent.lost.is_none()));
@@ -181,7 +181,7 @@ fn a_link_that_comes_back_loses_nothing() {
     let run = fleet.run();
     let together = measured(&run);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
     let facts = run.facts().unwrap();
     let summary = run.summarize(&facts).unwrap();

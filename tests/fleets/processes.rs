@@ -3,7 +3,7 @@
 use model::exchange::Class;
 use result::finding::{Id, Verdict};
 
-use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use super::{ENGINE, Fleet, alone, behind, digests, due, measured, records_of};
 use crate::support::lacking::may_mount;
 use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
@@ -24,7 +24,7 @@ fn four_processes_send_the_requests_of_one() {
     let single = alone(&fleet, &[]);
     assert_eq!(together.len(), 200);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
 
     let facts = run.facts().unwrap();
@@ -72,8 +72,8 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
         assert!(agents.iter().all(|agent| agent.lost.is_none()), "{load}");
         // The engine saw all of them, and one warm-up request.
         let seen = fleet.mock.end().len();
-        let asked = |more| together.len() + more;
-        assert!((asked(1)..=asked(1 + size as usize)).contains(&seen), "{load}: {seen}");
+        let count = |more| together.len() + more;
+        assert!((count(1)..=count(1 + size as usize)).contains(&seen), "{load}: {seen}");
     }
 }
 

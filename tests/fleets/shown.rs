@@ -207,6 +207,6 @@ fn notes_on_flags_are_printed_once() {
     std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
     let processes = fleet.start("--random-input-len 8 --random-output-len 4");
     let ended: Vec<_> = processes.into_iter().map(Process::end).collect();
-    let said = ended.iter().map(|ended| ended.stderr.matches(note).count());
-    assert_eq!(said.collect::<Vec<_>>(), [1, 0], "{ended:#?}");
+    let counts = ended.iter().map(|ended| ended.stderr.matches(note).count());
+    assert_eq!(counts.collect::<Vec<_>>(), [1, 0], "{ended:#?}");
 }

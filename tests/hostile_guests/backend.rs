@@ -377,9 +377,9 @@ fn a_request_stays_below_the_target() {
         ("/x HTTP/1.1\r\nhost: other\r\n\r\n", character),
         ("/\0", character),
     ] {
-        let said = refusal(&json!({"path": path}));
-        assert!(said.starts_with("the path `/"), "{said}");
-        assert!(said.contains(&format!("` {fault}")), "{path:?}: {said}");
+        let message = refusal(&json!({"path": path}));
+        assert!(message.starts_with("the path `/"), "{message}");
+        assert!(message.contains(&format!("` {fault}")), "{path:?}: {message}");
     }
     let steering = refusal(&json!({"path": "\u{1b}[2J"}));
     assert!(!steering.contains('\u{1b}'), "{steering}");

@@ -24,9 +24,9 @@ fn values_at_the_size_limit_are_accepted() {
     let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
     let events = events.unwrap();
     let is_there = |wanted: fn(&Meaning) -> bool| events.iter().any(|(_, what)| wanted(what));
-    assert!(is_there(|what| matches!(what, Meaning::Timings(said) if said.decode == Some(0.0))));
+    assert!(is_there(|what| matches!(what, Meaning::Timings(seen) if seen.decode == Some(0.0))));
     assert!(is_there(
-        |what| matches!(what, Meaning::Speculation(said) if said.steps_by_accepted.len() == 1024)
+        |what| matches!(what, Meaning::Speculation(seen) if seen.steps_by_accepted.len() == 1024)
     ));
 
     let config = touchy("decode", "answer", "full-state");

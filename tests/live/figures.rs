@@ -56,8 +56,9 @@ async fn the_last_figures_of_onlookers_equal_the_summary() {
     assert_eq!((seen.counts.given_out, seen.counts.in_flight), (requests.sent, 0));
     assert!(requests.failures.len() > 1, "{}", ran.text);
     let seen_by_class = seen.counts.failed.iter().map(|(class, seen)| (*class, seen.count));
-    let told_by_class = requests.failures.iter().map(|(class, told)| (*class, told.count));
-    assert!(seen_by_class.eq(told_by_class), "{seen:?}");
+    let failures_by_class =
+        requests.failures.iter().map(|(class, failures)| (*class, failures.count));
+    assert!(seen_by_class.eq(failures_by_class), "{seen:?}");
     let tokens = &ran.summary.tokens;
     assert_eq!(Some(seen.counts.output_tokens), tokens.output.total);
     assert_eq!(Some(seen.counts.input_tokens), tokens.input.total);

@@ -98,7 +98,7 @@ async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
 /// A server with room for one in its queue, on a thread of its own: its address, and the message if
 /// its queue turns out to be endless.
 fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, address) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -110,7 +110,7 @@ fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
             serve(listener, most, endless).await;
         });
     });
-    (told.recv().unwrap(), is_endless)
+    (address.recv().unwrap(), is_endless)
 }
 
 #[test]

@@ -123,8 +123,8 @@ fn another_version_of_http_is_refused() {
     let line = "--backend triton-grpc --model m --dataset-name random --num-prompts 1 --http 1.1";
     let mut command = runner();
     let ended = run(command.args(words(line)).current_dir(folder.path())).with_code(3);
-    let told = "speaks gRPC, which needs HTTP/2";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let expected = "speaks gRPC, which needs HTTP/2";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
 }
 

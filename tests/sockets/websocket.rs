@@ -228,8 +228,8 @@ fn pieces_of_speech_arrive_when_they_are_spoken() {
     assert!(spoken[19] < 1_500, "{spoken:?}");
     let exchange = &exchanges[0];
     let input = exchange.input_sent.unwrap();
-    let said = input.since(exchange.sent.unwrap()).as_millis_f64();
-    assert!((1_000.0..1_600.0).contains(&said), "{said}");
+    let speaking = input.since(exchange.sent.unwrap()).as_millis_f64();
+    assert!((1_000.0..1_600.0).contains(&speaking), "{speaking}");
 }
 
 /// An interrupt in the middle of speech ends the run, closes open connections, and leaves a result.

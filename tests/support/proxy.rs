@@ -62,7 +62,7 @@ impl Proxy {
     /// Puts it before the server with this base URL.
     pub fn before(server: &str, network_of_others: Network) -> Self {
         let server: SocketAddr = server.trim_start_matches("http://").parse().unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime =
@@ -86,7 +86,7 @@ impl Proxy {
             });
         });
         Proxy {
-            url: format!("http://{}", told.recv().unwrap()),
+            url: format!("http://{}", address.recv().unwrap()),
             stop: Some(stop),
             thread: Some(thread),
         }

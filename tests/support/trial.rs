@@ -161,8 +161,8 @@ impl Trial {
             scenario = scenario.overlay(parse("flags", over));
         }
         if let Some(path) = &self.dataset_file {
-            let said = Located::flag("--dataset-path", path.clone());
-            scenario.dataset.files.insert("data".to_owned(), said);
+            let located = Located::flag("--dataset-path", path.clone());
+            scenario.dataset.files.insert("data".to_owned(), located);
         }
         let source = Source {
             scenario,

@@ -267,7 +267,7 @@ async fn a_dataset_plans_its_arrivals() {
 
 #[test]
 fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
-    for (arrivals, said) in [
+    for (arrivals, expected) in [
         (
             vec![0, 100],
             "sample `sample-2` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset",
@@ -280,8 +280,8 @@ fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
         let trial = planned(&arrivals, 3);
         let panic = std::panic::catch_unwind(|| trial.resolve()).err().unwrap();
         let faults = panic.downcast_ref::<String>().unwrap();
-        let said = said.replace('"', "\\\"");
+        let expected = expected.replace('"', "\\\"");
         assert!(faults.contains("hostile-dataset.wasm"), "{faults}");
-        assert!(faults.contains(&said), "{faults}");
+        assert!(faults.contains(&expected), "{faults}");
     }
 }

@@ -28,12 +28,12 @@ async fn run(ttft: &str, seed: u32) -> Side {
 
 fn compared(sides: &[Side]) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
-    let asked = Options {
+    let options = Options {
         // A script does not vary from run to run, and here that is known.
         variation: Variation::Assumed { share: 0.0 },
         ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(REQUESTS))
     };
-    compare(sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+    compare(sides, &options).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
 
 /// Fifteen runs of one script have 105 pairs; five have their like 3 % later to the first token.

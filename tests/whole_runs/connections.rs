@@ -248,7 +248,7 @@ async fn several_targets_get_requests_in_turn() {
 /// A target that cannot be connected to fails only its own share.
 #[tokio::test(start_paused = true)]
 async fn a_target_that_is_down_fails_its_share() {
-    for (away, class, said) in [
+    for (away, class, expected) in [
         (Away::Refuses, Class::Refused, "refused"),
         (Away::IsSilent, Class::ConnectTimeout, "no connection within 2s"),
     ] {
@@ -265,7 +265,7 @@ async fn a_target_that_is_down_fails_its_share() {
             let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
                 unreachable!("it is a failure")
             };
-            assert_eq!(message, said);
+            assert_eq!(message, expected);
             assert_eq!(ran.exchanges[1].sent, None);
         }
     }

@@ -17,8 +17,8 @@ fn reported(total: u64, share: f64) -> Option<Reported> {
 fn has_line(ran: &Ran, label: &str, value: &str) -> bool {
     let mut lines = ran.text.lines();
     lines.any(|line| {
-        let said = line.strip_prefix(label);
-        said.is_some_and(|said| said.trim_start() == value)
+        let rest = line.strip_prefix(label);
+        rest.is_some_and(|rest| rest.trim_start() == value)
     })
 }
 

@@ -67,7 +67,7 @@ const FAULTS: [(&str, Class, [&str; 2]); 23] = [
 #[tokio::test(start_paused = true)]
 async fn each_fault_is_a_failure_of_its_class() {
     for (version, http) in ["1.1", "2"].into_iter().enumerate() {
-        for (fault, class, said) in FAULTS {
+        for (fault, class, expected) in FAULTS {
             let about = format!("HTTP/{http}: {fault}");
             let trial = faulty(fault).with(&format!("connection.http = '{http}'"));
             let ran = trial.run().await;
@@ -75,7 +75,7 @@ async fn each_fault_is_a_failure_of_its_class() {
             let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
                 unreachable!("it is a failure")
             };
-            assert!(message.contains(said[version]), "{about}: {message}");
+            assert!(message.contains(expected[version]), "{about}: {message}");
         }
     }
 }

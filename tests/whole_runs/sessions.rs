@@ -219,7 +219,7 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
     for (concurrency, of) in [(5, 4), (1, 2), (3, 4)] {
         let file = file(11);
         let load = format!("arrival = 'closed'\nconcurrency = {concurrency}\nsessions = 11");
-        let asked = async |slice: Option<u32>| {
+        let requests_of = async |slice: Option<u32>| {
             let raw = Raw::engine(answer);
             let mut trial = trial(&file, &load);
             if let Some(index) = slice {
@@ -231,10 +231,10 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
             let sent = ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start))));
             sent.collect::<Vec<_>>()
         };
-        let mut whole = asked(None).await;
+        let mut whole = requests_of(None).await;
         let mut together = Vec::new();
         for index in 0..of {
-            together.extend(asked(Some(index)).await);
+            together.extend(requests_of(Some(index)).await);
         }
         whole.sort_unstable();
         together.sort_unstable();

@@ -157,15 +157,15 @@ async fn parts_of_the_first_token_agree_with_the_engines_log() {
         }
         assert!(longest > 200.0, "the cap held some back: {longest}; {about}");
 
-        let told = ran.summary.first_token.as_ref().unwrap();
-        assert_eq!((told.requests, told.without_timings), (5, 0), "{about}");
+        let parts = ran.summary.first_token.as_ref().unwrap();
+        assert_eq!((parts.requests, parts.without_timings), (5, 0), "{about}");
         for (part, mean) in Part::ALL.into_iter().zip(means) {
-            let figure = told.mean.part(part).unwrap_or(0.0);
+            let figure = parts.mean.part(part).unwrap_or(0.0);
             assert!((figure - mean).abs() < 1e-6, "{part:?} {figure} {mean}");
         }
         let due = ran.metric("ttft-from-due").mean;
-        assert!((told.mean.whole_ms - due).abs() < 1e-6, "{due} {about}");
-        let shares = told.mean.shares();
+        assert!((parts.mean.whole_ms - due).abs() < 1e-6, "{due} {about}");
+        let shares = parts.mean.shares();
         assert!(ran.text.contains(&shares), "{shares} {about}");
         assert_eq!(shares.contains("unexplained"), !tells_queue, "{about}");
     }

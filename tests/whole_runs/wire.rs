@@ -56,7 +56,7 @@ async fn mistakes_on_the_wire_are_failures_of_their_class() {
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
         )
     };
-    for (about, reply, class, said) in [
+    for (about, reply, class, expected) in [
         (
             "a redirect",
             vec![say("HTTP/1.1 307 x\r\nlocation: /elsewhere\r\ncontent-length: 2\r\n\r\n{}")],
@@ -271,7 +271,7 @@ async fn mistakes_on_the_wire_are_failures_of_their_class() {
         let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
             unreachable!("it is a failure")
         };
-        assert!(message.contains(said), "{about}: {message}");
+        assert!(message.contains(expected), "{about}: {message}");
     }
 }
 

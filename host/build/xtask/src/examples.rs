@@ -257,7 +257,7 @@ fn output(command: &mut Command) -> std::result::Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    let said = [stderr, stdout].concat();
+    let printed = [stderr, stdout].concat();
     let printed = String::from_utf8_lossy(&printed);
     let last = printed.lines().rev().find(|line| !line.trim().is_empty());
     Err(format!("{name} failed: {}", last.unwrap_or("it printed nothing").trim()))

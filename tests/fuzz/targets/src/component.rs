@@ -54,7 +54,7 @@ pub fn component(data: &[u8]) {
             (Of::Error { status }, Read::Refusal(expected)) => {
                 let refusal = dialect.explain(status, question.body).expect("it explains");
                 assert_eq!(format!("{:?}", expected.reason), format!("{:?}", refusal.reason));
-                said(&expected.message, &refusal.message);
+                check_message(&expected.message, &refusal.message);
             }
             (Of::Models, Read::Models(expected)) => {
                 compare(expected, dialect.read_models(question.body));
@@ -97,14 +97,14 @@ fn compare<T: Debug, U: Debug>(expected: Result<T, Error>, seen: Result<U, Plugi
     match (expected, seen) {
         (Ok(expected), Ok(seen)) => same(&expected, &seen),
         (Err(Error::Protocol(expected)), Err(PluginError::Protocol { said: message, .. })) => {
-            said(&expected, &message)
+            check_message(&expected, &message)
         }
         (expected, seen) => panic!("natively {expected:?}, as a component {seen:?}"),
     }
 }
 
 /// A message of a plugin, which the host shortens and makes fit for a terminal.
-fn said(expected: &str, seen: &str) {
+fn check_message(expected: &str, seen: &str) {
     let plain = |c: &char| c.is_alphanumeric();
     assert_eq!(expected.chars().any(|c| plain(&c)), seen.chars().any(|c| plain(&c)));
     assert!(

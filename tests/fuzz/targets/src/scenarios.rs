@@ -12,30 +12,30 @@ pub fn scenario(data: &[u8]) {
     };
     let scenario = match Scenario::parse("scenario.toml", text) {
         Ok(scenario) => scenario,
-        Err(error) => return told(&error, text),
+        Err(error) => return check_messages(&error, text),
     };
     if let Err(error) = scenario.validate() {
-        told(&error, text);
+        check_messages(&error, text);
     }
     let entries = scenario.entries();
-    let said = |scenario: &Scenario| -> Vec<(String, String)> {
+    let shown = |scenario: &Scenario| -> Vec<(String, String)> {
         let entries = scenario.entries().into_iter();
         entries.map(|entry| (entry.path, entry.value)).collect()
     };
     let same = scenario.clone().overlay(scenario.clone());
-    assert_eq!(said(&scenario), said(&same), "laid over itself");
+    assert_eq!(shown(&scenario), shown(&same), "laid over itself");
     // Entries of lists have places, which an assignment cannot name.
     if entries.iter().all(|entry| !entry.path.contains('[')) {
         let assignments: Vec<String> =
             entries.iter().map(|entry| format!("{}={}", entry.path, entry.value)).collect();
         let (again, problems) = Scenario::assigned(&assignments);
         assert!(problems.is_empty(), "{assignments:?}: {}", ScenarioError::new(problems));
-        assert_eq!(said(&scenario), said(&again), "with --set");
+        assert_eq!(shown(&scenario), shown(&again), "with --set");
     }
 }
 
 /// Mistakes that can be shown: each has words, and a place within the text.
-pub(crate) fn told(error: &ScenarioError, text: &str) {
+pub(crate) fn check_messages(error: &ScenarioError, text: &str) {
     assert!(!error.problems().is_empty());
     assert!(!error.to_string().is_empty());
     for problem in error.problems() {

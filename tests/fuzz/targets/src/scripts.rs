@@ -3,7 +3,7 @@
 use mock::Script;
 
 use crate::bytes::first;
-use crate::scenarios::told;
+use crate::scenarios::check_messages;
 
 /// A script's text: mistakes have messages with places within the text, and a correct script can be
 /// played.
@@ -13,7 +13,7 @@ pub fn mock_script(data: &[u8]) {
     };
     match Script::parse("script.toml", text) {
         Ok(script) => script.check().expect("what was read can be played"),
-        Err(error) => told(&error, text),
+        Err(error) => check_messages(&error, text),
     }
 }
 
@@ -31,8 +31,8 @@ const ROUTES: [(&str, &str); 6] = [
 pub fn mock_request(data: &[u8]) {
     let (choice, body) = first(data);
     let (path, content_type) = ROUTES[usize::from(choice) % ROUTES.len()];
-    if let Err(said) = mock::understand(path, content_type, body) {
-        assert!(!said.is_empty());
-        assert!(!said.contains("is built in"), "{path} has a route");
+    if let Err(message) = mock::understand(path, content_type, body) {
+        assert!(!message.is_empty());
+        assert!(!message.contains("is built in"), "{path} has a route");
     }
 }

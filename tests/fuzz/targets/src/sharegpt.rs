@@ -27,5 +27,5 @@ pub fn sharegpt(data: &[u8]) {
 }
 
 fn refused(error: &Error) {
-    assert!(matches!(error, Error::InvalidInput(said) if !said.is_empty()), "{error:?}");
+    assert!(matches!(error, Error::InvalidInput(message) if !message.is_empty()), "{error:?}");
 }

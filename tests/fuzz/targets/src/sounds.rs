@@ -24,6 +24,6 @@ pub fn sound(data: &[u8]) {
                 assert!(seconds <= data.len() as f64, "{seconds} s");
             }
         }
-        Err(said) => assert!(!said.is_empty()),
+        Err(message) => assert!(!message.is_empty()),
     }
 }

@@ -9,7 +9,7 @@ use verify::profile::Values;
 use verify::said::Sources;
 use verify::{Case, Log, Profile, Run, judge};
 
-use crate::scenarios::told;
+use crate::scenarios::check_messages;
 
 /// A run of two requests: the first is answered, the second is refused.
 const LOG: &str = concat!(
@@ -71,7 +71,7 @@ pub fn verify_case(data: &[u8]) {
         let script = case.script();
         match Script::parse("script.toml", &script) {
             Ok(script) => script.check().expect("what was read can be played"),
-            Err(error) => told(&error, &script),
+            Err(error) => check_messages(&error, &script),
         }
         let expected = Expected::of(&case, &log(), 0, &count);
         serde_json::to_vec(&expected).expect("expectations are JSON");

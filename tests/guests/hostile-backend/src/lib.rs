@@ -154,7 +154,7 @@ fn huge() -> String {
     "x".repeat(100 << 20)
 }
 
-fn said(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
+fn checked(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
     match answer {
         Some(Answer::Refuse) => {
             Err(Error::InvalidConfig("key `call`: refused on purpose".to_owned()))
@@ -194,7 +194,7 @@ impl backend::GuestCodec for Codec {
     fn open(config: String) -> Result<backend::Codec, Error> {
         hook_panics();
         let codec = Codec(runner_plugin::parse(&config)?);
-        said(codec.tempted(Call::Open, config.as_bytes()))?;
+        checked(codec.tempted(Call::Open, config.as_bytes()))?;
         Ok(backend::Codec::new(codec))
     }
 
@@ -214,7 +214,7 @@ impl backend::GuestCodec for Codec {
     }
 
     fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
-        said(self.tempted(Call::ReadMetrics, &body))?;
+        checked(self.tempted(Call::ReadMetrics, &body))?;
         Ok(Vec::new())
     }
 
@@ -233,7 +233,7 @@ impl backend::GuestCodec for Codec {
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
         let named = |name| ServedModel { name, root: None, context_tokens: None };
-        Ok(match said(self.tempted(Call::ReadModels, &body))? {
+        Ok(match checked(self.tempted(Call::ReadModels, &body))? {
             Some(Answer::Million) => (0..1_000_000).map(|_| named(String::new())).collect(),
             Some(Answer::Huge) => vec![named(huge())],
             _ => Vec::new(),
@@ -258,7 +258,7 @@ impl backend::GuestCodec for Codec {
             return Err(Error::InvalidConfig("it asks texts only".to_owned()));
         };
         let matter = format!("{sample:?} {settings:?} {earlier:?}");
-        let answer = said(self.tempted(Call::Encode, matter.as_bytes()))?;
+        let answer = checked(self.tempted(Call::Encode, matter.as_bytes()))?;
         let body = json!({
             "model": settings.model,
             "prompt": prompt,
@@ -283,7 +283,7 @@ impl backend::GuestCodec for Codec {
 
     fn begin(&self, head: Head) -> Result<Vec<u8>, Error> {
         let matter = format!("{head:?}");
-        Ok(match said(self.tempted(Call::Begin, matter.as_bytes()))? {
+        Ok(match checked(self.tempted(Call::Begin, matter.as_bytes()))? {
             Some(Answer::LargeState) => vec![0; (64 << 10) + 1],
             Some(Answer::FullState) => vec![0; 64 << 10],
             Some(Answer::Huge) => huge().into_bytes(),
@@ -297,7 +297,7 @@ impl backend::GuestCodec for Codec {
                 log::info(&format!("{} bytes to read", frames.bytes.len()));
             }
             let mut decoded = wait(state, &frames);
-            match said(self.tempted(Call::Decode, &frames.bytes))? {
+            match checked(self.tempted(Call::Decode, &frames.bytes))? {
                 Some(Answer::LargeState) => decoded.state = vec![0; (64 << 10) + 1],
                 Some(Answer::FullState) => decoded.state = vec![0; 64 << 10],
                 Some(Answer::UnreadTooMuch) => decoded.unread = frames.bytes.len() as u32 + 1,
@@ -310,7 +310,7 @@ impl backend::GuestCodec for Codec {
         for (index, end) in frames.ends.iter().enumerate() {
             let data = &frames.bytes[start..*end as usize];
             start = *end as usize;
-            let answer = said(self.tempted(Call::Decode, data))?;
+            let answer = checked(self.tempted(Call::Decode, data))?;
             let mut add = |frame: usize, what| {
                 decoded
                     .events
