@@ -172,7 +172,7 @@ enum Shows {
 }
 
 /// Builds a scorer that follows its configuration, and checks the output of each of its cases.
-fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
+fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
     let Some(compiler) = language.compiler() else {
         return;
     };
@@ -228,7 +228,7 @@ fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Sho
 
 #[test]
 fn python_errors_are_shown_and_exceptions_have_their_lines() {
-    does_as_told(
+    check_cases(
         &PYTHON,
         "scorer.py",
         include_str!("authoring/scorer.py"),
@@ -263,7 +263,7 @@ fn python_errors_are_shown_and_exceptions_have_their_lines() {
 
 #[test]
 fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
-    does_as_told(
+    check_cases(
         &JAVASCRIPT,
         "plugin.js",
         include_str!("authoring/plugin.js"),

@@ -126,7 +126,7 @@ fn a_second_interrupt_stops_at_once() {
             running.is_some_and(|line| line.ends_with(" 4.0") || line.ends_with(" 4"))
         });
         process.signal(signal);
-        process.until("the first one is heard", |p| {
+        process.until("the first one is received", |p| {
             p.stderr().contains("interrupt again to stop at once")
         });
         process.signal(signal);

@@ -31,10 +31,10 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 static MATURIN: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
-    let asked = fs::read_to_string(Path::new(ROOT).join("pyproject.toml")).unwrap();
-    let asked: toml::Table = asked.parse().unwrap();
-    let asked = asked["build-system"]["requires"][0].as_str().unwrap();
-    pypi::python(&Path::new(TEMPORARY).join("maturin"), asked)
+    let project = fs::read_to_string(Path::new(ROOT).join("pyproject.toml")).unwrap();
+    let project: toml::Table = project.parse().unwrap();
+    let requirement = project["build-system"]["requires"][0].as_str().unwrap();
+    pypi::python(&Path::new(TEMPORARY).join("maturin"), requirement)
 });
 
 /// The script that makes packages, with its output in a folder.

@@ -20,7 +20,7 @@ const ID: &str = "AKIDEXAMPLE12345";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 const TOKEN: &str = "FwoGZXIvYXdzEJr//of:a:temporary==";
 
-/// A server that keeps what it is asked, and answers with it: head and body.
+/// A server that keeps each request, head and body, and answers with it.
 pub(super) fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -74,7 +74,7 @@ pub(super) fn keyed(url: &str, folder: &Path, config: &str) -> Command {
     several(3, url, folder, config)
 }
 
-/// The same of so many requests.
+/// [`keyed`] with this number of requests.
 pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
@@ -107,7 +107,7 @@ pub(super) fn planned(folder: &Path) -> Value {
     plan["target"]["api-key"].clone()
 }
 
-/// Neither what was printed nor a file of the run holds any of them.
+/// Neither the output nor a file of the run contains one of these secrets.
 #[track_caller]
 pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
     let mut texts = vec![
@@ -264,7 +264,7 @@ fn keys_that_cannot_be_used_are_refused() {
     let id = ("AWS_ACCESS_KEY_ID", ID);
     let secret = ("AWS_SECRET_ACCESS_KEY", SECRET);
     let one = ("ENGINE_KEY", "AKID-and-nothing-else");
-    /// A scheme, variables, and what is told.
+    /// A scheme, variables, and parts of the message.
     type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c [&'c str]);
     let cases: [Case<'_>; 7] = [
         (SIGV4, &[id], &["AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"]),
@@ -310,8 +310,8 @@ fn keys_that_cannot_be_used_are_refused() {
             assert!(message.contains(expected), "{config}: {message}");
         }
         for (name, value) in variables {
-            let is_told = *name == "AWS_REGION" || !ended.stderr.contains(value);
-            assert!(is_told, "{config}: {ended:#?}");
+            let is_allowed = *name == "AWS_REGION" || !ended.stderr.contains(value);
+            assert!(is_allowed, "{config}: {ended:#?}");
         }
         assert_eq!(*requests.lock().unwrap(), Vec::<String>::new(), "{config}");
     }

@@ -271,7 +271,7 @@ fn every_shell_has_a_script_that_asks_the_program_in_the_path() {
         let ended = run(runner().args(["completions", shell])).with_code(0);
         assert_eq!(ended.stderr, "");
         assert!(ended.stdout.contains("RUNNER_COMPLETE"), "{shell}");
-        // Not the place of the one that printed it.
+        // Not the path of the binary that printed it.
         assert!(!ended.stdout.contains("/runner "), "{shell}: {}", ended.stdout);
         // The variable alone prints it too.
         let same = run(runner().env("RUNNER_COMPLETE", shell)).with_code(0);
@@ -285,7 +285,7 @@ fn completions_offer_existing_names() {
     let [new, old] = [&*home.runs[0], &*home.runs[1]];
     let elsewhere = "elsewhere/20260303-000000-moved";
     let none: &[(&str, &str)] = &[];
-    // The line, the variables, what is offered, and what is not.
+    // The line, the variables, some of the offered words, and words that are not offered.
     for (line, variables, offered, others) in [
         ("", none, vec!["run", "compare", "scenarios/lmdeploy", "chat.toml"], vec!["--backend"]),
         ("--", none, vec!["--backend", "--version"], vec!["run"]),
@@ -411,7 +411,7 @@ fn completion_writes_nothing_and_reports_no_failure() {
         home.offered(line, &[]);
     }
     assert_eq!(home.files(), before);
-    // What is not there, and what is no folder.
+    // A folder that does not exist, and a file.
     for (line, variables) in [
         (&["report", ""][..], ("RUNNER_OUTPUT_DIR", "chat.toml")),
         (&["report", "chat.toml/"], ("RUNNER_OUTPUT_DIR", "none")),

@@ -15,7 +15,7 @@ use crate::support::process::{only_run, run, runner, words};
 
 const COOKIE: &str = "cookie-0123456789abcdef";
 
-/// The cookies by what a conversation began with.
+/// The cookies, by the beginning of the conversation.
 type Cookies = Arc<Mutex<HashMap<String, String>>>;
 
 fn server() -> (String, Cookies) {

@@ -34,7 +34,7 @@ fn fetching(hub: &Hub, cache: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// The binary with a cache, and with a hub that nothing may be asked of.
+/// The binary with a cache, and with a hub that it must not connect to.
 fn at(cache: &Path) -> Command {
     let mut command = runner();
     for proxy in ["http_proxy", "https_proxy", "all_proxy"] {

@@ -28,7 +28,7 @@ struct Rules {
     valid: Duration,
     /// The lifetime that the server states.
     stated: Option<Duration>,
-    /// The status of every demand for a lease after so many.
+    /// The number of leases it gives, and the status of every later demand.
     refuses: Option<(usize, u16)>,
     /// The number of answers after which the leases so far end.
     revokes: Option<usize>,

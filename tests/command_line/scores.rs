@@ -258,7 +258,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let findings = summary["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["id"] == "scorer-silent"));
 
-    // If nothing was judged at all, a threshold names the scorer that was asked.
+    // If nothing was judged at all, a threshold names the configured scorer.
     let alone =
         scenario.replace("config.pattern = \"yes\"", "").replace("config.pattern = \"ZZZZZ\"", "");
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");

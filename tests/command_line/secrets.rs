@@ -61,7 +61,7 @@ fn a_server_that_repeats_them_spreads_none() {
     let process = Process::start(&mut against(&telltale(true), folder.path()));
     assert_nothing_leaked("the command line", process.command_line().as_bytes());
     let ended = process.end().with_code(5);
-    assert!(ended.stderr.contains("not you: "), "the server's words are told: {ended:#?}");
+    assert!(ended.stderr.contains("not you: "), "the server's message is shown: {ended:#?}");
     assert!(ended.stderr.contains("[redacted]"), "{ended:#?}");
     assert_nothing_leaked("stdout", ended.stdout.as_bytes());
     assert_nothing_leaked("stderr", ended.stderr.as_bytes());

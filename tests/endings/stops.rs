@@ -129,7 +129,7 @@ fn a_warm_up_is_given_up() {
         running.any(|line| line.ends_with(" 2.0") || line.ends_with(" 2"))
     });
     stopped(&process, "INT");
-    process.until("the first one is heard", |process| {
+    process.until("the first one is received", |process| {
         process.stderr().contains("interrupt again to stop at once")
     });
     stopped(&process, "INT");

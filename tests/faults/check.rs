@@ -1,5 +1,5 @@
-//! The one check after every fault, whatever it was: the exit code, the folder, the summary against
-//! the records, the records against the engine's own log. Nothing else may change or stay behind.
+//! The check after every fault: the exit code, the folder, the summary against the records, the
+//! records against the engine's own log. Nothing else may change or stay behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -34,8 +34,8 @@ const fn built_in(
     Dialect { backend, config, scenario: MODEL, mock }
 }
 
-/// An engine that a script plays, of this name; the model and whether answers have the length that
-/// is asked for.
+/// An engine that a script plays, of this name; the model and whether answers have the requested
+/// length.
 macro_rules! scripted {
     ($engine:literal, $config:literal, $model:literal, $ignore_eos:literal) => {
         Dialect {

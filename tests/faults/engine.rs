@@ -64,7 +64,7 @@ fn an_engine_that_is_dead_at_the_start_is_reported_first() {
 /// Possible failures of a request whose engine is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
-/// The way an engine leaves: killed it leaves no log, asked to end it does.
+/// The way an engine ends: an interrupted engine leaves a log, a killed one does not.
 #[derive(Clone, Copy, Debug)]
 enum Leaves {
     Killed,

@@ -74,7 +74,7 @@ fn a_killed_run_leaves_its_flushed_records() {
         let records =
             folder.as_ref().and_then(|folder| std::fs::read(folder.join(record::FILE)).ok());
         let Some(_) = records else {
-            // It was not even begun: there is nothing to report, and that is said.
+            // It did not even begin: there is nothing to report, and the message says so.
             unbegun(&about, folder.as_deref(), &ended, &log);
             return;
         };

@@ -342,7 +342,8 @@ fn a_flood_ends_when_the_run_is_stopped() {
         let mut process = Process::start(&mut line(place.path(), &listening.url, flags));
         process.until("it is flooded", |_| raw.requests().len() == 3);
         process.signal("INT");
-        process.until("the first is heard", |process| process.stderr().contains("interrupt again"));
+        process
+            .until("the first is received", |process| process.stderr().contains("interrupt again"));
         process.signal("INT");
         let ended = process.end();
         let after = check(about, place.path(), &ended, How::Interrupted, None);

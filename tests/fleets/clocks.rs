@@ -52,7 +52,7 @@ fn a_clock_that_is_set_during_a_run_is_found() {
     let summary = run.summarize(&facts).unwrap();
     let found = summary.findings.iter().find(|finding| finding.id == Id::AgentClock);
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
-    // What is measured on one machine stays right.
+    // Measurements on one machine stay correct.
     assert_eq!(summary.requests.successful, 200);
 }
 
@@ -70,7 +70,7 @@ fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
 
 /// Messages from rank 0 take 5 ms longer than messages to it. No clock can be known better than to
 /// half of that; the bound says so, and the clock is indeed wrong by that much: the engine got the
-/// requests of that process 2.5 ms later or earlier than their records say, beside those of rank 0.
+/// requests of that process 2.5 ms later or earlier than their records say, compared with rank 0.
 /// A way that is longer is no clock that moved.
 #[test]
 fn a_clock_is_wrong_by_no_more_than_its_bound() {

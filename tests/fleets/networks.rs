@@ -1,9 +1,8 @@
 //! Machines of their own: namespaces of the kernel's network, with links that break.
 //!
-//! Each machine has two links, as load machines often have: one for what the processes tell each
-//! other, one to the engine. What breaks is the first, so that requests are sent and answered as
-//! before. They need `ip` (iproute2) and root; where the kernel makes no namespaces, the tests are
-//! left out.
+//! Each machine has two links, as load machines often have: one between the processes, and one to
+//! the engine. The first breaks, so that requests are sent and answered as before. The tests need
+//! `ip` (iproute2) and root; where the kernel makes no namespaces, they are left out.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +25,7 @@ struct Machines {
     made: Vec<String>,
 }
 
-/// Runs `ip` with these words, and says what it did not do.
+/// Runs `ip` with these arguments.
 fn ip(words: &str) -> Result<(), String> {
     let done = Command::new("ip").args(words.split_whitespace()).output();
     let done = done.map_err(|cause| cause.to_string())?;
@@ -38,7 +37,7 @@ fn ip(words: &str) -> Result<(), String> {
 }
 
 impl Machines {
-    /// So many for load, and one for the engine; nothing where the kernel allows none.
+    /// Makes `size` machines for load and one for the engine; none where the kernel forbids it.
     fn make(size: u32) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         if !lacking::has("ip", &lacking::IP) {
@@ -133,7 +132,7 @@ impl Drop for Machines {
     }
 }
 
-/// Four machines send what one of them sends, when it sends it.
+/// Four machines send the requests of a single machine, at the same times.
 #[test]
 fn four_machines_are_one_run() {
     let Some(machines) = Machines::make(4) else {
@@ -166,7 +165,7 @@ fn a_link_that_comes_back_loses_nothing() {
     let mut processes = machines.start(&fleet, "");
     processes[0].until("records come", |_| records_of(&fleet, 1) > 500);
     machines.control(0, "down");
-    // What was under way may still come.
+    // Messages under way may still arrive.
     std::thread::sleep(Duration::from_millis(500));
     let before = records_of(&fleet, 1);
     std::thread::sleep(Duration::from_millis(1_500));

@@ -11,7 +11,8 @@ fn all(processes: Vec<Process>) -> Vec<Ended> {
     processes.into_iter().map(Process::end).collect()
 }
 
-/// Four processes send what one sends, when one sends it: due times are equal to the nanosecond.
+/// Four processes send the requests of one, at the same times: due times are equal to the
+/// nanosecond.
 #[test]
 fn four_processes_send_the_requests_of_one() {
     let fleet = Fleet::new(4);
@@ -208,7 +209,7 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(summary.findings.iter().all(|finding| finding.id != Id::NotSent));
     let found = summary.findings.iter().find(|finding| finding.id == Id::AgentLost);
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
-    // Those of the other one are all there.
+    // The other process's requests are all there.
     assert_eq!(exchanges.len() as u64 - of_lost, 100);
 
     // What lies on its own disk comes in afterwards, by the same clock, and once.
@@ -227,7 +228,7 @@ fn an_agent_that_is_killed_is_lost() {
     let facts = run.facts().unwrap();
     let agent = facts.fleet.as_ref().unwrap().agents[1].clone();
     assert!(agent.merged && agent.records >= of_lost, "{agent:?}");
-    // It was killed, so what it sent last is still unknown.
+    // It was killed, so its last requests are still unknown.
     assert_eq!(agent.lost.unwrap().unknown, Some(100 - agent.records));
     let merged = measured(&run);
     assert_eq!(merged.len() as u64, 100 + agent.records);
@@ -272,7 +273,7 @@ fn a_full_disk_is_reported_on_both_sides() {
     }
 }
 
-/// An interrupt of one ends all, as it ends a single run: with what was measured.
+/// An interrupt of one process ends all, and the run keeps its measurements, as a single run does.
 #[test]
 fn an_interrupt_ends_all() {
     for interrupted in [0, 1] {
@@ -297,8 +298,8 @@ fn an_interrupt_ends_all() {
     }
 }
 
-/// Each agent's measurements are those of the engine: the time to first token holds the engine's
-/// own, and of many replies next to nothing beside it.
+/// Each agent's measurements agree with the engine's log: the time to first token contains the
+/// engine's own, and for many replies almost nothing else.
 #[test]
 fn each_agent_agrees_with_the_engines_log() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));

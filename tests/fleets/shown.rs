@@ -44,8 +44,8 @@ fn ended(page: &Page, outcome: &str) -> (f64, Vec<f64>) {
     (sum, each.map(|sample| sample.value).collect())
 }
 
-/// The page has all processes together, and says of each whether it is heard. One that is killed
-/// falls silent and is lost, and what it did stays; the others go on.
+/// The page has all processes together, and whether each is silent. A killed process falls silent
+/// and is lost; its requests stay on the page, and the others go on.
 #[test]
 fn the_page_is_of_the_whole_fleet() {
     let fleet = Fleet::new(3);
@@ -173,7 +173,7 @@ fn rank_0_reads_the_devices_for_all() {
     assert!(devices.energy_j.is_some_and(|energy| energy > 0.0), "{devices:?}");
 }
 
-/// NVML is asked on the machine of rank 0 alone: where others have none, they need none.
+/// NVML is read on the machine of rank 0 alone: the others need none.
 #[test]
 fn nvml_is_that_of_rank_0() {
     let fleet = Fleet::new(2);

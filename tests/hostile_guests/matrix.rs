@@ -16,8 +16,8 @@ enum Cost {
     /// The exchange, run or score that it was done to: a backend's one exchange, a dataset's run, a
     /// scorer's one score.
     Its,
-    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin said so in
-    /// order.
+    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin returned
+    /// that error in order.
     Said,
 }
 

@@ -83,15 +83,15 @@ impl Ran {
 
 /// A short run in which nothing is wrong, with compiled plugins kept in a folder.
 pub fn run_with(url: &str, kept: &Path) -> Ran {
-    run_told(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
+    run_with_flags(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
 }
 
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
 pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
-    run_told(url, backend, dataset, requests, more, &[])
+    run_with_flags(url, backend, dataset, requests, more, &[])
 }
 
-fn run_told(
+fn run_with_flags(
     url: &str,
     backend: &str,
     dataset: &str,

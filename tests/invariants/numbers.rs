@@ -167,7 +167,7 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
             before = at;
         }
     }
-    // The pacer's preparations: it is told to stop before its first request.
+    // The pacer's preparations: the signal stops it before its first request.
     let signal = Signal::for_task();
     signal.stop();
     let clock = Clock::start();

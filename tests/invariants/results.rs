@@ -51,7 +51,7 @@ async fn figures_without_a_measurement_are_absent() {
     for (metric, line) in [("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")] {
         assert!(metrics["metrics"].get(metric).is_none(), "{json}");
         assert!(!figures.contains(line), "{}", whole.text);
-        assert!(whole.text.contains(line), "its absence is said\n{}", whole.text);
+        assert!(whole.text.contains(line), "its absence is reported\n{}", whole.text);
     }
     for row in table(&whole) {
         for empty in ["ttft-ms", "ttft-from-due-ms", "tpot-ms", "granted-ms", "queue-ms"] {

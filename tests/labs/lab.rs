@@ -183,7 +183,7 @@ fn the_time_from_the_start_of_an_engine_is_a_figure() {
 
 #[test]
 fn an_option_that_loses_requests_never_wins() {
-    // Errors come at once, so that what is left is answered faster.
+    // Errors come at once, so that the other requests are answered faster.
     let files = Files::new(
         "repeats = 2",
         "fault = { values = [\"none\", \"kind = 'http-error', status = 503, every = 2\"], omit = \"none\" }",
@@ -225,7 +225,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     let ended = process.end().with_code(130);
     assert!(ended.stderr.contains("go on with: runner lab --resume out"), "{ended:#?}");
     assert!(files.is_free());
-    // The folder is all that is needed, wherever it is told from.
+    // The folder is all that is needed, in any working directory.
     let elsewhere = TempDir::new().unwrap();
     let mut again = runner();
     again.args(["lab", "--no-progress", "--resume"]);
@@ -254,7 +254,7 @@ fn resumes_a_cut_journal() {
     for (cut, damaged) in [("newline", newline), ("letter", in_a_letter), ("zeros", zeros)] {
         std::fs::write(&path, damaged).unwrap();
         run_patiently(&mut files.command(&["--page-only"])).with_code(0);
-        // The second time, what the first one appended is read.
+        // The second time, it reads the appended line of the first.
         for _ in 0..2 {
             files.made().with_code(0);
         }

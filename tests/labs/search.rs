@@ -51,7 +51,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
     assert!(report("--format html") == page);
     let markdown = report("--format markdown");
     assert!(markdown.contains("## Runs"));
-    // Its title is that of all runs, not that of the first one's load.
+    // Its title is about all runs, not about the first run's load.
     let title = markdown.lines().find(|line| line.starts_with("# "));
     let title = title.unwrap_or_default();
     assert!(title.contains("random 16/11"), "{title}");
@@ -144,8 +144,8 @@ fn a_sweep_that_is_interrupted_goes_on() {
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
 }
 
-/// The folder has the scenario and the flags, those of the environment too; only what may be secret
-/// is given again.
+/// The folder has the scenario and the flags, also flags from the environment; only possible
+/// secrets are given again.
 #[test]
 fn a_folder_is_all_that_is_needed_to_go_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));

@@ -41,7 +41,7 @@ impl Page {
             };
             let mut words = comment.splitn(3, ' ');
             let (what, name) = (words.next().unwrap(), words.next().ok_or(line)?);
-            let rest = words.next().ok_or_else(|| format!("{line}: nothing told"))?;
+            let rest = words.next().ok_or_else(|| format!("{line}: no text"))?;
             if name != family.name {
                 family.check()?;
                 page.samples.append(&mut family.samples);

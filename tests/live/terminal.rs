@@ -147,7 +147,7 @@ fn the_key_again_gives_replies_up() {
     let mut process = start(command);
     process.until("four are in flight", shows("in flight 4 of 4"));
     process.type_in("q");
-    process.until("the key is heard", shows("q stop at once"));
+    process.until("the key is received", shows("q stop at once"));
     process.type_in("q");
     let ended = process.end().with_code(130);
     let (_, _, after) = screens(&ended.stdout);

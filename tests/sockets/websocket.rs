@@ -202,7 +202,7 @@ fn each_exchange_agrees_with_the_servers_log() {
         let (sent, written) = (exchange.sent.unwrap(), exchange.written.unwrap());
         let (headers, input) = (exchange.headers.unwrap(), exchange.input_sent.unwrap());
         assert!(sent < headers && headers < written, "{about}");
-        assert_eq!(input, written, "{about}: all was said before the answer");
+        assert_eq!(input, written, "{about}: all input came before the answer");
     }
     for fault in ["error", "close", "reset", "silence", "not-utf-8", "oversize", "away"] {
         assert_eq!(of_fault(fault), 20, "{fault}");

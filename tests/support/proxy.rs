@@ -30,8 +30,7 @@ pub struct Network {
     /// Bytes in a segment at most.
     pub segment: usize,
     /// Bytes from the server after which a connection carries no more, and stays open; absent for
-    /// any number. The first connection, on which a server is asked for its models, is not
-    /// affected.
+    /// any number. The first connection, for the server's models, is not affected.
     pub silent_after: Option<usize>,
 }
 

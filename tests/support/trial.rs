@@ -133,7 +133,7 @@ impl Trial {
         self
     }
 
-    /// With connections that can be told apart by when their opening began.
+    /// With connections that differ in the instant at which their opening began.
     pub fn telling_connections_apart(mut self) -> Self {
         self.apart = true;
         self
@@ -145,8 +145,8 @@ impl Trial {
         self
     }
 
-    /// The scenario with everything laid over it, resolved. It must name a model, so that no server
-    /// has to be asked.
+    /// The scenario with everything laid over it, resolved. It must name a model, because there is
+    /// no server whose models it could read.
     pub fn resolve(&self) -> Checked {
         let unchecked = self.resolved().unchecked();
         unchecked.unwrap_or_else(|_| panic!("no model is named:\n{}", self.scenario))

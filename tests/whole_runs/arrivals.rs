@@ -89,8 +89,8 @@ async fn a_ramp_over_the_whole_run() {
     assert_eq!(due(&timed), due(&ran), "and with the duration");
 }
 
-/// 4/s for half a second, nothing for a second, up to 4/s in another: 2, 0 and 2 requests, and no
-/// number of requests is said.
+/// 4/s for half a second, nothing for a second, up to 4/s in another: 2, 0 and 2 requests. The
+/// scenario gives no number of requests.
 #[tokio::test(start_paused = true)]
 async fn stages() {
     let over = "[load]
@@ -134,7 +134,7 @@ async fn poisson_stages_are_the_plans() {
     assert_sent_when_due(&ran);
 }
 
-/// A trace of four instants, out of order, twice as fast; ten requests were asked for.
+/// A trace of four instants, out of order, twice as fast; the scenario has ten requests.
 #[tokio::test(start_paused = true)]
 async fn a_trace() {
     let folder = tempfile::tempdir().unwrap();

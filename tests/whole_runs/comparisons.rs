@@ -75,5 +75,5 @@ async fn equal_scripts_show_no_difference_and_three_percent_show() {
         }
         later = sides.split_off(1);
     }
-    assert!(seen >= 21, "{seen} of 25 pairs that are 3 % apart are told apart");
+    assert!(seen >= 21, "{seen} of 25 pairs that are 3 % apart are found different");
 }

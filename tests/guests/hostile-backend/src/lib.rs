@@ -110,7 +110,7 @@ enum Answer {
     NoText,
     /// A message to send, although there is no WebSocket.
     SendOutside,
-    /// What is held can go, although there is no WebSocket.
+    /// The held messages can go, although there is no WebSocket.
     ProceedOutside,
 }
 

@@ -14,7 +14,7 @@ pub struct Config {
     fault: Option<Fault>,
     /// Number of samples of a session; 0 is as 1.
     turns: u64,
-    /// Reports what it did to its input.
+    /// Reports its changes to its input.
     remarks: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct Config {
 enum Fault {
     /// Prompts contain the number of samples requested with them.
     ByLimit,
-    /// Every tenth sample has the id of the one before it.
+    /// Every tenth sample has the id of the sample before it.
     SameId,
     /// Spare prompts are measured too.
     SpareMeasured,
@@ -38,7 +38,7 @@ enum Fault {
     SpareTurns,
     /// A sample that depends on a spare sample comes after another root.
     SpareLater,
-    /// Spare samples are those of the SDK, which is no fault.
+    /// Spare samples are the SDK's default, which is no fault.
     SpareDefault,
     /// The number of calls is among the remarks.
     RemarksByCall,
