@@ -64,20 +64,20 @@ fn an_engine_that_is_dead_at_the_start_is_reported_first() {
 /// Possible failures of a request whose engine is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
-/// The way an engine ends: an interrupted engine leaves a log, a killed one does not.
+/// The way an engine ends: a stopped engine leaves a log, a killed one does not.
 #[derive(Clone, Copy, Debug)]
 enum Leaves {
     Killed,
-    Asked,
+    Stopped,
 }
 
 /// The way it leaves, whether it comes back, and the load.
 const COMINGS_AND_GOINGS: [(Leaves, bool, &str); 5] = [
     (Leaves::Killed, false, "--request-rate 100"),
     (Leaves::Killed, true, "--request-rate 100"),
-    (Leaves::Asked, false, "--request-rate 100"),
-    (Leaves::Asked, true, "--request-rate 100"),
-    (Leaves::Asked, true, "--concurrency 4"),
+    (Leaves::Stopped, false, "--request-rate 100"),
+    (Leaves::Stopped, true, "--request-rate 100"),
+    (Leaves::Stopped, true, "--concurrency 4"),
 ];
 
 #[test]
@@ -97,7 +97,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
                 drop(mock);
                 None
             }
-            Leaves::Asked => Some(mock.end()),
+            Leaves::Stopped => Some(mock.end()),
         };
         let again = comes_back.then(|| {
             std::thread::sleep(Duration::from_millis(100));

@@ -24,7 +24,7 @@ cargo xtask fuzz [--minutes N] [--address] [TARGET...]
   --address    build with AddressSanitizer
   TARGET       the targets to run; the default is all of them, tests/fuzz/fuzz_targets lists them
 
-What is found anew is added to target/fuzz/corpus. An input that breaks a target is kept in target/fuzz/findings.
+New inputs are added to target/fuzz/corpus. An input that breaks a target is kept in target/fuzz/findings.
 ";
 
 /// The platform whose libFuzzer is used. It is named to cargo, so that build scripts are built
