@@ -130,7 +130,7 @@ fn a_syntax_error_in_python_is_the_last_message() {
 }
 
 #[test]
-fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
+fn a_missing_compiler_is_named_with_its_install_command() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();

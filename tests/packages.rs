@@ -236,7 +236,7 @@ fn the_flake_has_a_package_and_an_app() {
 }
 
 #[test]
-fn a_debian_package_is_installed_into_an_empty_root_and_measures() {
+fn an_installed_debian_package_measures() {
     if !lacking::has("dpkg-deb", &DPKG) || !lacking::may_mount() {
         return;
     }

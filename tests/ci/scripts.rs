@@ -68,7 +68,7 @@ fn a_log_takes_commands_from_annotations_alone() {
 }
 
 #[test]
-fn an_engine_that_has_ended_is_stopped_without_words_of_the_shell() {
+fn stopping_an_ended_engine_prints_nothing() {
     for _ in 0..5 {
         let log = measured("exit 3", "exec sleep 60");
         assert!(

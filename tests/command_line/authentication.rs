@@ -169,8 +169,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Computes a request's signature from what came, as the server would, and compares it with the one
-/// that came.
+/// Checks a request's signature, as the server would.
 #[track_caller]
 fn assert_signed(request: &str, region: &str, token: Option<&str>) {
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -366,7 +365,7 @@ fn requests_are_signed_by_hmac() {
 }
 
 #[test]
-fn a_signature_that_cannot_be_made_is_refused_before_anything_is_sent() {
+fn an_impossible_signature_is_refused_before_the_run() {
     for (message, key, code, says) in [
         ("{method}{now}", "me:s", 4, "`{now}` is no placeholder; expected `{method}`, `{path}`"),
         ("{body}", "secret-without-an-id", 3, "is no key for the signature of this backend"),

@@ -81,7 +81,7 @@ fn answer(
 }
 
 #[test]
-fn each_conversation_has_its_own_cookies_where_the_backend_asks_for_them() {
+fn each_conversation_has_its_own_cookies_if_configured() {
     for keeps in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let (url, cookies) = server();

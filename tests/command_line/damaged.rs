@@ -117,7 +117,7 @@ fn a_changed_file_is_told_from_an_unchanged_file() {
 }
 
 #[test]
-fn a_comparison_with_damaged_records_is_refused_until_it_is_allowed() {
+fn a_comparison_with_damaged_records_needs_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let run_folder = a_run(folder.path());
     let other = folder.path().join("other");

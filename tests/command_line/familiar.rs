@@ -87,7 +87,7 @@ fn help_is_read_as_it_is() {
 
 /// The guide's tables are written by the flags' own declarations; `BLESS=1` writes them again.
 #[test]
-fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
+fn the_guide_has_every_flag_of_the_other_tools() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../guide/src/coming-from.md");
     let text = std::fs::read_to_string(file).unwrap();
     let mut page = text.clone();
@@ -574,8 +574,8 @@ fn differing(request: &str, line: &Value, default: &Value) -> BTreeSet<String> {
     names.iter().filter(differ).map(|name| (*name).clone()).collect()
 }
 
-/// Lines of the clients' own documentation send what these clients send, field by field; the note
-/// of the run names differences.
+/// Lines of the clients' own documentation send the clients' requests, field by field; the note of
+/// the run names differences.
 #[test]
 fn pasted_lines_send_the_requests_of_their_clients() {
     let file: Value = serde_json::from_str(include_str!("inputs/pasted-lines.json")).unwrap();

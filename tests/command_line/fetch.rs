@@ -61,7 +61,7 @@ fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
 }
 
 #[test]
-fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
+fn a_tokenizer_is_fetched_alone_and_found_by_name() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let model = "models/org/model";
     hub.put(model, "tokenizer.json", small_tokenizer().as_bytes(), true);
@@ -107,7 +107,7 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
 }
 
 #[test]
-fn a_name_that_was_not_fetched_is_an_error_with_the_command_that_fetches_it() {
+fn an_unfetched_name_is_an_error_with_its_fetch_command() {
     let cache = TempDir::new().unwrap();
     let mut command = at(cache.path());
     command.args("run --backend openai --dataset-name random --num-prompts 1".split(' '));

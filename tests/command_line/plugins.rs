@@ -55,7 +55,7 @@ fn variables_stand_for_flags() {
 }
 
 #[test]
-fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
+fn a_flag_overrides_a_conflicting_variable() {
     let variables = [
         ("RUNNER_BASE_URL", "http://127.0.0.1:1"),
         ("RUNNER_DURATION", "no time"),

@@ -269,7 +269,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
 }
 
 #[test]
-fn a_reference_cuts_no_answer_and_a_length_on_the_command_line_goes_first() {
+fn a_reference_cuts_no_answer_and_a_length_flag_wins() {
     let folder = tempfile::tempdir().unwrap();
     let row = json!({"prompt": "What is 2 + 2?", "reference": "4", "len": 3});
     std::fs::write(folder.path().join("q.jsonl"), format!("{row}\n{row}\n{row}\n")).unwrap();

@@ -189,7 +189,8 @@ fn a_link_that_comes_back_loses_nothing() {
 }
 
 /// An agent that cannot reach rank 0 any more stops sending, ends with the code of a target that is
-/// gone, and says where its records are. Rank 0 reports what came, and the run is invalid.
+/// gone, and prints the path of its records. Rank 0 reports the records that came, and the run is
+/// invalid.
 #[test]
 fn a_link_that_stays_down_ends_both_sides() {
     let Some(machines) = Machines::make(2) else {

@@ -122,7 +122,7 @@ fn the_dashboard_is_of_the_whole_fleet() {
     assert!(after.contains("Successful requests:                     200"), "{after:?}");
 }
 
-/// The command of a rank without what keeps it silent.
+/// The command of a rank without `--no-progress`.
 fn loud(fleet: &Fleet, rank: u32, flags: &str) -> Command {
     let ours = fleet.command(rank, flags);
     let mut command = runner();

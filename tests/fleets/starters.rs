@@ -1,5 +1,4 @@
-//! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are
-//! not alike.
+//! Fleets under real starters, Open MPI and Slurm; and processes whose clocks differ.
 //!
 //! They need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root.
 

@@ -181,7 +181,7 @@ fn a_text_that_is_none_is_not_taken() {
 }
 
 #[test]
-fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
+fn a_flood_of_log_lines_of_many_instances_is_bounded() {
     let config = json!({"call": "decode", "misbehave": "flood-log-and-panic", "only-on": "!"});
     let grants = grants(&config);
     let log = grants.log.clone();

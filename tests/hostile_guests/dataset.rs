@@ -136,7 +136,7 @@ fn remarks_are_bounded_and_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
+fn refusing_a_configuration_or_an_input_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(dataset(&config, grants(&config)).open(1, Amount::Unknown));
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");

@@ -444,7 +444,7 @@ fn repeat_key(mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_server_that_repeats_the_key_does_not_betray_it_to_the_backend() {
+fn a_key_in_the_servers_answer_is_hidden_from_the_backend() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // It ends with the test's process.

@@ -159,7 +159,7 @@ fn each_answer_of_an_exchange_is_run_alone() {
 }
 
 #[test]
-fn a_program_that_makes_the_scorer_break_its_contract_has_not_passed() {
+fn a_program_that_breaks_the_scorers_contract_fails() {
     for answer in ["nan", "infinite", "nameless"] {
         let config = json!({"call": "score", "answer": answer});
         let mut judge = running("x-runs-answers", &config).open().unwrap();

@@ -11,7 +11,7 @@ use crate::support::port;
 use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
 
 /// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an
-/// eighth of what 8 give.
+/// eighth of the throughput with 8.
 const SCENARIO: &str = r#"
 name = "short"
 [dataset]

@@ -267,7 +267,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
 /// Most runs draw spare samples, so a case that asks for none must not pass where they break the
 /// sessions.
 #[test]
-fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
+fn every_case_finds_a_spare_sample_that_splits_a_session() {
     let case = |fault: &str| {
         let project = Project::of("unsteady-dataset");
         let config = format!("fault = \"{fault}\"\nturns = 3\n");
@@ -310,7 +310,7 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
 
 /// The run refuses this backend before it sends anything.
 #[test]
-fn a_backend_that_names_a_header_of_the_hosts_for_the_key_is_refused() {
+fn a_key_in_a_header_of_the_host_is_refused() {
     for name in ["host", "Content-Length", "te", ""] {
         let project = Project::of("keyed-backend");
         let config = format!("scheme = \"header\"\nname = \"{name}\"\n");

@@ -222,7 +222,7 @@ fn histogram(name: &str, requests: u64, mean: f64) -> String {
 /// A router in front of a server that prefills and one that decodes: the pages of both divide its
 /// time to first token, and neither gets the router's key.
 #[test]
-fn two_servers_behind_a_router_tell_both_queues_and_the_transfer() {
+fn two_servers_behind_a_router_have_queues_and_a_transfer() {
     let (prefill, prefill_heads) = page_server(|requests| {
         histogram("request_queue_time_seconds", requests, 0.020)
             + &histogram("request_prefill_time_seconds", requests, 0.050)

@@ -380,7 +380,7 @@ async fn a_warm_up_goes_on_until_the_engine_is_stable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_up_like_the_load_has_its_requests_in_flight_or_its_rate() {
+async fn a_warm_up_has_the_loads_concurrency_or_rate() {
     let like_load = "load.warming = 'like-load'";
     let closed = users(48, 1, like_load).run().await;
     assert_eq!(closed.warmup().count(), 8);

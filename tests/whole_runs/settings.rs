@@ -65,7 +65,7 @@ backend.config.events = { text = "/choices/0/text", done = "[DONE]" }
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn the_temperature_is_0_unless_the_server_or_the_body_has_its_own() {
+async fn the_temperature_is_0_unless_the_server_or_the_body_sets_it() {
     for (setting, temperature, planned) in [
         ("", Some(json!(0.0)), Some(0.0)),
         ("request.temperature = 0.7", Some(json!(0.7)), Some(0.7)),
