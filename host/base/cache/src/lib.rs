@@ -1,10 +1,10 @@
 //! A cache between processes of artifacts that take long to make: compiled plugins and the tables
 //! of tokenizers, each a tenth of a second or more. Reading them takes a few milliseconds.
 //!
-//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox: the folder
-//! must belong to the user, and each file records its kind, its source and its maker, and the
-//! digest of its contents. A problem with a file is never an error: it is made anew, and the user
-//! is warned. A missing file, or one that cannot be written, is not even reported.
+//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox. The folder
+//! must belong to the user. Each file records its kind, its source, its maker and the digest of its
+//! contents. A problem with a file is never an error: the file is made anew, and the user is
+//! warned. A missing or unwritable file is not even reported.
 //!
 //! This crate owns the folder and the headers of its files. The meaning of the contents is left to
 //! the callers that store them.

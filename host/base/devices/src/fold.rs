@@ -393,7 +393,7 @@ impl Figures {
             }
             (Err(_), Err(why)) => {
                 let reads = power.within(f64::MIN, f64::MAX).next();
-                let why = reads.map_or("the device does not say what it draws".to_owned(), |_| why);
+                let why = reads.map_or("the device does not report its power".to_owned(), |_| why);
                 self.notes.push(format!("the energy is absent: {why}"));
                 return;
             }

@@ -6,8 +6,8 @@
 //! Steps have a schedule of their own: each begins at the very instant at which the step before it
 //! ended, or, after a pause, at which a request was complete. A task that wakes up late delays the
 //! events at clients by the same time, but never the schedule. A step is decided only once its
-//! first instant is over, so that it includes every request that was complete by then; on a paused
-//! clock the schedule therefore equals `simulator::open`'s, to the nanosecond.
+//! first instant is over, so that it includes every request that was complete by then. On a paused
+//! clock, the schedule therefore equals the schedule of `simulator::open`, to the nanosecond.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -3,10 +3,10 @@
 //!
 //! The answer begins when the client's input is complete: after the last
 //! `input_audio_buffer.commit` of vLLM's, and after `response.create` of OpenAI's. From there it
-//! has the same instants as other answers, and the same faults: a cut ends the connection, `close`
-//! closes the WebSocket with a code, a stall is silence, `split` cuts messages into frames of the
-//! given size, and `ping` sends one before every message. `events` has the events, and `frames` the
-//! protocol.
+//! has the same instants and the same faults as other answers. A cut ends the connection, `close`
+//! closes the WebSocket with a code, and a stall is silence; `split` cuts messages into frames of
+//! the given size, and `ping` sends a ping before every message. `events` has the events, and
+//! `frames` the protocol.
 
 mod events;
 mod frames;

@@ -145,10 +145,10 @@ impl Arrival {
     /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`. Poisson draws
     /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy do. Gamma draws
     /// `np.random.gamma(burstiness, 1 / (rate * burstiness))` before each, as vLLM does. Normalised
-    /// gaps are multiplied by n/rate over their sum, as in vLLM at a constant rate. A rate that
-    /// changes carries a process of rate 1 through the area under it, which is exact over any
-    /// change. vLLM's client instead gives each gap the rate of its request's number, so its rate
-    /// is no function of time.
+    /// gaps are multiplied by n/rate over their sum, as in vLLM at a constant rate. A changing rate
+    /// carries a process of rate 1 through the area under it, which is exact over any change.
+    /// vLLM's client instead gives each gap the rate of its request's number, so its rate is no
+    /// function of time.
     pub fn due_times(&self, seed: u64, requests: Option<u64>, trace: &Trace) -> DueTimes {
         match *self {
             Arrival::Inf => Box::new(std::iter::repeat(Due::At(Nanos::ZERO))),

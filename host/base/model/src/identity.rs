@@ -1,5 +1,5 @@
-//! The identity of requests: the ids that a request carries as header fields, so that a server's
-//! log and a router's decisions can be joined with the records of a run.
+//! The identity of requests: the ids that a request carries as header fields. They join a server's
+//! log and a router's decisions with the records of a run.
 //!
 //! This module owns the content and the spelling of ids. Every id is a function of the run's own
 //! random identity, of the phase, and of numbers that the plan gives to requests and sessions. So

@@ -110,10 +110,10 @@ const VLLM_QUEUE: Times = Times("vllm:request_queue_time_seconds", 1e3, None);
 const VLLM_PREFILL: Times = Times("vllm:request_prefill_time_seconds", 1e3, None);
 const VLLM_TRANSFER: Times = Times("vllm:nixl_xfer_time_seconds", 1e3, None);
 
-/// vLLM's metrics. A request that waits for keys and values of another server has not been
-/// scheduled yet (`WAITING_FOR_REMOTE_KVS` in `vllm/v1/core/sched/scheduler.py`), so that the queue
-/// of a server that decodes holds the transfer. That server computes the prompt's last token and
-/// the first of the answer.
+/// vLLM's metrics. A request that waits for keys and values of another server is not scheduled yet
+/// (`WAITING_FOR_REMOTE_KVS` in `vllm/v1/core/sched/scheduler.py`). So the queue of a decoding
+/// server includes the transfer. That server computes the last token of the prompt and the first
+/// token of the answer.
 const VLLM: &[Row] = &[
     row(Stage::PrefillQueue, Role::Prefill, &[&[VLLM_QUEUE]]),
     row(Stage::Prefill, Role::Prefill, &[&[VLLM_PREFILL]]),

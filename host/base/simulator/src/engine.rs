@@ -189,9 +189,8 @@ impl Engine {
         self.batch.iter().map(|job| job.held).sum()
     }
 
-    /// Puts the newest requests back into the queue until there is room for the tokens that the
-    /// step adds to the others: the prompt tokens that it reads, and a token for each. The oldest
-    /// stays, however long it is.
+    /// Puts the newest requests back into the queue until there is room for the step's tokens: its
+    /// prompt tokens, and a token for each other request. The oldest request stays at any length.
     fn preempt(&mut self) {
         let limit = self.parameters.kv;
         if limit == 0 {

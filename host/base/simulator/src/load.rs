@@ -25,8 +25,8 @@ pub fn poisson(requests: usize, per_s: f64, seed: u64) -> Vec<Nanos> {
     gamma(requests, per_s, 1.0, seed)
 }
 
-/// Instants at which requests arrive, `per_s` a second, with gaps that have a gamma distribution of
-/// this shape: 1 is by chance, less comes in bursts, and more is more even.
+/// Instants at which requests arrive, `per_s` a second. The gaps have a gamma distribution of this
+/// shape: 1 is by chance, less comes in bursts, and more is more even.
 pub fn gamma(requests: usize, per_s: f64, shape: f64, seed: u64) -> Vec<Nanos> {
     let mut random = Random::new(seed);
     let mut at = 0.0;

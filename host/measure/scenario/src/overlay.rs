@@ -1,8 +1,8 @@
 //! Laying one scenario over another: flags override the file.
 //!
-//! Most keys simply replace each other. `[load]` needs care, because there one key can contradict
-//! another: a number of requests from a flag rules out the file's duration, and a number of requests to
-//! warm up with its way to do that.
+//! Most keys simply replace each other. `[load]` needs care, because its keys can contradict each
+//! other. A number of requests from a flag rules out the file's duration, and a number of warm-up
+//! requests rules out the file's way to warm up.
 
 use crate::field::Field;
 use crate::{Arrival, Load, Ramp, Scenario, Trace};

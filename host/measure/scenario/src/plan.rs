@@ -1,5 +1,5 @@
 //! The plan: a run with nothing left to decide. Every default is filled in, every plugin is
-//! identified by its digest, and every random choice comes from the seed, so the same plan gives
+//! identified by its digest, and every random choice comes from the seed. So the same plan gives
 //! the same requests at the same due times. It is written next to the records and holds no secret.
 
 use model::file::PlannedFile;

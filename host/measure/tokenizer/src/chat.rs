@@ -3,9 +3,8 @@
 //! A template is a Jinja program that comes with the model. It is rendered as transformers renders
 //! it (`utils/chat_template_utils.py`, version 5.23): the same blocks and functions, the same white
 //! space, the same JSON. Templates are from strangers, so steps, depth and output have bounds. No
-//! bound on steps bounds memory, because a template may double a text with every step; so the
-//! program has them rendered in a process of its own, which has a bound on memory and time
-//! ([`apart`]).
+//! bound on steps bounds memory, because a template may double a text with every step. So a process
+//! of its own renders them, with a bound on memory and time ([`apart`]).
 //!
 //! This module owns finding and rendering. It leaves tokens to [`Tokenizer`](super::Tokenizer).
 

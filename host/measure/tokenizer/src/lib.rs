@@ -1,6 +1,6 @@
 //! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, a SentencePiece model or
-//! a rank file of tiktoken, or a substitute that treats every byte as a token, which serves the
-//! mock engine and makes every count approximate.
+//! a rank file of tiktoken. A substitute treats every byte as a token; it serves the mock engine
+//! and makes every count approximate.
 //!
 //! This crate owns the path from text to tokens, and from a chat to its text by the tokenizer's
 //! template, with the JSON that templates write. Callers choose the texts and chats.
@@ -8,11 +8,11 @@
 //! This crate reads most byte-level tokenizers itself. The `tokenizers` crate keeps data that
 //! nobody here needs, and takes ten times as long to prepare random prompts. Known patterns are
 //! written out and words are remembered. A word is encoded part by part, which is exact because
-//! merging is local. A file that is not understood completely goes to the `tokenizers` crate. Limits
-//! keep a stranger's file from making it panic, grow without end or run for hours. Truncation,
-//! padding and dropout, which are for training, never affect a count. Property tests compare every
-//! token with the `tokenizers` crate, and with a real model's file if `RUNNER_TEST_TOKENIZER` names
-//! it.
+//! merging is local. A file that is not understood completely goes to the `tokenizers` crate.
+//! Limits keep a stranger's file from making it panic, grow without end or run for hours.
+//! Truncation, padding and dropout, which are for training, never affect a count. Property tests
+//! compare every token with the `tokenizers` crate, and with a real model's file if
+//! `RUNNER_TEST_TOKENIZER` names it.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 

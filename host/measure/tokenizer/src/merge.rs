@@ -133,8 +133,8 @@ impl Merges {
 ///
 /// A long word is encoded part by part. This is exact, because merging is local: a sequence of
 /// tokens is the encoding of its bytes if, and only if, every two neighbours are the encoding of
-/// their bytes. The first merge across the border of two tokens comes at the same step in the word
-/// and among the bytes of the two alone, because the merges before it are the same.
+/// their bytes. The first merge across the border of two tokens comes at the same step in the whole
+/// word and in the bytes of the two tokens, because the merges before it are the same.
 #[derive(Default)]
 pub(super) struct Memory {
     /// Number of tokens of each word, with its only token, or the start of its tokens in `tokens`.
@@ -252,8 +252,8 @@ impl Memory {
         &self.joined.ids
     }
 
-    /// Appends the tokens of the next part. Merges the tokens around the border anew, until they fit
-    /// on both sides.
+    /// Appends the tokens of the next part. Merges the tokens around the border anew, until they
+    /// fit on both sides.
     fn join(&mut self, merges: &Merges, word: &[u8], joined: &mut Tokens, part: &Tokens) {
         let mut window = std::mem::take(&mut self.window);
         // The numbers of tokens merged anew on either side.

@@ -11,8 +11,8 @@ use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 pub(super) enum Pattern {
     /// GPT-2's.
     Gpt2,
-    /// The pattern of Llama 3 and of Qwen, with numbers of at most `digits` digits, and the pattern
-    /// of `cl100k`, which takes the spaces that end a text as one word, with the lines among them.
+    /// The pattern of Llama 3 and of Qwen, with numbers of at most `digits` digits. The pattern of
+    /// `cl100k` also takes the spaces and lines that end a text as one word.
     Cl100k { digits: usize, whole_end: bool },
     /// The pattern of `o200k`, where a word begins anew at a capital, and the pattern of Kimi,
     /// where Chinese characters are words apart.

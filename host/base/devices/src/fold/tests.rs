@@ -115,7 +115,7 @@ fn unreported_figures_are_absent_and_not_zero() {
         let expected = Figures {
             samples,
             covered,
-            notes: vec!["the energy is absent: the device does not say what it draws".to_owned()],
+            notes: vec!["the energy is absent: the device does not report its power".to_owned()],
             ..Figures::default()
         };
         assert_eq!(*figures, expected);
