@@ -27,9 +27,8 @@ const RUNS: &str = "runs";
 /// Some 1.3 s: 24 answers of ten tokens for two users, each some 110 ms.
 const LOAD: &str = "--num-prompts 24 --concurrency 2 --random-output-len 10";
 
-/// The stand-in for NVML, compiled once by the compiler that compiles this program: two devices,
-/// the first with a counter that steps by 2 J with each reading, the second without one, at 351.5
-/// W.
+/// The stand-in for NVML, compiled once by this program's compiler. It has two devices: the first
+/// has a counter that grows by 2 J with each reading, the second has none and draws 351.5 W.
 pub fn stand_in() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     let source = include_str!("../host/base/devices/src/nvml/stand_in.rs");

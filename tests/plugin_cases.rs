@@ -65,7 +65,7 @@ impl Project {
         command
     }
 
-    /// The same with the component named.
+    /// Runs [`Self::command`] with the component named.
     fn test(&self, words: &[&str]) -> Ended {
         run(self.command(words).arg("--plugin").arg(&self.component))
     }

@@ -1,5 +1,5 @@
-//! A server that demands all that a backend may leave to the host: a log-in, a workspace that was
-//! prepared, the cookies of the exchange, and an end for each job.
+//! A server that needs everything that the host does for a backend: a log-in, a prepared workspace,
+//! the cookies of the exchange, and an end for each job.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! The template for GitLab, run as the system's runner does: the job is made of the template and of
-//! the user's file, its rules give variables, and the items of `script` are lines of one shell.
+//! The template for GitLab, run as GitLab's runner does. The template and the user's file make the
+//! job, its rules give variables, and the items of `script` are lines of one shell.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

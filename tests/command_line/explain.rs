@@ -26,7 +26,6 @@ fn a_run_and_another_tools_result_are_explained() {
     assert!(validator.is_valid(&shown), "{shown}");
 }
 
-/// It is of two results, and each is one.
 #[test]
 fn refuses_no_result_and_several_results() {
     let folder = case("");

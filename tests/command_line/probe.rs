@@ -37,8 +37,8 @@ fn models(owner: &str) -> String {
     route("/v1/models", &json!({"object": "list", "data": [one]}))
 }
 
-/// A run asks the server for its version, unless the user states one, and for the context of the
-/// model, beyond which a request is named before any is sent.
+/// A run reads the server's version, unless the user states one, and the model's context. It names
+/// longer requests before it sends any.
 #[test]
 fn a_run_records_the_engine_and_its_context() {
     let small = models("vllm").replace("4096", "50");
@@ -383,8 +383,8 @@ fn certificates_equal_a_runs() {
 fn every_backend_can_be_tried() {
     let engine = scripted("");
     let known = session::probe::backends();
-    // One speaks to nothing until its user has written a configuration, gRPC has a port of its own,
-    // where there is nothing to ask over HTTP/1.1, and a WebSocket's route asks for sound.
+    // The template needs a configuration first, gRPC has a port of its own without HTTP/1.1, and
+    // the WebSocket route needs sound.
     const CONFIGURED: [&str; 3] = ["template", "triton-grpc", "realtime"];
     let shipped =
         shipped::plugins().filter_map(|name| name.strip_prefix("backends/")?.strip_suffix(".wasm"));

@@ -82,8 +82,8 @@ fn thinking_users_do_not_hold_a_run_up() {
     assert_eq!((exchanges.len(), count(&exchanges, None)), (3, 3));
 }
 
-/// Any wait before the first request: for a server that is not ready, for one that does not list
-/// its models, and for one that never flushes its cache.
+/// Any wait before the first request: the server is not ready, does not list its models, or never
+/// flushes its cache.
 #[test]
 fn waiting_for_a_server_ends_with_an_interrupt() {
     let no_one = {

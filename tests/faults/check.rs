@@ -256,8 +256,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     }
 }
 
-/// The engine's log agrees: each whole answer is on record as one, with the same number of tokens
-/// (one is a byte of text), and each of its refusals with its status.
+/// Checks the records against the engine's log: each whole answer with its number of tokens (a
+/// token is a byte of text), and each refusal with its status.
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));

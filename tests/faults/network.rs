@@ -1,5 +1,5 @@
-//! Networks that delay, lose, hold back, cut and fall silent: through a proxy everywhere, and
-//! through the kernel's own emulation in a network namespace where that is to be had.
+//! Networks that delay, lose, hold back, cut and fall silent: through a proxy, and, where possible,
+//! through the kernel's own emulation in a network namespace.
 
 use std::process::Command;
 use std::time::Duration;

@@ -45,8 +45,8 @@ fn four_processes_send_the_requests_of_one() {
     }
 }
 
-/// Users, slots and processes in numbers that do not divide: each process has as large a share of
-/// the requests as of the users, and one that has no user takes part and sends nothing.
+/// Users, slots and processes in numbers that do not divide: each process has the same share of the
+/// requests as of the users. A process without users takes part and sends nothing.
 #[test]
 fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     for (size, load, records) in [

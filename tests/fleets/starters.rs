@@ -124,8 +124,8 @@ fn the_pods_of_an_indexed_job_are_a_fleet() {
     assert_eq!(measured(&fleet.run()).len(), 200);
 }
 
-/// A machine that has been up for another time, so that its clock shows other numbers: requests are
-/// due when they would be on one machine, to the nanosecond.
+/// A machine with another uptime, so that its clock shows other numbers: requests have the same due
+/// times as on one machine, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
     if !may_set_clocks() {

@@ -251,8 +251,8 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     );
 }
 
-/// A frame that only the plugin can find the end of may be as large as any: it is left unread, and
-/// crosses to the plugin a few times, and not with each of its 512 pieces.
+/// A frame whose end only the plugin finds may be as large as any. It is left unread, and crosses
+/// to the plugin a few times, not with each of its 512 pieces.
 #[test]
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;

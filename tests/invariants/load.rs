@@ -353,9 +353,9 @@ fn slices_share_the_places() {
     }
 }
 
-/// (13) Slices of loads whose users or slots do not divide by the slices send exactly the requests
-/// of the whole, at the same instants, where replies take equally long. A slice that has no place
-/// takes part and sends nothing.
+/// (13) Users or slots that do not divide by the slices: the slices send exactly the requests of
+/// the whole, at the same instants, if replies take equally long. A slice without a place takes
+/// part and sends nothing.
 #[tokio::test(start_paused = true)]
 async fn any_number_of_slices_sends_the_whole_plan() {
     for (over, warmup, of, idle) in [

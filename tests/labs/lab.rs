@@ -363,8 +363,8 @@ fn a_lab_over_loads_is_drawn() {
     files.follow_their_schemas();
 }
 
-/// An engine is in a session of its own, so that nothing but its launch's identifier tells whose it
-/// is: it ends with a lab that is killed.
+/// An engine is in a session of its own, and only its launch's identifier connects it with its lab:
+/// it ends with a killed lab.
 #[test]
 fn an_engine_ends_with_a_lab_that_is_killed() {
     let files = Files::new("", "max-concurrency = [8]");

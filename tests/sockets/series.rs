@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use crate::endings::exchanges;
 use crate::support::process::{Mock, only_run, run, runner, words};
 
-/// The most apparent distance of both processes' clocks, and the most lateness of a gauge: the
-/// engine counts a request before it reads its clock, or after, and a busy machine stops it in
+/// The largest apparent distance of both processes' clocks, and the largest lateness of a gauge.
+/// The engine counts a request before or after it reads its clock, and a busy machine stops it in
 /// between. A request is counted for three times as long.
 const SLACK: u64 = 100_000_000;
 

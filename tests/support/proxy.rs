@@ -1,6 +1,5 @@
-//! A network between a client and a server, over real sockets: it takes its time, holds segments
-//! back as lost ones are, and cuts the bytes elsewhere than they were written. The carried bytes
-//! stay the same.
+//! A network between a client and a server, over real sockets: it delays segments, sends lost
+//! segments later, and cuts the bytes in other places. The carried bytes stay the same.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

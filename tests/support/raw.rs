@@ -1,5 +1,5 @@
-//! A server of bytes: it reads requests as far as it must to tell them apart, and answers each with
-//! bytes from the test, so that they can be anything, HTTP or not.
+//! A server of bytes: it finds the end of each request, and answers with the test's bytes, HTTP or
+//! not.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,9 +117,8 @@ impl Raw {
         })
     }
 
-    /// Answers requests that begin with a text, such as `GET /health`, in these ways, one after the
-    /// other, and from then on in the last way; they have no number. All others are answered
-    /// soundly.
+    /// Answers requests that begin with a text, such as `GET /health`, in these ways in turn, and
+    /// then always in the last way; they have no number. All others are answered soundly.
     pub fn routing(routes: impl IntoIterator<Item = (&'static str, Vec<Vec<Act>>)>) -> Arc<Self> {
         let routes = routes.into_iter();
         Arc::new(Raw {

@@ -168,8 +168,8 @@ async fn a_conversation_keeps_its_connection() {
     }
 }
 
-/// A conversation does not say that it is over, so its connection is closed when it has been idle
-/// for as long as one may be that is used again.
+/// A conversation does not say that it is over, so its connection is closed at the idle time after
+/// which no connection is used again.
 #[tokio::test(start_paused = true)]
 async fn connections_of_conversations_that_are_over_are_closed() {
     let guest = components().join("guests/hostile-dataset.wasm");

@@ -101,8 +101,8 @@ async fn figures_agree_with_the_engines_log() {
     }
 }
 
-/// The time that a request was on this side before it was sent, in milliseconds, by the engine's
-/// log of arrivals: requests are due a tenth of a second apart, and the first is sent at once.
+/// The time in milliseconds for which the client held a request, by the engine's log of arrivals.
+/// Requests are due a tenth of a second apart, and the first is sent at once.
 fn held(truths: &[Truth], place: usize) -> f64 {
     let since_first = truths[place].received.since(truths[0].received);
     since_first.as_millis_f64() - 100.0 * place as f64

@@ -8,9 +8,9 @@ use crate::bytes::{Cuts, first};
 /// The most hosts that a list may stand for.
 const MOST_HOSTS: usize = 1 << 16;
 
-/// Bytes of a connection are frames or an error, however the network cuts them, and take no more
-/// memory than a frame may have; a frame is written as it was read. A list of hosts is refused with
-/// a message, or has a bound.
+/// Bytes of a connection are frames or an error, however the network cuts them. They take no more
+/// memory than a frame may have, and a frame is written as it was read. A list of hosts is refused
+/// with a message, or has a bound.
 pub fn fleet(data: &[u8]) {
     let (choice, data) = first(data);
     let bound = match choice % 4 {

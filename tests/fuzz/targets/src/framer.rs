@@ -5,8 +5,8 @@ use model::units::Nanos;
 
 use crate::bytes::{Cuts, first};
 
-/// A reply in any framing: where the network cuts it makes no difference, no frame has bytes that
-/// the reply does not have, and a batch of frames can be taken apart and put together again.
+/// A reply in any framing: the network's cuts make no difference, all bytes of a frame are from the
+/// reply, and a batch of frames can be taken apart and put together again.
 pub fn framer(data: &[u8]) {
     let (choice, data) = first(data);
     let (seed, data) = first(data);

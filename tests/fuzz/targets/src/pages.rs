@@ -7,8 +7,8 @@ use series::entry::MOST_SERIES;
 use series::page::{MOST_LABEL_BYTES, MOST_SAMPLES};
 use series::{Course, Encoder, Entry, Head, Recording, page};
 
-/// Pages of a server, a second apart and divided by zero bytes: the values that are read have
-/// bounds, kept lines read back as the same, and no figure is a number that JSON does not have.
+/// Pages of a server, a second apart and divided by zero bytes: read values have bounds, kept lines
+/// read back unchanged, and JSON can represent every figure.
 pub fn metrics(data: &[u8]) {
     let mut encoder =
         Encoder::new(Head { targets: vec!["http://a".to_owned()], every_ns: Nanos(1_000_000_000) });

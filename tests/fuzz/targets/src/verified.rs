@@ -80,9 +80,8 @@ pub fn verify_case(data: &[u8]) {
     }
 }
 
-/// A profile's text: mistakes have messages. A sound one is a client whose command has only
-/// placeholders that have values or are named, and whose result, here the same text, is read and
-/// judged.
+/// A profile's text: mistakes have messages. A sound profile is a client; its command has only
+/// placeholders that have values or are named. Its result, here the same text, is read and judged.
 pub fn verify_profile(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
