@@ -101,7 +101,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
 }
 
 #[test]
-fn what_does_not_compile_says_why_and_ends_with_the_code_of_a_plugin() {
+fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
     let source = folder.path().join("mine/src/lib.rs");
@@ -130,7 +130,7 @@ fn a_syntax_error_in_python_is_the_last_message() {
 }
 
 #[test]
-fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
+fn a_missing_compiler_is_named_with_its_install_command() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
@@ -172,7 +172,7 @@ enum Shows {
 }
 
 /// Builds a scorer that follows its configuration, and checks the output of each of its cases.
-fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
+fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
     let Some(compiler) = language.compiler() else {
         return;
     };
@@ -227,8 +227,8 @@ fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Sho
 }
 
 #[test]
-fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
-    does_as_told(
+fn python_errors_are_shown_and_exceptions_have_their_lines() {
+    check_cases(
         &PYTHON,
         "scorer.py",
         include_str!("authoring/scorer.py"),
@@ -262,8 +262,8 @@ fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
 }
 
 #[test]
-fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
-    does_as_told(
+fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
+    check_cases(
         &JAVASCRIPT,
         "plugin.js",
         include_str!("authoring/plugin.js"),

@@ -27,9 +27,8 @@ const RUNS: &str = "runs";
 /// Some 1.3 s: 24 answers of ten tokens for two users, each some 110 ms.
 const LOAD: &str = "--num-prompts 24 --concurrency 2 --random-output-len 10";
 
-/// The stand-in for NVML, compiled once by the compiler that compiles this program: two devices,
-/// the first with a counter that steps by 2 J with each reading, the second without one, at 351.5
-/// W.
+/// The stand-in for NVML, compiled once by this program's compiler. It has two devices: the first
+/// has a counter that grows by 2 J with each reading, the second has none and draws 351.5 W.
 pub fn stand_in() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     let source = include_str!("../host/base/devices/src/nvml/stand_in.rs");
@@ -253,7 +252,7 @@ fn sweeps_have_columns_for_energy_and_cost() {
 
 /// No request of the load is sent, and nothing is left behind.
 #[test]
-fn what_cannot_be_read_is_refused_before_any_load() {
+fn unreadable_devices_are_refused_before_any_load() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}/metrics", closed.local_addr().unwrap());
     drop(closed);
@@ -262,7 +261,7 @@ fn what_cannot_be_read_is_refused_before_any_load() {
     let reasons: [(&str, i32, &[&str]); 4] = [
         ("nvml", 3, &["NVML cannot be loaded", "is NVIDIA's driver installed?"]),
         (&nobody, 5, &["onnection refused", "curl http://"]),
-        (&other.url, 5, &["is it that of dcgm-exporter?"]),
+        (&other.url, 5, &["is it a page of dcgm-exporter?"]),
         (&missing.url, 5, &["HTTP 503"]),
     ];
     for (from, code, parts) in reasons {
@@ -277,8 +276,8 @@ fn what_cannot_be_read_is_refused_before_any_load() {
         assert_eq!(ended.stdout, "");
         let left = std::fs::read_dir(folder.path().join(RUNS));
         assert!(left.is_err() || left.unwrap().next().is_none());
-        let asked = mock.end();
-        assert!(asked.iter().all(|truth| truth.output_tokens.is_none()), "{asked:?}");
+        let requests = mock.end();
+        assert!(requests.iter().all(|truth| truth.output_tokens.is_none()), "{requests:?}");
     }
     let (folder, mock) = (TempDir::new().unwrap(), mock());
     let mut command = command(&mock, folder.path(), LOAD);

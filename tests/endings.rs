@@ -59,7 +59,7 @@ pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
 }
 
 #[test]
-fn one_interrupt_finishes_what_is_in_flight() {
+fn one_interrupt_finishes_requests_in_flight() {
     for (signal, load) in [("INT", "--concurrency 4"), ("TERM", "--request-rate 100")] {
         let (folder, mock) =
             (TempDir::new().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
@@ -96,7 +96,7 @@ fn one_interrupt_finishes_what_is_in_flight() {
 }
 
 #[test]
-fn a_cap_leaves_what_was_due_not_sent() {
+fn a_cap_leaves_due_requests_unsent() {
     let (folder, mock) =
         (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "500ms"]));
     let flags = "--num-prompts 500 --random-output-len 4 --request-rate 1000 --max-concurrency 2";
@@ -126,7 +126,7 @@ fn a_second_interrupt_stops_at_once() {
             running.is_some_and(|line| line.ends_with(" 4.0") || line.ends_with(" 4"))
         });
         process.signal(signal);
-        process.until("the first one is heard", |p| {
+        process.until("the first one is received", |p| {
             p.stderr().contains("interrupt again to stop at once")
         });
         process.signal(signal);
@@ -228,13 +228,13 @@ fn a_full_disk_ends_the_run_in_words() {
     let disk = SmallDisk::mount(&runs);
     // If only root may mount a disk, no file may outgrow 1.2 MB, which is more than a component's
     // memory.
-    let (command, said) = match disk {
+    let (command, cause) = match disk {
         Some(_) => (runner(), "No space left on device"),
         None => (runner_behind("ulimit -f 2400; exec \"$@\""), "File too large"),
     };
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(command, &mock, folder.path(), flags)).with_code(3);
-    let why = format!("records.jsonl.zst`: {said}");
+    let why = format!("records.jsonl.zst`: {cause}");
     assert!(ended.stderr.contains(&why), "{ended:#?}");
     assert!(ended.stderr.contains("everything written before stays readable"), "{ended:#?}");
     let kept = count(&exchanges(folder.path()), None);
@@ -282,7 +282,7 @@ fn ten_thousand_at_once_are_all_answered() {
 }
 
 #[test]
-fn too_few_descriptors_are_told_and_recorded() {
+fn too_few_descriptors_are_reported_and_recorded() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1s", "--itl", "1ms"]));
     let starved = runner_behind("ulimit -n 256; exec \"$@\"");
     let flags = "--num-prompts 500 --random-output-len 3";

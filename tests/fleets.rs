@@ -1,9 +1,8 @@
 //! Fleets: several processes of the built binary make one run against the mock engine, on real
 //! sockets.
 //!
-//! - `processes`: what they send together, who is refused, who is lost, and how they are stopped.
-//! - `shown`: what rank 0 shows of all of them while the run goes on, devices, and what is said of
-//!   flags.
+//! - `processes`: the requests of all together, refused and lost processes, and interrupts.
+//! - `shown`: the fleet's figures on rank 0 while the run goes on, devices, and notes on flags.
 //! - `starters`: Open MPI, Slurm, the variables of Kubernetes, and clocks that are not alike.
 //! - `clocks`: a clock that is set during a run, and ways that are not equally long.
 //! - `networks`: machines of their own, as namespaces of the kernel's network, whose links break.
@@ -40,7 +39,7 @@ seed = 7
 "#;
 
 /// Flags that every process has on its command line.
-const ASKED: &str = "--backend vllm --no-progress";
+const FLAGS: &str = "--backend vllm --no-progress";
 
 /// Processes that share a token and a coordinator's port.
 struct Fleet {
@@ -88,7 +87,7 @@ impl Fleet {
         let mut command = runner();
         command
             .args(["fleet", "../together.toml"])
-            .args(words(ASKED))
+            .args(words(FLAGS))
             .args(["--host", &self.engine, "--port", self.mock.port()])
             .args(words(flags))
             .current_dir(folder)
@@ -99,12 +98,12 @@ impl Fleet {
         command
     }
 
-    /// All processes, of which rank 0 is the first.
+    /// Starts all processes; returns them by rank.
     fn start(&self, flags: &str) -> Vec<Process> {
         (0..self.size).map(|rank| Process::start(&mut self.command(rank, flags))).collect()
     }
 
-    /// The one run folder on rank 0.
+    /// The only run folder on rank 0.
     fn run(&self) -> RunFolder {
         only_run(&self.path().join("rank0/runs"))
     }
@@ -155,7 +154,7 @@ fn behind(words: &[&str], ours: &Command) -> Command {
     command
 }
 
-/// The one run in a folder.
+/// The only run in a folder.
 fn only_run(runs: &Path) -> RunFolder {
     let entries = std::fs::read_dir(runs).unwrap();
     let mut folders: Vec<_> = entries
@@ -182,7 +181,7 @@ fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
 }
 
 /// Returns the digest of each request.
-fn asked(exchanges: &[Exchange]) -> Vec<&str> {
+fn digests(exchanges: &[Exchange]) -> Vec<&str> {
     let digests = exchanges.iter();
     let digests = digests.map(|exchange| &*exchange.sample.request_digest);
     digests.collect()

@@ -190,8 +190,8 @@ fn steps() -> BTreeMap<String, String> {
     let mut steps = BTreeMap::new();
     let (mut name, mut within) = (String::new(), false);
     for line in Page::Workflow.text().lines() {
-        if let Some(said) = line.strip_prefix("      - name: ") {
-            (name, within) = (said.to_owned(), false);
+        if let Some(title) = line.strip_prefix("      - name: ") {
+            (name, within) = (title.to_owned(), false);
         } else if line == "        run: |" {
             within = true;
         } else if let (true, Some(script)) = (within, line.strip_prefix("          ")) {

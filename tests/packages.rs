@@ -31,10 +31,10 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 static MATURIN: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
-    let asked = fs::read_to_string(Path::new(ROOT).join("pyproject.toml")).unwrap();
-    let asked: toml::Table = asked.parse().unwrap();
-    let asked = asked["build-system"]["requires"][0].as_str().unwrap();
-    pypi::python(&Path::new(TEMPORARY).join("maturin"), asked)
+    let project = fs::read_to_string(Path::new(ROOT).join("pyproject.toml")).unwrap();
+    let project: toml::Table = project.parse().unwrap();
+    let requirement = project["build-system"]["requires"][0].as_str().unwrap();
+    pypi::python(&Path::new(TEMPORARY).join("maturin"), requirement)
 });
 
 /// The script that makes packages, with its output in a folder.
@@ -236,7 +236,7 @@ fn the_flake_has_a_package_and_an_app() {
 }
 
 #[test]
-fn a_debian_package_is_installed_into_an_empty_root_and_measures() {
+fn an_installed_debian_package_measures() {
     if !lacking::has("dpkg-deb", &DPKG) || !lacking::may_mount() {
         return;
     }

@@ -65,7 +65,7 @@ impl Project {
         command
     }
 
-    /// The same with the component named.
+    /// Runs [`Self::command`] with the component named.
     fn test(&self, words: &[&str]) -> Ended {
         run(self.command(words).arg("--plugin").arg(&self.component))
     }
@@ -79,7 +79,7 @@ impl Project {
 
 /// The limits that a message tells to raise can be raised.
 #[test]
-fn limits_are_those_of_the_sandbox_flag() {
+fn the_sandbox_flag_sets_the_limits() {
     let project = Project::asking("", "reply.lines", WORDS);
     let refused = project.test(&["--sandbox", "functions=1"]).with_code(4).stderr;
     assert!(

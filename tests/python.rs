@@ -20,7 +20,7 @@ const PYRIGHT_RELEASE: &str = "pyright@1.1.414";
 
 const PYRIGHT: Lack = Lack {
     key: "pyright",
-    what: "pyright",
+    name: "pyright",
     remedy: "apt-get install npm, and a registry that npm reaches",
 };
 
@@ -47,8 +47,8 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     let folder = Path::new(TOOLS).join("environment");
     let requirements = Path::new(MODULE).join("tests/requirements.txt");
-    let asked = std::fs::read_to_string(&requirements).unwrap();
-    pypi::python(&folder, &asked)
+    let requirements = std::fs::read_to_string(&requirements).unwrap();
+    pypi::python(&folder, &requirements)
 });
 
 /// Python with the packages, or none, and then the test is left out.

@@ -239,8 +239,8 @@ fn older_versions_are_found_and_not_listed() {
     assert!(listed.contains("  genai-bench ") && !listed.contains("0.0.2"));
     let older = ["verify", "older/genai-bench-0.0.2"];
     let none = run(runner().args(older).args(["--program", "no-such-program"])).with_code(3);
-    let (said, install) = (&none.stderr, "pip install genai-bench==0.0.2");
-    assert!(said.contains(install), "{said}");
+    let (message, install) = (&none.stderr, "pip install genai-bench==0.0.2");
+    assert!(message.contains(install), "{message}");
     let none = run(runner().args(["verify", "older/genai-bench"])).with_code(3);
     assert!(!none.stderr.contains("older/sglang"), "{}", none.stderr);
 }
@@ -248,7 +248,7 @@ fn older_versions_are_found_and_not_listed() {
 /// The values of each definition that a case states equal its script's, to the nanosecond, on a
 /// clock that moves only when nothing else can.
 #[tokio::test(start_paused = true)]
-async fn cases_are_what_they_say() {
+async fn cases_hold_their_descriptions() {
     let mut compared = 0;
     let of_older = |(name, _): &(&str, &str)| name.starts_with("clients/older/cases/");
     let cases = shipped::texts_below("conformance/").filter(|one| is_case(one) || of_older(one));
@@ -287,7 +287,7 @@ async fn cases_are_what_they_say() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_told() {
+fn clients_that_cannot_be_verified_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.toml");
     fs::write(&wrong, PROFILE.replace("first-text", "first-token")).unwrap();
@@ -297,7 +297,7 @@ fn what_cannot_be_verified_is_told() {
     fs::write(&silent, PROFILE.replace("\"sh\", \"CLIENT\"", "\"echo\"")).unwrap();
     let wrong = wrong.to_str().unwrap();
     let missing = missing.to_str().unwrap();
-    for (flags, code, said) in [
+    for (flags, code, expected) in [
         (vec!["nobody"], 3, "no client `nobody`; there are"),
         (vec!["runner", "--case", "stream-x"], 2, "no case `stream-x`"),
         (vec![wrong], 3, "wrong.toml: `figures.ttft`"),
@@ -306,7 +306,7 @@ fn what_cannot_be_verified_is_told() {
         (vec!["runner", "--tokenizer", "no-such"], 3, "--tokenizer: no-such: cannot be read"),
     ] {
         let ended = run(runner().arg("verify").args(&flags)).with_code(code);
-        assert!(ended.stderr.contains(said), "{flags:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{flags:?}: {}", ended.stderr);
     }
     let ended = run(runner().args(["verify", "--strict", "--case", "stream-role"]).arg(&silent));
     let ended = ended.with_code(7);

@@ -1,5 +1,5 @@
-//! A server that demands all that a backend may leave to the host: a log-in, a workspace that was
-//! prepared, the cookies of the exchange, and an end for each job.
+//! A server that needs everything that the host does for a backend: a log-in, a prepared workspace,
+//! the cookies of the exchange, and an end for each job.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ fn answer(request: &str) -> (u16, &'static str, &'static str) {
     let line = request.lines().next().unwrap_or_default();
     let has_token = field(request, "authorization") == Some("Token t-0123456789");
     let has_cookie = field(request, "cookie") == Some("job=7");
-    match line.rsplit_once(' ').map_or("", |(asked, _)| asked) {
+    match line.rsplit_once(' ').map_or("", |(request, _)| request) {
         "POST /v1/login" => {
             let body = request.split("\r\n\r\n").nth(1).unwrap_or_default().replace(' ', "");
             if body == r#"{"id":"client-0123456789","secret":"s3cret-0123456789"}"# {

@@ -105,7 +105,7 @@ async fn a_page_of_two_runs_is_whole() {
 
 /// A server's message is shown as text, and has no effect.
 #[tokio::test]
-async fn what_a_server_says_is_inert() {
+async fn text_of_a_server_is_inert() {
     let Some(browser) = browser().await else {
         return;
     };
@@ -118,6 +118,6 @@ async fn what_a_server_says_is_inert() {
     whole(&browser, &path, 14.0).await;
     assert!(!browser.text("document.title").await.contains("taken"));
     assert_eq!(browser.number("document.images.length").await, 0.0);
-    let said = "document.querySelector('#failures').parentElement.textContent";
-    assert!(browser.text(said).await.contains("</script><img src=x onerror="));
+    let script = "document.querySelector('#failures').parentElement.textContent";
+    assert!(browser.text(script).await.contains("</script><img src=x onerror="));
 }

@@ -94,7 +94,7 @@ async fn paper_is_light_and_has_no_controls() {
 }
 
 #[tokio::test]
-async fn a_page_is_dark_for_those_who_prefer_it() {
+async fn a_page_is_dark_for_users_who_prefer_it() {
     let Some(browser) = browser().await else {
         return;
     };

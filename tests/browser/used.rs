@@ -121,7 +121,7 @@ async fn series_scales_and_colours_can_be_changed() {
 }
 
 #[tokio::test]
-async fn definitions_are_told_by_pointer_focus_and_press() {
+async fn definitions_are_shown_by_pointer_focus_and_press() {
     let Some((browser, _folder)) = opened().await else {
         return;
     };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ApiRequest {
     pub method: String,
     pub path: String,
     /// The head, in lower case.
@@ -18,7 +18,7 @@ pub struct Asked {
 
 #[derive(Default)]
 struct State {
-    asked: Vec<Asked>,
+    requests: Vec<ApiRequest>,
     comments: Vec<Value>,
     files: BTreeMap<String, Vec<u8>>,
     next: u64,
@@ -69,8 +69,8 @@ impl Api {
     }
 
     /// Requests that it received.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.state.lock().unwrap().asked.clone()
+    pub fn requests(&self) -> Vec<ApiRequest> {
+        self.state.lock().unwrap().requests.clone()
     }
 }
 
@@ -95,8 +95,8 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let asked = Asked { method, path, head };
-    let (status, reply) = react(&asked, &body, &mut state.lock().unwrap());
+    let request = ApiRequest { method, path, head };
+    let (status, reply) = react(&request, &body, &mut state.lock().unwrap());
     let head = format!(
         "HTTP/1.1 {status} -\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         reply.len()
@@ -105,15 +105,15 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     stream.write_all(&reply)
 }
 
-fn react(asked: &Asked, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
-    state.asked.push(asked.clone());
-    let path = asked.path.split('?').next().unwrap_or_default();
+fn react(request: &ApiRequest, body: &[u8], state: &mut State) -> (u16, Vec<u8>) {
+    state.requests.push(request.clone());
+    let path = request.path.split('?').next().unwrap_or_default();
     if let Some(file) = state.files.get(path) {
         return (200, file.clone());
     }
     let is_list = path.ends_with("/comments") || path.ends_with("/notes");
     let body = || -> Value { serde_json::from_slice(body).unwrap() };
-    let reply = match asked.method.as_str() {
+    let reply = match request.method.as_str() {
         "GET" if path == "/api/v4/user" => json!({"id": 5}),
         "GET" if is_list => Value::Array(state.comments.clone()),
         "POST" if is_list => {

@@ -66,7 +66,7 @@ fn value(expression: &str, look: &dyn Fn(&str) -> String) -> Value {
 }
 
 #[test]
-fn expressions_are_those_of_the_system() {
+fn expressions_agree_with_the_system() {
     let look = |name: &str| match name {
         "inputs.sha256" => String::new(),
         "inputs.token" => "secret".to_owned(),

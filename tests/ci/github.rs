@@ -280,10 +280,10 @@ fn assert_safe(repository: &Repository, checkout: &Checkout, job: &Job) {
     assert!(!job.log.contains(TOKEN) && !job.summary.contains(TOKEN), "{}", job.log);
     assert_eq!(checkout.holding(TOKEN), Vec::<PathBuf>::new());
     assert!(!checkout.path().join("pwned").exists());
-    for asked in repository.api.asked() {
+    for request in repository.api.requests() {
         let authorization = format!("authorization: bearer {}", TOKEN.to_lowercase());
-        assert!(asked.path.starts_with("/repos/them/theirs/issues/"), "{asked:?}");
-        assert!(asked.head.contains(&authorization), "{asked:?}");
+        assert!(request.path.starts_with("/repos/them/theirs/issues/"), "{request:?}");
+        assert!(request.head.contains(&authorization), "{request:?}");
     }
 }
 
@@ -341,7 +341,7 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
 }
 
 #[test]
-fn an_engine_that_ends_is_told_and_a_fork_gets_no_comment() {
+fn an_engine_that_ends_is_reported_and_a_fork_gets_no_comment() {
     if !is_equipped() {
         return;
     }
@@ -358,7 +358,7 @@ fn an_engine_that_ends_is_told_and_a_fork_gets_no_comment() {
     assert!(job.log.contains("the engine ended with exit code 3"), "{}", job.log);
     assert!(job.log.contains("a pull request from a fork has no token"), "{}", job.log);
     assert!(job.summary.contains("not measured"), "{}", job.summary);
-    assert!(repository.api.asked().is_empty());
+    assert!(repository.api.requests().is_empty());
     // The engine's output is no command.
     let (before, after) = job.log.split_once("::error title=x::no such model").unwrap();
     let (_, word) = before.split_once("::stop-commands::").unwrap();

@@ -1,5 +1,5 @@
-//! The template for GitLab, run as the system's runner does: the job is made of the template and of
-//! the user's file, its rules give variables, and the items of `script` are lines of one shell.
+//! The template for GitLab, run as GitLab's runner does. The template and the user's file make the
+//! job, its rules give variables, and the items of `script` are lines of one shell.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -119,7 +119,7 @@ fn a_slower_commit_fails_its_merge_request() {
     assert_eq!(job.code, Some(0), "{}", job.log);
     assert!(main.result("engine.log").contains("BENCHMARK_NAME=chat\n"));
     assert!(main.result("summary.md").contains("There is no baseline yet"));
-    assert!(project.api.asked().is_empty());
+    assert!(project.api.requests().is_empty());
 
     let slower = Checkout::new("63ms", "21ms");
     for _ in 0..2 {
@@ -135,11 +135,11 @@ fn a_slower_commit_fails_its_merge_request() {
         assert_eq!(notes[1], format!("{mark}\n{}", slower.result("summary.md")));
         std::fs::remove_dir_all(slower.path().join("benchmark-results")).unwrap();
     }
-    for asked in project.api.asked() {
+    for request in project.api.requests() {
         let token = format!("private-token: {}", TOKEN.to_lowercase());
-        assert!(asked.head.contains(&token), "{asked:?}");
-        let is_known = asked.path == "/api/v4/user"
-            || asked.path.starts_with("/api/v4/projects/12/merge_requests/7/notes");
-        assert!(is_known, "{asked:?}");
+        assert!(request.head.contains(&token), "{request:?}");
+        let is_known = request.path == "/api/v4/user"
+            || request.path.starts_with("/api/v4/projects/12/merge_requests/7/notes");
+        assert!(is_known, "{request:?}");
     }
 }

@@ -68,7 +68,7 @@ fn a_log_takes_commands_from_annotations_alone() {
 }
 
 #[test]
-fn an_engine_that_has_ended_is_stopped_without_words_of_the_shell() {
+fn stopping_an_ended_engine_prints_nothing() {
     for _ in 0..5 {
         let log = measured("exit 3", "exec sleep 60");
         assert!(
@@ -187,8 +187,8 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let zsh = std::fs::read_to_string(prefix.join("share/zsh/site-functions/_runner"));
         assert_eq!(zsh.unwrap(), "released completions zsh\n");
-        let told = Command::new(prefix.join("bin/runner")).output().unwrap();
-        assert_eq!(told.stdout, b"released\n");
+        let output = Command::new(prefix.join("bin/runner")).output().unwrap();
+        assert_eq!(output.stdout, b"released\n");
         std::fs::remove_dir_all(&prefix).unwrap();
     }
 }

@@ -94,8 +94,8 @@ fn answers_to_other_questions_of_one_name_are_not_compared() {
     std::fs::write(folder.path().join("asked.toml"), unnamed).unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
     let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
-    let told = "samples with the same name were different requests";
-    assert!(ended.stderr.contains(told), "{ended:#?}");
+    let expected = "samples with the same name were different requests";
+    assert!(ended.stderr.contains(expected), "{ended:#?}");
     let [_, (speed_folder, _)] = &results(folder.path())[..] else {
         panic!("{ended:#?}");
     };
@@ -103,7 +103,7 @@ fn answers_to_other_questions_of_one_name_are_not_compared() {
 }
 
 #[test]
-fn a_set_of_which_not_all_was_answered_is_told() {
+fn a_partly_answered_set_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("asked.toml"), SCENARIO).unwrap();
     let fault = "kind = \"http-error\", status = 500, every = 3";
@@ -119,7 +119,7 @@ fn a_set_of_which_not_all_was_answered_is_told() {
 }
 
 #[test]
-fn what_has_no_accuracy_is_told_before_anything_is_sent() {
+fn runs_without_accuracy_are_refused_before_a_request() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("asked.toml");
     let unscored = SCENARIO.replace("[[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n", "");
@@ -132,7 +132,7 @@ fn what_has_no_accuracy_is_told_before_anything_is_sent() {
     std::fs::write(&path, endless).unwrap();
     let ended = in_folder(folder.path(), &url, None).with_code(3);
     assert!(ended.stderr.contains("so it has no whole"), "{ended:#?}");
-    for (preset, told) in [
+    for (preset, expected) in [
         ("agentx", "runner sweep --preset agentx"),
         ("mlperf-server", "runner search --preset mlperf-server"),
         ("mlperf", "there is `mlperf-accuracy`"),
@@ -141,11 +141,11 @@ fn what_has_no_accuracy_is_told_before_anything_is_sent() {
             .args(["run", "asked.toml", "--preset", preset])
             .current_dir(folder.path()));
         let ended = ended.with_code(2);
-        assert!(ended.stderr.contains(told), "{ended:#?}");
+        assert!(ended.stderr.contains(expected), "{ended:#?}");
     }
     let searched = words("search asked.toml --preset mlperf-accuracy --start 1");
     let ended = run(runner().args(searched).current_dir(folder.path())).with_code(2);
-    let told = "runner run --preset mlperf-accuracy";
-    assert!(ended.stderr.contains(told), "{ended:#?}");
+    let expected = "runner run --preset mlperf-accuracy";
+    assert!(ended.stderr.contains(expected), "{ended:#?}");
     assert!(!folder.path().join("runs").exists());
 }

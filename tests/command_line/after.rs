@@ -15,24 +15,24 @@ fn summary(folder: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn beginning<'a>(asked: &'a [String], with: &str) -> Vec<&'a String> {
-    asked.iter().filter(|asked| asked.starts_with(with)).collect()
+fn beginning<'a>(requests: &'a [String], with: &str) -> Vec<&'a String> {
+    requests.iter().filter(|request| request.starts_with(with)).collect()
 }
 
 #[test]
 fn a_request_follows_each_exchange_with_the_key() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let config = "scheme=bearer variable=ENGINE_API_KEY clean-up=/jobs/7?x=y";
     let mut command = keyed(&format!("{url}/tenant"), folder.path(), config);
     run(command.env("ENGINE_API_KEY", KEY)).with_code(0);
-    let asked = asked.lock().unwrap();
-    let deleted = beginning(&asked, "DELETE ");
-    assert_eq!(deleted.len(), beginning(&asked, "POST ").len(), "{asked:?}");
-    for asked in deleted {
-        assert!(asked.starts_with("DELETE /tenant/jobs/7?x=y HTTP/1.1\r\n"), "{asked}");
+    let requests = requests.lock().unwrap();
+    let deleted = beginning(&requests, "DELETE ");
+    assert_eq!(deleted.len(), beginning(&requests, "POST ").len(), "{requests:?}");
+    for request in deleted {
+        assert!(request.starts_with("DELETE /tenant/jobs/7?x=y HTTP/1.1\r\n"), "{request}");
         let expected = format!("Bearer {KEY}");
-        assert_eq!(field(asked, "authorization"), Some(&*expected));
+        assert_eq!(field(request, "authorization"), Some(&*expected));
     }
     let summary = summary(folder.path());
     assert_eq!(summary["requests"]["total"], 3);
@@ -44,35 +44,35 @@ fn a_request_follows_each_exchange_with_the_key() {
 #[test]
 fn a_request_follows_an_exchange_that_timed_out() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let config = "scheme=none clean-up=/jobs/7";
     let mut command = keyed(&format!("{url}/endless"), folder.path(), config);
     command.args(["--set", "timeouts.request='300ms'"]);
     run(&mut command).with_code(5);
-    let asked = asked.lock().unwrap();
-    let deleted = beginning(&asked, "DELETE /endless/jobs/7 ").len();
-    assert_eq!(deleted, beginning(&asked, "POST ").len(), "{asked:?}");
+    let requests = requests.lock().unwrap();
+    let deleted = beginning(&requests, "DELETE /endless/jobs/7 ").len();
+    assert_eq!(deleted, beginning(&requests, "POST ").len(), "{requests:?}");
     assert!(deleted >= 3, "{deleted}");
 }
 
 #[test]
 fn a_request_follows_an_exchange_that_was_cancelled() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let config = "scheme=none clean-up=/jobs/7";
     let mut command = keyed(&format!("{url}/endless"), folder.path(), config);
     command.args(["--warmup-requests", "0", "--cancel-share", "1", "--cancel-after", "300ms"]);
     run(&mut command);
     let summary = summary(folder.path());
     assert_eq!(summary["requests"]["cancelled"], 3, "{:#}", summary["requests"]);
-    let asked = asked.lock().unwrap();
-    let deleted = beginning(&asked, "DELETE /endless/jobs/7 ").len();
-    assert_eq!(deleted, beginning(&asked, "POST ").len(), "{asked:?}");
+    let requests = requests.lock().unwrap();
+    let deleted = beginning(&requests, "DELETE /endless/jobs/7 ").len();
+    assert_eq!(deleted, beginning(&requests, "POST ").len(), "{requests:?}");
     assert_eq!(summary["client"]["cleaning"]["done"], deleted);
 }
 
 #[test]
-fn one_that_fails_is_a_note_and_no_failure_of_its_exchange() {
+fn a_failed_request_afterwards_is_a_note_only() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _) = parrot();
     let mut command = keyed(&url, folder.path(), "scheme=none clean-up=/gone");

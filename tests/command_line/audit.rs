@@ -40,7 +40,7 @@ fn strict_fails_on_invalid_results_only() {
 
 /// They do not keep the others from being audited.
 #[test]
-fn all_files_that_cannot_be_read_are_told_at_once() {
+fn all_unreadable_files_are_reported_at_once() {
     let files =
         ["broken-json/input.json", "no-result/input.txt", "lmdeploy-page/input.md", "missing.json"];
     let ended = audit(".", &files, 3);
@@ -51,16 +51,16 @@ fn all_files_that_cannot_be_read_are_told_at_once() {
 }
 
 #[test]
-fn what_another_tool_prints_is_read_from_a_pipe() {
+fn reads_the_output_of_another_tool_from_a_pipe() {
     let content = std::fs::read(case("vllm-log").join("input.txt")).unwrap();
     let mut command = runner();
     command.args(["audit", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(&content).unwrap();
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{told}");
-    assert!(told.starts_with("-:10  valid\n"), "{told}");
+    let message = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{message}");
+    assert!(message.starts_with("-:10  valid\n"), "{message}");
 }
 
 #[test]

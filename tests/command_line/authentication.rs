@@ -20,29 +20,29 @@ const ID: &str = "AKIDEXAMPLE12345";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 const TOKEN: &str = "FwoGZXIvYXdzEJr//of:a:temporary==";
 
-/// A server that keeps what it is asked, and answers with it: head and body.
+/// A server that keeps each request, head and body, and answers with it.
 pub(super) fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::<Mutex<Vec<String>>>::default();
-    let kept = Arc::clone(&asked);
+    let requests = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&requests);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
             std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
         }
     });
-    (url, asked)
+    (url, requests)
 }
 
 fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
-    let asked = read_request(stream)?;
-    kept.lock().unwrap().push(asked.clone());
-    if asked.starts_with("DELETE /gone") {
+    let request = read_request(stream)?;
+    kept.lock().unwrap().push(request.clone());
+    if request.starts_with("DELETE /gone") {
         let gone = "HTTP/1.1 404 Not Found\r\ncontent-length: 12\r\n\r\nno such job\n";
         return stream.write_all(gone.as_bytes()).ok();
     }
-    if asked.starts_with("POST /endless") {
+    if request.starts_with("POST /endless") {
         let piece = json!({ "choices": [{ "index": 0, "text": "so" }] });
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         write!(stream, "{head}data: {piece}\n\n").ok()?;
@@ -50,7 +50,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
         let _ = read_request(stream);
         return None;
     }
-    let (kind, body) = if asked.lines().next().is_some_and(|line| line.contains("/v1/models ")) {
+    let (kind, body) = if request.lines().next().is_some_and(|line| line.contains("/v1/models ")) {
         let models = json!({ "object": "list", "data": [{ "id": "m", "object": "model" }] });
         ("application/json", models.to_string())
     } else {
@@ -58,7 +58,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
             let choice = json!({ "index": 0, "text": text, "finish_reason": finish });
             format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
         };
-        let body = piece(&asked, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
+        let body = piece(&request, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
         ("text/event-stream", body)
     };
     let length = body.len();
@@ -74,7 +74,7 @@ pub(super) fn keyed(url: &str, folder: &Path, config: &str) -> Command {
     several(3, url, folder, config)
 }
 
-/// The same of so many requests.
+/// [`keyed`] with this number of requests.
 pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
@@ -83,15 +83,15 @@ pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> 
         .arg("--plugin")
         .arg(components().join("guests/keyed-backend.wasm"))
         .current_dir(folder);
-    for said in words(config) {
-        command.arg("--set").arg(format!("backend.config.{said}"));
+    for assignment in words(config) {
+        command.arg("--set").arg(format!("backend.config.{assignment}"));
     }
     command
 }
 
 /// The value of a header field; absent where it is not sent.
-pub fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
-    let head = asked.split("\r\n\r\n").next()?;
+pub fn field<'a>(request: &'a str, name: &str) -> Option<&'a str> {
+    let head = request.split("\r\n\r\n").next()?;
     let mut values = head.split("\r\n").skip(1).filter_map(|line| {
         let (field, value) = line.split_once(':')?;
         field.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -107,7 +107,7 @@ pub(super) fn planned(folder: &Path) -> Value {
     plan["target"]["api-key"].clone()
 }
 
-/// Neither what was printed nor a file of the run holds any of them.
+/// Neither the output nor a file of the run contains one of these secrets.
 #[track_caller]
 pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
     let mut texts = vec![
@@ -134,18 +134,18 @@ pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
 #[test]
 fn a_key_goes_into_the_header_that_the_backend_names() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let config = "scheme=header name=X-Api-Key variable=ENGINE_API_KEY";
     let mut command = keyed(&url, folder.path(), config);
     command.env("ENGINE_API_KEY", KEY).env("OPENAI_API_KEY", OTHER);
     let ended = run(&mut command).with_code(0);
-    let asked = asked.lock().unwrap();
-    assert!(asked.iter().any(|asked| asked.starts_with("GET /v1/models")));
-    assert!(asked.len() >= 4, "{asked:?}");
-    for asked in &*asked {
-        assert_eq!(field(asked, "x-api-key"), Some(KEY), "{asked}");
-        assert_eq!(field(asked, "authorization"), None, "{asked}");
-        assert!(!asked.contains(OTHER), "{asked}");
+    let requests = requests.lock().unwrap();
+    assert!(requests.iter().any(|request| request.starts_with("GET /v1/models")));
+    assert!(requests.len() >= 4, "{requests:?}");
+    for request in &*requests {
+        assert_eq!(field(request, "x-api-key"), Some(KEY), "{request}");
+        assert_eq!(field(request, "authorization"), None, "{request}");
+        assert!(!request.contains(OTHER), "{request}");
     }
     let says = format!("note: the API key from ENGINE_API_KEY goes to {url}");
     assert!(ended.stderr.contains(&says), "{ended:#?}");
@@ -169,27 +169,26 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Computes a request's signature from what came, as the server would, and compares it with the one
-/// that came.
+/// Checks a request's signature, as the server would.
 #[track_caller]
-fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
-    let (head, body) = asked.split_once("\r\n\r\n").unwrap();
+fn assert_signed(request: &str, region: &str, token: Option<&str>) {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let mut line = head.lines().next().unwrap().split(' ');
     let (method, target) = (line.next().unwrap(), line.next().unwrap());
     // The test's paths have nothing to encode, and its queries are encoded as they are sent.
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut query: Vec<&str> = query.split('&').collect();
     query.sort_unstable();
-    let given = field(asked, "authorization").unwrap_or_else(|| panic!("unsigned: {asked}"));
+    let given = field(request, "authorization").unwrap_or_else(|| panic!("unsigned: {request}"));
     let (given, signature) = given.split_once(", Signature=").unwrap();
     let (credential, names) = given.split_once(", SignedHeaders=").unwrap();
-    let date = field(asked, "x-amz-date").unwrap();
+    let date = field(request, "x-amz-date").unwrap();
     let day = &date[..8];
     let scope = format!("{day}/{region}/bedrock/aws4_request");
     assert_eq!(credential, format!("AWS4-HMAC-SHA256 Credential={ID}/{scope}"));
     let digest = hex(&Sha256::digest(body));
-    assert_eq!(field(asked, "x-amz-content-sha256"), Some(&*digest));
-    assert_eq!(field(asked, "x-amz-security-token"), token);
+    assert_eq!(field(request, "x-amz-content-sha256"), Some(&*digest));
+    assert_eq!(field(request, "x-amz-security-token"), token);
     let signed: Vec<&str> = names.split(';').collect();
     let mut wanted = vec!["host", "x-amz-date", "x-amz-content-sha256"];
     wanted.extend(token.map(|_| "x-amz-security-token"));
@@ -197,7 +196,7 @@ fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
         assert!(signed.contains(&name), "`{name}` is not signed: {names}");
     }
     let lines: String =
-        signed.iter().map(|name| format!("{name}:{}\n", field(asked, name).unwrap())).collect();
+        signed.iter().map(|name| format!("{name}:{}\n", field(request, name).unwrap())).collect();
     let query = query.join("&");
     let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
     let canonical = hex(&Sha256::digest(&canonical));
@@ -206,7 +205,7 @@ fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
     for part in [day, region, "bedrock", "aws4_request", &text] {
         key = hmac(&key, part.as_bytes());
     }
-    assert_eq!(signature, hex(&key), "{asked}");
+    assert_eq!(signature, hex(&key), "{request}");
 }
 
 const SIGV4: &str = "scheme=sigv4 name=bedrock";
@@ -214,7 +213,7 @@ const SIGV4: &str = "scheme=sigv4 name=bedrock";
 #[test]
 fn requests_are_signed_for_aws() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let mut command = keyed(&url, folder.path(), SIGV4);
     command
         .env("AWS_ACCESS_KEY_ID", ID)
@@ -223,12 +222,12 @@ fn requests_are_signed_for_aws() {
         .env("AWS_REGION", "eu-west-1")
         .env("OPENAI_API_KEY", OTHER);
     let ended = run(&mut command).with_code(0);
-    let asked = asked.lock().unwrap();
-    assert!(asked.iter().any(|asked| asked.starts_with("GET /v1/models")));
-    assert!(asked.len() >= 4, "{asked:?}");
-    for asked in &*asked {
-        assert_signed(asked, "eu-west-1", Some(TOKEN));
-        assert!(!asked.contains(SECRET) && !asked.contains(OTHER), "{asked}");
+    let requests = requests.lock().unwrap();
+    assert!(requests.iter().any(|request| request.starts_with("GET /v1/models")));
+    assert!(requests.len() >= 4, "{requests:?}");
+    for request in &*requests {
+        assert_signed(request, "eu-west-1", Some(TOKEN));
+        assert!(!request.contains(SECRET) && !request.contains(OTHER), "{request}");
     }
     let scheme = json!({ "sigv4": "bedrock" });
     let expected = json!({ "variable": "AWS_ACCESS_KEY_ID", "scheme": scheme });
@@ -240,7 +239,7 @@ fn requests_are_signed_for_aws() {
 fn a_key_of_aws_may_be_in_one_variable() {
     for (token, variable) in [(None, "AWS_DEFAULT_REGION"), (Some(TOKEN), "AWS_REGION")] {
         let folder = tempfile::tempdir().unwrap();
-        let (url, asked) = parrot();
+        let (url, requests) = parrot();
         let mut command = keyed(&url, folder.path(), SIGV4);
         let parts: Vec<&str> = [ID, SECRET].into_iter().chain(token).collect();
         command
@@ -250,8 +249,8 @@ fn a_key_of_aws_may_be_in_one_variable() {
             .env("AWS_SECRET_ACCESS_KEY", OTHER)
             .env(variable, "us-gov-west-1");
         let ended = run(&mut command).with_code(0);
-        for asked in &*asked.lock().unwrap() {
-            assert_signed(asked, "us-gov-west-1", token);
+        for request in &*requests.lock().unwrap() {
+            assert_signed(request, "us-gov-west-1", token);
         }
         assert_kept(folder.path(), &ended, &[ID, SECRET, TOKEN]);
     }
@@ -264,7 +263,7 @@ fn keys_that_cannot_be_used_are_refused() {
     let id = ("AWS_ACCESS_KEY_ID", ID);
     let secret = ("AWS_SECRET_ACCESS_KEY", SECRET);
     let one = ("ENGINE_KEY", "AKID-and-nothing-else");
-    /// A scheme, variables, and what is told.
+    /// A scheme, variables, and parts of the message.
     type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c [&'c str]);
     let cases: [Case<'_>; 7] = [
         (SIGV4, &[id], &["AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"]),
@@ -296,24 +295,24 @@ fn keys_that_cannot_be_used_are_refused() {
     ];
     for (config, variables, says) in cases {
         let folder = tempfile::tempdir().unwrap();
-        let (url, asked) = parrot();
+        let (url, requests) = parrot();
         let mut command = keyed(&url, folder.path(), config);
         if variables.iter().any(|(name, _)| *name == "ENGINE_KEY") {
             command.args(["--api-key-env", "ENGINE_KEY"]);
         }
         command.envs(variables.iter().copied());
         let ended = run(&mut command).with_code(3);
-        for said in says {
+        for expected in says {
             // Lines are broken where the terminal ends.
             let message: Vec<&str> = ended.stderr.split_whitespace().collect();
             let message = message.join(" ").replace("│ ", "");
-            assert!(message.contains(said), "{config}: {message}");
+            assert!(message.contains(expected), "{config}: {message}");
         }
         for (name, value) in variables {
-            let is_told = *name == "AWS_REGION" || !ended.stderr.contains(value);
-            assert!(is_told, "{config}: {ended:#?}");
+            let is_allowed = *name == "AWS_REGION" || !ended.stderr.contains(value);
+            assert!(is_allowed, "{config}: {ended:#?}");
         }
-        assert_eq!(*asked.lock().unwrap(), Vec::<String>::new(), "{config}");
+        assert_eq!(*requests.lock().unwrap(), Vec::<String>::new(), "{config}");
     }
 }
 
@@ -342,23 +341,23 @@ fn signing(url: &str, folder: &Path, message: &str) -> Command {
 #[test]
 fn requests_are_signed_by_hmac() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let mut command = signing(&url, folder.path(), "{method}|{path}|{time-ms}|{id}|{body}");
     command.env("ENGINE_API_KEY", format!("{ID}:{SECRET}"));
     let ended = run(&mut command).with_code(0);
-    let asked = asked.lock().unwrap();
-    assert!(asked.iter().any(|asked| asked.starts_with("GET /v1/models")));
-    assert!(asked.len() >= 4, "{asked:?}");
-    for asked in &*asked {
-        let (head, body) = asked.split_once("\r\n\r\n").unwrap();
+    let requests = requests.lock().unwrap();
+    assert!(requests.iter().any(|request| request.starts_with("GET /v1/models")));
+    assert!(requests.len() >= 4, "{requests:?}");
+    for request in &*requests {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
         let mut line = head.lines().next().unwrap().split(' ');
         let (method, path) = (line.next().unwrap(), line.next().unwrap());
-        let time = field(asked, "x-time").unwrap();
+        let time = field(request, "x-time").unwrap();
         let text = format!("{method}|{path}|{time}|{ID}|{body}");
         let signature = of_python("sha512", SECRET, &text);
         let expected = format!("id={ID}, signature={signature}");
-        assert_eq!(field(asked, "x-sign"), Some(&*expected), "{asked}");
-        assert!(!asked.contains(SECRET), "{asked}");
+        assert_eq!(field(request, "x-sign"), Some(&*expected), "{request}");
+        assert!(!request.contains(SECRET), "{request}");
     }
     let expected = json!({ "variable": "ENGINE_API_KEY", "scheme": "hmac" });
     assert_eq!(planned(folder.path()), expected);
@@ -366,31 +365,31 @@ fn requests_are_signed_by_hmac() {
 }
 
 #[test]
-fn a_signature_that_cannot_be_made_is_refused_before_anything_is_sent() {
+fn an_impossible_signature_is_refused_before_the_run() {
     for (message, key, code, says) in [
         ("{method}{now}", "me:s", 4, "`{now}` is no placeholder; expected `{method}`, `{path}`"),
         ("{body}", "secret-without-an-id", 3, "is not a key for the signature of this backend"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let (url, asked) = parrot();
+        let (url, requests) = parrot();
         let mut command = signing(&url, folder.path(), message);
         let ended = run(command.env("ENGINE_API_KEY", key)).with_code(code);
         let message: Vec<&str> = ended.stderr.split_whitespace().collect();
         let message = message.join(" ").replace("│ ", "");
         assert!(message.contains(says) && !message.contains(key), "{message}");
-        assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
     }
 }
 
 #[test]
 fn a_backend_without_keys_sends_none() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let mut command = keyed(&url, folder.path(), "scheme=none");
     run(command.env("OPENAI_API_KEY", KEY)).with_code(0);
-    let asked = asked.lock().unwrap();
-    assert!(asked.len() >= 4, "{asked:?}");
-    assert!(!asked.iter().any(|asked| asked.contains(KEY)), "{asked:?}");
+    let requests = requests.lock().unwrap();
+    assert!(requests.len() >= 4, "{requests:?}");
+    assert!(!requests.iter().any(|request| request.contains(KEY)), "{requests:?}");
     assert_eq!(planned(folder.path()), json!(false));
 }
 
@@ -401,19 +400,19 @@ fn a_backend_does_not_choose_among_the_users_secrets() {
     let config = "scheme=bearer variable=GITHUB_TOKEN";
     for named in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let (url, asked) = parrot();
+        let (url, requests) = parrot();
         let mut command = keyed(&url, folder.path(), config);
         command.env("GITHUB_TOKEN", KEY);
         if named {
             command.args(["--api-key-env", "GITHUB_TOKEN"]);
         }
         let ended = run(&mut command).with_code(0);
-        let asked = asked.lock().unwrap();
-        assert!(asked.len() >= 4, "{asked:?}");
-        for asked in &*asked {
+        let requests = requests.lock().unwrap();
+        assert!(requests.len() >= 4, "{requests:?}");
+        for request in &*requests {
             let bearer = format!("Bearer {KEY}");
             let expected = named.then_some(&*bearer);
-            assert_eq!(field(asked, "authorization"), expected, "{asked}");
+            assert_eq!(field(request, "authorization"), expected, "{request}");
         }
         let notes = ended.stderr.contains("give --api-key-env GITHUB_TOKEN");
         assert_eq!(notes, !named, "{ended:#?}");

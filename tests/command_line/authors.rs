@@ -71,7 +71,7 @@ fn components_that_are_not_let_in() {
 }
 
 #[test]
-fn what_a_user_can_write() {
+fn plugin_info_shows_the_keys() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["vllm", "sharegpt", "exact-match"] {
         let ended = plugin(folder.path(), &format!("info {name}")).with_code(0);
@@ -95,7 +95,7 @@ fn examples_can_be_copied() {
 }
 
 #[test]
-fn what_there_is() {
+fn lists_the_plugins() {
     let folder = tempfile::tempdir().unwrap();
     let ended = plugin(folder.path(), "list").with_code(0);
     transcript("plugin-list", &shown(&ended));

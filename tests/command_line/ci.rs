@@ -29,7 +29,7 @@ fn changed(folder: &Path, to: &str, name: &str, change: impl Fn(&str) -> String)
 }
 
 #[test]
-fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
+fn incomparable_runs_pass_with_a_warning_unless_forbidden() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);

@@ -155,7 +155,7 @@ fn same(shown: &[Vec<String>], cases: &[Case], output: &str) {
 
 /// Folders of runs come from strangers: their names are no commands, within quotes and without.
 #[test]
-fn bash_completes_what_is_typed_and_runs_no_name() {
+fn bash_completes_words_and_runs_no_name() {
     let home = Home::new();
     for name in ["q$(touch owned)x", "q'; touch owned; 'x", "q`touch owned`x", "two words"] {
         let folder = home.path().join("runs").join(name);
@@ -202,7 +202,7 @@ fn bash_completes_what_is_typed_and_runs_no_name() {
 
 /// In a file of zsh's path of functions, as packages install it, and read by the user's settings.
 #[test]
-fn zsh_completes_what_is_typed() {
+fn zsh_completes_words() {
     if !lacking::has("zsh", &lacking::ZSH) {
         return;
     }
@@ -271,7 +271,7 @@ fn every_shell_has_a_script_that_asks_the_program_in_the_path() {
         let ended = run(runner().args(["completions", shell])).with_code(0);
         assert_eq!(ended.stderr, "");
         assert!(ended.stdout.contains("RUNNER_COMPLETE"), "{shell}");
-        // Not the place of the one that printed it.
+        // Not the path of the binary that printed it.
         assert!(!ended.stdout.contains("/runner "), "{shell}: {}", ended.stdout);
         // The variable alone prints it too.
         let same = run(runner().env("RUNNER_COMPLETE", shell)).with_code(0);
@@ -280,12 +280,12 @@ fn every_shell_has_a_script_that_asks_the_program_in_the_path() {
 }
 
 #[test]
-fn values_are_those_that_are_there() {
+fn completions_offer_existing_names() {
     let home = Home::new();
     let [new, old] = [&*home.runs[0], &*home.runs[1]];
     let elsewhere = "elsewhere/20260303-000000-moved";
     let none: &[(&str, &str)] = &[];
-    // The line, the variables, what is offered, and what is not.
+    // The line, the variables, some of the offered words, and words that are not offered.
     for (line, variables, offered, others) in [
         ("", none, vec!["run", "compare", "scenarios/lmdeploy", "chat.toml"], vec!["--backend"]),
         ("--", none, vec!["--backend", "--version"], vec!["run"]),
@@ -397,7 +397,7 @@ fn tokenizers_of_the_cache_are_offered() {
 }
 
 #[test]
-fn nothing_is_written_and_no_failure_is_told() {
+fn completion_writes_nothing_and_reports_no_failure() {
     let home = Home::new();
     let before = home.files();
     for line in [
@@ -411,7 +411,7 @@ fn nothing_is_written_and_no_failure_is_told() {
         home.offered(line, &[]);
     }
     assert_eq!(home.files(), before);
-    // What is not there, and what is no folder.
+    // A folder that does not exist, and a file.
     for (line, variables) in [
         (&["report", ""][..], ("RUNNER_OUTPUT_DIR", "chat.toml")),
         (&["report", "chat.toml/"], ("RUNNER_OUTPUT_DIR", "none")),

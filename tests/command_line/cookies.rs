@@ -15,7 +15,7 @@ use crate::support::process::{only_run, run, runner, words};
 
 const COOKIE: &str = "cookie-0123456789abcdef";
 
-/// The cookies by what a conversation began with.
+/// The cookies, by the beginning of the conversation.
 type Cookies = Arc<Mutex<HashMap<String, String>>>;
 
 fn server() -> (String, Cookies) {
@@ -33,8 +33,8 @@ fn server() -> (String, Cookies) {
 }
 
 fn serve(mut stream: &TcpStream, cookies: &Cookies) -> Option<()> {
-    let asked = read_request(stream)?;
-    let (status, set, kind, body) = answer(&asked, &mut cookies.lock().unwrap());
+    let request = read_request(stream)?;
+    let (status, set, kind, body) = answer(&request, &mut cookies.lock().unwrap());
     let length = body.len();
     write!(
         stream,
@@ -44,23 +44,23 @@ fn serve(mut stream: &TcpStream, cookies: &Cookies) -> Option<()> {
 }
 
 fn answer(
-    asked: &str,
+    request: &str,
     cookies: &mut HashMap<String, String>,
 ) -> (u16, String, &'static str, String) {
     let json =
         |status: u16, body: Value| (status, String::new(), "application/json", body.to_string());
-    let given = field(asked, "cookie").map(str::to_owned);
-    if asked.starts_with("GET ") {
+    let given = field(request, "cookie").map(str::to_owned);
+    if request.starts_with("GET ") {
         return json(200, json!({ "data": [{ "id": "m" }] }));
     }
     let refused = |given: Option<String>| {
         json(409, json!({ "error": { "message": format!("another's session: {given:?}") } }))
     };
-    if asked.starts_with("DELETE ") {
+    if request.starts_with("DELETE ") {
         let is_known = given.as_ref().is_some_and(|given| given.contains(COOKIE));
         return if is_known { json(200, json!({})) } else { refused(given) };
     }
-    let body: Value = serde_json::from_str(asked.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let body: Value = serde_json::from_str(request.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     let messages = body["messages"].as_array().unwrap();
     let first = messages.iter().find(|message| message["role"] == "user").unwrap().to_string();
     if given.as_ref() != cookies.get(&first) {
@@ -81,7 +81,7 @@ fn answer(
 }
 
 #[test]
-fn each_conversation_has_its_own_cookies_where_the_backend_asks_for_them() {
+fn each_conversation_has_its_own_cookies_if_configured() {
     for keeps in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let (url, cookies) = server();

@@ -59,7 +59,7 @@ fn found(run: &Path) -> (Option<String>, u64, String) {
 }
 
 #[test]
-fn a_file_that_is_not_what_the_run_wrote_is_told_from_one_that_is() {
+fn a_changed_file_is_told_from_an_unchanged_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = a_run(folder.path());
     let (whole, total, notes) = found(&run);
@@ -117,7 +117,7 @@ fn a_file_that_is_not_what_the_run_wrote_is_told_from_one_that_is() {
 }
 
 #[test]
-fn a_comparison_with_damaged_records_is_refused_until_it_is_allowed() {
+fn a_comparison_with_damaged_records_needs_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let run_folder = a_run(folder.path());
     let other = folder.path().join("other");
@@ -140,7 +140,7 @@ fn a_comparison_with_damaged_records_is_refused_until_it_is_allowed() {
 }
 
 #[test]
-fn what_a_killed_run_wrote_is_no_damage() {
+fn files_of_a_killed_run_are_not_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let run = a_run(folder.path());
     std::fs::remove_file(run.join("status.json")).unwrap();

@@ -26,9 +26,8 @@ fn a_run_and_another_tools_result_are_explained() {
     assert!(validator.is_valid(&shown), "{shown}");
 }
 
-/// It is of two results, and each is one.
 #[test]
-fn what_is_no_result_or_several_is_refused_in_words() {
+fn refuses_no_result_and_several_results() {
     let folder = case("");
     let refused = |a: &str, b: &str| {
         let mut command = runner();

@@ -171,7 +171,7 @@ fn every_form_holds_the_same_table() {
 }
 
 #[test]
-fn a_table_says_what_its_run_is_worth() {
+fn a_table_has_the_verdict_of_its_run() {
     let folder = tempfile::tempdir().unwrap();
     let run_folder = a_run(folder.path());
     let file = folder.path().join("requests.parquet");
@@ -259,7 +259,7 @@ fn near(found: Option<f64>, expected: Option<f64>) -> bool {
 }
 
 #[test]
-fn rows_are_what_the_records_say() {
+fn rows_equal_the_records() {
     let folder = tempfile::tempdir().unwrap();
     let run_folder = a_run(folder.path());
     let file = |name: &str| folder.path().join(format!("{name}.parquet"));
@@ -388,7 +388,7 @@ fn runs_stand_under_each_other() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_told() {
+fn exports_that_are_impossible_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let run_folder = a_run(folder.path());
     let file = folder.path().join("table.parquet");

@@ -87,7 +87,7 @@ fn help_is_read_as_it_is() {
 
 /// The guide's tables are written by the flags' own declarations; `BLESS=1` writes them again.
 #[test]
-fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
+fn the_guide_has_every_flag_of_the_other_tools() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../guide/src/coming-from.md");
     let text = std::fs::read_to_string(file).unwrap();
     let mut page = text.clone();
@@ -121,7 +121,7 @@ fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
 /// guidellm's flags hold several values each, so that few of them can be taken as they are: the
 /// guide gives a replacement for each, in existing flags.
 #[test]
-fn guidellms_flags_are_in_the_guide_and_so_is_what_replaces_them() {
+fn the_guide_has_guidellms_flags_and_their_replacements() {
     let page = include_str!("../../host/guide/src/coming-from.md");
     let (_, section) = page.split_once("\n## guidellm\n").unwrap();
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -169,7 +169,7 @@ fn info(plugin: &str) -> Value {
 }
 
 #[test]
-fn names_set_what_their_plugins_understand() {
+fn names_set_the_keys_of_their_plugins() {
     for alias in backends::shipped_aliases() {
         let Some(route) = alias.route else { continue };
         let schema = info(&backends::file(alias.plugin)).to_string();
@@ -296,13 +296,13 @@ fn flags_of_theirs_become_keys() {
 }
 
 #[test]
-fn what_changes_by_itself_is_told() {
-    let told = [
+fn silent_changes_are_reported() {
+    let lines = [
         "--backend vllm --save-result --trust-remote-code --disable-ignore-eos",
         "--backend openai --dataset-name random --random-range-ratio 0.0",
         "--backend vllm-rerank --dataset-name random-rerank --gsp-fast-prepare",
     ];
-    let text: String = told
+    let text: String = lines
         .iter()
         .map(|flags| format!("$ runner scenario show {flags}\n{}", shown(flags).1))
         .collect();
@@ -407,7 +407,7 @@ fn a_clients_own_words_are_its_alone() {
 
 /// The guide's rules that assign a line to a client, and the defaults that then hold.
 #[test]
-fn whose_line_it_is_decides_what_it_leaves_open() {
+fn the_tool_of_a_line_decides_its_defaults() {
     const RATIO: &str = "--dataset-name random --random-range-ratio 0.2";
     let vllm =
         ["temperature = \"server\"", "seed = 0", "config.like = \"vllm\"", "ignore-eos = true"];
@@ -574,10 +574,10 @@ fn differing(request: &str, line: &Value, default: &Value) -> BTreeSet<String> {
     names.iter().filter(differ).map(|name| (*name).clone()).collect()
 }
 
-/// Lines of the clients' own documentation send what these clients send, field by field; the note
-/// of the run names differences.
+/// Lines of the clients' own documentation send the clients' requests, field by field; the note of
+/// the run names differences.
 #[test]
-fn pasted_lines_send_what_their_clients_send() {
+fn pasted_lines_send_the_requests_of_their_clients() {
     let file: Value = serde_json::from_str(include_str!("inputs/pasted-lines.json")).unwrap();
     let lines = file["lines"].as_array().unwrap();
     assert!(lines.len() >= 20);
@@ -585,8 +585,8 @@ fn pasted_lines_send_what_their_clients_send() {
     for line in lines {
         let folder = tempfile::tempdir().unwrap();
         write_files(folder.path());
-        let mut said = words(line["line"].as_str().unwrap());
-        let model = said.find(|word| *word == "--model").and_then(|_| said.next());
+        let mut parts = words(line["line"].as_str().unwrap());
+        let model = parts.find(|word| *word == "--model").and_then(|_| parts.next());
         let models = serde_json::json!({ "data": [{ "id": model.unwrap_or("mock") }] });
         let server = Raw::routing([
             ("GET", vec![whole("200 OK", &models.to_string())]),

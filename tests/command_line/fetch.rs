@@ -34,7 +34,7 @@ fn fetching(hub: &Hub, cache: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// The binary with a cache, and with a hub that nothing may be asked of.
+/// The binary with a cache, and with a hub that it must not connect to.
 fn at(cache: &Path) -> Command {
     let mut command = runner();
     for proxy in ["http_proxy", "https_proxy", "all_proxy"] {
@@ -61,7 +61,7 @@ fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
 }
 
 #[test]
-fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
+fn a_tokenizer_is_fetched_alone_and_found_by_name() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let model = "models/org/model";
     hub.put(model, "tokenizer.json", small_tokenizer().as_bytes(), true);
@@ -107,15 +107,15 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
 }
 
 #[test]
-fn a_name_that_was_not_fetched_is_an_error_with_the_command_that_fetches_it() {
+fn an_unfetched_name_is_an_error_with_its_fetch_command() {
     let cache = TempDir::new().unwrap();
     let mut command = at(cache.path());
     command.args("run --backend openai --dataset-name random --num-prompts 1".split(' '));
     command.args("--base-url http://127.0.0.1:9 --tokenizer org/model@v2".split(' '));
     let ended = run(&mut command).with_code(3);
-    let told = ended.stderr.replace(cache.path().to_str().unwrap(), "[CACHE]");
-    assert!(told.contains("runner fetch tokenizer org/model@v2"), "{told}");
-    assert!(told.contains("[CACHE]/models--org--model"), "{told}");
+    let message = ended.stderr.replace(cache.path().to_str().unwrap(), "[CACHE]");
+    assert!(message.contains("runner fetch tokenizer org/model@v2"), "{message}");
+    assert!(message.contains("[CACHE]/models--org--model"), "{message}");
 }
 
 #[test]

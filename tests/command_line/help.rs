@@ -38,8 +38,8 @@ fn help_of_every_subcommand() {
     }
 }
 
-/// The entries of a page: paragraphs, of which those of one flag are one entry. The flags that a
-/// command shares with `runner run` are in the snapshot of `run` alone.
+/// The entries of a page: its paragraphs, but all paragraphs of a flag are one entry. The flags
+/// that a command shares with `runner run` are in the snapshot of `run` alone.
 fn entries(help: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for paragraph in help.trim_end().split("\n\n") {

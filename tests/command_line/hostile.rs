@@ -134,8 +134,8 @@ fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     let mut command = runner();
     command.args(words(flags)).arg("--tokenizer").arg(folder.path());
     let ended = run(command.current_dir(folder.path())).with_code(3);
-    let said = "the library that reads it failed: chunk size must be non-zero";
-    assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:#?}");
+    let expected = "the library that reads it failed: chunk size must be non-zero";
+    assert_eq!(ended.stderr.matches(expected).count(), 1, "{ended:#?}");
     assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
 }
 

@@ -58,11 +58,11 @@ fn judged(at: &Path, scenario: &str, exported: &Ended, says: &str) -> Value {
 fn answers_are_graded() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let asked = [
+    let request = [
         json!({"id": "a", "prompt": "2 + 2?", "reference": "4", "class": "sums"}),
         json!({"id": "b", "prompt": "Why {answer}?"}),
     ];
-    let [saved] = answered(at, &asked, "", ["runs"]);
+    let [saved] = answered(at, &request, "", ["runs"]);
     let ended = exported(at, "", &[&saved]).with_code(0);
     let shown = rows(at);
     let wanted = json!({"id": "a", "class": "sums", "question": "2 + 2?", "reference": "4", "answer": "2 + 2?"});
@@ -73,7 +73,7 @@ fn answers_are_graded() {
     assert!(nonces[0] != nonces[1] && nonces[0].len() == 12, "{shown:?}");
     let scores = judged(at, "grade", &ended, "Good. Rating: [[7]]");
     assert_eq!((&scores["grade"]["mean"], &scores["grade"]["count"]), (&7.0.into(), &2.into()));
-    // What the judge reads: an echo of the prompt.
+    // The judge echoes its prompt.
     let judge = Mock::start(&["--itl", "0ms", "--echo"]);
     let line = "scenarios/judge/grade.toml --dataset-path answers.jsonl --num-prompts 2";
     let saved = ran(at, &judge, "echoed", line);
@@ -111,7 +111,7 @@ fn questions_hold_the_conversation_as_it_went() {
     let [saved] = answered(at, &[turns], flags, ["runs"]);
     exported(at, flags, &[&saved]).with_code(0);
     let shown = rows(at);
-    // The given answer, and not the one on record.
+    // The given answer, and not the recorded answer.
     assert_eq!(shown[1]["question"], "[user]\n2\n\n[assistant]\n2\n\n[user]\n4", "{shown:?}");
     assert_eq!((&shown[0]["question"], &shown[1]["answer"]), (&"2".into(), &"4".into()));
 }

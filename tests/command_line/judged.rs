@@ -84,8 +84,8 @@ fn an_invalid_run_fails_unless_that_is_allowed() {
         command.args(words(line)).args(words(flags));
         let ended =
             run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(code);
-        let said = "error: the measurement is invalid: 4 of 6 requests failed";
-        assert_eq!(ended.stderr.contains(said), code == 7, "{ended:#?}");
+        let expected = "error: the measurement is invalid: 4 of 6 requests failed";
+        assert_eq!(ended.stderr.contains(expected), code == 7, "{ended:#?}");
     }
     // The variable says it for every run, and a flag overrides it.
     held_to(folder.path(), &BROKEN, "", &[]).with_code(0);

@@ -28,7 +28,7 @@ struct Rules {
     valid: Duration,
     /// The lifetime that the server states.
     stated: Option<Duration>,
-    /// The status of every demand for a lease after so many.
+    /// The number of leases it gives, and the status of every later demand.
     refuses: Option<(usize, u16)>,
     /// The number of answers after which the leases so far end.
     revokes: Option<usize>,
@@ -41,7 +41,7 @@ struct Server {
     rules: Rules,
     leases: Mutex<Vec<(String, Instant)>>,
     demands: Mutex<usize>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
 fn server(rules: Rules) -> (String, Arc<Server>) {
@@ -51,7 +51,7 @@ fn server(rules: Rules) -> (String, Arc<Server>) {
         rules,
         leases: Mutex::default(),
         demands: Mutex::default(),
-        asked: Mutex::default(),
+        requests: Mutex::default(),
     });
     let own = Arc::clone(&server);
     std::thread::spawn(move || {
@@ -65,8 +65,8 @@ fn server(rules: Rules) -> (String, Arc<Server>) {
 
 impl Server {
     fn serve(&self, mut stream: &TcpStream) -> Option<()> {
-        let asked = read_request(stream)?;
-        let (status, kind, body) = self.answer(&asked);
+        let request = read_request(stream)?;
+        let (status, kind, body) = self.answer(&request);
         let length = body.len();
         write!(
             stream,
@@ -75,12 +75,12 @@ impl Server {
         .ok()
     }
 
-    fn answer(&self, asked: &str) -> (u16, &'static str, String) {
+    fn answer(&self, request: &str) -> (u16, &'static str, String) {
         let json = |status: u16, body: Value| (status, "application/json", body.to_string());
-        let path = asked.split(' ').nth(1).unwrap();
+        let path = request.split(' ').nth(1).unwrap();
         if let "/login" | "/workspaces" = path {
             let key: Value = json!({ "id": ID, "secret": SECRET });
-            let body = asked.split("\r\n\r\n").nth(1).unwrap();
+            let body = request.split("\r\n\r\n").nth(1).unwrap();
             if path == "/login" && serde_json::from_str::<Value>(body).ok() != Some(key) {
                 return json(401, json!({ "error": { "message": format!("who is {body}?") } }));
             }
@@ -104,7 +104,7 @@ impl Server {
                 }),
             );
         }
-        let given = field(asked, "x-workspace").or(field(asked, "authorization"));
+        let given = field(request, "x-workspace").or(field(request, "authorization"));
         let given = given.unwrap_or("none").trim_start_matches("Token ").to_owned();
         if path == "/v1/models" && given == "none" {
             return json(200, json!({ "data": [{ "id": "m" }] }));
@@ -122,8 +122,8 @@ impl Server {
         if path == "/v1/models" {
             return json(200, json!({ "data": [{ "id": "m" }] }));
         }
-        let mut kept = self.asked.lock().unwrap();
-        kept.push(asked.to_owned());
+        let mut kept = self.requests.lock().unwrap();
+        kept.push(request.to_owned());
         if self.rules.revokes == Some(kept.len()) {
             self.leases.lock().unwrap().clear();
         }
@@ -131,7 +131,7 @@ impl Server {
             let choice = json!({ "index": 0, "text": text, "finish_reason": finish });
             format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
         };
-        let body = piece(asked, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
+        let body = piece(request, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
         (200, "text/event-stream", body)
     }
 
@@ -178,8 +178,8 @@ fn leases_are_renewed_before_they_end() {
         assert_eq!(renewals["failed"], 0, "{renewals}");
         assert!(renewals["done"].as_u64().unwrap() >= 2, "{renewals}");
         assert_eq!(note(&summary), None);
-        for asked in &*server.asked.lock().unwrap() {
-            assert!(!asked.contains(ID) && !asked.contains("s3\\\"cret"), "{asked}");
+        for request in &*server.requests.lock().unwrap() {
+            assert!(!request.contains(ID) && !request.contains("s3\\\"cret"), "{request}");
         }
         assert_kept(folder.path(), &ended, &SECRETS);
         if config == TOKEN {
@@ -221,7 +221,7 @@ fn without_the_first_lease_no_run_begins() {
         let message = message.join(" ").replace("│ ", "");
         assert!(message.contains(says), "{message}");
         assert!(!message.contains("0123456789"), "{message}");
-        assert_eq!(*server.asked.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(*server.requests.lock().unwrap(), Vec::<String>::new());
     }
 }
 
@@ -263,7 +263,7 @@ fn record_logs_in_first() {
     command.args(["plugin", "record", &url, "--api-key-env", "ENGINE_API_KEY", "--plugin"]);
     command.arg(components().join("guests/keyed-backend.wasm")).current_dir(folder.path());
     let ended = run(command.env("ENGINE_API_KEY", format!("{ID}:{SECRET}"))).with_code(0);
-    assert_eq!(server.asked.lock().unwrap().len(), 1, "{ended:#?}");
+    assert_eq!(server.requests.lock().unwrap().len(), 1, "{ended:#?}");
     for file in std::fs::read_dir(&case).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");

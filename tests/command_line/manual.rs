@@ -116,7 +116,7 @@ fn pages_are_read_without_an_error() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_told() {
+fn an_unknown_command_is_reported() {
     let wrong = run(runner().args(["man", "serach"])).with_code(2).stderr;
     assert!(wrong.contains("did you mean `search`?"), "{wrong}");
     let folder = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ const REFUSED: [(&str, &str, i32); 14] = [
 ];
 
 #[test]
-fn what_is_too_much_is_refused_with_its_limit() {
+fn numbers_that_are_too_large_are_refused_with_their_limit() {
     for (flags, says, code) in REFUSED {
         let line = "--backend vllm --dataset-name random --base-url http://127.0.0.1:1 --model m";
         let ended = run(runner().args(words(line)).args(words(flags))).with_code(code);
@@ -72,7 +72,7 @@ fn what_is_too_much_is_refused_with_its_limit() {
 }
 
 #[test]
-fn a_dataset_that_is_asked_for_too_much_says_so() {
+fn a_dataset_reports_a_request_for_too_many_samples() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "0ms"]);
     for flags in [
@@ -98,7 +98,7 @@ fn a_dataset_that_is_asked_for_too_much_says_so() {
 }
 
 #[test]
-fn as_many_threads_read_and_decode_as_are_asked_for() {
+fn the_requested_number_of_threads_reads_and_decodes() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "10ms"]);
     let mut command = runner();

@@ -56,7 +56,7 @@ fn digest(records: &[Value]) -> String {
 const DEAF: &str = "guests/unsteady-backend.wasm";
 
 #[test]
-fn counts_and_digest_are_those_of_the_run() {
+fn counts_and_digest_equal_the_runs() {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     for flags in ["", "--request-rate 200", "--system-prompt Shortly."] {
         let flags = format!("{RANDOM} {flags}");
@@ -88,8 +88,8 @@ fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
     let mut command = runner();
     command.arg("plan").args(words(&flags));
     let ended = run(&mut command).with_code(0);
-    let told = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
-    assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
+    let expected = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
+    assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
     let shown = ended.stdout.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     transcript("plan", &shown);
@@ -252,7 +252,7 @@ fn charts_are_files_and_json_follows_its_schema() {
 }
 
 #[test]
-fn an_interrupt_shows_what_was_drawn() {
+fn an_interrupt_shows_the_drawn_samples() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = runner();
     let endless = RANDOM.replace("--num-prompts 40", "--num-prompts 2000000 --max-concurrency 8");
@@ -286,7 +286,7 @@ fn cached(mock: &Mock, flags: &str) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn a_warm_cache_is_told_from_prompts_that_repeat() {
+fn a_warm_cache_is_distinguished_from_repeated_prompts() {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--prefix-cache"]);
     // One system prompt of 80 characters, five pages, before all prompts.
     let system = "x".repeat(80);
@@ -340,11 +340,11 @@ fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("talks.jsonl");
-    let said = |role: &str, text: String| serde_json::json!({ "role": role, "content": text });
+    let message = |role: &str, text: String| serde_json::json!({ "role": role, "content": text });
     let talk = |number: u32| {
         let turns = (0..3).flat_map(|turn| {
             let question = format!("Question {turn} of {number}: {}", "why ".repeat(20));
-            [said("user", question), said("assistant", "so ".repeat(15))]
+            [message("user", question), message("assistant", "so ".repeat(15))]
         });
         serde_json::json!({ "messages": turns.collect::<Vec<_>>() }).to_string() + "\n"
     };
@@ -402,7 +402,7 @@ const FEW: &str = "--dataset-name random --num-prompts 3 --random-input-len 4 --
     --warmup-requests 0";
 
 #[test]
-fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its_result() {
+fn ignored_options_are_shown_before_the_run_and_in_its_result() {
     let folder = tempfile::tempdir().unwrap();
     let backend = components().join(DEAF);
     let backend = backend.to_str().unwrap();

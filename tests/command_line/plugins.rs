@@ -55,7 +55,7 @@ fn variables_stand_for_flags() {
 }
 
 #[test]
-fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
+fn a_flag_overrides_a_conflicting_variable() {
     let variables = [
         ("RUNNER_BASE_URL", "http://127.0.0.1:1"),
         ("RUNNER_DURATION", "no time"),
@@ -63,22 +63,23 @@ fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
         ("RUNNER_REPEAT", "3"),
         ("RUNNER_RATES", "1,2"),
     ];
-    let asked = |line| run(runner().envs(variables).args(words(line)).args(["--num-prompts", "7"]));
-    let shown = asked("scenario show --port 8000").with_code(0);
-    for said in ["http://127.0.0.1:8000", "requests = 7"] {
-        assert!(shown.stdout.contains(said), "{shown:#?}");
+    let shown_by =
+        |line| run(runner().envs(variables).args(words(line)).args(["--num-prompts", "7"]));
+    let shown = shown_by("scenario show --port 8000").with_code(0);
+    for expected in ["http://127.0.0.1:8000", "requests = 7"] {
+        assert!(shown.stdout.contains(expected), "{shown:#?}");
     }
-    for (line, said) in [
+    for (line, expected) in [
         ("--backend vllm --preset none", "there is no preset `none` of a run"),
         ("sweep --concurrencies none", "`none`: expected a number"),
     ] {
-        let refused = asked(line).with_code(2);
-        assert!(refused.stderr.contains(said), "{refused:#?}");
+        let refused = shown_by(line).with_code(2);
+        assert!(refused.stderr.contains(expected), "{refused:#?}");
     }
 }
 
 #[test]
-fn each_plugin_says_itself_what_kind_it_is() {
+fn each_plugin_states_its_kind() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let line = "--plugin scorers/output-length.wasm --plugin datasets/random.wasm --plugin backends/openai.wasm";
     measured(folder.path(), &mock, line).with_code(0);
@@ -101,7 +102,7 @@ fn a_folder_of_the_plugin_path_is_searched() {
 }
 
 #[test]
-fn a_file_beside_the_scenario_wins_over_what_ships() {
+fn a_file_beside_the_scenario_overrides_the_shipped_file() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let beside = tempfile::tempdir().unwrap();
     std::fs::create_dir(beside.path().join("backends")).unwrap();
@@ -164,8 +165,8 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
         std::fs::write(artifact, "half of it").unwrap();
     }
     let ended = with("", &kept);
-    let told = "is truncated";
-    assert_eq!(ended.stderr.matches(told).count(), 2, "{ended:#?}");
+    let expected = "is truncated";
+    assert_eq!(ended.stderr.matches(expected).count(), 2, "{ended:#?}");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     with("", &file);

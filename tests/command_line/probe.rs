@@ -37,8 +37,8 @@ fn models(owner: &str) -> String {
     route("/v1/models", &json!({"object": "list", "data": [one]}))
 }
 
-/// A run asks the server for its version, unless the user states one, and for the context of the
-/// model, beyond which a request is named before any is sent.
+/// A run reads the server's version, unless the user states one, and the model's context. It names
+/// longer requests before it sends any.
 #[test]
 fn a_run_records_the_engine_and_its_context() {
     let small = models("vllm").replace("4096", "50");
@@ -109,7 +109,7 @@ fn answers(path: &str, tokens: u64, chunks: u64) -> (String, String, Option<u64>
 }
 
 #[test]
-fn what_people_read() {
+fn a_probe_prints_its_results() {
     let engine = scripted("");
     let port = engine.mock.port().to_owned();
     let ended = probe(&format!("localhost:{port}"), "--model mock").with_code(0);
@@ -121,7 +121,7 @@ fn what_people_read() {
 /// Every engine that names itself as the owner of its models, with its version where a route of its
 /// own has it.
 #[test]
-fn engines_are_told_apart() {
+fn engines_are_distinguished() {
     for (script, engine, version, seen, backend) in [
         (
             models("vllm") + &route("/version", &json!({"version": "0.32.0"})),
@@ -252,9 +252,9 @@ fn a_key_is_missing_or_there() {
     let ended = probe(url, "--model mock").with_code(5);
     assert!(ended.stdout.contains("needs a key: HTTP 401"), "{ended:#?}");
     assert!(ended.stderr.contains("OPENAI_API_KEY"), "{ended:#?}");
-    let asked =
+    let probed =
         |command: &mut std::process::Command| run(command.args(["probe", url, "--model", "mock"]));
-    let ended = asked(runner().env("OPENAI_API_KEY", KEY)).with_code(0);
+    let ended = probed(runner().env("OPENAI_API_KEY", KEY)).with_code(0);
     let says = format!("note: the API key from OPENAI_API_KEY goes to {url}\n");
     assert_eq!(ended.stderr, says);
     assert!(!ended.stdout.contains(KEY));
@@ -278,21 +278,21 @@ fn a_server_chooses_no_key() {
     let engine = scripted(&format!("api-key = '{KEY}'\n{}", models("vllm")));
     // Another name of this machine, which does not show that it is one.
     let elsewhere = format!("http://0.0.0.0:{}", engine.mock.port());
-    let asked = |url: &str, flags: &str| {
+    let probed = |url: &str, flags: &str| {
         run(runner().env("VLLM_API_KEY", KEY).args(["probe", url]).args(words(flags)))
     };
-    let refused = asked(&elsewhere, "").with_code(5);
+    let refused = probed(&elsewhere, "").with_code(5);
     assert!(!refused.stderr.contains("goes to"), "{refused:#?}");
     assert!(refused.stdout.contains("vLLM"), "{refused:#?}");
     for (url, flags) in [(&engine.mock.url, ""), (&elsewhere, "--backend vllm")] {
-        let ended = asked(url, flags).with_code(0);
+        let ended = probed(url, flags).with_code(0);
         let says = format!("note: the API key from VLLM_API_KEY goes to {url}\n");
         assert_eq!(ended.stderr, says);
     }
 }
 
 #[test]
-fn what_is_no_engine() {
+fn refuses_a_server_that_is_no_engine() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -311,11 +311,11 @@ fn what_is_no_engine() {
 /// Routes that are not there, a model that is not, and a server that fails: each has its own words
 /// and exit code.
 #[test]
-fn refusals_are_told_apart() {
-    let fixed = |status: u16, said: &str| {
+fn refusals_are_distinguished() {
+    let fixed = |status: u16, expected: &str| {
         let routes = ["/v1/chat/completions", "/v1/completions", "/generate"];
         let route = |path: &str| {
-            let body = json!({ "detail": said });
+            let body = json!({ "detail": expected });
             format!(
                 "[[route]]\nmethod = 'POST'\npath = '{path}'\nstatus = {status}\nbody = '{body}'\n"
             )
@@ -323,7 +323,7 @@ fn refusals_are_told_apart() {
         models("vllm") + &routes.map(route).concat()
     };
     let gone = "The model `m` does not exist.";
-    for (script, flags, outcome, code, said) in [
+    for (script, flags, outcome, code, expected) in [
         (fixed(404, "Not Found"), "", "no-route", 5, "none of the generating routes"),
         (
             fixed(405, "Method Not Allowed"),
@@ -339,7 +339,7 @@ fn refusals_are_told_apart() {
     ] {
         let engine = scripted(&script);
         let ended = probe(&engine.mock.url, &format!("--format json {flags}")).with_code(code);
-        assert!(ended.stderr.contains(said), "{outcome}: {ended:#?}");
+        assert!(ended.stderr.contains(expected), "{outcome}: {ended:#?}");
         let document = document(&ended);
         let own = routes(&document);
         assert_eq!(own.len(), 2, "{ended:#?}");
@@ -364,7 +364,7 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
-fn certificates_are_those_of_a_run() {
+fn certificates_equal_a_runs() {
     let authority = Authority::new();
     let certified = authority.certify("127.0.0.1");
     let mock = Mock::start(&certified.flags());
@@ -383,8 +383,8 @@ fn certificates_are_those_of_a_run() {
 fn every_backend_can_be_tried() {
     let engine = scripted("");
     let known = session::probe::backends();
-    // One speaks to nothing until its user has written a configuration, gRPC has a port of its own,
-    // where there is nothing to ask over HTTP/1.1, and a WebSocket's route asks for sound.
+    // The template needs a configuration first, gRPC has a port of its own without HTTP/1.1, and
+    // the WebSocket route needs sound.
     const CONFIGURED: [&str; 3] = ["template", "triton-grpc", "realtime"];
     let shipped =
         shipped::plugins().filter_map(|name| name.strip_prefix("backends/")?.strip_suffix(".wasm"));

@@ -25,7 +25,7 @@ fn report(run_folder: &Path, format: &str) -> String {
 }
 
 #[test]
-fn a_report_is_what_the_run_printed() {
+fn a_report_equals_the_output_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let (ended, run_folder) = a_run(folder.path(), "");
     assert!(ended.stdout.starts_with("============ Serving Benchmark Result"));
@@ -47,10 +47,10 @@ fn a_report_is_what_the_run_printed() {
     assert!(whole.lines().count() > ended.stdout.lines().count(), "{whole}");
 }
 
-/// The slices of an existing run equal the slices of a run that was told to have them, in every
-/// format, and hold every request once.
+/// The slices of an existing run equal the slices of a run that had them from the beginning, in
+/// every format, and hold every request once.
 #[test]
-fn a_report_has_the_time_slices_that_are_asked_for() {
+fn a_report_has_the_requested_time_slices() {
     let folder = tempfile::tempdir().unwrap();
     let (_, run_folder) = a_run(folder.path(), "--request-rate 20");
     assert!(!report(&run_folder, "json").contains("time-slices"));
@@ -74,9 +74,9 @@ fn a_report_has_the_time_slices_that_are_asked_for() {
 
     let plan = run_folder.join("plan.json");
     let text = std::fs::read_to_string(&plan).unwrap();
-    let mut told: serde_json::Value = serde_json::from_str(&text).unwrap();
-    told["time-slice"] = 100_000_000_u64.into();
-    std::fs::write(&plan, told.to_string()).unwrap();
+    let mut edited: serde_json::Value = serde_json::from_str(&text).unwrap();
+    edited["time-slice"] = 100_000_000_u64.into();
+    std::fs::write(&plan, edited.to_string()).unwrap();
     let again: serde_json::Value = serde_json::from_str(&report(&run_folder, "json")).unwrap();
     assert_eq!(again["time-slices"], json["time-slices"]);
     let table = report(&run_folder, "csv");

@@ -88,7 +88,7 @@ fn scenarios_are_checked() {
 }
 
 #[test]
-fn what_is_shown_says_where_it_comes_from() {
+fn shown_values_have_their_places() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name = \"Mine\"\n[load]\narrival = \"poisson\"\nrate = 5\nrequests = 10\n\
                 [target]\nheaders = { X-Key = \"hush\" }\n[thresholds]\nttft.p99 = \"<= 1s\"\n";

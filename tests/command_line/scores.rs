@@ -202,9 +202,9 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
         assert!(other.stdout.contains(part), "no {part} in {}", other.stdout);
     }
     let last = runs(folder.path()).pop().unwrap();
-    let told = last.join("agreement.json");
-    let told: Value = serde_json::from_slice(&std::fs::read(told).unwrap()).unwrap();
-    assert_eq!(told["answers"]["floor"]["judgement"], "changed", "{told:#}");
+    let agreement = last.join("agreement.json");
+    let agreement: Value = serde_json::from_slice(&std::fs::read(agreement).unwrap()).unwrap();
+    assert_eq!(agreement["answers"]["floor"]["judgement"], "changed", "{agreement:#}");
     let line = ["agreement", last.to_str().unwrap(), "--baseline", base, "--format", "json"];
     let alone = in_folder(folder.path(), &line).with_code(0);
     let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
@@ -258,7 +258,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let findings = summary["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["id"] == "scorer-silent"));
 
-    // If nothing was judged at all, a threshold names the scorer that was asked.
+    // If nothing was judged at all, a threshold names the configured scorer.
     let alone =
         scenario.replace("config.pattern = \"yes\"", "").replace("config.pattern = \"ZZZZZ\"", "");
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
@@ -269,13 +269,13 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
 }
 
 #[test]
-fn a_reference_cuts_no_answer_and_a_length_on_the_command_line_goes_first() {
+fn a_reference_cuts_no_answer_and_a_length_flag_wins() {
     let folder = tempfile::tempdir().unwrap();
     let row = json!({"prompt": "What is 2 + 2?", "reference": "4", "len": 3});
     std::fs::write(folder.path().join("q.jsonl"), format!("{row}\n{row}\n{row}\n")).unwrap();
     let answer = "Let me think.\n#### 4";
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
-    let asked = |output_dir: &str, flags: &[&str]| {
+    let measured = |output_dir: &str, flags: &[&str]| {
         let mut command = runner();
         command
             .args(words(
@@ -304,11 +304,11 @@ fn a_reference_cuts_no_answer_and_a_length_on_the_command_line_goes_first() {
     };
     let lengths = "dataset.config.columns.output-tokens=len";
     // The reference is a token long, and the answer twenty.
-    let free = asked("free", &["--output-tokens", "60"]);
+    let free = measured("free", &["--output-tokens", "60"]);
     assert_eq!(free, (Some(3), Some(180), Some(1.0), 0));
-    let by_row = asked("by-row", &["--set", lengths]);
+    let by_row = measured("by-row", &["--set", lengths]);
     assert_eq!((by_row.1, by_row.3), (Some(9), 1), "{by_row:?}");
     assert_ne!(by_row.2, Some(1.0));
-    let over = asked("over", &["--set", lengths, "--output-tokens", "60"]);
+    let over = measured("over", &["--set", lengths, "--output-tokens", "60"]);
     assert_eq!(over, free);
 }

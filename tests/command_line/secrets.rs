@@ -25,8 +25,8 @@ fn telltale(lists_models: bool) -> String {
 }
 
 fn refuse(mut stream: &TcpStream, lists_models: bool) -> Option<()> {
-    let asked = read_request(stream)?;
-    let head = asked.split_inclusive("\r\n\r\n").next()?;
+    let request = read_request(stream)?;
+    let head = request.split_inclusive("\r\n\r\n").next()?;
     let (status, body) = if lists_models && head.starts_with("GET /v1/models") {
         let models = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
         ("200 OK", models.to_owned())
@@ -61,7 +61,7 @@ fn a_server_that_repeats_them_spreads_none() {
     let process = Process::start(&mut against(&telltale(true), folder.path()));
     assert_nothing_leaked("the command line", process.command_line().as_bytes());
     let ended = process.end().with_code(5);
-    assert!(ended.stderr.contains("not you: "), "the server's words are told: {ended:#?}");
+    assert!(ended.stderr.contains("not you: "), "the server's message is shown: {ended:#?}");
     assert!(ended.stderr.contains("[redacted]"), "{ended:#?}");
     assert_nothing_leaked("stdout", ended.stdout.as_bytes());
     assert_nothing_leaked("stderr", ended.stderr.as_bytes());
@@ -87,21 +87,21 @@ fn assert_no_file_holds_any(run_folder: &Path) {
 fn parrot() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::new(Mutex::new(String::new()));
-    let kept = Arc::clone(&asked);
+    let requests = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&requests);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
             std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
         }
     });
-    (url, asked)
+    (url, requests)
 }
 
 fn answer(mut stream: &TcpStream, kept: &Mutex<String>) -> Option<()> {
-    let asked = read_request(stream)?;
-    kept.lock().unwrap().push_str(&asked);
-    let (kind, body) = if asked.starts_with("GET /v1/models") {
+    let request = read_request(stream)?;
+    kept.lock().unwrap().push_str(&request);
+    let (kind, body) = if request.starts_with("GET /v1/models") {
         let models = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
         ("application/json", models.to_owned())
     } else {
@@ -111,7 +111,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<String>) -> Option<()> {
             });
             format!("data: {}\n\n", serde_json::json!({ "id": "1", "choices": [choice] }))
         };
-        let body = piece(&asked, None) + &piece("", Some(KEY)) + "data: [DONE]\n\n";
+        let body = piece(&request, None) + &piece("", Some(KEY)) + "data: [DONE]\n\n";
         ("text/event-stream", body)
     };
     let length = body.len();
@@ -141,14 +141,14 @@ pub fn read_request(stream: &TcpStream) -> Option<String> {
 #[test]
 fn answers_that_repeat_them_are_kept_without_them() {
     let folder = tempfile::tempdir().unwrap();
-    let (url, asked) = parrot();
+    let (url, requests) = parrot();
     let mut command = against(&url, folder.path());
     let body = serde_json::json!({ "api_key": FIELD, "user": "somebody" });
     command.args(["--extra-body", &body.to_string()]);
     let ended = run(&mut command).with_code(0);
-    let asked = asked.lock().unwrap();
+    let requests = requests.lock().unwrap();
     for secret in [KEY, TENANT, FIELD] {
-        assert!(asked.contains(secret), "the server gets {secret}: {asked}");
+        assert!(requests.contains(secret), "the server gets {secret}: {requests}");
     }
     assert_nothing_leaked("stdout", ended.stdout.as_bytes());
     assert_nothing_leaked("stderr", ended.stderr.as_bytes());

@@ -119,20 +119,20 @@ fn a_server_cannot_send_the_key_elsewhere() {
         let redirect = format!(
             "HTTP/1.1 {status}\r\nlocation: {elsewhere}/v1/models\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         );
-        let (url, asked) = listening(redirect);
+        let (url, requests) = listening(redirect);
         let mut command = with(&components().join("backends/vllm.wasm"), folder.path());
         // Its model is named, so that requests follow the first question.
         command.args(["--base-url", &url, "--model", "m"]);
         run(&mut command).with_code(5);
-        let asked = asked.lock().unwrap();
-        assert!(asked.len() > 2, "{asked:?}");
-        assert!(asked.iter().all(|head| head.contains(KEY)), "{asked:?}");
+        let requests = requests.lock().unwrap();
+        assert!(requests.len() > 2, "{requests:?}");
+        assert!(requests.iter().all(|head| head.contains(KEY)), "{requests:?}");
         assert_eq!(*heads.lock().unwrap(), Vec::<String>::new(), "{status}");
     }
 }
 
 #[test]
-fn what_is_read_from_the_scenario_counts_as_named() {
+fn files_that_a_scenario_names_count_as_named() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let plugin = led_astray(folder.path(), "http://engines.invalid");

@@ -28,7 +28,7 @@ struct Case {
 }
 
 #[test]
-fn each_is_told_in_words() {
+fn wrong_input_gets_its_message() {
     let text = std::fs::read_to_string(format!("{HERE}/wrong_input.toml")).unwrap();
     let cases: BTreeMap<String, Case> = toml::from_str(&text).unwrap();
     let mocks = [
@@ -55,7 +55,7 @@ fn each_is_told_in_words() {
     servers.push(("[NOT-HTTP]", not_http()));
     let names: Vec<&String> = cases.keys().collect();
     let (cases, servers) = (&cases, &servers);
-    let told = std::thread::scope(|scope| {
+    let outputs = std::thread::scope(|scope| {
         let share = names.len().div_ceil(3);
         let threads: Vec<_> = names
             .chunks(share)
@@ -70,7 +70,7 @@ fn each_is_told_in_words() {
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
-    for (name, text) in told {
+    for (name, text) in outputs {
         transcript(&format!("wrong-{name}"), &text);
     }
 }

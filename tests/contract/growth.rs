@@ -30,11 +30,11 @@ fn major(folder: &Path) -> String {
 /// The version in a folder's files.
 fn version(folder: &Path) -> String {
     let text = fs::read_to_string(folder.join("worlds.wit")).unwrap();
-    let said = text.lines().find_map(|line| {
+    let package = text.lines().find_map(|line| {
         let version = line.strip_prefix("package runner:plugin@")?;
         version.strip_suffix(';')
     });
-    said.expect("a package with a version").to_owned()
+    package.expect("a package with a version").to_owned()
 }
 
 fn read(folder: &Path) -> Resolve {
@@ -44,7 +44,7 @@ fn read(folder: &Path) -> Resolve {
 }
 
 /// A type as text, the same wherever it was read.
-fn told(resolve: &Resolve, ty: &Type) -> String {
+fn type_name(resolve: &Resolve, ty: &Type) -> String {
     match ty {
         Type::Id(id) => named(resolve, *id),
         plain => format!("{plain:?}").to_lowercase(),
@@ -66,7 +66,7 @@ fn named(resolve: &Resolve, id: TypeId) -> String {
 }
 
 fn kind(resolve: &Resolve, kind: &TypeDefKind) -> String {
-    let of = |ty: &Type| told(resolve, ty);
+    let of = |ty: &Type| type_name(resolve, ty);
     let maybe = |ty: &Option<Type>| ty.as_ref().map_or("_".to_owned(), of);
     let list = |parts: Vec<String>| parts.join(", ");
     match kind {
@@ -102,9 +102,9 @@ fn kind(resolve: &Resolve, kind: &TypeDefKind) -> String {
 
 fn call(resolve: &Resolve, function: &Function) -> String {
     let params = function.params.iter();
-    let params = params.map(|param| format!("{}: {}", param.name, told(resolve, &param.ty)));
+    let params = params.map(|param| format!("{}: {}", param.name, type_name(resolve, &param.ty)));
     let params: Vec<String> = params.collect();
-    let result = function.result.as_ref().map(|ty| told(resolve, ty));
+    let result = function.result.as_ref().map(|ty| type_name(resolve, ty));
     format!("({}) -> {}", params.join(", "), result.unwrap_or_else(|| "nothing".to_owned()))
 }
 
@@ -215,9 +215,9 @@ fn read_text(path: &Path) -> String {
 }
 
 #[test]
-fn what_breaks_older_components_is_found() {
+fn changes_that_break_older_components_are_found() {
     let old = read(Path::new(WIT));
-    for (file, from, to, said) in [
+    for (file, from, to, expected) in [
         (
             "types.wit",
             "        id: string,\n",
@@ -252,12 +252,12 @@ fn what_breaks_older_components_is_found() {
         ),
     ] {
         let found = changed(&old, file, from, to);
-        assert!(found.iter().any(|what| what == said), "{said}: {found:?}");
+        assert!(found.iter().any(|what| what == expected), "{expected}: {found:?}");
     }
 }
 
 #[test]
-fn what_the_host_offers_may_become_more() {
+fn the_host_may_offer_more_functions() {
     let old = read(Path::new(WIT));
     for (file, from, to) in [
         (

@@ -12,7 +12,7 @@ type Page = dyn Fn(u64) -> Option<String> + Send;
 pub struct Exporter {
     /// The URL of its page.
     pub url: String,
-    asked: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
 }
 
@@ -21,8 +21,8 @@ impl Exporter {
     pub fn start(page: impl Fn(u64) -> Option<String> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-        let (asked, ended) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (count, over) = (Arc::clone(&asked), Arc::clone(&ended));
+        let (requests, ended) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (count, over) = (Arc::clone(&requests), Arc::clone(&ended));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if over.load(Ordering::SeqCst) {
@@ -31,12 +31,12 @@ impl Exporter {
                 serve(stream.unwrap(), &count, &page);
             }
         });
-        Exporter { url, asked, ended }
+        Exporter { url, requests, ended }
     }
 
-    /// The number of pages that it was asked for.
+    /// The number of requested pages.
     pub fn pages(&self) -> u64 {
-        self.asked.load(Ordering::SeqCst)
+        self.requests.load(Ordering::SeqCst)
     }
 }
 
@@ -48,8 +48,8 @@ impl Drop for Exporter {
     }
 }
 
-/// One question on each connection.
-fn serve(mut stream: TcpStream, asked: &AtomicU64, page: &Page) {
+/// A request on each connection.
+fn serve(mut stream: TcpStream, count: &AtomicU64, page: &Page) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -59,7 +59,7 @@ fn serve(mut stream: TcpStream, asked: &AtomicU64, page: &Page) {
         }
     }
     assert!(head.starts_with(b"GET /metrics HTTP/1.1\r\n"));
-    let (status, body) = match page(asked.fetch_add(1, Ordering::SeqCst)) {
+    let (status, body) = match page(count.fetch_add(1, Ordering::SeqCst)) {
         Some(body) => ("200 OK", body),
         None => ("503 Service Unavailable", "no device\n".to_owned()),
     };

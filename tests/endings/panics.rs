@@ -19,7 +19,7 @@ fn tripped(place: &str, folder: &TempDir, mock: &Mock, flags: &str) -> Process {
     Process::start(command.env("PANIC_AT", place))
 }
 
-fn is_told(ended: &Ended, thread: &str, place: &str) {
+fn is_reported(ended: &Ended, thread: &str, place: &str) {
     assert_eq!(ended.code, Some(1), "{place}: {ended:#?}");
     for part in [
         "error: a bug in the runner ended the run: its thread `",
@@ -46,7 +46,7 @@ fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
 }
 
 #[test]
-fn a_panic_of_any_thread_ends_the_run_with_what_was_measured() {
+fn a_panic_of_any_thread_ends_the_run_and_keeps_its_records() {
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     for (place, times, thread) in [
         ("read", 20, "read-"),
@@ -58,7 +58,7 @@ fn a_panic_of_any_thread_ends_the_run_with_what_was_measured() {
     ] {
         let folder = TempDir::new().unwrap();
         let ended = tripped(&format!("{place}:{times}"), &folder, &mock, LONG).end();
-        is_told(&ended, thread, place);
+        is_reported(&ended, thread, place);
         is_kept(&folder, &ended, place);
         assert!(!exchanges(folder.path()).is_empty(), "{place}");
     }
@@ -72,12 +72,12 @@ fn a_panic_before_the_first_request_ends_the_run() {
     {
         let folder = TempDir::new().unwrap();
         let ended = tripped(&format!("{place}:{times}"), &folder, &mock, LONG).end();
-        is_told(&ended, thread, place);
+        is_reported(&ended, thread, place);
         is_kept(&folder, &ended, place);
     }
     let folder = TempDir::new().unwrap();
     let ended = tripped("open:1", &folder, &mock, LONG).end();
-    is_told(&ended, "open", "open");
+    is_reported(&ended, "open", "open");
     assert!(only_run(&folder.path().join(RUNS)).is_none(), "{ended:#?}");
 }
 
@@ -86,7 +86,7 @@ fn a_panic_after_the_load_leaves_its_records() {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let folder = TempDir::new().unwrap();
     let ended = tripped("assess:1", &folder, &mock, "--num-prompts 20").end();
-    is_told(&ended, "assess", "assess");
+    is_reported(&ended, "assess", "assess");
     assert_eq!(exchanges(folder.path()).len(), 20);
     let successes = format!("{:<40} 20\n", "Successful requests:");
     assert!(ended.stdout.contains(&successes), "{ended:#?}");
@@ -101,10 +101,10 @@ fn a_panic_at_the_very_end_is_a_bug_too() {
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     let own = only_run(&folder.path().join(RUNS)).unwrap();
     let name = own.file_name().unwrap().to_string_lossy().into_owned();
-    let told = format!(
+    let expected = format!(
         "error: a bug in the runner ended it; report it with the lines above; the measurements so far are in {RUNS}/{name}"
     );
-    assert!(ended.stderr.contains(&told), "{ended:#?}");
+    assert!(ended.stderr.contains(&expected), "{ended:#?}");
     assert_eq!(exchanges(folder.path()).len(), 20);
 }
 
@@ -123,6 +123,6 @@ fn a_panic_of_the_metrics_page_ends_the_run() {
     write!(stream, "GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
     let ended = process.end();
-    is_told(&ended, "metrics", "metrics");
+    is_reported(&ended, "metrics", "metrics");
     is_kept(&folder, &ended, "metrics");
 }

@@ -1,6 +1,6 @@
-//! An interrupt while something else than a reply of the measurement is waited for: a connection,
-//! an answer about the server itself, a plugin that does not return. It ends the run soon, and
-//! keeps the measurements.
+//! An interrupt while the run waits for something other than a measured reply: a connection, an
+//! answer about the server itself, a plugin that does not return. It ends the run soon, and keeps
+//! the measurements.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn silence() -> Vec<Act> {
     vec![wait(3_600_000)]
 }
 
-/// Ten requests to a server that is asked about itself.
+/// Ten requests to this server.
 fn start(url: &str, folder: &Path, flags: &str) -> Process {
     let line = "--backend vllm --model mock --dataset-name random --random-input-len 8 --random-output-len 2 \
                 --num-prompts 10 --warmup-requests 1";
@@ -28,8 +28,8 @@ fn start(url: &str, folder: &Path, flags: &str) -> Process {
     Process::start(&mut command)
 }
 
-fn until_asked(process: &mut Process, server: &Arc<Raw>, route: &str, times: usize) {
-    process.until("the server is asked", |_| {
+fn until_requests(process: &mut Process, server: &Arc<Raw>, route: &str, times: usize) {
+    process.until("the requests come", |_| {
         let requests = server.requests();
         requests.iter().filter(|r| r.starts_with(route)).count() == times
     });
@@ -46,7 +46,7 @@ fn a_cache_that_is_never_flushed() {
     let server = Raw::routing([(route, vec![silence()])]);
     let listening = server.listen();
     let mut process = start(&listening.url, folder.path(), "--flush-cache");
-    until_asked(&mut process, &server, route, 1);
+    until_requests(&mut process, &server, route, 1);
     interrupted(process);
     assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
 }
@@ -57,7 +57,7 @@ fn metrics_that_never_come() {
     let server = Raw::routing([(route, vec![silence()])]);
     let listening = server.listen();
     let mut process = start(&listening.url, folder.path(), "--server-metrics --server-series none");
-    until_asked(&mut process, &server, route, 1);
+    until_requests(&mut process, &server, route, 1);
     interrupted(process);
     assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
 }
@@ -71,7 +71,7 @@ fn metrics_that_come_only_once() {
     let listening = server.listen();
     let mut process =
         start(&listening.url, folder.path(), "--server-metrics --server-series none --details");
-    until_asked(&mut process, &server, route, 2);
+    until_requests(&mut process, &server, route, 2);
     let ended = interrupted(process);
     assert_eq!(count(&exchanges(folder.path()), None), 11);
     assert!(ended.stdout.contains("the run was stopped before it answered"), "{ended:#?}");
@@ -132,7 +132,7 @@ fn a_scorer_that_does_not_return() {
         finished.any(|line| line.ends_with(" 6") || line.ends_with(" 6.0"))
     });
     process.signal("INT");
-    process.until("it is heard", |process| process.stderr().contains("interrupted: "));
+    process.until("it is received", |process| process.stderr().contains("interrupted: "));
     let judging = "interrupted: reporting without counting and judging the answers";
     if !process.stderr().contains(judging) {
         // It came before the last reply was taken.

@@ -82,8 +82,8 @@ fn thinking_users_do_not_hold_a_run_up() {
     assert_eq!((exchanges.len(), count(&exchanges, None)), (3, 3));
 }
 
-/// Any wait before the first request: for a server that is not ready, for one that does not list
-/// its models, and for one that never flushes its cache.
+/// Any wait before the first request: the server is not ready, does not list its models, or never
+/// flushes its cache.
 #[test]
 fn waiting_for_a_server_ends_with_an_interrupt() {
     let no_one = {
@@ -129,7 +129,7 @@ fn a_warm_up_is_given_up() {
         running.any(|line| line.ends_with(" 2.0") || line.ends_with(" 2"))
     });
     stopped(&process, "INT");
-    process.until("the first one is heard", |process| {
+    process.until("the first one is received", |process| {
         process.stderr().contains("interrupt again to stop at once")
     });
     stopped(&process, "INT");

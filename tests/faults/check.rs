@@ -1,5 +1,5 @@
-//! The one check after every fault, whatever it was: the exit code, the folder, the summary against
-//! the records, the records against the engine's own log. Nothing else may change or stay behind.
+//! The check after every fault: the exit code, the folder, the summary against the records, the
+//! records against the engine's own log. Nothing else may change or stay behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,10 +99,10 @@ pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[T
 
 /// A refusal before anything was measured: this exit code, these words, and nothing on disk.
 #[track_caller]
-pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, said: &str) {
+pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &str) {
     assert_eq!(ended.code, Some(code), "{about}: {ended:#?}");
     no_panic(about, ended);
-    assert!(ended.stderr.contains(said), "{about}: {ended:#?}");
+    assert!(ended.stderr.contains(expected), "{about}: {ended:#?}");
     assert_eq!(ended.stdout, "", "{about}");
     nothing_stays_behind(about, place);
     let runs = std::fs::read_dir(place.join(RUNS));
@@ -172,9 +172,9 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
     };
     assert_eq!(status.interrupted, how == How::Interrupted, "{about}");
     match (how, &status.error) {
-        (How::Failed(_, said), Some(error)) => {
-            assert!(error.contains(said), "{about}: {error}");
-            assert!(ended.stderr.contains(said), "{about}: {ended:#?}");
+        (How::Failed(_, expected), Some(error)) => {
+            assert!(error.contains(expected), "{about}: {error}");
+            assert!(ended.stderr.contains(expected), "{about}: {ended:#?}");
         }
         (How::Failed(..), None) => panic!("{about}: no error is on record"),
         (_, error) => assert_eq!(*error, None, "{about}"),
@@ -241,8 +241,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
             assert!(drawn.stderr.contains("did not finish"), "{about}: {drawn:#?}");
             assert!(cut_short && found, "{about}: {drawn:#?}");
         }
-        How::Failed(_, said) => {
-            assert!(drawn.stderr.contains(said), "{about}: {drawn:#?}");
+        How::Failed(_, expected) => {
+            assert!(drawn.stderr.contains(expected), "{about}: {drawn:#?}");
             assert!(cut_short, "{about}");
             assert!(written.is_none_or(|written| written == *summary), "{about}");
         }
@@ -256,8 +256,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     }
 }
 
-/// The engine's log agrees: each whole answer is on record as one, with the same number of tokens
-/// (one is a byte of text), and each of its refusals with its status.
+/// Checks the records against the engine's log: each whole answer with its number of tokens (a
+/// token is a byte of text), and each refusal with its status.
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
@@ -268,9 +268,9 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     }
     assert_eq!(got, given, "{about}: answers by length");
     let refused = |status: &u16| *status >= 400;
-    let said = sorted(log.iter().filter_map(|t| t.status).filter(refused));
-    let heard = sorted(exchanges.iter().filter_map(|e| e.status).filter(refused));
-    assert_eq!(heard, said, "{about}: refusals by status");
+    let sent = sorted(log.iter().filter_map(|t| t.status).filter(refused));
+    let seen = sorted(exchanges.iter().filter_map(|e| e.status).filter(refused));
+    assert_eq!(seen, sent, "{about}: refusals by status");
     if how == How::Finished || how == How::NothingAnswered {
         let sent = exchanges.iter().filter(|e| e.sent.is_some()).count();
         // An engine that ends logs no unfinished requests.

@@ -46,9 +46,9 @@ fn library(folder: &TempDir) -> Option<PathBuf> {
     compiled.is_ok_and(|status| status.success()).then_some(library)
 }
 
-/// The size of a step, and the timestamps in use. The kernel's are of the true time, which the
-/// program cannot know then, so steps that could be the age of a packet are tried with its own
-/// alone.
+/// The size of a step, and the timestamps in use. The kernel's timestamps have the true time, which
+/// the program cannot know here. So steps that could be the age of a packet are tried with the
+/// program's timestamps alone.
 const STEPS: [(&str, &str); 6] = [
     ("3600", "kernel"),
     ("-3600", "kernel"),

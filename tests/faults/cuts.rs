@@ -34,8 +34,8 @@ const fn built_in(
     Dialect { backend, config, scenario: MODEL, mock }
 }
 
-/// An engine that a script plays, of this name; the model and whether answers have the length that
-/// is asked for.
+/// An engine that a script plays, of this name; the model and whether answers have the requested
+/// length.
 macro_rules! scripted {
     ($engine:literal, $config:literal, $model:literal, $ignore_eos:literal) => {
         Dialect {
@@ -157,7 +157,7 @@ fn cut_everywhere(dialect: Dialect, streams: bool) {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_is_what_arrived_of_it() {
+fn a_stream_cut_at_any_byte_keeps_its_events() {
     at_once(&DIALECTS, 3, |dialect| cut_everywhere(*dialect, true));
 }
 

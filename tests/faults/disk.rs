@@ -46,7 +46,7 @@ fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
 }
 
 #[test]
-fn a_disk_that_is_full_at_any_file_keeps_what_fits() {
+fn a_full_disk_keeps_the_records_that_fit() {
     if !may_mount() {
         return;
     }
@@ -74,7 +74,7 @@ fn a_disk_that_is_full_at_any_file_keeps_what_fits() {
 }
 
 #[test]
-fn a_disk_that_is_read_only_is_told_before_a_request_is_made() {
+fn a_read_only_disk_is_reported_before_a_request() {
     if !may_mount() {
         return;
     }
@@ -90,7 +90,7 @@ fn a_disk_that_is_read_only_is_told_before_a_request_is_made() {
 /// No file may outgrow 1.2 MB, which is more than a component's memory: the records end there, and
 /// the status says why.
 #[test]
-fn a_file_that_may_grow_no_more_ends_the_run_with_what_it_holds() {
+fn a_file_at_its_size_limit_ends_the_run_with_its_records() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let limited = runner_behind("ulimit -f 2400; exec \"$@\"");
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
@@ -103,7 +103,7 @@ fn a_file_that_may_grow_no_more_ends_the_run_with_what_it_holds() {
 
 /// Other ways in which no folder can be made.
 #[test]
-fn a_place_that_is_no_folder_is_told_before_a_request_is_made() {
+fn a_place_that_is_no_folder_is_reported_before_a_request() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     for output in ["/dev/null", "/dev/null/runs", "/proc/runs"] {
         let flags = format!("--num-prompts 5 --output-dir {output}");
@@ -114,7 +114,7 @@ fn a_place_that_is_no_folder_is_told_before_a_request_is_made() {
 }
 
 #[test]
-fn a_folder_that_is_removed_during_the_run_is_told_and_not_made_again() {
+fn a_folder_removed_during_the_run_is_reported_and_not_remade() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 50 --num-prompts 100 --random-output-len 4";
     let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));

@@ -36,13 +36,13 @@ fn slowness_is_measured_and_no_failure() {
 }
 
 #[test]
-fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
+fn an_engine_that_is_dead_at_the_start_is_reported_first() {
     let gone = Raw::with([]).listen().url.clone();
-    let asked = |act: Vec<Act>| Raw::routing([("GET", vec![act])]).listen();
-    let hangs_up = asked(vec![Act::Close]);
-    let resets = asked(vec![Act::Reset]);
-    let broken = asked(whole("500 Broken", "{}"));
-    for (about, url, code, said) in [
+    let server = |act: Vec<Act>| Raw::routing([("GET", vec![act])]).listen();
+    let hangs_up = server(vec![Act::Close]);
+    let resets = server(vec![Act::Reset]);
+    let broken = server(whole("500 Broken", "{}"));
+    for (about, url, code, expected) in [
         ("nobody listens", &gone, 5, "onnection refused"),
         ("it hangs up", &hangs_up.url, 5, "closed before a reply arrived"),
         ("it resets", &resets.url, 5, "reset"),
@@ -57,27 +57,27 @@ fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
         let mut command = runner();
         command.args(words("--backend vllm --dataset-name random --num-prompts 3"));
         command.args(["--base-url", url]).current_dir(place.path());
-        refused(about, place.path(), &run(&mut command), code, said);
+        refused(about, place.path(), &run(&mut command), code, expected);
     }
 }
 
 /// Possible failures of a request whose engine is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
 
-/// The way an engine leaves: killed it leaves no log, asked to end it does.
+/// The way an engine ends: a stopped engine leaves a log, a killed one does not.
 #[derive(Clone, Copy, Debug)]
 enum Leaves {
     Killed,
-    Asked,
+    Stopped,
 }
 
 /// The way it leaves, whether it comes back, and the load.
 const COMINGS_AND_GOINGS: [(Leaves, bool, &str); 5] = [
     (Leaves::Killed, false, "--request-rate 100"),
     (Leaves::Killed, true, "--request-rate 100"),
-    (Leaves::Asked, false, "--request-rate 100"),
-    (Leaves::Asked, true, "--request-rate 100"),
-    (Leaves::Asked, true, "--concurrency 4"),
+    (Leaves::Stopped, false, "--request-rate 100"),
+    (Leaves::Stopped, true, "--request-rate 100"),
+    (Leaves::Stopped, true, "--concurrency 4"),
 ];
 
 #[test]
@@ -97,7 +97,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
                 drop(mock);
                 None
             }
-            Leaves::Asked => Some(mock.end()),
+            Leaves::Stopped => Some(mock.end()),
         };
         let again = comes_back.then(|| {
             std::thread::sleep(Duration::from_millis(100));

@@ -45,7 +45,7 @@ fn unbegun(about: &str, folder: Option<&Path>, ended: &Ended, log: &[Truth]) {
 }
 
 #[test]
-fn a_run_that_is_killed_at_any_instant_leaves_what_was_flushed() {
+fn a_killed_run_leaves_its_flushed_records() {
     let instants: Vec<(u64, Duration)> = (0..KILLS)
         .map(|kill| {
             let share = mix(kill) as f64 / u64::MAX as f64;
@@ -74,7 +74,7 @@ fn a_run_that_is_killed_at_any_instant_leaves_what_was_flushed() {
         let records =
             folder.as_ref().and_then(|folder| std::fs::read(folder.join(record::FILE)).ok());
         let Some(_) = records else {
-            // It was not even begun: there is nothing to report, and that is said.
+            // It did not even begin: there is nothing to report, and the message says so.
             unbegun(&about, folder.as_deref(), &ended, &log);
             return;
         };

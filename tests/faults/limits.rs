@@ -34,11 +34,11 @@ fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
         return after.summary.requests.failed == 0;
     }
     nothing_stays_behind(about, place);
-    let said =
+    let is_refused =
         ended.code.is_some_and(|code| (1..=5).contains(&code)) && ended.stderr.contains("error: ");
     // The system's loader comes before the program.
     let not_loaded = ended.code == Some(127);
-    assert!(aborted || said || not_loaded, "{about}: {ended:#?}");
+    assert!(aborted || is_refused || not_loaded, "{about}: {ended:#?}");
     if let Some(folder) =
         only_run(&place.join(RUNS)).filter(|folder| folder.join("status.json").exists())
     {
@@ -70,13 +70,13 @@ fn every_limit(what: &str, limits: &[u64], shell: impl Fn(u64) -> String + Sync)
 }
 
 #[test]
-fn too_few_descriptors_are_told() {
+fn too_few_descriptors_are_reported() {
     let limits: Vec<u64> = (4..32).chain([64]).collect();
     every_limit("descriptors", &limits, |limit| format!("ulimit -n {limit}"));
 }
 
 #[test]
-fn too_little_memory_is_told() {
+fn too_little_memory_is_reported() {
     // With less than the program's own size the system ends it before it begins. How large it is
     // depends on the build.
     let program = std::fs::metadata(runner().get_program()).unwrap().len() >> 20;
@@ -122,10 +122,10 @@ fn series_of_strangers_fit_into_memory() {
     let mut command = runner_behind(&format!("ulimit -v {limit} && exec \"$@\""));
     let report = run(command.arg("report").arg(&folder).args(["--format", "json"])).with_code(0);
     let summary: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    let told = &summary["server-series"];
-    assert_eq!(told["series"], series::entry::MOST_SERIES, "{told}");
-    assert_eq!(told["figures"]["running"]["max"], 25_000.0, "{told}");
-    assert_eq!(told["figures"]["input-tokens"]["total"], 0.0, "{told}");
+    let series = &summary["server-series"];
+    assert_eq!(series["series"], series::entry::MOST_SERIES, "{series}");
+    assert_eq!(series["figures"]["running"]["max"], 25_000.0, "{series}");
+    assert_eq!(series["figures"]["input-tokens"]["total"], 0.0, "{series}");
 }
 
 /// A group of processes whose number is limited, as a container's is. Removed when dropped.
@@ -150,7 +150,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn too_few_threads_are_told() {
+fn too_few_threads_are_reported() {
     let limits: Vec<u64> = (1..30).chain([100]).collect();
     let groups: Option<Vec<Group>> =
         limits.iter().map(|most| Group::new("runner-test", *most)).collect();

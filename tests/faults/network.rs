@@ -1,5 +1,5 @@
-//! Networks that delay, lose, hold back, cut and fall silent: through a proxy everywhere, and
-//! through the kernel's own emulation in a network namespace where that is to be had.
+//! Networks that delay, lose, hold back, cut and fall silent: through a proxy, and, where possible,
+//! through the kernel's own emulation in a network namespace.
 
 use std::process::Command;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn holds_the_way(about: &str, after: &After, log: &[Truth], delay: Duration) {
 }
 
 #[test]
-fn what_the_network_takes_is_measured_and_nothing_is_lost() {
+fn network_delays_are_measured_and_nothing_is_lost() {
     at_once(&NETWORKS, 4, |(about, network, flags)| {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
         let proxy = Proxy::before(&mock.url, *network);

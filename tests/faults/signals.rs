@@ -41,7 +41,7 @@ const PHASES: [Row; 8] = [
 ];
 
 #[test]
-fn a_signal_in_any_phase_keeps_what_was_measured() {
+fn a_signal_in_any_phase_keeps_the_records() {
     let rows: Vec<_> =
         SIGNALS.iter().flat_map(|signal| PHASES.iter().map(move |phase| (signal, phase))).collect();
     at_once(&rows, 4, |(signal, (phase, speed, load, at, times, classes))| {
@@ -56,7 +56,7 @@ fn a_signal_in_any_phase_keeps_what_was_measured() {
         });
         process.signal(signal);
         if *times > 1 {
-            process.until("the first is heard", |process| {
+            process.until("the first is received", |process| {
                 process.stderr().contains("interrupt again")
             });
             process.signal(signal);
@@ -85,7 +85,7 @@ fn asking(place: &Path, url: &str, flags: &str) -> Command {
 #[test]
 fn a_signal_before_the_run_leaves_nothing() {
     for signal in SIGNALS {
-        let about = format!("SIG{signal} while the engine is asked");
+        let about = format!("SIG{signal} while the engine answers no request");
         let raw = Raw::routing([("GET", vec![vec![wait(600_000)]])]);
         let (place, listening) = (TempDir::new().unwrap(), raw.listen());
         let mut process =

@@ -66,8 +66,8 @@ fn one_after_the_other(table: Vec<Row>, flags: &str) {
         };
         let got = failure(odd);
         assert_eq!(got.map(|got| got.0), wanted.map(|wanted| wanted.0), "{about}: {odd:#?}");
-        if let (Some((_, message)), Some((_, said))) = (got, wanted) {
-            assert!(message.contains(said), "{about}: {message}");
+        if let (Some((_, message)), Some((_, expected))) = (got, wanted) {
+            assert!(message.contains(expected), "{about}: {message}");
         }
         for exchange in before {
             assert!(exchange.is_ok(), "before {about}: {exchange:#?}");
@@ -81,8 +81,8 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
     let all = answer();
     let length = |length: usize| format!("content-length: {length}");
     let chunks = |bytes: &str| headed("transfer-encoding: chunked", bytes);
-    let cut_off = |said| Some((Class::Truncated, said));
-    let send = |said| Some((Class::Reset, said));
+    let cut_off = |message| Some((Class::Truncated, message));
+    let send = |message| Some((Class::Reset, message));
     let right = all.len();
     one_after_the_other(
         vec![
@@ -166,7 +166,7 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
 
 #[test]
 fn lengths_that_http_forbids_are_refused() {
-    let (all, send) = (answer(), |said| Some((Class::Reset, said)));
+    let (all, send) = (answer(), |message| Some((Class::Reset, message)));
     one_after_the_other(
         vec![
             (
@@ -342,7 +342,8 @@ fn a_flood_ends_when_the_run_is_stopped() {
         let mut process = Process::start(&mut line(place.path(), &listening.url, flags));
         process.until("it is flooded", |_| raw.requests().len() == 3);
         process.signal("INT");
-        process.until("the first is heard", |process| process.stderr().contains("interrupt again"));
+        process
+            .until("the first is received", |process| process.stderr().contains("interrupt again"));
         process.signal("INT");
         let ended = process.end();
         let after = check(about, place.path(), &ended, How::Interrupted, None);

@@ -1,5 +1,5 @@
-//! Clocks of real processes: one that is set while the run goes on, and one that can only be known
-//! roughly, because the way to it is longer than the way back.
+//! Clocks of real processes: a clock that is set while the run goes on, and a clock that is only
+//! known roughly, because the way to it is longer than the way back.
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ fn a_clock_that_is_set_during_a_run_is_found() {
     let summary = run.summarize(&facts).unwrap();
     let found = summary.findings.iter().find(|finding| finding.id == Id::AgentClock);
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
-    // What is measured on one machine stays right.
+    // Measurements on one machine stay correct.
     assert_eq!(summary.requests.successful, 200);
 }
 
@@ -69,9 +69,9 @@ fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
 }
 
 /// Messages from rank 0 take 5 ms longer than messages to it. No clock can be known better than to
-/// half of that; the bound says so, and the clock is indeed wrong by that much: the engine got the
-/// requests of that process 2.5 ms later or earlier than their records say, beside those of rank 0.
-/// A way that is longer is no clock that moved.
+/// half of that, and the bound says so. The clock is indeed wrong by 2.5 ms: by that much, the
+/// engine got the process's requests later or earlier than recorded, compared with rank 0. A longer
+/// way is no clock that moved.
 #[test]
 fn a_clock_is_wrong_by_no_more_than_its_bound() {
     let fleet = Fleet::against(2, Mock::logging(&ENGINE));

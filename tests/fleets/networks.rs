@@ -1,9 +1,8 @@
 //! Machines of their own: namespaces of the kernel's network, with links that break.
 //!
-//! Each machine has two links, as load machines often have: one for what the processes tell each
-//! other, one to the engine. What breaks is the first, so that requests are sent and answered as
-//! before. They need `ip` (iproute2) and root; where the kernel makes no namespaces, the tests are
-//! left out.
+//! Each machine has two links, as load machines often have: one between the processes, and one to
+//! the engine. The first breaks, so that requests are sent and answered as before. The tests need
+//! `ip` (iproute2) and root; where the kernel makes no namespaces, they are left out.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +11,7 @@ use std::time::Duration;
 use result::finding::{Id, Verdict};
 use runs::folder::RunFolder;
 
-use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use super::{ENGINE, Fleet, alone, behind, digests, due, measured, records_of};
 use crate::support::lacking;
 use crate::support::process::{Mock, Process};
 
@@ -26,7 +25,7 @@ struct Machines {
     made: Vec<String>,
 }
 
-/// Runs `ip` with these words, and says what it did not do.
+/// Runs `ip` with these arguments.
 fn ip(words: &str) -> Result<(), String> {
     let done = Command::new("ip").args(words.split_whitespace()).output();
     let done = done.map_err(|cause| cause.to_string())?;
@@ -38,7 +37,7 @@ fn ip(words: &str) -> Result<(), String> {
 }
 
 impl Machines {
-    /// So many for load, and one for the engine; nothing where the kernel allows none.
+    /// Makes `size` machines for load and one for the engine; none where the kernel forbids it.
     fn make(size: u32) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         if !lacking::has("ip", &lacking::IP) {
@@ -133,7 +132,7 @@ impl Drop for Machines {
     }
 }
 
-/// Four machines send what one of them sends, when it sends it.
+/// Four machines send the requests of a single machine, at the same times.
 #[test]
 fn four_machines_are_one_run() {
     let Some(machines) = Machines::make(4) else {
@@ -149,7 +148,7 @@ fn four_machines_are_one_run() {
     let together = measured(&run);
     assert_eq!(together.len(), 200);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
     let agents = run.facts().unwrap().fleet.unwrap().agents;
     assert!(agents.iter().all(|agent| agent.records == 50 && agent.lost.is_none()));
@@ -166,7 +165,7 @@ fn a_link_that_comes_back_loses_nothing() {
     let mut processes = machines.start(&fleet, "");
     processes[0].until("records come", |_| records_of(&fleet, 1) > 500);
     machines.control(0, "down");
-    // What was under way may still come.
+    // Messages under way may still arrive.
     std::thread::sleep(Duration::from_millis(500));
     let before = records_of(&fleet, 1);
     std::thread::sleep(Duration::from_millis(1_500));
@@ -181,7 +180,7 @@ fn a_link_that_comes_back_loses_nothing() {
     let run = fleet.run();
     let together = measured(&run);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
     let facts = run.facts().unwrap();
     let summary = run.summarize(&facts).unwrap();
@@ -190,7 +189,8 @@ fn a_link_that_comes_back_loses_nothing() {
 }
 
 /// An agent that cannot reach rank 0 any more stops sending, ends with the code of a target that is
-/// gone, and says where its records are. Rank 0 reports what came, and the run is invalid.
+/// gone, and prints the path of its records. Rank 0 reports the records that came, and the run is
+/// invalid.
 #[test]
 fn a_link_that_stays_down_ends_both_sides() {
     let Some(machines) = Machines::make(2) else {

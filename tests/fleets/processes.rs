@@ -3,7 +3,7 @@
 use model::exchange::Class;
 use result::finding::{Id, Verdict};
 
-use super::{ENGINE, Fleet, alone, asked, behind, due, measured, records_of};
+use super::{ENGINE, Fleet, alone, behind, digests, due, measured, records_of};
 use crate::support::lacking::may_mount;
 use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
 
@@ -11,9 +11,10 @@ fn all(processes: Vec<Process>) -> Vec<Ended> {
     processes.into_iter().map(Process::end).collect()
 }
 
-/// Four processes send what one sends, when one sends it: due times are equal to the nanosecond.
+/// Four processes send the requests of one, at the same times: due times are equal to the
+/// nanosecond.
 #[test]
-fn four_send_what_one_would_have_sent() {
+fn four_processes_send_the_requests_of_one() {
     let fleet = Fleet::new(4);
     for ended in all(fleet.start("")) {
         ended.with_code(0);
@@ -24,7 +25,7 @@ fn four_send_what_one_would_have_sent() {
     let single = alone(&fleet, &[]);
     assert_eq!(together.len(), 200);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
 
     let facts = run.facts().unwrap();
@@ -44,8 +45,8 @@ fn four_send_what_one_would_have_sent() {
     }
 }
 
-/// Users, slots and processes in numbers that do not divide: each process has as large a share of
-/// the requests as of the users, and one that has no user takes part and sends nothing.
+/// Users, slots and processes in numbers that do not divide: each process has the same share of the
+/// requests as of the users. A process without users takes part and sends nothing.
 #[test]
 fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     for (size, load, records) in [
@@ -72,8 +73,8 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
         assert!(agents.iter().all(|agent| agent.lost.is_none()), "{load}");
         // The engine saw all of them, and one warm-up request.
         let seen = fleet.mock.end().len();
-        let asked = |more| together.len() + more;
-        assert!((asked(1)..=asked(1 + size as usize)).contains(&seen), "{load}: {seen}");
+        let count = |more| together.len() + more;
+        assert!((count(1)..=count(1 + size as usize)).contains(&seen), "{load}: {seen}");
     }
 }
 
@@ -208,7 +209,7 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(summary.findings.iter().all(|finding| finding.id != Id::NotSent));
     let found = summary.findings.iter().find(|finding| finding.id == Id::AgentLost);
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
-    // Those of the other one are all there.
+    // The other process's requests are all there.
     assert_eq!(exchanges.len() as u64 - of_lost, 100);
 
     // What lies on its own disk comes in afterwards, by the same clock, and once.
@@ -227,7 +228,7 @@ fn an_agent_that_is_killed_is_lost() {
     let facts = run.facts().unwrap();
     let agent = facts.fleet.as_ref().unwrap().agents[1].clone();
     assert!(agent.merged && agent.records >= of_lost, "{agent:?}");
-    // It was killed, so what it sent last is still unknown.
+    // It was killed, so its last requests are still unknown.
     assert_eq!(agent.lost.unwrap().unknown, Some(100 - agent.records));
     let merged = measured(&run);
     assert_eq!(merged.len() as u64, 100 + agent.records);
@@ -245,7 +246,7 @@ fn an_agent_that_is_killed_is_lost() {
 /// A process whose disk is full exits with a code and says why; the other side hears of it, and
 /// neither waits for the other.
 #[test]
-fn a_full_disk_is_told_on_both_sides() {
+fn a_full_disk_is_reported_on_both_sides() {
     if !may_mount() {
         return;
     }
@@ -272,7 +273,7 @@ fn a_full_disk_is_told_on_both_sides() {
     }
 }
 
-/// An interrupt of one ends all, as it ends a single run: with what was measured.
+/// An interrupt of one process ends all, and the run keeps its measurements, as a single run does.
 #[test]
 fn an_interrupt_ends_all() {
     for interrupted in [0, 1] {
@@ -297,10 +298,10 @@ fn an_interrupt_ends_all() {
     }
 }
 
-/// Each agent's measurements are those of the engine: the time to first token holds the engine's
-/// own, and of many replies next to nothing beside it.
+/// Each agent's measurements agree with the engine's log: the time to first token contains the
+/// engine's own, and for many replies almost nothing else.
 #[test]
-fn each_agent_measures_what_the_engine_did() {
+fn each_agent_agrees_with_the_engines_log() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));
     for ended in all(fleet.start("")) {
         ended.with_code(0);

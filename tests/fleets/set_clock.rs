@@ -1,6 +1,6 @@
-//! Stands before the C library's `clock_gettime`, so that a test can set the clock of one process
-//! while it runs: the monotonic clock is ahead by as many nanoseconds as the file that
-//! `CLOCK_AHEAD` names says at that moment.
+//! Stands before the C library's `clock_gettime`, so that a test can set the clock of a running
+//! process. The monotonic clock is ahead by the current number of nanoseconds in the file that
+//! `CLOCK_AHEAD` names.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;

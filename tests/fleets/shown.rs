@@ -44,8 +44,8 @@ fn ended(page: &Page, outcome: &str) -> (f64, Vec<f64>) {
     (sum, each.map(|sample| sample.value).collect())
 }
 
-/// The page has all processes together, and says of each whether it is heard. One that is killed
-/// falls silent and is lost, and what it did stays; the others go on.
+/// The page has all processes together, and whether each is silent. A killed process falls silent
+/// and is lost; its requests stay on the page, and the others go on.
 #[test]
 fn the_page_is_of_the_whole_fleet() {
     let fleet = Fleet::new(3);
@@ -122,7 +122,7 @@ fn the_dashboard_is_of_the_whole_fleet() {
     assert!(after.contains("Successful requests:                     200"), "{after:?}");
 }
 
-/// The command of a rank without what keeps it silent.
+/// The command of a rank without `--no-progress`.
 fn loud(fleet: &Fleet, rank: u32, flags: &str) -> Command {
     let ours = fleet.command(rank, flags);
     let mut command = runner();
@@ -173,7 +173,7 @@ fn rank_0_reads_the_devices_for_all() {
     assert!(devices.energy_j.is_some_and(|energy| energy > 0.0), "{devices:?}");
 }
 
-/// NVML is asked on the machine of rank 0 alone: where others have none, they need none.
+/// NVML is read on the machine of rank 0 alone: the others need none.
 #[test]
 fn nvml_is_that_of_rank_0() {
     let fleet = Fleet::new(2);
@@ -207,6 +207,6 @@ fn notes_on_flags_are_printed_once() {
     std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
     let processes = fleet.start("--random-input-len 8 --random-output-len 4");
     let ended: Vec<_> = processes.into_iter().map(Process::end).collect();
-    let said = ended.iter().map(|ended| ended.stderr.matches(note).count());
-    assert_eq!(said.collect::<Vec<_>>(), [1, 0], "{ended:#?}");
+    let counts = ended.iter().map(|ended| ended.stderr.matches(note).count());
+    assert_eq!(counts.collect::<Vec<_>>(), [1, 0], "{ended:#?}");
 }

@@ -1,12 +1,11 @@
-//! Fleets under what really starts processes: Open MPI and Slurm; and processes whose clocks are
-//! not alike.
+//! Fleets under real starters, Open MPI and Slurm; and processes whose clocks differ.
 //!
 //! They need their packages (`openmpi-bin`, `slurm-wlm`, `munge`) and root.
 
 use std::process::Command;
 use std::time::Duration;
 
-use super::{ASKED, Fleet, alone, asked, behind, due, measured, only_run};
+use super::{FLAGS, Fleet, alone, behind, digests, due, measured, only_run};
 use crate::support::lacking::{self, may_set_clocks};
 use crate::support::process::{Ended, Process, run_patiently, runner};
 use crate::support::proxy::{Network, Proxy};
@@ -31,8 +30,8 @@ fn under_slurm(command: &mut Command) -> Ended {
 fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
     let ours = fleet.command(0, "");
     let mut command = behind(starter, &ours);
-    for said in ["RUNNER_FLEET_RANK", "RUNNER_FLEET_SIZE", "RUNNER_FLEET_COORDINATOR"] {
-        command.env_remove(said);
+    for variable in ["RUNNER_FLEET_RANK", "RUNNER_FLEET_SIZE", "RUNNER_FLEET_COORDINATOR"] {
+        command.env_remove(variable);
     }
     if let Some(coordinator) = coordinator {
         command.env("RUNNER_FLEET_COORDINATOR", coordinator);
@@ -82,7 +81,7 @@ fn slurm_runs_the_batch_script() {
     let guide = include_str!("../../host/guide/src/fleets.md");
     let begin = guide.find("#!/bin/bash").unwrap();
     let script = &guide[begin..begin + guide[begin..].find("```").unwrap()];
-    let ours = format!("together.toml {ASKED} --host 127.0.0.1 --port {}", fleet.mock.port());
+    let ours = format!("together.toml {FLAGS} --host 127.0.0.1 --port {}", fleet.mock.port());
     let script = script
         .replace("chat.toml --base-url http://engine:8000", &ours)
         .replace("--cpus-per-task=8", "--cpus-per-task=1");
@@ -125,8 +124,8 @@ fn the_pods_of_an_indexed_job_are_a_fleet() {
     assert_eq!(measured(&fleet.run()).len(), 200);
 }
 
-/// A machine that has been up for another time, so that its clock shows other numbers: requests are
-/// due when they would be on one machine, to the nanosecond.
+/// A machine with another uptime, so that its clock shows other numbers: requests have the same due
+/// times as on one machine, to the nanosecond.
 #[test]
 fn a_clock_that_shows_other_numbers_changes_nothing() {
     if !may_set_clocks() {
@@ -143,7 +142,7 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     let together = measured(&fleet.run());
     let single = alone(&fleet, &[]);
     assert_eq!(due(&together), due(&single));
-    assert_eq!(asked(&together), asked(&single));
+    assert_eq!(digests(&together), digests(&single));
 }
 
 /// A clock cannot be known to a tenth of 5 ms where packets take that long: no run begins, and the

@@ -40,7 +40,7 @@ pub(super) fn is_well(dialect: &mut Dialect) {
 }
 
 #[test]
-fn what_it_does_to_itself_in_encode_costs_the_instance_alone() {
+fn a_failure_in_encode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
         let config = touchy("encode", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
@@ -54,7 +54,7 @@ fn what_it_does_to_itself_in_encode_costs_the_instance_alone() {
 }
 
 #[test]
-fn what_it_does_to_itself_in_decode_costs_the_instance_alone() {
+fn a_failure_in_decode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
         let config = touchy("decode", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
@@ -65,7 +65,7 @@ fn what_it_does_to_itself_in_decode_costs_the_instance_alone() {
 }
 
 #[test]
-fn what_it_does_to_itself_in_explain_is_told_instead_of_the_explanation() {
+fn a_failure_in_explain_replaces_the_explanation() {
     for (deed, cause) in DEEDS {
         let config = touchy("explain", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
@@ -75,7 +75,7 @@ fn what_it_does_to_itself_in_explain_is_told_instead_of_the_explanation() {
 }
 
 #[test]
-fn what_it_does_to_itself_elsewhere_is_named_with_the_call() {
+fn a_failure_elsewhere_is_named_with_the_call() {
     for (call, made) in [
         (
             "default-url",
@@ -96,7 +96,7 @@ fn what_it_does_to_itself_elsewhere_is_named_with_the_call() {
 }
 
 #[test]
-fn one_that_cannot_be_opened_says_why() {
+fn a_backend_that_cannot_be_opened_has_an_error() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "open", "misbehave": deed});
         let error = fails(backend(&config, grants(&config)).open());
@@ -181,7 +181,7 @@ fn a_text_that_is_none_is_not_taken() {
 }
 
 #[test]
-fn a_flood_of_log_lines_is_bounded_however_many_instances_write_it() {
+fn a_flood_of_log_lines_of_many_instances_is_bounded() {
     let config = json!({"call": "decode", "misbehave": "flood-log-and-panic", "only-on": "!"});
     let grants = grants(&config);
     let log = grants.log.clone();
@@ -224,7 +224,7 @@ fn an_abort_is_not_blamed_on_an_earlier_panic() {
 }
 
 #[test]
-fn what_decode_returns_is_checked() {
+fn results_of_decode_are_checked() {
     for (answer, texts, says) in [
         (
             "frame-outside",
@@ -325,7 +325,7 @@ fn the_key_goes_where_a_key_may_go() {
 }
 
 #[test]
-fn what_the_last_reply_carried_reaches_the_next_request() {
+fn values_of_the_last_reply_reach_the_next_request() {
     let config = json!({"spill": true});
     let grants = grants(&config);
     let log = grants.log.clone();
@@ -377,9 +377,9 @@ fn a_request_stays_below_the_target() {
         ("/x HTTP/1.1\r\nhost: other\r\n\r\n", character),
         ("/\0", character),
     ] {
-        let said = refusal(&json!({"path": path}));
-        assert!(said.starts_with("the path `/"), "{said}");
-        assert!(said.contains(&format!("` {fault}")), "{path:?}: {said}");
+        let message = refusal(&json!({"path": path}));
+        assert!(message.starts_with("the path `/"), "{message}");
+        assert!(message.contains(&format!("` {fault}")), "{path:?}: {message}");
     }
     let steering = refusal(&json!({"path": "\u{1b}[2J"}));
     assert!(!steering.contains('\u{1b}'), "{steering}");

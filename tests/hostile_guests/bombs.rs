@@ -93,12 +93,12 @@ fn instances_of_instances_without_end() {
         let ten = "(instance (instantiate $c))".repeat(10);
         text = format!("(component $c {text}) {ten} (; level {level} ;)");
     }
-    let said = refused(&format!("(component {text})"));
-    let (count, limit) = said
+    let message = refused(&format!("(component {text})"));
+    let (count, limit) = message
         .strip_prefix("each instance consists of up to ")
         .and_then(|rest| rest.split_once(" instances, at most "))
-        .unwrap_or_else(|| panic!("{said}"));
-    assert!(count.parse::<u64>().unwrap() > 1_000_000, "{said}");
+        .unwrap_or_else(|| panic!("{message}"));
+    assert!(count.parse::<u64>().unwrap() > 1_000_000, "{message}");
     assert_eq!(limit, "1000 are allowed");
 }
 
@@ -128,14 +128,14 @@ fn globals_of_instances() {
 
 #[test]
 fn lists_without_end() {
-    let said = "globals, segments and the like, at most 500000 are allowed";
+    let expected = "globals, segments and the like, at most 500000 are allowed";
     for inside in [
         "(global i32 (i32.const 0))".repeat(500_001),
         "(type (func (param i32 i32 i32 i32 i32 i32 i32 i32)))".repeat(250_000),
         format!("(memory 1) {}", r#"(data "")"#.repeat(500_001)),
     ] {
         let what = refused(&module(&inside));
-        assert!(what.ends_with(said), "{what}");
+        assert!(what.ends_with(expected), "{what}");
     }
 }
 
@@ -179,13 +179,13 @@ fn functions_that_take_the_compiler_memory_without_end() {
 
 #[test]
 fn code_that_is_handed_about() {
-    let said = "it passes components or modules as values, which no plugin needs";
+    let expected = "it passes components or modules as values, which no plugin needs";
     for text in [
         r#"(component (import "x" (core module)))"#,
         r#"(component (component (import "x" (component))))"#,
         r#"(component (component $c (component (export "y"))) (instance $i (instantiate $c)) (alias export $i "y" (component)))"#,
     ] {
-        assert_eq!(refused(text), said, "{text}");
+        assert_eq!(refused(text), expected, "{text}");
     }
 }
 
@@ -212,7 +212,7 @@ fn code_that_takes_too_long_to_compile() {
 }
 
 #[test]
-fn what_it_does_to_itself_before_it_is_told_anything() {
+fn a_failure_before_the_first_call_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     for (place, call) in
         [("misdeed at start: ", "instantiate"), ("misdeed in describe: ", "describe")]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::fixture::{DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};
 
 #[test]
-fn what_it_does_to_itself_ends_the_sequence() {
+fn a_failure_ends_the_sequence() {
     for (deed, cause) in DEEDS {
         for call in ["open", "next", "spare"] {
             let config = json!({"call": call, "misbehave": deed});
@@ -41,7 +41,7 @@ fn what_it_does_to_itself_ends_the_sequence() {
 }
 
 #[test]
-fn what_it_has_given_before_is_not_lost() {
+fn earlier_samples_are_not_lost() {
     let config = json!({"call": "next", "misbehave": "panic", "only-at": 3});
     let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     let ids: Vec<String> = (samples.next(3).unwrap().into_iter()).map(|sample| sample.id).collect();
@@ -55,7 +55,7 @@ fn what_it_has_given_before_is_not_lost() {
 }
 
 #[test]
-fn more_samples_than_asked_for_are_refused() {
+fn more_samples_than_requested_are_refused() {
     let config = json!({"call": "next", "answer": "too-many"});
     let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     contract(
@@ -136,7 +136,7 @@ fn remarks_are_bounded_and_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
+fn refusing_a_configuration_or_an_input_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(dataset(&config, grants(&config)).open(1, Amount::Unknown));
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");

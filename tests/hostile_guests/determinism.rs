@@ -19,7 +19,7 @@ fn three_calls() -> Vec<Vec<String>> {
 }
 
 #[test]
-fn instances_that_were_told_the_same_give_the_same() {
+fn instances_with_equal_input_give_equal_output() {
     let first = three_calls();
     for _ in 0..3 {
         assert_eq!(three_calls(), first);
@@ -30,7 +30,7 @@ fn instances_that_were_told_the_same_give_the_same() {
 /// made anew in every call does: the hasher's seed counts the maps of an instance. `runner plugin
 /// test` finds plugins whose output depends on it.
 #[test]
-fn a_used_instance_gives_what_a_fresh_one_gives() {
+fn a_used_instance_agrees_with_a_fresh_instance() {
     let calls = three_calls();
     for call in &calls[1..] {
         assert_eq!(call[0], calls[0][0], "the order of a map that is kept");

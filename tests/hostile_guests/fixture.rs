@@ -17,7 +17,7 @@ use plugins::{Plugin, PluginError};
 use serde_json::Value;
 use tokenizer::Tokenizer;
 
-/// The names that the hostile guests are asked for by.
+/// The names of the hostile guests.
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
 pub const DATASET: &str = "guests/hostile-dataset.wasm";
 pub const SCORER: &str = "guests/hostile-scorer.wasm";

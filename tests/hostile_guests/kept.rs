@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::runs::{Mock, run_with};
 
 /// Returns the messages of a run about compiled plugins; it must end well.
-fn said(mock: &Mock, kept: &Path) -> Vec<String> {
+fn warnings(mock: &Mock, kept: &Path) -> Vec<String> {
     let ran = run_with(&mock.url, kept);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let lines = ran.stderr.lines().filter(|line| line.starts_with("warning: "));
@@ -23,46 +23,46 @@ fn artifacts(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_was_tampered_with_is_told_and_replaced() {
+fn changed_artifacts_are_reported_and_replaced() {
     let mock = Mock::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");
-    assert_eq!(said(&mock, &kept), [""; 0], "nothing is there, which is no news");
-    assert_eq!(said(&mock, &kept), [""; 0]);
+    assert_eq!(warnings(&mock, &kept), [""; 0], "nothing is there, which is no news");
+    assert_eq!(warnings(&mock, &kept), [""; 0]);
     let paths = artifacts(&kept);
     assert_eq!(paths.len(), 2, "{paths:?}");
-    let told = |lines: &[String], path: &Path, what: &str| {
+    let assert_warning = |lines: &[String], path: &Path, what: &str| {
         let line = format!("was recompiled: its cached form {} {what}", path.display());
-        let said = lines.iter().filter(|said| said.ends_with(&line)).count();
-        assert_eq!(said, 1, "{lines:?}");
+        let count = lines.iter().filter(|warning| warning.ends_with(&line)).count();
+        assert_eq!(count, 1, "{lines:?}");
     };
 
     let mut bytes = fs::read(&paths[0]).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x40;
     fs::write(&paths[0], bytes).unwrap();
-    let lines = said(&mock, &kept);
+    let lines = warnings(&mock, &kept);
     assert_eq!(lines.len(), 1);
-    told(&lines, &paths[0], "was changed after it was written, or is truncated");
-    assert_eq!(said(&mock, &kept), [""; 0], "it was replaced");
+    assert_warning(&lines, &paths[0], "was changed after it was written, or is truncated");
+    assert_eq!(warnings(&mock, &kept), [""; 0], "it was replaced");
 
     let aside = home.path().join("aside");
     fs::rename(&paths[0], &aside).unwrap();
     fs::rename(&paths[1], &paths[0]).unwrap();
     fs::rename(&aside, &paths[1]).unwrap();
-    let lines = said(&mock, &kept);
+    let lines = warnings(&mock, &kept);
     assert_eq!(lines.len(), 2);
     for path in &paths {
-        told(&lines, path, "belongs to another component");
+        assert_warning(&lines, path, "belongs to another component");
     }
-    assert_eq!(said(&mock, &kept), [""; 0]);
+    assert_eq!(warnings(&mock, &kept), [""; 0]);
 
     fs::set_permissions(&paths[1], Permissions::from_mode(0o606)).unwrap();
-    let lines = said(&mock, &kept);
-    told(&lines, &paths[1], "is not used: other users may write to it (mode 606)");
+    let lines = warnings(&mock, &kept);
+    assert_warning(&lines, &paths[1], "is not used: other users may write to it (mode 606)");
 
     fs::set_permissions(&kept, Permissions::from_mode(0o770)).unwrap();
-    let lines = said(&mock, &kept);
+    let lines = warnings(&mock, &kept);
     assert!(
         lines
             .iter()

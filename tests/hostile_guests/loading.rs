@@ -12,7 +12,7 @@ use serde_json::json;
 use super::fixture::{self, BACKEND, DATASET, bytes, fails, load_bytes, patched};
 
 #[test]
-fn what_is_no_component_is_told_apart() {
+fn files_that_are_no_components_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let core_module = b"\0asm\x01\0\0\0";
     let cases: [(&[u8], &str); 4] = [
@@ -156,7 +156,7 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
 }
 
 #[test]
-fn imports_are_told_with_why() {
+fn forbidden_imports_are_reported_with_the_reason() {
     let listed = |bytes: &[u8]| {
         let imports = imports::list(&Outline::read(bytes).unwrap());
         let line = |import: imports::Import| {

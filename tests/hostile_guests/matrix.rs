@@ -16,8 +16,8 @@ enum Cost {
     /// The exchange, run or score that it was done to: a backend's one exchange, a dataset's run, a
     /// scorer's one score.
     Its,
-    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin said so in
-    /// order.
+    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin returned
+    /// that error in order.
     Said,
 }
 
@@ -119,7 +119,7 @@ fn each_kind_of_plugin_may_do_anything() {
                     run(&mock.url, "", "mark = 3", 12, &scorer)
                 }
             };
-            let said = match (*kind, cost) {
+            let text = match (*kind, cost) {
                 (_, Cost::Nothing) => {
                     assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
                     assert!(ran.exchanges().iter().all(Exchange::is_ok), "{what}");
@@ -161,7 +161,7 @@ fn each_kind_of_plugin_may_do_anything() {
                     error.clone()
                 }
             };
-            assert!(said.contains(says), "{what}: {said}");
+            assert!(text.contains(says), "{what}: {text}");
             // Nothing that it says steers a terminal; all that is left can be read.
             let everything = ran.everything();
             let steers = |c: char| c.is_control() && c != '\n' && c != '\t';

@@ -10,7 +10,7 @@ fn search() -> SearchPath {
 }
 
 #[test]
-fn what_is_pinned_is_what_is_run() {
+fn the_pinned_component_runs() {
     let plain = load(BACKEND, &search()).unwrap();
     for digest in [plain.digest.clone(), plain.digest.to_uppercase()] {
         let pinned = load(&format!("{BACKEND}@sha256:{digest}"), &search()).unwrap();
@@ -32,7 +32,7 @@ fn what_is_pinned_is_what_is_run() {
 }
 
 #[test]
-fn a_digest_that_is_none_is_told() {
+fn an_invalid_digest_is_reported() {
     let digits = "0123456789abcdef".repeat(4);
     for (digest, what) in [
         ("", "has 0".to_owned()),

@@ -9,7 +9,7 @@ use super::backend::{head, is_well, touchy};
 use super::fixture::{BACKEND, backend, contract, fails, frames, grants, roomy};
 
 #[test]
-fn what_is_as_large_as_allowed_is_taken() {
+fn values_at_the_size_limit_are_accepted() {
     let config = touchy("decode", "answer", "full-carry");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
@@ -24,9 +24,9 @@ fn what_is_as_large_as_allowed_is_taken() {
     let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
     let events = events.unwrap();
     let is_there = |wanted: fn(&Meaning) -> bool| events.iter().any(|(_, what)| wanted(what));
-    assert!(is_there(|what| matches!(what, Meaning::Timings(said) if said.decode == Some(0.0))));
+    assert!(is_there(|what| matches!(what, Meaning::Timings(seen) if seen.decode == Some(0.0))));
     assert!(is_there(
-        |what| matches!(what, Meaning::Speculation(said) if said.steps_by_accepted.len() == 1024)
+        |what| matches!(what, Meaning::Speculation(seen) if seen.steps_by_accepted.len() == 1024)
     ));
 
     let config = touchy("decode", "answer", "full-state");
@@ -63,7 +63,7 @@ fn raw(bytes: &[u8]) -> Frames {
 }
 
 #[test]
-fn what_was_left_unread_comes_again_in_front() {
+fn unread_bytes_come_again_in_front() {
     let config = json!({"raw": true});
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let mut fold = Fold::default();
@@ -102,7 +102,7 @@ fn a_frame_of_raw_bytes_may_be_16_mib_and_no_more() {
 }
 
 #[test]
-fn no_more_is_left_unread_than_there_was_and_a_raw_state_is_small() {
+fn unread_bytes_and_raw_state_have_limits() {
     for (answer, says) in [
         ("unread-too-much", "it leaves 4 bytes unread of a batch of 3"),
         ("large-state", "it keeps 65537 bytes of state, at most 65536 are allowed"),

@@ -83,15 +83,15 @@ impl Ran {
 
 /// A short run in which nothing is wrong, with compiled plugins kept in a folder.
 pub fn run_with(url: &str, kept: &Path) -> Ran {
-    run_told(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
+    run_with_flags(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
 }
 
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
 pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
-    run_told(url, backend, dataset, requests, more, &[])
+    run_with_flags(url, backend, dataset, requests, more, &[])
 }
 
-fn run_told(
+fn run_with_flags(
     url: &str,
     backend: &str,
     dataset: &str,
@@ -251,8 +251,8 @@ fn a_reply_blown_up_beyond_measure_is_given_up() {
     );
 }
 
-/// A frame that only the plugin can find the end of may be as large as any: it is left unread, and
-/// crosses to the plugin a few times, and not with each of its 512 pieces.
+/// A frame whose end only the plugin finds may be as large as any. It is left unread, and crosses
+/// to the plugin a few times, not with each of its 512 pieces.
 #[test]
 fn a_large_frame_of_raw_bytes_is_read() {
     const PIECES: usize = 512;
@@ -383,7 +383,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
 }
 
 #[test]
-fn a_scorer_that_always_fails_is_left_out_after_ten() {
+fn a_failing_scorer_is_dropped_after_ten_failures() {
     let mock = Mock::start(&[]);
     let scorers = format!(
         "[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ call = 'score', answer = 'nan' }}\n"
@@ -444,7 +444,7 @@ fn repeat_key(mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_server_that_repeats_the_key_does_not_betray_it_to_the_backend() {
+fn a_key_in_the_servers_answer_is_hidden_from_the_backend() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // It ends with the test's process.

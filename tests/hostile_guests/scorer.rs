@@ -9,7 +9,7 @@ use super::fixture::{
 };
 
 #[test]
-fn what_it_does_to_itself_costs_the_instance_alone() {
+fn a_failure_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "score", "misbehave": deed, "only-on": "!"});
         let mut judge = scorer(&config, grants(&config)).open().unwrap();
@@ -23,7 +23,7 @@ fn what_it_does_to_itself_costs_the_instance_alone() {
 }
 
 #[test]
-fn what_it_does_to_itself_in_open_and_finish_is_named_with_the_call() {
+fn failures_in_open_and_finish_name_the_call() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "open", "misbehave": deed});
         trapped(&fails(scorer(&config, grants(&config)).open()), SCORER, "open", cause);
@@ -72,7 +72,7 @@ fn an_answer_above_the_limit_is_not_taken() {
 }
 
 #[test]
-fn what_the_host_does_for_it_is_charged_to_it() {
+fn work_of_the_host_is_charged_to_the_scorer() {
     let mut too_long = "it asked for the tokens of a text, or the text of tokens, of more than the 8 MiB allowed at once (ask for it in pieces)";
     for answer in ["tokens", "tokens-for-ever"] {
         let config = json!({"call": "score", "answer": answer});
@@ -97,7 +97,7 @@ fn what_the_host_does_for_it_is_charged_to_it() {
 }
 
 #[test]
-fn what_it_refuses_is_no_misbehaviour() {
+fn a_refusal_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(scorer(&config, grants(&config)).open());
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
@@ -159,7 +159,7 @@ fn each_answer_of_an_exchange_is_run_alone() {
 }
 
 #[test]
-fn a_program_that_makes_the_scorer_break_its_contract_has_not_passed() {
+fn a_program_that_breaks_the_scorers_contract_fails() {
     for answer in ["nan", "infinite", "nameless"] {
         let config = json!({"call": "score", "answer": answer});
         let mut judge = running("x-runs-answers", &config).open().unwrap();
@@ -168,7 +168,7 @@ fn a_program_that_makes_the_scorer_break_its_contract_has_not_passed() {
 }
 
 #[test]
-fn what_the_scorer_does_before_a_program_runs_is_its_own_failure() {
+fn failures_before_a_program_runs_are_the_scorers() {
     let config = json!({"call": "open", "misbehave": "panic"});
     let error = fails(running("x-runs-answers", &config).open());
     trapped(&error, "plugin.wasm", "open", "a panic on purpose");

@@ -74,7 +74,7 @@ fn random_bytes_are_bounded() {
 }
 
 #[test]
-fn what_is_not_there_ends_the_call_by_name() {
+fn a_missing_function_ends_the_call_by_name() {
     for (ask, cause) in [
         (
             "network",
@@ -92,7 +92,7 @@ fn what_is_not_there_ends_the_call_by_name() {
 }
 
 #[test]
-fn what_it_prints_goes_to_the_log() {
+fn output_goes_to_the_log() {
     let config = json!({"ask": "print", "print": "one\ntwo \u{1b}[2J\n\nthree"});
     let grants = grants(&config);
     let log = grants.log.clone();
@@ -121,7 +121,7 @@ fn a_line_without_end_is_cut() {
 }
 
 #[test]
-fn what_it_printed_last_is_why_it_aborted() {
+fn the_last_output_is_the_reason_of_an_abort() {
     let config = json!({"ask": "print-and-abort", "print": "Traceback:\n  ValueError: no"});
     trapped(&traps(&config), CURIOUS, "score", "it panicked: Traceback: |   ValueError: no");
 }

@@ -73,7 +73,7 @@ fn random_numbers_follow_from_the_seed_and_are_bounded() {
 }
 
 #[test]
-fn what_it_prints_goes_to_the_log() {
+fn output_goes_to_the_log() {
     let config = json!({"ask": "print", "print": "one\ntwo"});
     let grants = grants(&config);
     let log = grants.log.clone();
@@ -91,7 +91,7 @@ fn what_it_prints_goes_to_the_log() {
 }
 
 #[test]
-fn what_is_not_there_ends_the_call_by_name() {
+fn a_missing_function_ends_the_call_by_name() {
     for (ask, cause) in [
         (
             "socket",
@@ -105,13 +105,13 @@ fn what_is_not_there_ends_the_call_by_name() {
 }
 
 #[test]
-fn what_it_printed_last_is_why_it_aborted() {
+fn the_last_output_is_the_reason_of_an_abort() {
     let config = json!({"ask": "print-and-abort", "print": "Traceback:\n  ValueError: no"});
     trapped(&traps(&config), THIRD, "score", "it panicked: Traceback: |   ValueError: no");
 }
 
 #[test]
-fn it_cannot_go_on_without_end() {
+fn an_endless_call_is_stopped() {
     let limits = "it ran longer than the 200 ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])";
     trapped(&fails(hasty("loop").score(&exchange(""))), THIRD, "score", limits);
     for (ask, cause) in [

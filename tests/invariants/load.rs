@@ -146,7 +146,7 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
 /// (4) Latency is reported from due and from sent; the difference is queueing and send lag, and a
 /// large lag is a finding.
 #[tokio::test(start_paused = true)]
-async fn lateness_of_ours_is_told() {
+async fn own_lateness_is_reported() {
     let ran = trial().with("load.max-in-flight = 3").run().await;
     let parts = |exchange: &Exchange| {
         let (due, sent) = (exchange.due, exchange.sent.unwrap());
@@ -353,11 +353,11 @@ fn slices_share_the_places() {
     }
 }
 
-/// (13) Slices of loads whose users or slots do not divide by the slices send exactly the requests
-/// of the whole, at the same instants, where replies take equally long. A slice that has no place
-/// takes part and sends nothing.
+/// (13) Users or slots that do not divide by the slices: the slices send exactly the requests of
+/// the whole, at the same instants, if replies take equally long. A slice without a place takes
+/// part and sends nothing.
 #[tokio::test(start_paused = true)]
-async fn slices_of_any_number_ask_what_the_whole_asks() {
+async fn any_number_of_slices_sends_the_whole_plan() {
     for (over, warmup, of, idle) in [
         ("arrival = 'closed'\nconcurrency = 7", 0, 4, 0),
         ("arrival = 'closed'\nconcurrency = 1", 0, 2, 1),

@@ -167,7 +167,7 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
             before = at;
         }
     }
-    // The pacer's preparations: it is told to stop before its first request.
+    // The pacer's preparations: the signal stops it before its first request.
     let signal = Signal::for_task();
     signal.stop();
     let clock = Clock::start();
@@ -262,12 +262,12 @@ async fn by_flag(key: &Key, value: &str, times: &str) {
         let texts: Vec<String> = PLAIN.iter().map(|text| (*text).to_owned()).chain(way).collect();
         let (below, problems) = Scenario::assigned(&texts);
         assert!(problems.is_empty(), "{problems:?}");
-        let mut said = Scenario::default();
+        let mut above = Scenario::default();
         let name = format!("--{}", flag.long);
-        if said.say(&key.path, &name, std::slice::from_ref(&text)).is_err() {
+        if above.say(&key.path, &name, std::slice::from_ref(&text)).is_err() {
             continue;
         }
-        if let Ok((plan, trace)) = plan_of(below.overlay(said)) {
+        if let Ok((plan, trace)) = plan_of(below.overlay(above)) {
             is_bounded(&format!("{name} {text}"), &plan, &trace).await;
         }
     }

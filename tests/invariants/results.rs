@@ -41,7 +41,7 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
 /// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty
 /// cell.
 #[tokio::test(start_paused = true)]
-async fn what_was_not_measured_is_absent() {
+async fn figures_without_a_measurement_are_absent() {
     let whole = Trial::of(SCENARIO).with("request.stream = false").run().await;
     assert_eq!(whole.failures(), []);
     let json = json::json(&whole.summary).unwrap();
@@ -51,7 +51,7 @@ async fn what_was_not_measured_is_absent() {
     for (metric, line) in [("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")] {
         assert!(metrics["metrics"].get(metric).is_none(), "{json}");
         assert!(!figures.contains(line), "{}", whole.text);
-        assert!(whole.text.contains(line), "its absence is said\n{}", whole.text);
+        assert!(whole.text.contains(line), "its absence is reported\n{}", whole.text);
     }
     for row in table(&whole) {
         for empty in ["ttft-ms", "ttft-from-due-ms", "tpot-ms", "granted-ms", "queue-ms"] {

@@ -11,7 +11,7 @@ use crate::support::port;
 use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
 
 /// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an
-/// eighth of what 8 give.
+/// eighth of the throughput with 8.
 const SCENARIO: &str = r#"
 name = "short"
 [dataset]
@@ -123,7 +123,7 @@ impl Files {
 }
 
 #[test]
-fn the_best_option_wins_and_what_crashes_does_not() {
+fn the_best_option_wins_and_a_crashing_option_does_not() {
     let files = Files::new(
         "repeats = 2",
         "max-concurrency = [1, 8]\nbatching = { values = [\"none\", \"bogus=1\"], omit = \"none\" }",
@@ -183,7 +183,7 @@ fn the_time_from_the_start_of_an_engine_is_a_figure() {
 
 #[test]
 fn an_option_that_loses_requests_never_wins() {
-    // Errors come at once, so that what is left is answered faster.
+    // Errors come at once, so that the other requests are answered faster.
     let files = Files::new(
         "repeats = 2",
         "fault = { values = [\"none\", \"kind = 'http-error', status = 503, every = 2\"], omit = \"none\" }",
@@ -225,7 +225,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     let ended = process.end().with_code(130);
     assert!(ended.stderr.contains("resume with `runner lab --resume out"), "{ended:#?}");
     assert!(files.is_free());
-    // The folder is all that is needed, wherever it is told from.
+    // The folder is all that is needed, in any working directory.
     let elsewhere = TempDir::new().unwrap();
     let mut again = runner();
     again.args(["lab", "--no-progress", "--resume"]);
@@ -238,7 +238,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
 /// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the
 /// lab.
 #[test]
-fn a_journal_that_was_cut_is_gone_on_with() {
+fn resumes_a_cut_journal() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
     let lab = files.path().join("lab.toml");
     let text = std::fs::read_to_string(&lab).unwrap();
@@ -254,7 +254,7 @@ fn a_journal_that_was_cut_is_gone_on_with() {
     for (cut, damaged) in [("newline", newline), ("letter", in_a_letter), ("zeros", zeros)] {
         std::fs::write(&path, damaged).unwrap();
         run_patiently(&mut files.command(&["--page-only"])).with_code(0);
-        // The second time, what the first one appended is read.
+        // The second time, it reads the appended line of the first.
         for _ in 0..2 {
             files.made().with_code(0);
         }
@@ -325,7 +325,7 @@ fn an_occupied_port_is_refused_and_its_holder_lives() {
 }
 
 #[test]
-fn mistakes_of_a_lab_file_are_told_at_once() {
+fn mistakes_of_a_lab_file_are_reported_at_once() {
     let files = Files::new("repeets = 2", "max-concurrency = []");
     let ended = files.made().with_code(3);
     for part in ["repeets", "repeats", "max-concurrency", "lab.toml"] {
@@ -363,8 +363,8 @@ fn a_lab_over_loads_is_drawn() {
     files.follow_their_schemas();
 }
 
-/// An engine is in a session of its own, so that nothing but its launch's identifier tells whose it
-/// is: it ends with a lab that is killed.
+/// An engine is in a session of its own, and only its launch's identifier connects it with its lab:
+/// it ends with a killed lab.
 #[test]
 fn an_engine_ends_with_a_lab_that_is_killed() {
     let files = Files::new("", "max-concurrency = [8]");

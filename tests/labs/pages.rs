@@ -11,12 +11,12 @@ use super::search::{ENGINE, SEARCH, SWEEP, command, saved};
 use crate::support::browser::{Browser, browser};
 use crate::support::process::{Mock, run_patiently};
 
-/// Tables that scroll sideways, but for those that are folded away.
+/// Tables that scroll sideways, except folded ones.
 const SCROLLED: &str = "[...document.querySelectorAll('.scroll')]
     .filter((e) => !e.closest('details:not([open])') && e.scrollWidth > e.clientWidth + 1)
     .map((e) => e.textContent.slice(0, 60))";
-/// The width of the narrowest point that is drawn: those of a line are one path, of which the first
-/// is measured alone.
+/// The width of the narrowest point that is drawn. The points of a line are one path; its first
+/// point is measured alone.
 const NARROWEST: &str = "Math.min(...[...document.querySelectorAll('.spot, .cross')]
     .filter((e) => e.getClientRects().length)
     .map((e) => {

@@ -33,8 +33,8 @@ fn json(ended: &Ended) -> Value {
 
 /// The folder in which it was saved, as it says at its end.
 pub(super) fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
-    let said = ended.stderr.lines().rev();
-    let place = said.filter_map(|line| line.strip_prefix(&format!("{what}: "))).next();
+    let lines = ended.stderr.lines().rev();
+    let place = lines.filter_map(|line| line.strip_prefix(&format!("{what}: "))).next();
     folder.path().join(place.unwrap_or_else(|| panic!("{ended:#?}")))
 }
 
@@ -51,7 +51,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
     assert!(report("--format html") == page);
     let markdown = report("--format markdown");
     assert!(markdown.contains("## Runs"));
-    // Its title is that of all runs, not that of the first one's load.
+    // Its title is about all runs, not about the first run's load.
     let title = markdown.lines().find(|line| line.starts_with("# "));
     let title = title.unwrap_or_default();
     assert!(title.contains("random 16/11"), "{title}");
@@ -65,7 +65,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
 pub(super) const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
 
 #[test]
-fn the_highest_rate_lies_below_what_the_engine_can_do() {
+fn the_highest_rate_lies_below_the_engines_capacity() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let ended = run_patiently(&mut command("search", &mock, &folder, SEARCH));
     let ended = ended.with_code(0);
@@ -100,7 +100,7 @@ fn a_search_that_is_interrupted_goes_on() {
 }
 
 #[test]
-fn what_an_objective_is_is_said_where_it_is_wrong() {
+fn a_wrong_objective_gets_an_explanation() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let flags = "--slo ttft.p99>5ms --slo nonsense.p99<5ms";
     let ended = run_patiently(&mut command("search", &mock, &folder, flags)).with_code(2);
@@ -144,8 +144,8 @@ fn a_sweep_that_is_interrupted_goes_on() {
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
 }
 
-/// The folder has the scenario and the flags, those of the environment too; only what may be secret
-/// is given again.
+/// The folder has the scenario and the flags, also flags from the environment; only possible
+/// secrets are given again.
 #[test]
 fn a_folder_is_all_that_is_needed_to_go_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
@@ -156,7 +156,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
     std::fs::write(folder.path().join("mine/chat.toml"), text).unwrap();
     std::fs::write(folder.path().join("mine/rows.jsonl"), "{\"prompt\": \"hello\"}\n").unwrap();
     let url = mock.url.clone();
-    let asked = format!("--output-tokens 4 --backend vllm --base-url {url} --no-progress");
+    let arguments = format!("--output-tokens 4 --backend vllm --base-url {url} --no-progress");
     for (what, flags, header) in [
         ("sweep", "--concurrencies 1..8x2 --num-prompts 40", ""),
         ("search", SEARCH, "--header 'x-key: sesame'"),
@@ -164,7 +164,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
         let mut begun = runner();
         begun
             .args([what, "mine/chat.toml"])
-            .args(words(&asked))
+            .args(words(&arguments))
             .args(words(flags))
             .env("RUNNER_SEED", "7")
             .current_dir(folder.path());
@@ -201,18 +201,18 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
 #[test]
 fn presets_are_of_searches_or_of_sweeps() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
-    let said = |what: &str, flags: &str, code: i32| {
+    let refusal = |what: &str, flags: &str, code: i32| {
         let ended = run_patiently(&mut command(what, &mock, &folder, flags)).with_code(code);
         ended.stderr.replace('\n', " ")
     };
-    let curve = said("search", "--preset agentx", 2);
+    let curve = refusal("search", "--preset agentx", 2);
     assert!(curve.contains("use `runner sweep --preset agentx`"), "{curve}");
-    let objective = said("sweep", "--preset mlperf-server --rates 1,2", 2);
+    let objective = refusal("sweep", "--preset mlperf-server --rates 1,2", 2);
     assert!(objective.contains("use `runner search --preset mlperf-server`"), "{objective}");
-    let load = said("sweep", "--preset agentx --rates 1,2", 2);
+    let load = refusal("sweep", "--preset agentx --rates 1,2", 2);
     assert!(load.contains("give --session-counts"), "{load}");
     let short = "--preset agentx --session-counts 1,2 --duration 60s --disable-stream";
-    let both = said("sweep", short, 3);
+    let both = refusal("sweep", short, 3);
     assert!(both.contains("`load.duration` contradicts"), "{both}");
     assert!(both.contains("`request.stream` contradicts"), "{both}");
 }

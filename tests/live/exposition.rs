@@ -35,13 +35,13 @@ impl Page {
         let (mut families, mut page) = (BTreeSet::new(), Page::default());
         let mut family = Family::default();
         for line in body.lines() {
-            let Some(told) = line.strip_prefix("# ") else {
+            let Some(comment) = line.strip_prefix("# ") else {
                 family.take(sample(line)?)?;
                 continue;
             };
-            let mut words = told.splitn(3, ' ');
+            let mut words = comment.splitn(3, ' ');
             let (what, name) = (words.next().unwrap(), words.next().ok_or(line)?);
-            let rest = words.next().ok_or_else(|| format!("{line}: nothing told"))?;
+            let rest = words.next().ok_or_else(|| format!("{line}: no text"))?;
             if name != family.name {
                 family.check()?;
                 page.samples.append(&mut family.samples);
@@ -103,15 +103,15 @@ impl Page {
 }
 
 impl Family {
-    fn describe(&mut self, what: &str, told: &str) -> Result<(), String> {
+    fn describe(&mut self, what: &str, text: &str) -> Result<(), String> {
         let name = &self.name;
         if !self.samples.is_empty() {
             return Err(format!("{name}: {what} after its samples"));
         }
         let twice = match what {
             "HELP" => std::mem::replace(&mut self.help, true),
-            "TYPE" => self.kind.replace(told.to_owned()).is_some(),
-            "UNIT" => self.unit.replace(told.to_owned()).is_some(),
+            "TYPE" => self.kind.replace(text.to_owned()).is_some(),
+            "UNIT" => self.unit.replace(text.to_owned()).is_some(),
             _ => return Err(format!("{what} is no description")),
         };
         if twice { Err(format!("{name}: {what} twice")) } else { Ok(()) }
@@ -250,7 +250,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 
 /// Tests the parser itself: it rejects invalid text.
 #[test]
-fn what_the_standard_does_not_allow_is_refused() {
+fn refuses_pages_that_the_standard_forbids() {
     let good = "# HELP a Help.\n# TYPE a counter\na_total{b=\"c\\\"}\\n\"} 1\n# EOF\n";
     let page = Page::read(good);
     assert_eq!(page.label("b"), "c\"}\n");

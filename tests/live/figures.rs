@@ -45,7 +45,7 @@ fn assert_near(seen: Quantiles, ran: &Ran, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_end_onlookers_see_what_the_summary_says() {
+async fn the_last_figures_of_onlookers_equal_the_summary() {
     let ran = eventful().run().await;
     ran.ended.as_ref().unwrap();
     let (seen, requests) = (ran.live.snapshot(), &ran.summary.requests);
@@ -56,8 +56,9 @@ async fn in_the_end_onlookers_see_what_the_summary_says() {
     assert_eq!((seen.counts.given_out, seen.counts.in_flight), (requests.sent, 0));
     assert!(requests.failures.len() > 1, "{}", ran.text);
     let seen_by_class = seen.counts.failed.iter().map(|(class, seen)| (*class, seen.count));
-    let told_by_class = requests.failures.iter().map(|(class, told)| (*class, told.count));
-    assert!(seen_by_class.eq(told_by_class), "{seen:?}");
+    let failures_by_class =
+        requests.failures.iter().map(|(class, failures)| (*class, failures.count));
+    assert!(seen_by_class.eq(failures_by_class), "{seen:?}");
     let tokens = &ran.summary.tokens;
     assert_eq!(Some(seen.counts.output_tokens), tokens.output.total);
     assert_eq!(Some(seen.counts.input_tokens), tokens.input.total);
@@ -74,7 +75,7 @@ async fn in_the_end_onlookers_see_what_the_summary_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_end_the_page_says_what_the_summary_says() {
+async fn the_last_page_equals_the_summary() {
     let ran = eventful().run().await;
     let (page, requests) = (page(&ran), &ran.summary.requests);
     assert_eq!(page.label("run"), "20260102-030405-trial");
@@ -171,7 +172,7 @@ async fn looking_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_due_and_waits_is_the_plans_to_say() {
+async fn the_plan_decides_the_due_and_waiting_requests() {
     // A reply takes 320 ms, so one at a time serves a third of the due requests.
     let trial = Trial::of(SCENARIO).with("load.max-in-flight = 1");
     let ran = trial.looked_at(Duration::from_millis(70)).run().await;

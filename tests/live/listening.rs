@@ -188,7 +188,7 @@ fn a_page_while_runs_go_on() {
 }
 
 #[test]
-fn an_address_that_cannot_be_listened_on_is_told_before_anything_is_measured() {
+fn an_unusable_address_is_reported_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

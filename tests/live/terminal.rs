@@ -147,7 +147,7 @@ fn the_key_again_gives_replies_up() {
     let mut process = start(command);
     process.until("four are in flight", shows("in flight 4 of 4"));
     process.type_in("q");
-    process.until("the key is heard", shows("q stop at once"));
+    process.until("the key is received", shows("q stop at once"));
     process.type_in("q");
     let ended = process.end().with_code(130);
     let (_, _, after) = screens(&ended.stdout);
@@ -174,13 +174,12 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
         assert!(!ended.stderr.contains('\u{1b}'), "{ended:#?}");
         assert!(ended.stdout.starts_with("===="), "{ended:#?}");
         let about = |line: &&str| line.contains(" in flight") || line.contains(" ready");
-        let told: Vec<String> = ended.stderr.lines().filter(about).map(str::to_owned).collect();
-        told
+        ended.stderr.lines().filter(about).map(str::to_owned).collect::<Vec<String>>()
     };
-    let told = lines("--progress-every 50ms");
-    assert!(told.iter().any(|line| line.contains("/12 done, 4 in flight")), "{told:#?}");
+    let shown = lines("--progress-every 50ms");
+    assert!(shown.iter().any(|line| line.contains("/12 done, 4 in flight")), "{shown:#?}");
     let named = |line: &String| line.starts_with("vllm-random: 0s: ") || line.contains("s: ");
-    assert!(told.iter().all(named), "{told:#?}");
+    assert!(shown.iter().all(named), "{shown:#?}");
     assert_eq!(lines(""), [""; 0], "it is over before it is time");
     assert_eq!(lines("--progress-every 50ms --no-progress"), [""; 0]);
     let mut command = runner();

@@ -7,13 +7,13 @@ use super::{Project, SAMPLE, WORDS};
 /// Lists the failures in a case's report, each with its kind and its one-line text.
 fn failures(report: &Value) -> Vec<(String, String)> {
     let failures = report["cases"][0]["failures"].as_array().unwrap();
-    let said = |failure: &Value| {
+    let kind_and_message = |failure: &Value| {
         let keys = ["what", "file", "doing"];
         let what = keys.iter().find_map(|key| failure[key].as_str()).unwrap();
         let error = failure["error"].as_str().unwrap_or_default();
         (failure["kind"].as_str().unwrap().to_owned(), format!("{what} {error}"))
     };
-    failures.iter().map(said).collect()
+    failures.iter().map(kind_and_message).collect()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_backend_that_is_unsteady_is_found_out() {
         let report = project.report(4);
         let failures = failures(&report);
         assert!(
-            failures.iter().any(|(found, said)| found == kind && said.contains(words)),
+            failures.iter().any(|(found, message)| found == kind && message.contains(words)),
             "{fault}: {failures:#?}"
         );
         // Output of a plugin that does something wrong is not written.
@@ -101,7 +101,7 @@ fn a_steady_backend_holds_in_every_framing() {
 }
 
 #[test]
-fn a_raw_reply_that_forgets_what_is_not_whole_is_found_out() {
+fn a_raw_backend_that_drops_partial_frames_is_detected() {
     let config = "framing = \"raw\"\nfault = \"forgets\"\n";
     let project = Project::asking(config, "reply.bin", WORDS);
     let failures = failures(&project.report(4));
@@ -114,15 +114,15 @@ fn a_raw_reply_that_is_read_twice_is_found_out() {
     let project = Project::asking(config, "reply.bin", WORDS);
     let failures = failures(&project.report(4));
     assert!(
-        failures
-            .iter()
-            .any(|(kind, said)| kind == "unstable" && said.contains("cuts it at random bytes")),
+        failures.iter().any(
+            |(kind, message)| kind == "unstable" && message.contains("cuts it at random bytes")
+        ),
         "{failures:#?}"
     );
 }
 
 #[test]
-fn a_request_is_written_from_what_the_last_reply_carried() {
+fn a_request_is_written_from_the_last_replys_values() {
     let project = Project::of("unsteady-backend");
     let sample = |carry: &str| {
         format!(
@@ -180,26 +180,26 @@ fn a_reply_begins_with_its_head() {
 }
 
 #[test]
-fn what_is_read_beside_replies_is_damaged_too() {
+fn input_beside_replies_is_damaged_too() {
     let project = Project::of("unsteady-backend");
     project.write("cases/error/config.toml", "fault = \"trusting\"\n");
     project.write("cases/error/sample.json", SAMPLE);
     project.write("cases/error/reply.429.txt", "too much to do");
-    let told = failures(&project.report(4));
+    let found = failures(&project.report(4));
     assert!(
-        told.iter().any(|(_, said)| said.contains("explaining the error reply, damaged")
-            && said.contains("only text comes")),
-        "{told:#?}"
+        found.iter().any(|(_, message)| message.contains("explaining the error reply, damaged")
+            && message.contains("only text comes")),
+        "{found:#?}"
     );
     let project = Project::of("unsteady-backend");
     project.write("cases/metrics/config.toml", "fault = \"trusting\"\n");
     project.write("cases/metrics/control.txt", "metrics\n");
     project.write("cases/metrics/reply.txt", "12\n");
-    let told = failures(&project.report(4));
+    let found = failures(&project.report(4));
     assert!(
-        told.iter().any(|(_, said)| said.contains("reading the metrics, damaged")
-            && said.contains("broke its contract")),
-        "{told:#?}"
+        found.iter().any(|(_, message)| message.contains("reading the metrics, damaged")
+            && message.contains("broke its contract")),
+        "{found:#?}"
     );
 }
 
@@ -211,11 +211,11 @@ fn over_grpc_the_reply_to_a_control_request_has_its_trailers() {
     let message = [&[0, 0, 0, 0, list.len() as u8], &list[..]].concat();
     project.write("cases/models/control.txt", "list-models\n");
     project.write("cases/models/reply.grpc", &message);
-    let told = failures(&project.report(4));
+    let found = failures(&project.report(4));
     assert!(
-        told.iter().any(|(kind, said)| kind == "misfit"
-            && said.contains("the reply beside control.txt: a reply of gRPC has no trailers")),
-        "{told:#?}"
+        found.iter().any(|(kind, text)| kind == "misfit"
+            && text.contains("the reply beside control.txt: a reply of gRPC has no trailers")),
+        "{found:#?}"
     );
     let trailers = b"\x80\0\0\0\x10grpc-status: 0\r\n";
     project.write("cases/models/reply.grpc", [&message[..], trailers].concat());
@@ -258,7 +258,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
         project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
         let failures = failures(&project.report(4));
         assert!(
-            failures.iter().any(|(found, said)| found == kind && said.contains(words)),
+            failures.iter().any(|(found, message)| found == kind && message.contains(words)),
             "{fault}: {failures:#?}"
         );
     }
@@ -267,7 +267,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
 /// Most runs draw spare samples, so a case that asks for none must not pass where they break the
 /// sessions.
 #[test]
-fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
+fn every_case_finds_a_spare_sample_that_splits_a_session() {
     let case = |fault: &str| {
         let project = Project::of("unsteady-dataset");
         let config = format!("fault = \"{fault}\"\nturns = 3\n");
@@ -276,14 +276,14 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
         project
     };
     let project = case("spare-later");
-    let told = failures(&project.report(4));
+    let found = failures(&project.report(4));
     assert!(
-        told.iter().any(|(kind, said)| {
+        found.iter().any(|(kind, message)| {
             kind == "breach"
-                && said.contains("after `spare`: sample `2` depends on `1`")
-                && said.contains("`next` must not return the rest")
+                && message.contains("after `spare`: sample `2` depends on `1`")
+                && message.contains("`next` must not return the rest")
         }),
-        "{told:#?}"
+        "{found:#?}"
     );
     project.test(&["--bless"]).with_code(4);
     assert!(!project.path("cases/some/samples.json").exists());
@@ -310,7 +310,7 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
 
 /// The run refuses this backend before it sends anything.
 #[test]
-fn a_backend_that_names_a_header_of_the_hosts_for_the_key_is_refused() {
+fn a_key_in_a_header_of_the_host_is_refused() {
     for name in ["host", "Content-Length", "te", ""] {
         let project = Project::of("keyed-backend");
         let config = format!("scheme = \"header\"\nname = \"{name}\"\n");
@@ -318,10 +318,10 @@ fn a_backend_that_names_a_header_of_the_hosts_for_the_key_is_refused() {
         project.write("cases/some/sample.json", SAMPLE);
         project.test(&["--bless"]).with_code(4);
         assert!(!project.path("cases/some/request.http").exists());
-        let told = failures(&project.report(4));
+        let found = failures(&project.report(4));
         assert!(
-            told[0].1.contains(&format!("it names `{name}` as the header of the key")),
-            "{told:#?}"
+            found[0].1.contains(&format!("it names `{name}` as the header of the key")),
+            "{found:#?}"
         );
     }
     let project = Project::of("keyed-backend");
@@ -340,8 +340,10 @@ fn a_steady_dataset_holds_and_depends_on_its_seed() {
     assert!(digest.ends_with("  1000 samples\n"), "{digest}");
     project.report(0);
     project.write("cases/some/case.toml", "seed = 8\nspare = 2\n");
-    let files: Vec<String> =
-        failures(&project.report(4)).into_iter().map(|(_, said)| said.trim().to_owned()).collect();
+    let files: Vec<String> = failures(&project.report(4))
+        .into_iter()
+        .map(|(_, message)| message.trim().to_owned())
+        .collect();
     assert_eq!(files, ["samples.json", "digest.txt"]);
 }
 
@@ -366,9 +368,9 @@ fn sessions_and_remarks_are_expectations() {
     project.report(0);
     // Without remarks there is no such file.
     project.write("cases/some/config.toml", "turns = 3\n");
-    let told = failures(&project.report(4));
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].1.starts_with("remarks.json"), "{told:#?}");
+    let found = failures(&project.report(4));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].1.starts_with("remarks.json"), "{found:#?}");
     project.write("cases/some/case.toml", "sessions = 4\ncount = 12\n");
     let ended = project.test(&[]).with_code(3);
     assert!(ended.stderr.contains("but this case gives both"), "{}", ended.stderr);

@@ -4,7 +4,7 @@ use super::{Project, SAMPLE, WORDS};
 use crate::support::process::run;
 
 #[test]
-fn blessing_writes_what_comes_and_then_it_holds() {
+fn blessing_writes_expectations_that_hold() {
     let project = Project::asking("", "reply.lines", b"one\nTWO\nend\n");
     project.write("cases/words/explained.json", "{}\n");
     let ended = project.test(&[]).with_code(4);
@@ -72,7 +72,7 @@ fn a_filter_chooses_and_must_choose_something() {
 }
 
 #[test]
-fn all_mistakes_of_all_cases_are_told_at_once() {
+fn all_mistakes_of_all_cases_are_reported_at_once() {
     let project = Project::of("unsteady-backend");
     project.write("cases/a/sample.json", "{\"id\": 1}");
     project.write("cases/a/event.json", "[]");
@@ -104,7 +104,7 @@ fn all_mistakes_of_all_cases_are_told_at_once() {
 }
 
 #[test]
-fn mistakes_of_datasets_and_scorers_cases_are_told() {
+fn mistakes_in_cases_of_datasets_and_scorers_are_reported() {
     let project = Project::of("unsteady-dataset");
     project.write("cases/a/config.toml", "x = inf\n");
     project.write("cases/b/case.toml", "tokenizer = \"pears\"\nfiles.data = \"../none.json\"\n");

@@ -22,7 +22,7 @@ fn generated(truth: &Truth) -> &[Nanos] {
 /// in it. So the time per output token of a request is 5 ms and a millisecond for each request in
 /// the batch.
 #[test]
-fn the_tpot_of_a_closed_loop_is_what_the_model_says_for_the_batch() {
+fn the_tpot_of_a_closed_loop_agrees_with_the_batch_model() {
     let batching = "slots=8,step=5ms,request=1ms,prompt-token=0,jitter=0";
     let mock = Mock::logging(&["--batching", batching]);
     let folder = TempDir::new().unwrap();

@@ -23,7 +23,7 @@ fn failed_as(exchanges: &[Exchange], classes: &[Class]) -> usize {
 }
 
 #[test]
-fn a_server_that_is_killed_and_comes_again_is_asked_again() {
+fn a_restarted_server_gets_requests_again() {
     for http in ["1.1", "2"] {
         let speed = ["--ttft", "5ms", "--itl", "20ms"];
         let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&speed));
@@ -98,7 +98,7 @@ async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
 /// A server with room for one in its queue, on a thread of its own: its address, and the message if
 /// its queue turns out to be endless.
 fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, address) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -110,7 +110,7 @@ fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
             serve(listener, most, endless).await;
         });
     });
-    (told.recv().unwrap(), is_endless)
+    (address.recv().unwrap(), is_endless)
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Served
 }
 
 #[test]
-fn each_exchange_is_what_the_server_logged() {
+fn each_exchange_agrees_with_the_servers_log() {
     let Some((_folder, exchanges, served)) = run_against_triton("--num-prompts 200") else {
         return;
     };
@@ -123,8 +123,8 @@ fn another_version_of_http_is_refused() {
     let line = "--backend triton-grpc --model m --dataset-name random --num-prompts 1 --http 1.1";
     let mut command = runner();
     let ended = run(command.args(words(line)).current_dir(folder.path())).with_code(3);
-    let told = "speaks gRPC, which needs HTTP/2";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let expected = "speaks gRPC, which needs HTTP/2";
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
 }
 
@@ -221,7 +221,7 @@ fn mock_says() -> &'static str {
 
 /// The runner reads the mock engine; its figures equal the engine's log.
 #[test]
-fn each_exchange_is_what_the_mock_engine_logged() {
+fn each_exchange_agrees_with_the_mock_engines_log() {
     let mock = faulty("");
     let folder = TempDir::new().unwrap();
     let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \

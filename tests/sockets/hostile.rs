@@ -39,21 +39,21 @@ fn models(mut stream: TcpStream) {
 
 /// Reads one request to its end.
 fn hear(stream: &mut TcpStream) -> bool {
-    let mut heard = Vec::new();
+    let mut input = Vec::new();
     let mut some = [0; 4096];
     loop {
         match stream.read(&mut some) {
-            Ok(read @ 1..) => heard.extend_from_slice(&some[..read]),
+            Ok(read @ 1..) => input.extend_from_slice(&some[..read]),
             _ => return false,
         }
-        let Some(end) = heard.windows(4).position(|four| four == b"\r\n\r\n") else {
+        let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
             continue;
         };
-        let head = String::from_utf8_lossy(&heard[..end]).to_ascii_lowercase();
+        let head = String::from_utf8_lossy(&input[..end]).to_ascii_lowercase();
         let length = (head.lines())
             .find_map(|line| line.strip_prefix("content-length: "))
             .map_or(0, |length| length.trim().parse::<usize>().unwrap());
-        if heard.len() >= end + 4 + length {
+        if input.len() >= end + 4 + length {
             return true;
         }
     }
@@ -65,7 +65,7 @@ fn answer() -> Vec<u8> {
 }
 
 /// Four requests, one after the other.
-fn asked(url: &str, flags: &str) -> Vec<model::exchange::Exchange> {
+fn exchanges_with(url: &str, flags: &str) -> Vec<model::exchange::Exchange> {
     let folder = TempDir::new().unwrap();
     let mut command = runner();
     let line = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 4 \
@@ -141,15 +141,15 @@ fn each_is_a_failure_of_its_class() {
             "more than 16 interim replies",
         ),
     ];
-    for (about, treat, wanted, said) in cases {
-        let exchanges = asked(&server(treat), "--first-token-timeout 700ms");
+    for (about, treat, wanted, expected) in cases {
+        let exchanges = exchanges_with(&server(treat), "--first-token-timeout 700ms");
         assert_eq!(exchanges.len(), 4, "{about}");
         for exchange in &exchanges {
             let Outcome::Incomplete { message, .. } = &exchange.outcome else {
                 panic!("{about}: it is a failure")
             };
             assert_eq!(class(exchange), Some(wanted), "{about}: {message}");
-            assert!(message.contains(said), "{about}: {message}");
+            assert!(message.contains(expected), "{about}: {message}");
         }
     }
 }
@@ -166,7 +166,7 @@ fn a_server_that_never_reads_is_given_up() {
             drop(stream);
         });
         let flags = format!("{flags} --random-input-len 2000000");
-        let exchanges = asked(&url, &flags);
+        let exchanges = exchanges_with(&url, &flags);
         assert_eq!(exchanges.len(), 4);
         for exchange in &exchanges {
             assert_eq!(class(exchange), Some(wanted), "{:?}", exchange.outcome);
@@ -193,7 +193,7 @@ fn bytes_between_replies_answer_nothing() {
     };
     // Two requests a second: the next one leaves long after the unrequested bytes.
     for (treat, pace) in [(garbage as fn(TcpStream), ""), (later, "--think-time 500ms")] {
-        let exchanges = asked(&server(treat), pace);
+        let exchanges = exchanges_with(&server(treat), pace);
         assert_eq!(count(&exchanges, None), 4, "{exchanges:?}");
         assert!(exchanges.iter().all(|exchange| exchange.output == "ab"));
     }
@@ -201,14 +201,14 @@ fn bytes_between_replies_answer_nothing() {
 
 /// A server that speaks first has answered no request.
 #[test]
-fn what_a_server_says_first_is_no_answer() {
+fn bytes_before_a_request_are_no_answer() {
     let url = server(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         while hear(&mut stream) {
             let _ = stream.write_all(&answer());
         }
     });
-    for exchange in asked(&url, "--think-time 300ms") {
+    for exchange in exchanges_with(&url, "--think-time 300ms") {
         assert_ne!(class(&exchange), None, "{exchange:?}");
     }
 }

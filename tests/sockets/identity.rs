@@ -56,7 +56,7 @@ fn ids(exchange: &Exchange) -> &Ids {
 }
 
 #[test]
-fn each_conversation_stays_on_one_server_whose_log_joins_the_records() {
+fn a_conversation_stays_on_a_server_whose_log_joins_the_records() {
     let agents = "dataset.config={ sub-agents = { count = 2, tool-calls = 1 }, tool-calls = 4 }";
     let (exchanges, routed, logged) = run_through_router(
         "x-session-id",
@@ -128,7 +128,7 @@ fn each_conversation_stays_on_one_server_whose_log_joins_the_records() {
 }
 
 #[test]
-fn a_prefix_has_one_routing_key_and_the_names_of_other_tools_work() {
+fn a_prefix_has_one_routing_key_with_other_tools_names_too() {
     let (exchanges, routed, _) = run_through_router(
         "x-smg-routing-key",
         &[

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use crate::endings::exchanges;
 use crate::support::process::{Mock, only_run, run, runner, words};
 
-/// The most apparent distance of both processes' clocks, and the most lateness of a gauge: the
-/// engine counts a request before it reads its clock, or after, and a busy machine stops it in
+/// The largest apparent distance of both processes' clocks, and the largest lateness of a gauge.
+/// The engine counts a request before or after it reads its clock, and a busy machine stops it in
 /// between. A request is counted for three times as long.
 const SLACK: u64 = 100_000_000;
 
@@ -53,7 +53,7 @@ fn on_pages(recording: &Recording, name: &str) -> Vec<(Nanos, f64)> {
 }
 
 #[test]
-fn series_are_what_the_engine_did() {
+fn series_agree_with_the_engines_log() {
     let flags = ["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"];
     let mock = Mock::logging(&flags);
     let (folder, summary, recording) = ran(&mock, "--server-series 100ms");
@@ -121,9 +121,9 @@ fn series_are_what_the_engine_did() {
         assert!(apart_from_log.len() * 10 <= pages, "{metric}: {apart_from_log:?} of {pages}");
     }
 
-    let told = summary.server_series.as_ref().unwrap();
-    assert_eq!(told.figures[&Name::Running].max, Some(3.0));
-    assert!(told.pages >= 10, "{told:?}");
+    let series = summary.server_series.as_ref().unwrap();
+    assert_eq!(series.figures[&Name::Running].max, Some(3.0));
+    assert!(series.pages >= 10, "{series:?}");
     let kinds = recording.series.values().map(|it| it.series.kind);
     assert!(kinds.clone().any(|kind| kind == Kind::Counter));
     assert!(kinds.clone().any(|kind| kind == Kind::Gauge));
@@ -131,7 +131,7 @@ fn series_are_what_the_engine_did() {
 }
 
 #[test]
-fn they_are_kept_where_the_servers_metrics_are_asked_for_and_not_elsewhere() {
+fn series_are_kept_only_with_server_metrics() {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let (_folder, summary, recording) = ran(&mock, "");
     assert_eq!((summary.server_series, recording), (None, None));
@@ -176,10 +176,10 @@ fn a_server_without_a_page_fails_no_run() {
     let (_script, mock) = scripted(route);
     let (_folder, summary, recording) = ran(&mock, "--server-series 100ms");
     assert_eq!(summary.requests.successful, 40);
-    let told = summary.server_series.unwrap();
-    assert_eq!((told.pages, told.series), (0, 0));
-    assert!(told.failed.unwrap() >= 1);
-    assert!(told.last_error.unwrap().contains("HTTP 404"));
+    let series = summary.server_series.unwrap();
+    assert_eq!((series.pages, series.series), (0, 0));
+    assert!(series.failed.unwrap() >= 1);
+    assert!(series.last_error.unwrap().contains("HTTP 404"));
     assert!(recording.is_some());
     assert!(summary.findings.iter().any(|it| it.id == Id::ServerGaps));
 }
@@ -222,8 +222,8 @@ fn histogram(name: &str, requests: u64, mean: f64) -> String {
 /// A router in front of a server that prefills and one that decodes: the pages of both divide its
 /// time to first token, and neither gets the router's key.
 #[test]
-fn two_servers_behind_a_router_tell_both_queues_and_the_transfer() {
-    let (prefill, asked) = page_server(|requests| {
+fn two_servers_behind_a_router_have_queues_and_a_transfer() {
+    let (prefill, prefill_heads) = page_server(|requests| {
         histogram("request_queue_time_seconds", requests, 0.020)
             + &histogram("request_prefill_time_seconds", requests, 0.050)
             + &histogram("nixl_xfer_time_seconds", 0, 0.0)
@@ -255,7 +255,7 @@ fn two_servers_behind_a_router_tell_both_queues_and_the_transfer() {
     let sum: f64 = split.named().iter().map(|(_, ms)| ms).sum();
     assert!((sum - split.whole_ms).abs() < 1e-6, "{split:?}");
     assert!(split.unexplained_ms > 20.0, "the mock takes 120 ms: {split:?}");
-    let heads = asked.lock().unwrap();
+    let heads = prefill_heads.lock().unwrap();
     assert!(heads.len() > 2);
     for head in &*heads {
         let head = head.to_lowercase();

@@ -82,7 +82,7 @@ const FAULT: &str = "kind = \"cut\", after-tokens = 2, every = 100";
 const RANDOM: &str = "--dataset-name random --random-input-len 8 --random-output-len 4";
 
 #[test]
-fn ten_thousand_spans_are_whole_and_join_records_and_the_servers_log() {
+fn ten_thousand_spans_join_the_records_and_the_servers_log() {
     let line = format!("{RANDOM} --num-prompts 10000 --concurrency 64 --traceparent");
     let flags: Vec<&str> = words(&line).collect();
     let engine = ["--ttft", "1ms", "--itl", "0ms", "--fault", FAULT];

@@ -68,14 +68,14 @@ fn sound_is_as_long_as_the_server_made_it() {
             assert_eq!(class(exchange), wanted, "{about}");
             assert!(exchange.output.is_empty(), "{about}");
             if wanted.is_none() {
-                let heard = exchange.audio_duration.unwrap().as_secs_f64();
-                assert!((heard - served.seconds).abs() < 1e-6, "{about}: {heard}");
+                let seconds = exchange.audio_duration.unwrap().as_secs_f64();
+                assert!((seconds - served.seconds).abs() < 1e-6, "{about}: {seconds}");
                 let counted = exchange.usage.and_then(|usage| usage.output_tokens);
                 assert_eq!(counted, flags.is_empty().then_some(7), "{about}");
             } else if of_stream && wanted != Some(Class::HttpStatus) {
                 // The sound before the fault is kept.
-                let heard = exchange.audio_duration.unwrap().as_secs_f64();
-                assert!(heard > 0.0 && heard < served.seconds + 1e-6, "{about}: {heard}");
+                let seconds = exchange.audio_duration.unwrap().as_secs_f64();
+                assert!(seconds > 0.0 && seconds < served.seconds + 1e-6, "{about}: {seconds}");
             }
         }
     }

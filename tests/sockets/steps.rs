@@ -50,8 +50,8 @@ impl Replicate {
         command.arg(REPLICATE).arg(log).args(flags).stdin(Stdio::piped());
         let mut server = Process::start(&mut command);
         server.until("its ports", |server| server.stdout().ends_with('\n'));
-        let said = server.stdout();
-        let mut ports = said.split_whitespace().map(str::to_owned);
+        let output = server.stdout();
+        let mut ports = output.split_whitespace().map(str::to_owned);
         let ports = [(); 2].map(|()| ports.next().unwrap());
         Replicate { server, folder, ports }
     }
@@ -117,9 +117,9 @@ fn compared(
         }
         let statuses = |step: &model::exchange::Step| step.status;
         let statuses: Vec<Option<u16>> = exchange.steps.iter().map(statuses).collect();
-        let told: Vec<Option<u16>> = served.iter().map(|one| Some(one.status)).collect();
-        assert_eq!(statuses, told, "{id}");
-        assert_eq!(exchange.status, *told.last().unwrap(), "{id}");
+        let served_statuses: Vec<Option<u16>> = served.iter().map(|one| Some(one.status)).collect();
+        assert_eq!(statuses, served_statuses, "{id}");
+        assert_eq!(exchange.status, *served_statuses.last().unwrap(), "{id}");
         assert_eq!(exchange.sent, exchange.steps[0].sent, "{id}");
         assert_eq!(exchange.ended, exchange.steps.last().unwrap().ended, "{id}");
         // Each request carries the ids of the exchange, wherever it goes.
@@ -145,7 +145,7 @@ fn compared(
 }
 
 #[test]
-fn streams_on_another_host_are_what_the_server_logged() {
+fn streams_on_another_host_agree_with_the_servers_log() {
     let replicate = Replicate::start(&[]);
     let flags = format!("--num-prompts 200 --allow-host {}", replicate.streams());
     run(&mut replicate.command(&flags)).with_code(0);
@@ -187,7 +187,7 @@ fn streams_on_another_host_are_what_the_server_logged() {
 }
 
 #[test]
-fn predictions_that_are_polled_are_what_the_server_logged() {
+fn polled_predictions_agree_with_the_servers_log() {
     let replicate = Replicate::start(&[]);
     let flags = "--num-prompts 100 --disable-stream --set backend.config.poll-interval=20";
     run(&mut replicate.command(flags)).with_code(0);
@@ -233,8 +233,8 @@ fn a_host_that_the_user_does_not_name_is_not_reached() {
     assert_eq!(refused.len(), 8, "{}", ended.stderr);
     for exchange in refused {
         let Outcome::Incomplete { message, .. } = &exchange.outcome else { panic!("{exchange:?}") };
-        let told = format!("hosts = [\"{}\"]", replicate.streams());
-        assert!(message.contains(&told), "{message}");
+        let expected = format!("hosts = [\"{}\"]", replicate.streams());
+        assert!(message.contains(&expected), "{message}");
         assert_eq!(exchange.steps.len(), 1);
     }
     let all = replicate.served();

@@ -56,7 +56,7 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
     let trust = |authority: &Authority| format!("--ca-cert {}", authority.certificate().display());
     let unknown =
         "give the authority's certificate with --ca-cert, or skip the check with --insecure";
-    for (flags, said) in [
+    for (flags, expected) in [
         (as_if_secure(&mock), unknown),
         (format!("{} {}", as_if_secure(&mock), trust(&other)), unknown),
         (
@@ -74,13 +74,13 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
             .args(flags.split(' '))
             .current_dir(folder.path());
         let ended = run(&mut command).with_code(5);
-        assert!(ended.stderr.contains(said), "{flags}: {}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{flags}: {}", ended.stderr);
         assert_eq!(ended.stdout, "");
     }
 }
 
 #[test]
-fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
+fn insecure_accepts_any_certificate_and_the_result_states_it() {
     let authority = Authority::new();
     let mock = secure(&authority.certify("elsewhere.example"));
     let folder = TempDir::new().unwrap();
@@ -100,11 +100,11 @@ fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
 }
 
 #[test]
-fn the_mock_engine_says_what_is_wrong_with_its_files() {
+fn the_mock_engine_reports_faults_of_its_files() {
     let (authority, other) = (Authority::new(), Authority::new());
     let (own, foreign) = (authority.certify("127.0.0.1"), other.certify("127.0.0.1"));
     let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
-    for (certificate, key, said) in [
+    for (certificate, key, expected) in [
         ("nowhere.pem".to_owned(), path(&own.key), "`nowhere.pem` cannot be used as --tls-cert"),
         (path(&own.key), path(&own.key), "it holds no certificate"),
         (path(&own.certificate), path(&own.certificate), "cannot be used as --tls-key"),
@@ -112,7 +112,7 @@ fn the_mock_engine_says_what_is_wrong_with_its_files() {
     ] {
         let flags = ["mock", "--port", "0", "--tls-cert", &certificate, "--tls-key", &key];
         let ended = run(runner().args(flags)).with_code(2);
-        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
     let ended = run(runner().args(["mock", "--tls-cert", "x"])).with_code(2);
     assert!(ended.stderr.contains("--tls-key"), "{}", ended.stderr);

@@ -132,7 +132,7 @@ fn recorded(fault: &str) -> (Class, Option<Reason>, &'static str) {
 }
 
 #[test]
-fn each_exchange_is_what_the_server_logged() {
+fn each_exchange_agrees_with_the_servers_log() {
     let flags = "--concurrency 8 --token-gap-timeout 2s --set backend.config.pace=at-once \
                  --set backend.config.piece=20";
     let Some((_folder, exchanges, served)) = run_against_websockets((200, 1_000), flags) else {
@@ -202,7 +202,7 @@ fn each_exchange_is_what_the_server_logged() {
         let (sent, written) = (exchange.sent.unwrap(), exchange.written.unwrap());
         let (headers, input) = (exchange.headers.unwrap(), exchange.input_sent.unwrap());
         assert!(sent < headers && headers < written, "{about}");
-        assert_eq!(input, written, "{about}: all was said before the answer");
+        assert_eq!(input, written, "{about}: all input came before the answer");
     }
     for fault in ["error", "close", "reset", "silence", "not-utf-8", "oversize", "away"] {
         assert_eq!(of_fault(fault), 20, "{fault}");
@@ -228,13 +228,13 @@ fn pieces_of_speech_arrive_when_they_are_spoken() {
     assert!(spoken[19] < 1_500, "{spoken:?}");
     let exchange = &exchanges[0];
     let input = exchange.input_sent.unwrap();
-    let said = input.since(exchange.sent.unwrap()).as_millis_f64();
-    assert!((1_000.0..1_600.0).contains(&said), "{said}");
+    let speaking = input.since(exchange.sent.unwrap()).as_millis_f64();
+    assert!((1_000.0..1_600.0).contains(&speaking), "{speaking}");
 }
 
 /// An interrupt in the middle of speech ends the run, closes open connections, and leaves a result.
 #[test]
-fn an_interrupt_closes_what_is_open() {
+fn an_interrupt_closes_open_sockets() {
     let folder = TempDir::new().unwrap();
     let Some((mut server, url, log)) = serve(folder.path()) else {
         return;

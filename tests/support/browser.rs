@@ -227,7 +227,7 @@ fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Strin
         "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )?;
-    // The driver keeps the connection open, whatever it is asked.
+    // The driver keeps the connection open, whatever the request says.
     let mut answer = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
     while answer.read_line(&mut line)? > 2 {

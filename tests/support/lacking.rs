@@ -11,10 +11,10 @@ mod list;
 pub use list::Lack;
 
 macro_rules! lacks {
-    ($($name:ident: $key:literal, $what:literal, $remedy:literal;)*) => {
+    ($($name:ident: $key:literal, $label:literal, $remedy:literal;)*) => {
         $(
-            #[doc = $what]
-            pub const $name: Lack = Lack { key: $key, what: $what, remedy: $remedy };
+            #[doc = $label]
+            pub const $name: Lack = Lack { key: $key, name: $label, remedy: $remedy };
         )*
     };
 }

@@ -42,8 +42,8 @@ pub const C: Other = Other {
 };
 
 impl Other {
-    /// Its compiler: the one in the variable, one that `cargo xtask test languages` installed, or
-    /// one on the PATH. Without a compiler, the test is left out.
+    /// Its compiler: from the variable, else from `cargo xtask test languages`, else from the PATH.
+    /// Without a compiler, the test is left out.
     #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {

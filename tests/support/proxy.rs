@@ -1,6 +1,5 @@
-//! A network between a client and a server, over real sockets: it takes its time, holds segments
-//! back as lost ones are, and cuts the bytes elsewhere than they were written. The carried bytes
-//! stay the same.
+//! A network between a client and a server, over real sockets: it delays segments, sends lost
+//! segments later, and cuts the bytes in other places. The carried bytes stay the same.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -30,8 +29,7 @@ pub struct Network {
     /// Bytes in a segment at most.
     pub segment: usize,
     /// Bytes from the server after which a connection carries no more, and stays open; absent for
-    /// any number. The first connection, on which a server is asked for its models, is not
-    /// affected.
+    /// any number. The first connection, for the server's models, is not affected.
     pub silent_after: Option<usize>,
 }
 
@@ -62,7 +60,7 @@ impl Proxy {
     /// Puts it before the server with this base URL.
     pub fn before(server: &str, network_of_others: Network) -> Self {
         let server: SocketAddr = server.trim_start_matches("http://").parse().unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime =
@@ -86,7 +84,7 @@ impl Proxy {
             });
         });
         Proxy {
-            url: format!("http://{}", told.recv().unwrap()),
+            url: format!("http://{}", address.recv().unwrap()),
             stop: Some(stop),
             thread: Some(thread),
         }

@@ -10,7 +10,7 @@ use super::process::Process;
 /// Packages from PyPI.
 pub const PYPI: Lack = Lack {
     key: "pypi",
-    what: "packages from PyPI",
+    name: "packages from PyPI",
     remedy: "apt-get install python3-venv, and a package index that pip reaches",
 };
 
@@ -19,9 +19,9 @@ static INSTALLS: Mutex<()> = Mutex::new(());
 
 /// Installs into a folder once for each version of the requirements. An error describes the failed
 /// step.
-pub fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(), String> {
+pub fn prepared(folder: &Path, requirements: &str, steps: &mut [Command]) -> Result<(), String> {
     let stamp = folder.join("asked");
-    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == asked) {
+    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == requirements) {
         return Ok(());
     }
     let _ = std::fs::remove_dir_all(folder);
@@ -30,11 +30,11 @@ pub fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(),
         let output = step.output();
         let output = output.map_err(|cause| format!("{step:?}: {cause}"))?;
         if !output.status.success() {
-            let said = [output.stderr, output.stdout].concat();
-            return Err(format!("{step:?}: {}", String::from_utf8_lossy(&said)));
+            let output = [output.stderr, output.stdout].concat();
+            return Err(format!("{step:?}: {}", String::from_utf8_lossy(&output)));
         }
     }
-    std::fs::write(&stamp, asked).unwrap();
+    std::fs::write(&stamp, requirements).unwrap();
     Ok(())
 }
 
@@ -72,7 +72,7 @@ pub fn serve(python: &Path, script: &str, log: &Path) -> (Process, String) {
     command.arg(script).arg("0").arg(log).stdin(Stdio::piped());
     let mut server = Process::start(&mut command);
     server.until("its port", |server| server.stdout().contains('\n'));
-    let said = server.stdout();
-    let port = said.lines().next().expect("it printed a line");
+    let output = server.stdout();
+    let port = output.lines().next().expect("it printed a line");
     (server, format!("http://127.0.0.1:{port}"))
 }

@@ -1,5 +1,5 @@
-//! A server of bytes: it reads requests as far as it must to tell them apart, and answers each with
-//! bytes from the test, so that they can be anything, HTTP or not.
+//! A server of bytes: it finds the end of each request, and answers with the test's bytes, HTTP or
+//! not.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,7 +92,7 @@ pub struct Raw {
     replies: Vec<(u64, Vec<Act>)>,
     by_number: Option<ByNumber>,
     routes: Vec<(&'static str, Mutex<Vec<Vec<Act>>>)>,
-    asked: AtomicU64,
+    count: AtomicU64,
     requests: Mutex<Vec<String>>,
 }
 
@@ -117,9 +117,8 @@ impl Raw {
         })
     }
 
-    /// Answers requests that begin with a text, such as `GET /health`, in these ways, one after the
-    /// other, and from then on in the last way; they have no number. All others are answered
-    /// soundly.
+    /// Answers requests that begin with a text, such as `GET /health`, in these ways in turn, and
+    /// then always in the last way; they have no number. All others are answered soundly.
     pub fn routing(routes: impl IntoIterator<Item = (&'static str, Vec<Vec<Act>>)>) -> Arc<Self> {
         let routes = routes.into_iter();
         Arc::new(Raw {
@@ -146,7 +145,7 @@ impl Raw {
                 _ => replies.remove(0),
             };
         }
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
         if let Some(reply) = &self.by_number {
             return reply(number);
         }
@@ -157,7 +156,7 @@ impl Raw {
     /// Serves TCP on a port and a thread of its own.
     pub fn listen(self: &Arc<Self>) -> Listening {
         let raw = Arc::clone(self);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime =
@@ -178,7 +177,7 @@ impl Raw {
             });
         });
         Listening {
-            url: format!("http://{}", told.recv().unwrap()),
+            url: format!("http://{}", address.recv().unwrap()),
             stop: Some(stop),
             thread: Some(thread),
         }
@@ -197,8 +196,8 @@ impl Raw {
     }
 
     async fn answer(&self, mut io: impl AsyncRead + AsyncWrite + Unpin) -> Left {
-        let mut heard = Vec::new();
-        while let Some(request) = hear(&mut io, &mut heard).await {
+        let mut received = Vec::new();
+        while let Some(request) = hear(&mut io, &mut received).await {
             for act in self.reply(request) {
                 let done = match act {
                     Act::Write(bytes) => io.write_all(&bytes).await,
@@ -247,25 +246,25 @@ async fn repeat(
 }
 
 /// Reads one request, and leaves the bytes after it; nothing if there is none.
-async fn hear(io: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> Option<String> {
+async fn hear(io: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>) -> Option<String> {
     loop {
-        if let Some(end) = end_of_request(heard) {
-            let request: Vec<u8> = heard.drain(..end).collect();
+        if let Some(end) = end_of_request(received) {
+            let request: Vec<u8> = received.drain(..end).collect();
             return Some(String::from_utf8_lossy(&request).into_owned());
         }
-        if !matches!(io.read_buf(heard).await, Ok(1..)) {
+        if !matches!(io.read_buf(received).await, Ok(1..)) {
             return None;
         }
     }
 }
 
-fn end_of_request(heard: &[u8]) -> Option<usize> {
-    let head = heard.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let fields = std::str::from_utf8(&heard[..head]).unwrap();
+fn end_of_request(received: &[u8]) -> Option<usize> {
+    let head = received.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let fields = std::str::from_utf8(&received[..head]).unwrap();
     let length = fields.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         (name.eq_ignore_ascii_case("content-length")).then(|| value.trim().parse::<usize>())
     });
     let end = head + length.map_or(0, Result::unwrap);
-    (heard.len() >= end).then_some(end)
+    (received.len() >= end).then_some(end)
 }

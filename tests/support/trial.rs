@@ -133,7 +133,7 @@ impl Trial {
         self
     }
 
-    /// With connections that can be told apart by when their opening began.
+    /// With connections that differ in the instant at which their opening began.
     pub fn telling_connections_apart(mut self) -> Self {
         self.apart = true;
         self
@@ -161,8 +161,8 @@ impl Trial {
             scenario = scenario.overlay(parse("flags", over));
         }
         if let Some(path) = &self.dataset_file {
-            let said = Located::flag("--dataset-path", path.clone());
-            scenario.dataset.files.insert("data".to_owned(), said);
+            let located = Located::flag("--dataset-path", path.clone());
+            scenario.dataset.files.insert("data".to_owned(), located);
         }
         let source = Source {
             scenario,

@@ -89,8 +89,8 @@ async fn a_ramp_over_the_whole_run() {
     assert_eq!(due(&timed), due(&ran), "and with the duration");
 }
 
-/// 4/s for half a second, nothing for a second, up to 4/s in another: 2, 0 and 2 requests, and no
-/// number of requests is said.
+/// 4/s for half a second, nothing for a second, up to 4/s in another: 2, 0 and 2 requests. The
+/// scenario gives no number of requests.
 #[tokio::test(start_paused = true)]
 async fn stages() {
     let over = "[load]
@@ -134,7 +134,7 @@ async fn poisson_stages_are_the_plans() {
     assert_sent_when_due(&ran);
 }
 
-/// A trace of four instants, out of order, twice as fast; ten requests were asked for.
+/// A trace of four instants, out of order, twice as fast; the scenario has ten requests.
 #[tokio::test(start_paused = true)]
 async fn a_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -267,7 +267,7 @@ async fn a_dataset_plans_its_arrivals() {
 
 #[test]
 fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
-    for (arrivals, said) in [
+    for (arrivals, expected) in [
         (
             vec![0, 100],
             "sample `sample-2` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset",
@@ -280,8 +280,8 @@ fn arrivals_that_a_dataset_does_not_plan_are_its_fault() {
         let trial = planned(&arrivals, 3);
         let panic = std::panic::catch_unwind(|| trial.resolve()).err().unwrap();
         let faults = panic.downcast_ref::<String>().unwrap();
-        let said = said.replace('"', "\\\"");
+        let expected = expected.replace('"', "\\\"");
         assert!(faults.contains("hostile-dataset.wasm"), "{faults}");
-        assert!(faults.contains(&said), "{faults}");
+        assert!(faults.contains(&expected), "{faults}");
     }
 }

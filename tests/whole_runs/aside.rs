@@ -72,8 +72,8 @@ async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     ] {
         assert!(ran.text.contains(line), "{line}{}", ran.text);
     }
-    let told = |id| ran.summary.findings.iter().any(|finding| finding.id == id);
-    assert!(!told(Id::ServerCountsDisagree), "{}", ran.text);
+    let is_found = |id| ran.summary.findings.iter().any(|finding| finding.id == id);
+    assert!(!is_found(Id::ServerCountsDisagree), "{}", ran.text);
     let kept = std::fs::read_to_string(ran.folder().join("server.json")).unwrap();
     assert!(kept.contains("\"finished-requests\": 12.0"), "{kept}");
 }
@@ -92,7 +92,7 @@ async fn a_server_that_served_somebody_else_is_found_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_does_not_say_afterwards_costs_no_measurement() {
+async fn missing_replies_afterwards_cost_no_measurement() {
     let raw = Raw::routing([(
         "GET /metrics",
         vec![metrics(1, 0), whole("500 Internal Server Error", "gone")],
@@ -136,9 +136,9 @@ async fn waited(
 ) -> (Result<(), PreflightError>, Vec<(Duration, String)>) {
     let resolved = Trial::of(BASE).resolve();
     let mut dialect = resolved.parts.backend.open().unwrap();
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     let memory = Memory::to_raw(raw);
-    let asked = TargetAccess {
+    let access = TargetAccess {
         connect: &memory,
         clock: Clock::start(),
         timeouts: &resolved.plan.timeouts,
@@ -146,25 +146,25 @@ async fn waited(
         target: &resolved.parts.targets[0],
         secrets: &resolved.parts.secrets,
     };
-    let ended = wait_ready(&asked, &mut dialect, Nanos(limit * 1_000_000), |waited, seen| {
-        told.push((waited, seen.to_owned()))
+    let ended = wait_ready(&access, &mut dialect, Nanos(limit * 1_000_000), |waited, seen| {
+        shown.push((waited, seen.to_owned()))
     });
-    (ended.await, told)
+    (ended.await, shown)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_loads_its_model_is_waited_for() {
     let loading = || whole("503 Service Unavailable", "loading");
     let raw = Raw::routing([("GET /health", vec![loading(), loading(), whole("200 OK", "")])]);
-    let (ended, told) = waited(&raw, 60_000).await;
+    let (ended, shown) = waited(&raw, 60_000).await;
     ended.unwrap();
     let seen = "HTTP 503: loading".to_owned();
     let second = Duration::from_secs(1);
-    assert_eq!(told, [(Duration::ZERO, seen.clone()), (second, seen)]);
+    assert_eq!(shown, [(Duration::ZERO, seen.clone()), (second, seen)]);
 
     let raw = Raw::routing([("GET /health", vec![loading()])]);
-    let (ended, told) = waited(&raw, 2_500).await;
-    assert_eq!(told.len(), 3);
+    let (ended, shown) = waited(&raw, 2_500).await;
+    assert_eq!(shown.len(), 3);
     let error = ended.unwrap_err().to_string();
     assert!(
         error.contains("is not ready after 2.5s; its last response: HTTP 503: loading"),

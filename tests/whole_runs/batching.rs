@@ -9,8 +9,8 @@ use super::{assert_close, base};
 const BATCH: &str =
     "[batching]\nslots = 4\nstep = '10ms'\nrequest = '1ms'\nprompt-token = '100us'\njitter = 0";
 
-/// Four users who ask together and are answered together: the batch reads four prompts of 40 tokens
-/// in a step of 26 ms, and generates the other ten tokens in steps of 14 ms.
+/// Four users send together and get their answers together. The batch reads four prompts of 40
+/// tokens in a step of 26 ms, and generates the other ten tokens in steps of 14 ms.
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_has_the_tpot_of_a_full_batch() {
     let over = "load.concurrency = 4\nload.requests = 20";

@@ -130,7 +130,7 @@ async fn never_again_means_a_connection_each() {
 
 /// The connections that are needed at the same time, and no more.
 #[tokio::test(start_paused = true)]
-async fn keep_alive_uses_what_is_there() {
+async fn keep_alive_uses_free_connections() {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 2";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
     let ran = Trial::of(&scenario).with("load.requests = 20").run().await;
@@ -168,8 +168,8 @@ async fn a_conversation_keeps_its_connection() {
     }
 }
 
-/// A conversation does not say that it is over, so its connection is closed when it has been idle
-/// for as long as one may be that is used again.
+/// A conversation does not say that it is over, so its connection is closed at the idle time after
+/// which no connection is used again.
 #[tokio::test(start_paused = true)]
 async fn connections_of_conversations_that_are_over_are_closed() {
     let guest = components().join("guests/hostile-dataset.wasm");
@@ -229,7 +229,7 @@ const TWO: &str = "target.base-url = ['http://one', 'http://two']";
 
 /// In turn, warm-up and measurement alike.
 #[tokio::test(start_paused = true)]
-async fn several_targets_are_asked_in_turn() {
+async fn several_targets_get_requests_in_turn() {
     for http in ["1.1", "2"] {
         let trial =
             base().with(TWO).with("load.warmup = 4").with(&format!("connection.http = '{http}'"));
@@ -248,7 +248,7 @@ async fn several_targets_are_asked_in_turn() {
 /// A target that cannot be connected to fails only its own share.
 #[tokio::test(start_paused = true)]
 async fn a_target_that_is_down_fails_its_share() {
-    for (away, class, said) in [
+    for (away, class, expected) in [
         (Away::Refuses, Class::Refused, "refused"),
         (Away::IsSilent, Class::ConnectTimeout, "no connection within 2s"),
     ] {
@@ -265,7 +265,7 @@ async fn a_target_that_is_down_fails_its_share() {
             let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
                 unreachable!("it is a failure")
             };
-            assert_eq!(message, said);
+            assert_eq!(message, expected);
             assert_eq!(ran.exchanges[1].sent, None);
         }
     }

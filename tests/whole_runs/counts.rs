@@ -17,8 +17,8 @@ fn reported(total: u64, share: f64) -> Option<Reported> {
 fn has_line(ran: &Ran, label: &str, value: &str) -> bool {
     let mut lines = ran.text.lines();
     lines.any(|line| {
-        let said = line.strip_prefix(label);
-        said.is_some_and(|said| said.trim_start() == value)
+        let rest = line.strip_prefix(label);
+        rest.is_some_and(|rest| rest.trim_start() == value)
     })
 }
 
@@ -115,7 +115,7 @@ async fn counts_of_other_engines() {
 
 /// An engine that reports none of them leaves no trace of them.
 #[tokio::test(start_paused = true)]
-async fn what_no_answer_reports_is_not_shown() {
+async fn unreported_counts_are_not_shown() {
     let ran = base().run().await;
     let tokens = serde_json::to_string(&ran.summary.tokens).unwrap();
     for absent in ["drafts", "image", "video", "audio"] {

@@ -189,8 +189,8 @@ async fn usage_here_or_there() {
                 .await;
             dialect.check_counts(&ran);
             assert_eq!(ran.everywhere("e2e"), (320.0, 5), "{usage} {route}");
-            let told = ran.measured().all(|exchange| exchange.usage.is_some());
-            assert_eq!(told, usage != "none");
+            let reported = ran.measured().all(|exchange| exchange.usage.is_some());
+            assert_eq!(reported, usage != "none");
         }
     }
 }
@@ -391,10 +391,10 @@ async fn another_engine_for_the_same_scenario() {
     assert_eq!(sglang.plan.backend.name, "sglang");
     assert_eq!(vllm.truths[0].path, "/v1/completions");
     assert_eq!(sglang.truths[0].path, "/generate");
-    let asked = |ran: &Ran| -> Vec<_> {
+    let bodies = |ran: &Ran| -> Vec<_> {
         ran.truths.iter().map(|truth| (truth.prompt_tokens, truth.output_tokens)).collect()
     };
-    assert_eq!(asked(&vllm), asked(&sglang));
+    assert_eq!(bodies(&vllm), bodies(&sglang));
     assert_eq!(vllm.plan.load, sglang.plan.load);
     assert_eq!(vllm.plan.dataset, sglang.plan.dataset);
 }

@@ -67,7 +67,7 @@ const FAULTS: [(&str, Class, [&str; 2]); 23] = [
 #[tokio::test(start_paused = true)]
 async fn each_fault_is_a_failure_of_its_class() {
     for (version, http) in ["1.1", "2"].into_iter().enumerate() {
-        for (fault, class, said) in FAULTS {
+        for (fault, class, expected) in FAULTS {
             let about = format!("HTTP/{http}: {fault}");
             let trial = faulty(fault).with(&format!("connection.http = '{http}'"));
             let ran = trial.run().await;
@@ -75,7 +75,7 @@ async fn each_fault_is_a_failure_of_its_class() {
             let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
                 unreachable!("it is a failure")
             };
-            assert!(message.contains(said[version]), "{about}: {message}");
+            assert!(message.contains(expected[version]), "{about}: {message}");
         }
     }
 }
@@ -106,7 +106,7 @@ async fn each_dialect_knows_a_broken_reply() {
 
 /// The part of a reply before it broke is on record.
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_before_stays() {
+async fn earlier_events_stay() {
     let ran = faulty("kind = 'cut'\nafter-tokens = 3").run().await;
     let cut = &ran.exchanges[1];
     let sent = cut.sent.unwrap();

@@ -8,7 +8,7 @@ use super::{assert_close, base};
 /// Two in flight, one due every 100 ms: answers begin 120, 120, 240, 240 and 360 ms after their
 /// requests were due. The last one is cut off.
 #[tokio::test(start_paused = true)]
-async fn goodput_counts_what_failed_against_it() {
+async fn goodput_counts_failed_requests_against_it() {
     let ran = base()
         .with("load.max-in-flight = 2")
         .with("goodput = { ttft-from-due = '250ms', e2el = 330 }")

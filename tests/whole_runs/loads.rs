@@ -218,7 +218,7 @@ async fn a_duration() {
 
 /// One at a time for one second: whatever was due and found no slot is on record.
 #[tokio::test(start_paused = true)]
-async fn what_was_not_sent_is_on_record() {
+async fn unsent_requests_are_on_record() {
     let over = "load.duration = '1s'\nload.max-in-flight = 1";
     let ran = base().with(over).run().await;
     assert_eq!(due(&ran).len(), 10);
@@ -267,7 +267,7 @@ async fn warm_up_counts_in_nothing() {
 /// A file with fewer conversations than asked for ends the run early, and the run reports their
 /// number.
 #[tokio::test(start_paused = true)]
-async fn a_dataset_may_be_shorter_than_asked() {
+async fn a_dataset_may_be_shorter_than_requested() {
     let file = sharegpt::file(4);
     let scenario = r#"
         target.model = "mock"
@@ -286,7 +286,7 @@ async fn a_dataset_may_be_shorter_than_asked() {
 
 /// A file that is used again says so, in the run's folder and in the result.
 #[tokio::test(start_paused = true)]
-async fn what_a_dataset_repeats_is_reported() {
+async fn repeated_samples_are_reported() {
     let file = sharegpt::file(4);
     let scenario = r#"
         target.model = "mock"
@@ -380,7 +380,7 @@ async fn a_warm_up_goes_on_until_the_engine_is_stable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_up_like_the_load_has_its_requests_in_flight_or_its_rate() {
+async fn a_warm_up_has_the_loads_concurrency_or_rate() {
     let like_load = "load.warming = 'like-load'";
     let closed = users(48, 1, like_load).run().await;
     assert_eq!(closed.warmup().count(), 8);

@@ -113,7 +113,7 @@ fn cancelled(ran: &Ran) -> Vec<&Exchange> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
+async fn the_engine_sees_requests_cancelled_on_purpose() {
     for http in ["1.1", "2"] {
         let trial = leaving().with(&format!("connection.http = '{http}'"));
         let ran = trial.run().await;
@@ -162,7 +162,7 @@ async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
 
 /// The number of tokens that were left out is known where the server counts tokens as they come.
 #[tokio::test(start_paused = true)]
-async fn tokens_of_cancelled_answers_are_known_if_each_event_states_them() {
+async fn cancelled_answers_have_tokens_if_each_event_states_them() {
     let trial = leaving().with("backend.config.continuous-usage = true");
     let ran = trial.run().await;
     let left_out = LeftOut { answers: 13, output: 65, unknown: 0 };
@@ -193,7 +193,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slices_cancel_what_the_whole_cancels() {
+async fn slices_cancel_the_requests_of_the_whole() {
     let indexes = |ran: &Ran| -> Vec<u64> {
         let gone = cancelled(ran).into_iter();
         gone.map(|exchange| exchange.index).collect()

@@ -155,7 +155,7 @@ fn refusing(which: u64) -> std::sync::Arc<Raw> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_follows_a_failure_is_counted_as_failed_or_goes_on() {
+async fn requests_after_a_failure_fail_or_continue() {
     let file = file(2);
     let one_by_one = "arrival = 'closed'\nconcurrency = 1\nsessions = 2";
     let ran = trial(&file, one_by_one).against_raw(&refusing(0)).run().await;
@@ -219,7 +219,7 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
     for (concurrency, of) in [(5, 4), (1, 2), (3, 4)] {
         let file = file(11);
         let load = format!("arrival = 'closed'\nconcurrency = {concurrency}\nsessions = 11");
-        let asked = async |slice: Option<u32>| {
+        let requests_of = async |slice: Option<u32>| {
             let raw = Raw::engine(answer);
             let mut trial = trial(&file, &load);
             if let Some(index) = slice {
@@ -231,10 +231,10 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
             let sent = ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start))));
             sent.collect::<Vec<_>>()
         };
-        let mut whole = asked(None).await;
+        let mut whole = requests_of(None).await;
         let mut together = Vec::new();
         for index in 0..of {
-            together.extend(asked(Some(index)).await);
+            together.extend(requests_of(Some(index)).await);
         }
         whole.sort_unstable();
         together.sort_unstable();
@@ -306,7 +306,7 @@ async fn the_summary_says_how_long_sessions_took() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_that_are_not_complete_are_told_apart() {
+async fn incomplete_sessions_are_distinguished() {
     let found = |ran: &Ran, id: Id| {
         let findings = ran.summary.findings.iter();
         findings.clone().any(|finding| finding.id == id)

@@ -33,7 +33,7 @@ stop = ["END", "\n\n"]
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_of_requests_is_in_their_bodies() {
+async fn options_of_requests_are_in_their_bodies() {
     let raw = Raw::with([]);
     let ran = Trial::of(BASE).with(ASKED).against_raw(&raw).run().await;
     assert!(ran.ended.is_ok());
@@ -65,19 +65,19 @@ backend.config.events = { text = "/choices/0/text", done = "[DONE]" }
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn the_temperature_is_0_unless_the_server_or_the_body_has_its_own() {
-    for (asked, temperature, planned) in [
+async fn the_temperature_is_0_unless_the_server_or_the_body_sets_it() {
+    for (setting, temperature, planned) in [
         ("", Some(json!(0.0)), Some(0.0)),
         ("request.temperature = 0.7", Some(json!(0.7)), Some(0.7)),
         ("request.temperature = 'server'", None, None),
         ("request.extra-body.temperature = 0.3", Some(json!(0.3)), None),
     ] {
         let raw = Raw::with([]);
-        let ran = Trial::of(BASE).with(asked).against_raw(&raw).run().await;
-        assert_eq!(ran.failures(), [], "{asked}");
-        assert_eq!(ran.plan.request.temperature, planned, "{asked}");
+        let ran = Trial::of(BASE).with(setting).against_raw(&raw).run().await;
+        assert_eq!(ran.failures(), [], "{setting}");
+        assert_eq!(ran.plan.request.temperature, planned, "{setting}");
         for body in bodies(&raw) {
-            assert_eq!(body.get("temperature"), temperature.as_ref(), "{asked}");
+            assert_eq!(body.get("temperature"), temperature.as_ref(), "{setting}");
         }
     }
     let raw = Raw::with([]);
@@ -154,8 +154,8 @@ async fn adapters_are_assigned_by_seed_and_number_alone() {
         // The engines know an adapter as a model of its own.
         let named = format!("\"model\":\"{adapter}\"");
         let requests = raw.requests();
-        let asked = requests.iter().filter(|request| request.contains(&named)).count();
-        assert_eq!(asked, share);
+        let named_requests = requests.iter().filter(|request| request.contains(&named)).count();
+        assert_eq!(named_requests, share);
     }
     let mut of_slices = Vec::new();
     for index in 0..3 {

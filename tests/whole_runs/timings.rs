@@ -65,7 +65,7 @@ fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn figures_are_those_of_the_engines_log() {
+async fn figures_agree_with_the_engines_log() {
     for (about, trial, known) in engines() {
         for streamed in [true, false] {
             let trial = trial.clone().with(&format!("request.stream = {streamed}"));
@@ -101,8 +101,8 @@ async fn figures_are_those_of_the_engines_log() {
     }
 }
 
-/// The time that a request was on this side before it was sent, in milliseconds, by the engine's
-/// log of arrivals: requests are due a tenth of a second apart, and the first is sent at once.
+/// The time in milliseconds for which the client held a request, by the engine's log of arrivals.
+/// Requests are due a tenth of a second apart, and the first is sent at once.
 fn held(truths: &[Truth], place: usize) -> f64 {
     let since_first = truths[place].received.since(truths[0].received);
     since_first.as_millis_f64() - 100.0 * place as f64
@@ -111,7 +111,7 @@ fn held(truths: &[Truth], place: usize) -> f64 {
 /// Every part of the time from due to first token is within a millisecond of the engine's log, and
 /// together they are all of it.
 #[tokio::test(start_paused = true)]
-async fn parts_of_the_first_token_are_those_of_the_engines_log() {
+async fn parts_of_the_first_token_agree_with_the_engines_log() {
     for (about, trial, known) in engines() {
         let ran = trial.with("load.max-in-flight = 2").run().await;
         let about = format!("{about}\n{}", ran.text);
@@ -157,15 +157,15 @@ async fn parts_of_the_first_token_are_those_of_the_engines_log() {
         }
         assert!(longest > 200.0, "the cap held some back: {longest}; {about}");
 
-        let told = ran.summary.first_token.as_ref().unwrap();
-        assert_eq!((told.requests, told.without_timings), (5, 0), "{about}");
+        let parts = ran.summary.first_token.as_ref().unwrap();
+        assert_eq!((parts.requests, parts.without_timings), (5, 0), "{about}");
         for (part, mean) in Part::ALL.into_iter().zip(means) {
-            let figure = told.mean.part(part).unwrap_or(0.0);
+            let figure = parts.mean.part(part).unwrap_or(0.0);
             assert!((figure - mean).abs() < 1e-6, "{part:?} {figure} {mean}");
         }
         let due = ran.metric("ttft-from-due").mean;
-        assert!((told.mean.whole_ms - due).abs() < 1e-6, "{due} {about}");
-        let shares = told.mean.shares();
+        assert!((parts.mean.whole_ms - due).abs() < 1e-6, "{due} {about}");
+        let shares = parts.mean.shares();
         assert!(ran.text.contains(&shares), "{shares} {about}");
         assert_eq!(shares.contains("unexplained"), !tells_queue, "{about}");
     }
@@ -205,7 +205,7 @@ async fn steps_of_speculative_decoding_are_summed() {
 
 /// An engine that reports neither leaves no trace of them, in text or in records.
 #[tokio::test(start_paused = true)]
-async fn what_no_server_says_is_not_shown() {
+async fn unreported_timings_are_not_shown() {
     let ran = base().run().await;
     for name in NAMES.into_iter().chain(["acceptance-length"]) {
         assert!(ran.summary.metric(name).is_none(), "{name}");

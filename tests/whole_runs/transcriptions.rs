@@ -53,7 +53,7 @@ async fn run(backend: &str, over: &str, script: &str) -> Ran {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_are_those_of_all_words() {
+async fn error_rates_are_over_all_words() {
     for (backend, server) in [("openai", "openai"), ("vllm", "vllm"), ("openai", "vllm")] {
         for stream in [true, false] {
             let over = format!("request.stream = {stream}");

@@ -47,7 +47,7 @@ const GZIPPED: &[u8] = &[
 ];
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
+async fn mistakes_on_the_wire_are_failures_of_their_class() {
     let mut no_text = text("x").into_bytes();
     let at = no_text.windows(3).position(|w| w == b"\"x\"").unwrap();
     no_text[at + 1] = 0xff;
@@ -56,7 +56,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
         )
     };
-    for (about, reply, class, said) in [
+    for (about, reply, class, expected) in [
         (
             "a redirect",
             vec![say("HTTP/1.1 307 x\r\nlocation: /elsewhere\r\ncontent-length: 2\r\n\r\n{}")],
@@ -271,13 +271,13 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
             unreachable!("it is a failure")
         };
-        assert!(message.contains(said), "{about}: {message}");
+        assert!(message.contains(expected), "{about}: {message}");
     }
 }
 
 /// Everything that HTTP allows, and everything after the answer, still counts as an answer.
 #[tokio::test(start_paused = true)]
-async fn what_is_odd_on_the_wire_is_no_failure() {
+async fn oddities_on_the_wire_are_no_failures() {
     let event_by_event = |cut: usize| -> Vec<Act> {
         let whole = answer();
         let pieces = whole.as_bytes().chunks(cut);

@@ -292,7 +292,7 @@ fn member(index: u64) -> Member<'static> {
 fn ids(requests: u64) -> Result<()> {
     let identities = identities();
     for index in 0..requests {
-        let mut ids = identities.of(&member(index));
+        let mut ids = identities.ids(&member(index));
         if identities.fields(&mut ids, |_| false).len() != 1 {
             bail!("{ids:?} are not sent");
         }
@@ -307,7 +307,7 @@ fn recorded(folder: &Path, exchanges: u64) -> Result<()> {
     let (sender, receiver) = crossbeam_channel::unbounded();
     for index in 0..exchanges {
         exchange.index = index;
-        exchange.ids = identities.of(&member(index));
+        exchange.ids = identities.ids(&member(index));
         sender.send(exchange.clone())?;
     }
     drop(sender);

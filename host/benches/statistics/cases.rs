@@ -2,7 +2,7 @@
 
 use simulator::{
     BIMODAL, CHAT, Case, FIXED, Load, Parameters, REASONING, SHAREGPT, TEMPLATES, THOUSAND,
-    Workload, words,
+    Workload, label,
 };
 
 /// An engine that has a name.
@@ -49,9 +49,9 @@ pub const SLOW_JITTER: Engine = Engine {
 /// A workload that has a name.
 pub type Named = (&'static str, Workload);
 
-pub const CHATS: Named = ("", Workload::of(CHAT[0], CHAT[1]));
+pub const CHATS: Named = ("", Workload::new(CHAT[0], CHAT[1]));
 /// Prompts and answers of one length.
-pub const EVEN: Named = ("fixed lengths, ", Workload::of(FIXED[0], FIXED[1]));
+pub const EVEN: Named = ("fixed lengths, ", Workload::new(FIXED[0], FIXED[1]));
 /// As in the dataset.
 pub const SHARED: Named = ("ShareGPT, ", SHAREGPT);
 /// Long answers.
@@ -64,8 +64,8 @@ pub const MIXED: Named = ("5 % prompts of 12k, ", BIMODAL);
 pub const PREFIXES: Named = ("prefix templates, ", TEMPLATES);
 
 pub fn case(workload: Named, engine: Engine, load: Load, requests: usize) -> Case {
-    let name = format!("{}{}{}", workload.0, words(load, requests), engine.name);
-    Case::of(&name, parameters(engine), workload.1, load, requests)
+    let name = format!("{}{}{}", workload.0, label(load, requests), engine.name);
+    Case::new(&name, parameters(engine), workload.1, load, requests)
 }
 
 /// The parameters of an engine.

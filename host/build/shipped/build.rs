@@ -1,8 +1,8 @@
 //! Embeds the files that ship inside the runner: the scenarios of the repository, the components
 //! that `cargo xtask plugins` has built, and the files for `runner plugin new`. Builds nothing
-//! itself, so checking and linting stay quick; without built components the runner has none inside,
-//! and says so when one is asked for. Components and all texts but scenarios are compressed, as
-//! well as can be where the program is for release.
+//! itself, so checking and linting stay quick. Without built components the runner has no plugins,
+//! and reports that on use. Components and all texts but scenarios are compressed, most tightly for
+//! a release.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "script/kit.rs"]
@@ -35,7 +35,7 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
     let components = env::var_os("RUNNER_COMPONENTS")
         .map_or_else(|| root.join("target/components"), PathBuf::from);
     let mut table = String::from(
-        "/// The components that ship, by name, and what unpacks them.\n\
+        "/// The components that ship, by name, with the functions that unpack them.\n\
          pub static PLUGINS: &[Plugin] = &[\n",
     );
     let mut shared = Vec::new();
@@ -52,7 +52,7 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
         }
         shared.extend(largest);
     }
-    // Such as `cargo install --path host/runner`. While one develops, no plugins are no mistake.
+    // Such as `cargo install --path host/runner`. In development, missing plugins are no mistake.
     if each.is_empty() && env::var("PROFILE").as_deref() == Ok("release") {
         println!(
             "cargo::warning=the program has no plugins inside; \

@@ -267,7 +267,7 @@ mod tests {
     /// counted with and without the first tokens of requests that ended in the five seconds before
     /// each look.
     fn alarms_of(parameters: &str, workload: Workload, rate: f64, requests: usize) -> [usize; 2] {
-        let case = Case::of(
+        let case = Case::new(
             "case",
             parameters.parse().unwrap(),
             workload,

@@ -1,11 +1,10 @@
-//! A cache between processes of what takes long to make: compiled plugins, which take a tenth of a
-//! second or more, and the tables of tokenizers, which take as long. Reading them takes a few
-//! milliseconds.
+//! A cache between processes of artifacts that take long to make: compiled plugins and the tables
+//! of tokenizers, each a tenth of a second or more. Reading them takes a few milliseconds.
 //!
-//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox: the folder
-//! must belong to the user, and each file records its kind, its source and its maker, and the
-//! digest of its contents. A problem with a file is never an error: it is made anew, and the user
-//! is warned. A missing file, or one that cannot be written, is not even reported.
+//! Nothing in the folder is trusted, because compiled plugins run outside any sandbox. The folder
+//! must belong to the user. Each file records its kind, its source, its maker and the digest of its
+//! contents. A problem with a file is never an error: the file is made anew, and the user is
+//! warned. A missing or unwritable file is not even reported.
 //!
 //! This crate owns the folder and the headers of its files. The meaning of the contents is left to
 //! the callers that store them.
@@ -24,12 +23,12 @@ use sha2::{Digest, Sha256};
 use model::private::{self, NotOwn};
 use model::{clock, hex};
 
-/// Length of the header: magic bytes, source, maker, digest of what follows.
+/// Length of the header: magic bytes, source, maker, digest of the contents.
 const HEADER: usize = 16 + 3 * 32;
 /// Extensions of complete and of incomplete files.
 const ENDING: &str = ".artifact";
 const UNFINISHED: &str = ".unfinished";
-/// The size limit of all files together, in bytes; beyond it, the least recently used ones are
+/// The size limit of all files together, in bytes; beyond it, the least recently used files are
 /// removed.
 const FOLDER_BYTES: u64 = 1 << 30;
 /// The size limit of one file.
@@ -47,20 +46,20 @@ pub fn keep_in(folder: PathBuf) {
     let _ = FOLDER.set(folder);
 }
 
-/// The kind of things that a cache holds.
+/// The kind of artifacts that a cache holds.
 #[derive(Debug)]
 pub struct Kind {
     /// The magic bytes of its files. Another layout has other magic bytes.
     pub magic: &'static [u8; 16],
     /// Its name with an article, such as `a compiled plugin`.
-    pub what: &'static str,
+    pub name: &'static str,
     /// Its source, such as `component`.
     pub source: &'static str,
     /// The part of the program that makes and reads it, such as `compiler`.
     pub maker: &'static str,
 }
 
-/// A folder, and what of one kind that one maker made lies in it.
+/// A folder with the artifacts of one kind and one maker.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -76,7 +75,7 @@ pub enum Found {
     Whole(Contents),
     /// It is not there.
     Nothing,
-    /// It cannot be used, and why.
+    /// It cannot be used, with the reason.
     Wrong(String),
 }
 
@@ -132,8 +131,8 @@ impl Cache {
 
     /// Describes a mistake in the contents under a digest, for callers that find it when they parse
     /// them.
-    pub fn wrong(&self, digest: &str, what: &str) -> String {
-        format!("its cached form {} {what}", self.path(digest).display())
+    pub fn wrong(&self, digest: &str, mistake: &str) -> String {
+        format!("its cached form {} {mistake}", self.path(digest).display())
     }
 
     /// Stores an artifact. A concurrent reader finds all of it or nothing.
@@ -171,7 +170,7 @@ impl Cache {
 
     /// The contents of a file, or the fault of the file.
     fn checked(&self, digest: &str, bytes: Vec<u8>) -> Result<Contents, String> {
-        let Kind { magic, what, source, maker } = self.kind;
+        let Kind { magic, name, source, maker } = self.kind;
         let header = self.header(digest);
         let Some((found, contents)) = bytes.split_at_checked(HEADER) else {
             return Err("is truncated".to_owned());
@@ -179,7 +178,7 @@ impl Cache {
         let (found, sum) = found.split_at(header.len());
         let of_source = magic.len()..magic.len() + 32;
         if found[..magic.len()] != **magic {
-            return Err(format!("is not {what}"));
+            return Err(format!("is not {name}"));
         }
         if found[of_source.clone()] != header[of_source] {
             return Err(format!("belongs to another {source}"));
@@ -193,7 +192,7 @@ impl Cache {
         Ok(Contents(bytes))
     }
 
-    /// The header of a file, up to the digest of what follows.
+    /// The header of a file, up to the digest of its contents.
     fn header(&self, digest: &str) -> Vec<u8> {
         let mut header = self.kind.magic.to_vec();
         header.extend((0..32).map(|at| {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::*;
 
 const CAKES: Kind =
-    Kind { magic: b"a cake of tests.", what: "a cake", source: "recipe", maker: "oven" };
+    Kind { magic: b"a cake of tests.", name: "a cake", source: "recipe", maker: "oven" };
 
 /// Returns the contents made from a recipe, and their digest.
 fn made(number: u32) -> (String, Vec<u8>) {
@@ -30,7 +30,7 @@ fn wrong(cache: &Cache, digest: &str) -> String {
 }
 
 #[test]
-fn what_was_kept_is_found_and_is_its_owners_alone() {
+fn finds_a_stored_artifact_and_keeps_it_private() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("deep/below");
     let (digest, cake) = made(1);
@@ -49,7 +49,7 @@ fn what_was_kept_is_found_and_is_its_owners_alone() {
 }
 
 #[test]
-fn one_changed_anywhere_is_not_taken_and_replaced() {
+fn a_changed_artifact_is_refused_and_replaced() {
     let home = tempfile::tempdir().unwrap();
     let cache = cache(home.path());
     let (digest, cake) = made(2);
@@ -93,7 +93,7 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
 }
 
 #[test]
-fn one_of_another_recipe_is_not_taken_for_this_one() {
+fn an_artifact_of_another_source_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let cache = cache(home.path());
     let ((first, one), (second, other)) = (made(3), made(4));
@@ -109,18 +109,18 @@ fn one_of_another_recipe_is_not_taken_for_this_one() {
 }
 
 #[test]
-fn one_that_others_may_write_to_is_not_taken() {
+fn an_artifact_that_others_may_write_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("cache");
     let (digest, cake) = made(5);
     let cache = cache(&folder);
     cache.put(&digest, &cake).unwrap();
     let path = cache.path(&digest);
-    for (mode, said) in [(0o620, "620"), (0o602, "602"), (0o666, "666")] {
+    for (mode, octal) in [(0o620, "620"), (0o602, "602"), (0o666, "666")] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         assert_eq!(
             wrong(&cache, &digest),
-            format!("its cached form FILE is not used: other users may write to it (mode {said})")
+            format!("its cached form FILE is not used: other users may write to it (mode {octal})")
         );
     }
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
@@ -131,18 +131,18 @@ fn one_that_others_may_write_to_is_not_taken() {
     assert!(matches!(cache.find(&digest), Found::Whole(_)));
 
     fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
-    let Err(said) = Cache::at(&folder, &CAKES, [7; 32]) else {
+    let Err(message) = Cache::at(&folder, &CAKES, [7; 32]) else {
         panic!("a folder that anybody may write in was taken");
     };
     assert_eq!(
-        said.replace(&folder.display().to_string(), "FOLDER"),
+        message.replace(&folder.display().to_string(), "FOLDER"),
         "the cache of compiled plugins and tokenizers in FOLDER is not used: other users may write to it \
          (mode 777); name a folder of your own with --cache-dir"
     );
 }
 
 #[test]
-fn what_is_no_file_is_not_taken() {
+fn a_folder_in_place_of_an_artifact_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let cache = cache(home.path());
     let (digest, _) = made(6);
@@ -154,7 +154,7 @@ fn what_is_no_file_is_not_taken() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_no_folder() {
+fn without_a_folder_there_is_no_cache() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
@@ -162,7 +162,7 @@ fn a_folder_that_cannot_be_made_is_no_folder() {
 }
 
 #[test]
-fn what_was_long_unused_goes_and_what_is_used_stays() {
+fn removes_unused_artifacts_alone() {
     let home = tempfile::tempdir().unwrap();
     let cache = cache(home.path());
     let old = clock::date() - 2 * UNUSED;
@@ -189,7 +189,7 @@ fn what_was_long_unused_goes_and_what_is_used_stays() {
 }
 
 #[test]
-fn there_is_no_more_than_there_is_room_for() {
+fn removes_the_oldest_artifacts_beyond_the_limit() {
     let home = tempfile::tempdir().unwrap();
     let cache = cache(home.path());
     let (digest, cake) = made(10);

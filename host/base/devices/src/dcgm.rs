@@ -2,8 +2,8 @@
 //! on this machine or another.
 //!
 //! The exporter reads its devices every 30 seconds unless it is started with another
-//! `--collect-interval`, so a page repeats the values of the one before. The counter of energy is
-//! exact all the same, between two such readings.
+//! `--collect-interval`, so a page repeats the values of the page before. The energy counter is
+//! still exact between two such readings.
 
 use crate::reading::{Choice, Device, Facts, Reading, Source};
 use exposition::{Line, lines};
@@ -12,7 +12,7 @@ use exposition::{Line, lines};
 /// it.
 const BLANK: f64 = 140_737_488_355_328.0;
 
-/// `DCGM_INT32_BLANK` and what follows it.
+/// `DCGM_INT32_BLANK` and the unknown values after it.
 const BLANK_SHORT: std::ops::RangeInclusive<f64> = 2_147_483_632.0..=2_147_483_647.0;
 
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -79,9 +79,9 @@ pub struct Page {
 /// Reads a page of the exporter. Lines of other fields are passed over, and so are values that DCGM
 /// does not know.
 ///
-/// A device that is shared has a line for each container; one that is partitioned has a line for
-/// each instance. What these draw, their clocks and temperatures are the device's, and only the
-/// memory of instances is added up.
+/// A shared device has a line for each container, and a partitioned device a line for each
+/// instance. Power, clocks and temperatures in these lines are the device's; only the memory of
+/// instances is added up.
 pub fn parse(page: &str) -> Page {
     let mut read = Page::default();
     let mut gathered: Vec<(Device, Gathered)> = Vec::new();
@@ -170,7 +170,7 @@ impl Gathered {
     }
 }
 
-/// Fetches a page of the exporter. The text of an error says why there is none.
+/// Fetches a page of the exporter. The text of an error is the reason for its absence.
 pub type Fetch = Box<dyn FnMut() -> Result<String, String> + Send>;
 
 /// The exporter at some address.
@@ -181,7 +181,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Fetches a first page, which says which devices there are.
+    /// Fetches a first page, which names the devices.
     ///
     /// # Errors
     /// If there is no page, or it has no device that is chosen.
@@ -196,7 +196,7 @@ impl Exporter {
         };
         if facts.devices.is_empty() {
             return Err(match count {
-                0 => "the page has no field of DCGM, such as DCGM_FI_DEV_POWER_USAGE; is it that of dcgm-exporter?".to_owned(),
+                0 => "the page has no field of DCGM, such as DCGM_FI_DEV_POWER_USAGE; is it a page of dcgm-exporter?".to_owned(),
                 _ => format!("the page has {count} devices, and none of them is chosen"),
             });
         }
@@ -333,6 +333,6 @@ DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b",GPU_I_ID="4"} 8
         let error = open(PAGE, "7").err().unwrap();
         assert_eq!(error, "the page has 2 devices, and none of them is chosen");
         let error = open("up 1\n", "0").err().unwrap();
-        assert!(error.contains("is it that of dcgm-exporter?"), "{error}");
+        assert!(error.contains("is it a page of dcgm-exporter?"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! The recording, entry by entry: a recording is the sum of its entries, so that a file that has
-//! them line by line gives the same recording again, however early it ends.
+//! The recording, entry by entry. A recording is the sum of its entries, so a file with an entry on
+//! each line gives the same recording again, even if it ends early.
 
 use model::units::Nanos;
 use schemars::JsonSchema;
@@ -47,8 +47,8 @@ pub struct Head {
 pub struct Sample {
     /// The instant, since the origin of the run's clock, in nanoseconds.
     pub at_ns: Nanos,
-    /// The devices in the order of the facts. Absent is one that said nothing; there may be fewer
-    /// than in the facts.
+    /// The devices in the order of the facts; a device without a reading is absent. There may be
+    /// fewer than in the facts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<Option<Reading>>,
     /// Energy that the host has drawn since the recording began, in joules.
@@ -105,8 +105,8 @@ impl Recording {
         }
     }
 
-    /// Adds a sample, and thins the others out where there are too many. One that is not later than
-    /// the last is of a file that somebody changed, and is left out.
+    /// Adds a sample, and thins the samples out if there are too many. A sample that is not later
+    /// than the last is from a changed file, and is left out.
     fn add(&mut self, sample: Sample) {
         if self.samples.last().is_some_and(|last| sample.at_ns <= last.at_ns) {
             return;

@@ -14,15 +14,14 @@ use crate::entry::Recording;
 use crate::reading::{Device, Reading, Reason};
 use line::{Area, Line};
 
-/// A figure is given only if samples cover this share of the interval. What little they do not
-/// cover is taken to be as the rest.
+/// A figure is given only if samples cover this share of the interval. The rest of the interval is
+/// assumed to be alike.
 const COVERED: f64 = 0.9;
 
 const MILLION: f64 = 1e6;
 
-/// Figures of devices and their host over an interval, and what a million tokens took of their
-/// energy. Of a run, the interval is from the start of the measurement to the end of its last
-/// exchange.
+/// Figures of devices and their host over an interval, and their energy for a million tokens. For a
+/// run, the interval is from the start of the measurement to the end of its last exchange.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Devices {
@@ -37,7 +36,7 @@ pub struct Devices {
     /// Each device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<Figures>,
-    /// The energy of all devices in joules; absent if that of any is unknown.
+    /// The energy of all devices in joules; absent if the energy of any device is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
     /// The mean power of all devices together in watts: their energy over the time.
@@ -57,7 +56,7 @@ pub struct Devices {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
     /// The largest share of the time in which heat or the power supply kept a device's clock down,
-    /// of any device and reason; absent if no device says why its clock is down.
+    /// of any device and reason; absent if no device reports reasons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_share: Option<f64>,
     /// The energy of all devices for a million output tokens of answered requests, in joules.
@@ -76,7 +75,7 @@ pub struct Devices {
     /// Readings that failed, over the whole recording; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_readings: Option<u64>,
-    /// The reason why the last of these failed.
+    /// The error of the last failed reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -129,8 +128,8 @@ pub struct Figures {
     pub device: Device,
     /// Samples in the interval.
     pub samples: u64,
-    /// The share of the interval that samples cover: what lies between two of them that are not far
-    /// apart.
+    /// The share of the interval that samples cover: the time between neighbouring samples that are
+    /// not far apart.
     pub covered: f64,
     /// The energy, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,8 +167,8 @@ pub struct Figures {
     /// The mean share of the time in which anything ran on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_utilization: Option<f64>,
-    /// For each reason, the share of the time in which its clock was kept down for it. Absent if it
-    /// does not say; empty if it never was.
+    /// For each reason, the share of the time in which it kept the clock down. Absent if the device
+    /// reports no reasons; empty if its clock was never kept down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<BTreeMap<Reason, f64>>,
     /// Reasons why figures are absent, or not as expected.
@@ -394,7 +393,7 @@ impl Figures {
             }
             (Err(_), Err(why)) => {
                 let reads = power.within(f64::MIN, f64::MAX).next();
-                let why = reads.map_or("the device does not say what it draws".to_owned(), |_| why);
+                let why = reads.map_or("the device does not report its power".to_owned(), |_| why);
                 self.notes.push(format!("the energy is absent: {why}"));
                 return;
             }

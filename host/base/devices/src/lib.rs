@@ -9,17 +9,16 @@
 //!    [`rapl::Rapl`].
 //! 2. A [`Watch`] reads them at an interval on a thread of its own, and gives a [`Recording`],
 //!    entry by entry while it goes on and as a whole at its end.
-//! 3. [`Recording::over`] makes figures of an interval, and [`Devices::for_tokens`] those for a
+//! 3. [`Recording::over`] makes figures of an interval, and [`Devices::for_tokens`] figures for a
 //!    million tokens.
 //!
 //! A figure that is not measured is absent. It is never zero.
 //!
-//! Energy is the difference of a counter where there is one, from one change of the counter to
-//! another, because an exporter repeats values for half a minute; else it is the area below the
-//! power. A figure needs samples over nine tenths of its interval. The host's energy is never added
-//! to the devices': it lacks fans, disks and power supplies, and often cannot be read.
-//! `nvml/library.rs` has all the unsafe code; its tests compile a stand-in with NVML's symbols,
-//! because most machines have no driver.
+//! Energy is the difference of a counter between two changes, because an exporter repeats values
+//! for half a minute; without a counter it is the area below the power. A figure needs samples over
+//! nine tenths of its interval. The host's energy is never added to the devices': it lacks fans,
+//! disks and power supplies, and often cannot be read. `nvml/library.rs` has all the unsafe code;
+//! its tests compile a stand-in with NVML's symbols, because most machines have no driver.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![deny(unsafe_code)]
 

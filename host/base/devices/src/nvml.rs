@@ -1,5 +1,5 @@
 //! NVIDIA's devices on this machine, through NVML (<https://docs.nvidia.com/deploy/nvml-api/>),
-//! which comes with the driver and is loaded when it is asked for.
+//! which comes with the driver and is loaded on first use.
 //!
 //! Functions and counters that a driver or a device lacks are absent: older drivers lack functions,
 //! older devices the energy counter.
@@ -21,7 +21,7 @@ pub const LIBRARY: &str = "libnvidia-ml.so.1";
 /// The variable with the library's path, where the driver is installed elsewhere.
 pub const VARIABLE: &str = "RUNNER_NVML_LIBRARY";
 
-/// The library: what [`VARIABLE`] names, else [`LIBRARY`].
+/// The library that [`VARIABLE`] names, else [`LIBRARY`].
 fn library() -> PathBuf {
     let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
     PathBuf::from(named.unwrap_or_else(|| LIBRARY.into()))
@@ -57,7 +57,7 @@ impl Nvml {
         let mut handles = Vec::new();
         let count = library.count()?;
         for index in 0..count {
-            // One device that is lost takes no other with it.
+            // A lost device does not affect the others.
             let Ok(handle) = library.device(index) else {
                 continue;
             };
@@ -82,12 +82,11 @@ impl Nvml {
     fn reading(&self, device: Handle) -> Result<Reading, String> {
         let library = &self.library;
         let mut first_error = None;
-        let mut said = false;
-        // A function that is missing, or not supported by the device, says nothing; one that fails
-        // says why.
+        let mut has_value = false;
+        // A missing or unsupported function gives no value; a failing function gives an error.
         let mut known = |result: Result<Option<u64>, NvmlError>| match result {
             Ok(value) => {
-                said |= value.is_some();
+                has_value |= value.is_some();
                 value
             }
             Err(error) => {
@@ -110,7 +109,7 @@ impl Nvml {
         };
         match library.memory(device) {
             Ok(Some((used, total))) => {
-                said = true;
+                has_value = true;
                 reading.memory_used = Some(used);
                 reading.memory_total = Some(total);
             }
@@ -120,7 +119,7 @@ impl Nvml {
             }
         }
         match first_error {
-            Some(error) if !said => Err(error.to_string()),
+            Some(error) if !has_value => Err(error.to_string()),
             _ => Ok(reading),
         }
     }

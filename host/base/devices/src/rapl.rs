@@ -77,8 +77,8 @@ impl Rapl {
                 Some((name.trim().to_owned(), path))
             })
             .collect();
-        // A package has its cores in it, and not its memory. `psys` has the whole platform, where
-        // there is one: it counts only where nothing else does.
+        // A package includes its cores, and not its memory. `psys` includes the whole platform, so
+        // it counts only without other counters.
         let part = |name: &str| name.starts_with("package") || name == "dram";
         let mut chosen: Vec<&(String, PathBuf)> =
             named.iter().filter(|(name, _)| part(name)).collect();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_absent_with_the_reason() {
+    fn errors_name_the_reason_for_absent_counters() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let none = Rapl::open_at(&root.join("none")).unwrap_err();
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn counters_of_root_alone() {
+    fn errors_name_counters_that_only_root_may_read() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         zone(folder.path(), "intel-rapl:0", "package-0", "5", 100);

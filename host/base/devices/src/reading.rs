@@ -127,8 +127,8 @@ impl Reason {
         }
     }
 
-    /// True if another machine of the same kind would not have it: something is wrong with cooling,
-    /// or the power supply. The power that a device may draw is its own property.
+    /// True if cooling or the power supply is at fault, so that a healthy machine of the same kind
+    /// does not have this reason. A device's power limit is its own property.
     pub fn is_fault(self) -> bool {
         !matches!(self, Reason::PowerCap | Reason::SyncBoost)
     }
@@ -139,10 +139,10 @@ pub trait Source: Send {
     /// Returns the devices. Devices may be added, and keep their places.
     fn facts(&self) -> &Facts;
 
-    /// A reading of each device, in the order of the facts; absent where the device said nothing.
+    /// A reading of each device, in the order of the facts; absent where the device gave none.
     ///
     /// # Errors
-    /// If nothing can be read. The text says why.
+    /// If nothing can be read. The text is the reason.
     fn read(&mut self) -> Result<Vec<Option<Reading>>, String>;
 }
 
@@ -176,8 +176,8 @@ impl Choice {
     }
 }
 
-/// Names the devices whose memory in use grew since before an engine was started by more than
-/// drivers vary (256 MiB). Nothing if none grew; absent if no device states its memory in use.
+/// Names the devices whose memory in use grew since before the start of an engine, by more than
+/// drivers vary (256 MiB). Empty if none grew; absent if no device states its memory in use.
 pub fn held(
     facts: &Facts,
     before: &[Option<Reading>],
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_still_held() {
+    fn names_devices_whose_memory_is_still_in_use() {
         let facts =
             Facts { devices: vec![device(0, "GPU-a"), device(3, "GPU-b")], ..Facts::default() };
         let used = |bytes: u64| Some(Reading { memory_used: Some(bytes), ..Reading::default() });

@@ -12,14 +12,14 @@ use crate::entry::{Entry, Failed, Head, Recording, Sample};
 use crate::rapl::Rapl;
 use crate::reading::{Facts, Reading, Source};
 
-/// The time that a source may take to give its last reading: a driver that hangs holds no run up.
+/// The time limit of a source's last reading, so that a hanging driver delays no run.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 /// Work that is done along with a recording, on its thread.
 pub trait Aside: Send {
     fn begin(&mut self) {}
 
-    /// An entry was added to the recording. Of readings that fail again and again, few are entries.
+    /// An entry was added to the recording. Repeated failures make few entries.
     fn note(&mut self, entry: &Entry);
 }
 
@@ -36,8 +36,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to record, with a sample at once and one at each interval. The samples count from the
-    /// clock's origin.
+    /// Begins to record, with a sample at once and a sample at each interval. The samples count
+    /// from the clock's origin.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -63,7 +63,7 @@ impl Watch {
             aside,
             failed: Failed::default(),
         };
-        // Before the thread begins, so that an onlooker sees at once which devices there are.
+        // Before the thread begins, so that an onlooker sees the devices at once.
         lock(&shared).enter(Entry::Head(head.clone()));
         let thread = std::thread::Builder::new().name("devices".to_owned());
         thread.spawn(move || {
@@ -80,8 +80,8 @@ impl Watch {
         Monitor(Arc::clone(&self.shared))
     }
 
-    /// Ends the recording with a last sample, and gives it. Where the devices do not answer, it
-    /// does without that sample.
+    /// Ends the recording with a last sample, and returns it. Devices that do not answer get no
+    /// last sample.
     pub fn finish(self) -> Recording {
         let _ = self.stop.send(());
         let _ = self.ended.recv_timeout(LAST_WITHIN);
@@ -151,7 +151,7 @@ impl<A: Aside> Recorder<A> {
                 None
             }
         };
-        // Reading takes time: it is half over when the device in the middle is read.
+        // The device in the middle is read when half of the reading's time is over.
         let after = self.clock.now();
         let sample = Sample {
             at_ns: Nanos(before.0.midpoint(after.0)),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_that_fail_for_hours_are_few_entries() {
+    fn repeated_failures_are_few_entries() {
         struct Lost(Facts, Arc<AtomicU64>);
         impl Source for Lost {
             fn facts(&self) -> &Facts {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_hangs_holds_nothing_up() {
+    fn a_hanging_source_delays_nothing() {
         struct Hangs(Facts);
         impl Source for Hangs {
             fn facts(&self) -> &Facts {

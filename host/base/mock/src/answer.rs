@@ -2,14 +2,14 @@
 //! byte.
 
 use super::ask::{Ask, Route};
-use super::script::{Says, Script};
+use super::script::{AnswerText, Script};
 
 /// The reason why an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     /// It was complete.
     Stop,
-    /// It had as many tokens as allowed.
+    /// It reached the limit of tokens.
     Length,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Answer {
     /// At least `tokens` bytes.
     text: String,
     pub tokens: u32,
-    /// Of these, how many at the start are reasoning.
+    /// The number of its first tokens that are reasoning.
     pub reasoning: u32,
     pub finish: Finish,
 }
@@ -38,9 +38,9 @@ impl Answer {
     pub fn new(script: &Script, ask: &Ask, stop_early: Option<u32>) -> Self {
         let wants_reasoning = if ask.route == Route::Chat { script.reasoning_tokens } else { 0 };
         let given = match &script.answer {
-            Says::Words => None,
-            Says::Echo => Some(ask.echo.as_str()),
-            Says::Text(text) => Some(text.as_str()),
+            AnswerText::Words => None,
+            AnswerText::Echo => Some(ask.echo.as_str()),
+            AnswerText::Text(text) => Some(text.as_str()),
         };
         let whole = given.map(|text| wants_reasoning.saturating_add(length(text)));
         let own_end = match (whole, script.stop_after) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_end_by_themselves_unless_told_to_go_on() {
+    fn answers_end_by_themselves_unless_ignore_eos_is_set() {
         let script = Script { stop_after: Some(9), ..Script::default() };
         let short = completion(&script, r#","max_tokens":50"#);
         assert_eq!((short.tokens, short.finish), (9, Finish::Stop));
@@ -233,14 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn a_given_text_is_said_whole_then_words_follow() {
-        let script = Script { answer: Says::Text("forty-two".to_owned()), ..Script::default() };
+    fn a_given_text_is_followed_by_words() {
+        let script =
+            Script { answer: AnswerText::Text("forty-two".to_owned()), ..Script::default() };
         let answer = completion(&script, r#","max_tokens":50"#);
         assert_eq!((answer.content(), answer.finish), ("forty-two", Finish::Stop));
         let forced = completion(&script, r#","max_tokens":20,"ignore_eos":true"#);
         assert!(forced.content().starts_with("forty-two "));
         assert_eq!(forced.content().len(), 20);
-        let echo = Script { answer: Says::Echo, ..Script::default() };
+        let echo = Script { answer: AnswerText::Echo, ..Script::default() };
         assert_eq!(completion(&echo, "").content(), "tell me");
     }
 
@@ -248,7 +249,7 @@ mod tests {
     fn reasoning_comes_first_and_only_in_chats() {
         let script = Script {
             reasoning_tokens: 6,
-            answer: Says::Text("yes".to_owned()),
+            answer: AnswerText::Text("yes".to_owned()),
             ..Script::default()
         };
         let chat = r#"{"messages":[{"content":"well?"}],"max_tokens":50}"#;
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_character_comes_with_its_last_byte() {
-        let script = Script { answer: Says::Text("né".to_owned()), ..Script::default() };
+        let script = Script { answer: AnswerText::Text("né".to_owned()), ..Script::default() };
         let answer = completion(&script, "");
         assert_eq!(answer.tokens, 3);
         let pieces: Vec<&str> = (0..3).map(|token| answer.piece(token, token + 1)).collect();

@@ -13,12 +13,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use body::{Body, Counted, chat_prompt, prompt};
-pub(super) use sound::{Heard, ReplyForm};
+pub(super) use sound::{ReplyForm, Sound};
 pub(super) use speech::SpeechForm;
 pub(super) use triton::TritonForm;
 
 use super::dialect::{Dialect, ask as scripted};
-use super::prediction::Asked;
+use super::prediction::PredictionRequest;
 use super::script::{Generate, Script};
 
 /// A route that generates text.
@@ -37,7 +37,7 @@ pub(super) enum Route {
     /// Triton's call `ModelStreamInfer`, with answers of this form.
     Triton(TritonForm),
     /// A route of Replicate's predictions.
-    Prediction(Asked),
+    Prediction(PredictionRequest),
     /// A route that the script defines.
     Scripted(Arc<Dialect>),
 }
@@ -51,7 +51,7 @@ impl Route {
             Route::Speech(_) => "/v1/audio/speech".into(),
             Route::Generate(_) => "/generate".into(),
             Route::Triton(_) => crate::triton::STREAM.into(),
-            Route::Prediction(asked) => asked.path().into(),
+            Route::Prediction(prediction) => prediction.path().into(),
             Route::Scripted(dialect) => dialect.path.clone(),
         }
     }
@@ -76,8 +76,8 @@ pub(super) struct Ask {
     pub include_usage: bool,
     /// `stream_options.continuous_usage_stats`.
     pub continuous_usage: bool,
-    /// The sound of a request for its text.
-    pub heard: Option<Heard>,
+    /// The sound of a transcription request.
+    pub sound: Option<Sound>,
 }
 
 /// The reason why a request is not answered.
@@ -142,8 +142,8 @@ impl Refusal {
     }
 }
 
-/// Reads a body of this content type as the built-in route of this path reads it, or says why it is
-/// refused. Nothing is answered: it is for who checks how bodies are read.
+/// Reads a body of this content type as the built-in route of this path does. Nothing is answered:
+/// the function serves checks of the reading of bodies.
 ///
 /// # Errors
 /// The text of the refusal; an unknown route is refused, too.
@@ -163,8 +163,8 @@ pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), Str
 }
 
 impl Ask {
-    /// Asks only for an answer to a prompt.
-    pub fn of(route: Route, prompt: Counted) -> Self {
+    /// A request for an answer to a prompt, and nothing else.
+    pub fn new(route: Route, prompt: Counted) -> Self {
         Ask {
             route,
             stream: false,
@@ -178,7 +178,7 @@ impl Ask {
             ignore_eos: false,
             include_usage: false,
             continuous_usage: false,
-            heard: None,
+            sound: None,
         }
     }
 
@@ -196,7 +196,7 @@ impl Ask {
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
         match &route {
             Route::Scripted(dialect) => return scripted::read(dialect, body),
-            Route::Prediction(asked) => return asked.read(body),
+            Route::Prediction(prediction) => return prediction.read(body),
             _ => {}
         }
         let body: Body =
@@ -255,7 +255,7 @@ impl Ask {
             ignore_eos: ignore_eos.unwrap_or(false),
             include_usage: options.include_usage.unwrap_or(false),
             continuous_usage: options.continuous_usage_stats.unwrap_or(false),
-            ..Ask::of(route, prompt)
+            ..Ask::new(route, prompt)
         })
     }
 
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_engines_refuse_is_refused() {
+    fn refuses_the_requests_that_engines_refuse() {
         assert!(refused(Route::Completions, "{").message.contains("EOF"));
         assert_eq!(
             refused(Route::Completions, r#"{"prompt":""}"#).param.as_deref(),

@@ -1,14 +1,13 @@
 //! Requests that are answered in one batch: the simulator's engine, played in real time.
 //!
-//! Owns when a step begins and ends, and which requests have got which tokens. The duration and the
-//! tokens of a step are left to `simulator`, and the way of a token to its client to `reply` and
-//! `stream`.
+//! Owns the begin and the end of steps, and the tokens that each request has. `simulator` decides
+//! the duration and the tokens of a step; `reply` and `stream` bring a token to its client.
 //!
-//! Steps have a schedule of their own: each begins at the very instant at which the one before it
+//! Steps have a schedule of their own: each begins at the very instant at which the step before it
 //! ended, or, after a pause, at which a request was complete. A task that wakes up late delays the
 //! events at clients by the same time, but never the schedule. A step is decided only once its
-//! first instant is over, so that it includes every request that was complete by then; on a paused
-//! clock the schedule therefore equals `simulator::open`'s, to the nanosecond.
+//! first instant is over, so that it includes every request that was complete by then. On a paused
+//! clock, the schedule therefore equals the schedule of `simulator::open`, to the nanosecond.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -27,9 +26,8 @@ use super::truth::lock;
 /// exceed it: there are no more connections.
 const QUEUE: usize = 65_536;
 
-/// The most tokens of a reply whose instants are kept until they are sent. The older ones of a
-/// reply that is further behind count as generated with the oldest of these. That is 8 KiB for each
-/// client that does not read.
+/// The most tokens of a reply whose instants are kept until they are sent: 8 KiB for each client
+/// that does not read. Older tokens count as generated with the oldest of these.
 const BEHIND: usize = 512;
 
 /// An engine's batch and its queue.
@@ -90,7 +88,7 @@ pub(super) struct Load {
 
 /// The engine's work for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct JobRecord {
     /// The time when the first step began that worked on it.
     pub admitted: Option<Instant>,
     pub preemptions: u32,
@@ -122,7 +120,7 @@ impl Batch {
         Batch { shared: Arc::new(shared), driver: OnceLock::new() }
     }
 
-    /// Puts a request into the queue; `None` if that is full, and then its work is not asked for.
+    /// Puts a request into the queue. Returns `None` if it is full; then the request makes no work.
     pub fn submit(
         &self,
         id: u64,
@@ -156,14 +154,14 @@ impl Batch {
     }
 
     /// Forgets a request whose reply has ended. Its remaining tokens are never generated.
-    pub fn leave(&self, id: u64) -> Option<Left> {
+    pub fn leave(&self, id: u64) -> Option<JobRecord> {
         let mut state = lock(&self.shared.state);
         let job = state.jobs.remove(&id)?;
         let has_arrived = state.arrived.remove(&(job.received, id)).is_some();
         if !has_arrived && job.generated < job.work.output_tokens.max(1) {
             state.engine.cancel(id);
         }
-        Some(Left { admitted: job.admitted, preemptions: job.preemptions, generated: job.all })
+        Some(JobRecord { admitted: job.admitted, preemptions: job.preemptions, generated: job.all })
     }
 
     pub fn load(&self) -> Load {
@@ -191,8 +189,8 @@ impl Ticket {
         self.poll(cx, |job| job.admitted)
     }
 
-    /// From then until token number `token`, counted from 0, was generated. A reply asks for its
-    /// tokens in order.
+    /// The time from then to the generation of token number `token`, counted from 0. A reply asks
+    /// for its tokens in order.
     pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
         self.poll(cx, |job| {
             let at = job.when(token)?;
@@ -216,7 +214,7 @@ impl Ticket {
 }
 
 impl Job {
-    /// The time when a token was generated, if it was. Those before it are asked for no more.
+    /// The time when a token was generated, if it was. No earlier token is requested again.
     fn when(&mut self, token: u32) -> Option<Instant> {
         let newer = self.generated.checked_sub(token.checked_add(1)?)? as usize;
         while self.recent.len() > newer + 1 {
@@ -254,7 +252,7 @@ impl State {
         Some(ended.map_or(arrived, |ended| ended.max(arrived)))
     }
 
-    /// Begins a step, and gives how long it takes.
+    /// Begins a step, and returns its length.
     fn begin(&mut self, start: Instant) -> Option<Duration> {
         while let Some(next) = self.arrived.first_entry()
             && next.key().0 <= start
@@ -355,8 +353,8 @@ mod tests {
         assert!(batch.submit(3, Instant::now(), || work(3)).is_some());
     }
 
-    /// Of three that are submitted late and in the wrong order, the first to be complete is
-    /// answered first, and one that leaves before it has its turn never gets one.
+    /// Three requests are submitted late and in the wrong order. The first to be complete is
+    /// answered first, and a client that leaves before its turn never gets one.
     #[tokio::test(start_paused = true)]
     async fn requests_are_answered_in_the_order_in_which_they_were_complete() {
         let batch = batch(9);
@@ -389,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_schedule_does_not_depend_on_when_the_task_wakes() {
+    async fn a_late_wake_up_does_not_change_the_schedule() {
         let parameters = "slots=2,step=333us,request=0,prompt-token=0,jitter=0";
         let batch = Batch::new(parameters.parse().unwrap(), 1, true);
         let ticket = batch.submit(0, Instant::now(), || work(1000)).unwrap();

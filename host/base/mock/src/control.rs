@@ -1,5 +1,4 @@
-//! Everything that a mock engine is asked in addition to answers: whether it is ready, its models,
-//! its counters, and to clear its cache.
+//! Routes of a mock engine beside answers: health, models, counters, and clearing the cache.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request, Response};
 
-use super::dialect::{Gives, ScriptedRoute};
+use super::dialect::{Content, ScriptedRoute};
 use super::engine::Engine;
 use super::fault::web_page_everywhere;
 use super::metrics;
@@ -66,13 +65,13 @@ fn reply<B>(
     let reply = if let Some(status) = web_page_everywhere(&script.faults) {
         page(status)
     } else if let Some(route) = of_script.iter().find(is_asked) {
-        match &route.gives {
+        match &route.content {
             _ if route.asks_for_key && !authorized(engine, request.headers()) => unauthorized(),
-            Gives::Fixed(fixed) => {
+            Content::Fixed(fixed) => {
                 let body = ReplyBody::Ready(Some(fixed.body.clone()));
                 response(fixed.status, fixed.content_type.clone(), body)
             }
-            Gives::Answers(_) => not_found(),
+            Content::Answers(_) => not_found(),
         }
     } else {
         match own {

@@ -1,5 +1,5 @@
 //! Routes that a script defines: the wire format of an engine that is not built in, and fixed
-//! replies to anything else such an engine is asked.
+//! replies to its other routes.
 //!
 //! Responsible for the type of such a route; `read` handles its keys in TOML, `ask` the parameters
 //! of a request, and `wire` the bytes of its reply. As for every route, `reply` decides on the
@@ -28,12 +28,12 @@ pub struct ScriptedRoute {
     pub(super) path: String,
     /// True if requests need the script's API key.
     pub(super) asks_for_key: bool,
-    pub(super) gives: Gives,
+    pub(super) content: Content,
 }
 
 /// The bytes that a scripted route sends.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Gives {
+pub(super) enum Content {
     /// Always the same reply.
     Fixed(Fixed),
     Answers(std::sync::Arc<Dialect>),
@@ -50,7 +50,7 @@ pub(super) struct Fixed {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Dialect {
     pub path: Cow<'static, str>,
-    asks: Asks,
+    pointers: Pointers,
     framing: Framing,
     /// The engine's words for the reasons why an answer ends.
     finish: FinishWords,
@@ -70,7 +70,7 @@ pub(super) struct Dialect {
 
 /// The places of a request's parameters: JSON pointers into its body.
 #[derive(Clone, Debug, PartialEq)]
-struct Asks {
+struct Pointers {
     prompt: String,
     tokens: Option<String>,
     ignore_eos: Option<String>,
@@ -84,7 +84,7 @@ enum Stream {
     Always,
     Never,
     /// Requests that have `true` at this pointer.
-    Asked(String),
+    Pointer(String),
 }
 
 /// An engine's words for the reasons why an answer ends; absent where they equal OpenAI's.

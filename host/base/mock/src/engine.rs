@@ -18,7 +18,7 @@ const BODIES_KIB: usize = 1 << 20;
 
 /// The part of its requests that an engine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum Retention {
     /// Only counts.
     Nothing,
     Truth,
@@ -43,7 +43,7 @@ pub struct Engine {
     pub(super) predictions: Mutex<Predictions>,
     /// Room for request bodies, in KiB.
     pub(super) bodies: Arc<Semaphore>,
-    pub(super) keeps: Keeps,
+    pub(super) retention: Retention,
     /// The time of the first request, from which a pause is counted.
     first: OnceLock<Instant>,
     pub(super) truths: Mutex<Vec<Truth>>,
@@ -53,26 +53,26 @@ impl Engine {
     /// An engine that plays a script and counts, without an end. Make it inside the runtime
     /// that serves it: a paused clock is only paused there.
     pub fn new(script: Script) -> Result<Arc<Self>, ScriptError> {
-        Self::build(script, Keeps::Nothing)
+        Self::build(script, Retention::Nothing)
     }
 
     /// An engine that also records the truth of every request, for tests to compare with.
     pub fn with_truth(script: Script) -> Result<Arc<Self>, ScriptError> {
-        Self::build(script, Keeps::Truth)
+        Self::build(script, Retention::Truth)
     }
 
     /// An engine that also keeps the bytes that it read and wrote.
     pub fn with_bytes(script: Script) -> Result<Arc<Self>, ScriptError> {
-        Self::build(script, Keeps::Bytes)
+        Self::build(script, Retention::Bytes)
     }
 
-    fn build(script: Script, keeps: Keeps) -> Result<Arc<Self>, ScriptError> {
+    fn build(script: Script, retention: Retention) -> Result<Arc<Self>, ScriptError> {
         script.check()?;
         let slots = script
             .max_concurrency
             .map(|n| Arc::new(Semaphore::new(n.get().min(Semaphore::MAX_PERMITS))));
         let batch = (script.batching.clone())
-            .map(|parameters| Batch::new(parameters, script.seed, keeps != Keeps::Nothing));
+            .map(|parameters| Batch::new(parameters, script.seed, retention != Retention::Nothing));
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Ok(Arc::new(Engine {
             script,
@@ -84,7 +84,7 @@ impl Engine {
             prefixes: PrefixCache::default(),
             predictions: Mutex::default(),
             bodies: Arc::new(Semaphore::new(BODIES_KIB)),
-            keeps,
+            retention,
             first: OnceLock::new(),
             truths: Mutex::default(),
         }))

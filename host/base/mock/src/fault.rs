@@ -1,9 +1,9 @@
-//! The failures that can occur with a mock engine's replies, and for which requests.
+//! The faults of a mock engine's replies, and the choice of affected requests.
 //!
-//! Responsible for choosing; `written` handles the notation. The effect of a fault on a reply is in
+//! `table` handles the notation. The effect of a fault on a reply is in
 //! `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
 
-mod written;
+mod table;
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -15,31 +15,31 @@ use model::random::mix;
 
 /// One fault, and the requests that it affects.
 ///
-/// In TOML it is a table: `kind`, what that kind needs, and at most one of `every = 10`,
+/// In TOML it is a table: `kind`, the keys of that kind, and at most one of `every = 10`,
 /// `requests = [0, 7]` and `share = 0.1`; without any of these it affects every request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "written::Written", into = "written::Written")]
+#[serde(try_from = "table::FaultTable", into = "table::FaultTable")]
 pub struct Fault {
-    pub what: What,
+    pub kind: FaultKind,
     /// The requests that it affects.
-    pub on: On,
+    pub on: Selection,
 }
 
 /// The affected requests. They are numbered from 0 in order of arrival.
 #[derive(Clone, Debug, PartialEq)]
-pub enum On {
+pub enum Selection {
     /// Every request.
     All,
     /// Every nth: with 10, numbers 9, 19, 29.
     Every(NonZeroU64),
     /// These numbers.
     Requests(Vec<u64>),
-    /// This share of all, 0 to 1, chosen by a hash of the number: the same ones each time.
+    /// This share of all, 0 to 1, chosen by a hash of the number: the same requests each time.
     Share(f64),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum FaultKind {
     /// `http-error`: an HTTP error status (`status`, 500 if not given) and a JSON error.
     HttpError {
         status: u16,
@@ -118,27 +118,27 @@ pub enum Breakdown {
     Close { code: u16 },
 }
 
-impl What {
+impl FaultKind {
     /// The duration that it names.
     pub(super) fn lasting(&self) -> Option<Span> {
         match self {
-            What::SlowHeaders { by } => Some(Span(*by)),
-            What::Stall { lasting, .. } => lasting.map(Span),
-            What::HttpError { retry_after, .. } => retry_after.map(Span),
+            FaultKind::SlowHeaders { by } => Some(Span(*by)),
+            FaultKind::Stall { lasting, .. } => lasting.map(Span),
+            FaultKind::HttpError { retry_after, .. } => retry_after.map(Span),
             _ => None,
         }
     }
 }
 
-impl On {
+impl Selection {
     /// True if this affects the request with this number; `salt` makes faults with equal shares
     /// differ.
     fn selects(&self, number: u64, salt: u64) -> bool {
         match self {
-            On::All => true,
-            On::Every(n) => number.wrapping_add(1).is_multiple_of(n.get()),
-            On::Requests(numbers) => numbers.contains(&number),
-            On::Share(share) => {
+            Selection::All => true,
+            Selection::Every(n) => number.wrapping_add(1).is_multiple_of(n.get()),
+            Selection::Requests(numbers) => numbers.contains(&number),
+            Selection::Share(share) => {
                 let hash = mix(number ^ mix(salt));
                 ((hash >> 11) as f64 / (1_u64 << 53) as f64) < *share
             }
@@ -167,54 +167,54 @@ pub(super) struct Mishaps {
 impl Mishaps {
     /// The effects of the script's faults on the request with this number; of two of a kind, the
     /// first counts.
-    pub fn of(faults: &[Fault], number: u64) -> Self {
+    pub fn new(faults: &[Fault], number: u64) -> Self {
         let mut mishaps = Mishaps::default();
         for (salt, fault) in (0..).zip(faults) {
             if !fault.on.selects(number, salt) {
                 continue;
             }
-            match fault.what {
-                What::HttpError { status, retry_after } => {
+            match fault.kind {
+                FaultKind::HttpError { status, retry_after } => {
                     mishaps.http_error.get_or_insert((status, retry_after));
                 }
-                What::Html { status } => {
+                FaultKind::Html { status } => {
                     mishaps.html.get_or_insert(status);
                 }
-                What::HangUp { reset } => {
+                FaultKind::HangUp { reset } => {
                     mishaps.hang_up.get_or_insert(reset);
                 }
-                What::Goodbye => mishaps.goodbye = true,
-                What::SlowHeaders { by } if mishaps.slow_headers.is_zero() => {
+                FaultKind::Goodbye => mishaps.goodbye = true,
+                FaultKind::SlowHeaders { by } if mishaps.slow_headers.is_zero() => {
                     mishaps.slow_headers = by
                 }
-                What::SlowHeaders { .. } => {}
-                What::Break { after_tokens, how } => {
+                FaultKind::SlowHeaders { .. } => {}
+                FaultKind::Break { after_tokens, how } => {
                     mishaps.breakdown.get_or_insert((after_tokens, how));
                 }
-                What::Stall { after_tokens, lasting } => {
+                FaultKind::Stall { after_tokens, lasting } => {
                     mishaps.stall.get_or_insert((after_tokens, lasting));
                 }
-                What::StopEarly { after_tokens } => {
+                FaultKind::StopEarly { after_tokens } => {
                     mishaps.stop_early.get_or_insert(after_tokens);
                 }
-                What::Split { bytes } => {
+                FaultKind::Split { bytes } => {
                     mishaps.split.get_or_insert(bytes);
                 }
-                What::Merge { events } => {
+                FaultKind::Merge { events } => {
                     mishaps.merge.get_or_insert(events);
                 }
-                What::Crlf => mishaps.crlf = true,
-                What::Ping => mishaps.ping = true,
+                FaultKind::Crlf => mishaps.crlf = true,
+                FaultKind::Ping => mishaps.ping = true,
             }
         }
         mishaps
     }
 }
 
-/// The status of the web page that all routes show, if they do.
+/// The status of the web page that all routes show, if there is one.
 pub(super) fn web_page_everywhere(faults: &[Fault]) -> Option<u16> {
-    faults.iter().find_map(|fault| match (&fault.what, &fault.on) {
-        (What::Html { status }, On::All) => Some(*status),
+    faults.iter().find_map(|fault| match (&fault.kind, &fault.on) {
+        (FaultKind::Html { status }, Selection::All) => Some(*status),
         _ => None,
     })
 }
@@ -226,7 +226,7 @@ mod tests {
     fn chosen(on: &str, of: u64) -> Vec<u64> {
         let fault: Fault = format!("kind = 'crlf', {on}").parse().unwrap();
         let faults = [fault];
-        (0..of).filter(|number| Mishaps::of(&faults, *number).crlf).collect()
+        (0..of).filter(|number| Mishaps::new(&faults, *number).crlf).collect()
     }
 
     #[test]
@@ -243,9 +243,9 @@ mod tests {
     #[test]
     fn equal_shares_are_chosen_apart() {
         let half: Fault = "kind = 'crlf', share = 0.5".parse().unwrap();
-        let faults = [half.clone(), Fault { what: What::Ping, ..half }];
+        let faults = [half.clone(), Fault { kind: FaultKind::Ping, ..half }];
         let both = |m: &Mishaps| m.crlf == m.ping;
-        let same = (0..1000).filter(|n| both(&Mishaps::of(&faults, *n))).count();
+        let same = (0..1000).filter(|n| both(&Mishaps::new(&faults, *n))).count();
         assert!((400..600).contains(&same), "{same}");
     }
 }

@@ -1,6 +1,5 @@
-//! gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC), a server's side: messages, and how a call ends.
-//!
-//! Knows no service; `triton` has the served one.
+//! gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC), a server's side: messages, and the end of a
+//! call. `triton` has the service.
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE as CONTENT_TYPE_FIELD, HeaderMap, HeaderName, HeaderValue};
@@ -88,7 +87,7 @@ fn encoded(message: &str) -> String {
     text
 }
 
-/// The status for which a gateway to HTTP would send this status of HTTP (`google/rpc/code.proto`).
+/// The status of gRPC for this status of HTTP (`google/rpc/code.proto`).
 fn code(status: u16) -> u32 {
     match status {
         400 => 3,

@@ -19,7 +19,7 @@ pub(super) fn page(engine: &Engine) -> String {
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n");
-    let scheduler = Scheduler::of(engine);
+    let scheduler = Scheduler::new(engine);
     let mut families = vllm(engine, &scheduler, &model);
     families.extend(sglang(engine, &scheduler, &model));
     families.push(http(engine));
@@ -47,7 +47,7 @@ struct Scheduler {
 }
 
 impl Scheduler {
-    fn of(engine: &Engine) -> Self {
+    fn new(engine: &Engine) -> Self {
         if let (Some(batch), Some(parameters)) = (&engine.batch, &engine.script.batching) {
             let Load { running, waiting, preemptions, kv_usage } = batch.load();
             return Scheduler {

@@ -23,8 +23,8 @@ pub struct Page {
     pub text: String,
 }
 
-/// Says what stands at a page of a mounted engine: the engine's name, or nothing for the root, and
-/// the page's with its query, such as `expected?warm-up=1`.
+/// Returns a page of a mounted engine by the engine's name (none for the root) and the page's name
+/// with its query, such as `expected?warm-up=1`.
 pub type Pages = Box<dyn Fn(Option<(&str, &Engine)>, &str) -> Option<Page> + Send + Sync>;
 
 /// Engines below base paths: `/NAME/v1/chat/completions` is answered by the engine `NAME`,

@@ -1,5 +1,4 @@
-//! Pace at which one request is answered: as the script says, with variation if the script sets it;
-//! or as fast as the batch generates its tokens.
+//! The pace of one answer: the script's times, with their variation, or the batch's steps.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,8 +26,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// For the request with this number: the same each time the script is played.
-    pub fn of(script: &Script, number: u64) -> Self {
+    /// The pace of the request with this number, the same each time the script is played.
+    pub fn new(script: &Script, number: u64) -> Self {
         let about = |time: Duration, which: u64| {
             if script.spread == 0.0 {
                 return time;
@@ -69,7 +68,7 @@ enum Source {
 /// The engine's own timings of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timings {
-    /// From when it came until the engine says that it began to work on it.
+    /// From its arrival to the stated beginning of work on it.
     pub queue: Duration,
     /// From then until the first token.
     pub prefill: Duration,
@@ -79,24 +78,24 @@ pub(super) struct Timings {
 
 impl Clock {
     fn new(source: Source, script: &Script) -> Self {
-        // A format of the script's own may hold timings, whatever the script says of them.
+        // A format of the script's own may hold timings even if the script sets none.
         let any = (!script.routes.is_empty()).then_some(0.0);
         Clock { source, queueing: script.server_timings.or(any), waited: None }
     }
 
-    /// The engine has begun to process the request, which waited for so long.
+    /// The engine has begun to process the request, which waited for this time.
     pub fn begun(&mut self, waited: Duration) {
         self.waited = Some(waited);
     }
 
     /// True if nothing can be written before the engine has begun to process the request, because
-    /// the reply tells how long it waited.
+    /// the reply states its wait.
     pub fn needs_begin(&self) -> bool {
         self.queueing.is_some() && self.waited.is_none()
     }
 
-    /// From when the engine began to process the request until token number `token`, counted from
-    /// 0, is due. Pending while it [needs the begin](Self::needs_begin).
+    /// The time from the beginning of work on the request to the due time of token number `token`,
+    /// counted from 0. Pending while it [needs the begin](Self::needs_begin).
     pub fn poll_span(&self, token: u32, cx: &mut Context<'_>) -> Poll<Duration> {
         if self.needs_begin() {
             return Poll::Pending;
@@ -108,7 +107,7 @@ impl Clock {
     }
 
     /// The engine's own timings, if the reply has them. The last token so far is due at `last`,
-    /// from when the engine began.
+    /// from the beginning of work.
     pub fn poll_timings(&self, last: Duration, cx: &mut Context<'_>) -> Poll<Option<Timings>> {
         let Some((share, waited)) = self.queueing.zip(self.waited) else {
             return Poll::Ready(None);
@@ -176,7 +175,7 @@ pub(super) struct Turn {
 impl Turn {
     /// The turn of a request that makes the engine no work.
     pub fn at_once(engine: &Engine, number: u64) -> Self {
-        let pace = Pace::of(&engine.script, number);
+        let pace = Pace::new(&engine.script, number);
         Turn {
             slot: Slot::Free,
             clock: Clock::new(Source::Script(pace), &engine.script),
@@ -184,9 +183,9 @@ impl Turn {
         }
     }
 
-    /// Gives a request its turn, or `None` if too many wait already. Tokens in the prefix cache are
-    /// not read again: the batch has that much less to do.
-    pub fn of(
+    /// The turn of a request, or `None` if too many wait already. Tokens in the prefix cache are
+    /// not read again, which saves the batch their work.
+    pub fn new(
         engine: &Engine,
         number: u64,
         received: Instant,
@@ -203,7 +202,7 @@ impl Turn {
         let (slot, source) = match &engine.batch {
             None => {
                 look_up();
-                let pace = Pace::of(&engine.script, number);
+                let pace = Pace::new(&engine.script, number);
                 (Slot::new(engine.slots.as_ref()), Source::Script(pace))
             }
             Some(batch) => {
@@ -233,10 +232,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_vary_as_much_as_the_script_says() {
+    fn times_vary_with_the_spread_of_the_script() {
         let script: Script =
             "ttft = '100ms'\nitl = '10ms'\nspread = 0.2\nseed = 3".parse().unwrap();
-        let paces: Vec<Pace> = (0..4000).map(|number| Pace::of(&script, number)).collect();
+        let paces: Vec<Pace> = (0..4000).map(|number| Pace::new(&script, number)).collect();
         for times in [
             paces.iter().map(|pace| pace.ttft.as_secs_f64() / 0.1).collect::<Vec<_>>(),
             paces.iter().map(|pace| pace.itl.as_secs_f64() / 0.01).collect(),
@@ -247,10 +246,10 @@ mod tests {
             let deviation = (squares / 4000.0).sqrt();
             assert!(mean.abs() < 0.015 && (deviation - 0.2).abs() < 0.01, "{mean} {deviation}");
         }
-        assert_eq!(paces[7], Pace::of(&script, 7));
+        assert_eq!(paces[7], Pace::new(&script, 7));
         let other = Script { seed: 4, ..script.clone() };
-        assert_ne!(paces[7], Pace::of(&other, 7));
+        assert_ne!(paces[7], Pace::new(&other, 7));
         let even = Script { spread: 0.0, ..script };
-        assert_eq!(Pace::of(&even, 7).ttft, Duration::from_millis(100));
+        assert_eq!(Pace::new(&even, 7).ttft, Duration::from_millis(100));
     }
 }

@@ -1,9 +1,9 @@
-//! Replicate's predictions: one request creates a prediction, and others stream its output or ask
-//! whether it has ended.
+//! Replicate's predictions: one request creates a prediction, and others stream its output or read
+//! its state.
 //!
-//! Responsible for what such a request asks for, and for the predictions that are kept. The answer
-//! of a prediction is made as any other: its time counts from the request that created it. `wire`
-//! has the bytes.
+//! Responsible for reading such requests, and for the predictions that are kept. The answer of a
+//! prediction is made as any other: its time counts from the request that created it. `wire` has
+//! the bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,14 +26,14 @@ const KEPT: usize = 1 << 16;
 
 /// A request of the predictions API.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Asked {
-    /// To create one, at a server with this origin.
+pub(super) enum PredictionRequest {
+    /// Creates a prediction, at a server with this origin.
     Create(String),
     /// The state of a prediction.
     Look(Arc<Job>),
     /// Its output as it comes.
     Stream(Arc<Job>),
-    /// One that does not exist.
+    /// A prediction that does not exist.
     Unknown,
 }
 
@@ -73,7 +73,11 @@ struct Input {
 }
 
 /// The request of the predictions API; absent for any other request.
-pub(super) fn asked<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<Asked> {
+pub(super) fn request<B>(
+    engine: &Engine,
+    request: &Request<B>,
+    fate: &Fate,
+) -> Option<PredictionRequest> {
     let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
     let job = |id: &str| lock(&engine.predictions).known.get(id).map(Arc::clone);
     match (request.method(), &*path) {
@@ -82,34 +86,34 @@ pub(super) fn asked<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Op
             let authority = request.uri().authority().map(|authority| authority.as_str());
             let host = authority.or(named).unwrap_or("localhost");
             let scheme = if fate.secure.load(Relaxed) { "https" } else { "http" };
-            Some(Asked::Create(format!("{scheme}://{host}")))
+            Some(PredictionRequest::Create(format!("{scheme}://{host}")))
         }
         (&Method::GET, ["v1", "predictions", id]) => {
-            Some(job(id).map_or(Asked::Unknown, Asked::Look))
+            Some(job(id).map_or(PredictionRequest::Unknown, PredictionRequest::Look))
         }
         (&Method::GET, ["v1", "streams", id]) => {
-            Some(job(id).map_or(Asked::Unknown, Asked::Stream))
+            Some(job(id).map_or(PredictionRequest::Unknown, PredictionRequest::Stream))
         }
         _ => None,
     }
 }
 
-impl Asked {
+impl PredictionRequest {
     /// The prediction, if it exists already.
     pub fn job(&self) -> Option<&Arc<Job>> {
         match self {
-            Asked::Look(job) | Asked::Stream(job) => Some(job),
-            Asked::Create(_) | Asked::Unknown => None,
+            PredictionRequest::Look(job) | PredictionRequest::Stream(job) => Some(job),
+            PredictionRequest::Create(_) | PredictionRequest::Unknown => None,
         }
     }
 
     /// The path as the truth has it.
     pub fn path(&self) -> String {
         match self {
-            Asked::Create(_) => "/v1/predictions".to_owned(),
-            Asked::Look(job) => format!("/v1/predictions/{}", job.id),
-            Asked::Stream(job) => format!("/v1/streams/{}", job.id),
-            Asked::Unknown => "/v1/predictions/{id}".to_owned(),
+            PredictionRequest::Create(_) => "/v1/predictions".to_owned(),
+            PredictionRequest::Look(job) => format!("/v1/predictions/{}", job.id),
+            PredictionRequest::Stream(job) => format!("/v1/streams/{}", job.id),
+            PredictionRequest::Unknown => "/v1/predictions/{id}".to_owned(),
         }
     }
 
@@ -118,11 +122,11 @@ impl Asked {
         if let Some(job) = self.job() {
             return Ok(Ask {
                 route: Route::Prediction(self.clone()),
-                stream: matches!(self, Asked::Stream(_)),
+                stream: matches!(self, PredictionRequest::Stream(_)),
                 ..job.ask.clone()
             });
         }
-        if *self == Asked::Unknown {
+        if *self == PredictionRequest::Unknown {
             return Err(Refusal {
                 status: 404,
                 kind: "NotFoundError",
@@ -138,7 +142,7 @@ impl Asked {
             stream: body.stream,
             max_tokens: body.input.max_tokens,
             min_tokens: body.input.min_tokens.unwrap_or(0),
-            ..Ask::of(Route::Prediction(self.clone()), prompt(body.input.prompt, "prompt")?)
+            ..Ask::new(Route::Prediction(self.clone()), prompt(body.input.prompt, "prompt")?)
         })
     }
 }
@@ -159,7 +163,7 @@ impl Job {
     /// Returns the prediction's status: `starting` before its first token, `processing` before its
     /// last, which is token number `last`; absent after.
     pub fn status(&self, engine: &Engine, last: u32) -> Option<&'static str> {
-        let pace = Pace::of(&engine.script, self.number);
+        let pace = Pace::new(&engine.script, self.number);
         let now = Instant::now();
         let first = engine.unpaused(self.received + pace.ttft);
         let all = engine.unpaused(self.received + pace.ttft + pace.itl * last);

@@ -1,4 +1,4 @@
-//! The prefix cache: which prefixes of prompts were seen since it was last flushed.
+//! The prefix cache: the prefixes of prompts since it was last flushed.
 //!
 //! As in vLLM, prompts are cached in blocks of 16 tokens, and the last token of a prompt is never
 //! taken from the cache.

@@ -1,12 +1,12 @@
 //! `/v1/realtime`, over a WebSocket: vLLM's transcription of a sound, and OpenAI's answers to a
-//! conversation. Which of the two a client speaks is seen from its `session.update`.
+//! conversation. A client's `session.update` shows its dialect.
 //!
 //! The answer begins when the client's input is complete: after the last
 //! `input_audio_buffer.commit` of vLLM's, and after `response.create` of OpenAI's. From there it
-//! has the same instants as other answers, and the same faults: a cut ends the connection, `close`
-//! closes the WebSocket with a code, a stall is silence, `split` cuts messages into frames of the
-//! given size, and `ping` sends one before every message. `events` has the events, and `frames` the
-//! protocol.
+//! has the same instants and the same faults as other answers. A cut ends the connection, `close`
+//! closes the WebSocket with a code, and a stall is silence; `split` cuts messages into frames of
+//! the given size, and `ping` sends a ping before every message. `events` has the events, and
+//! `frames` the protocol.
 
 mod events;
 mod frames;
@@ -33,7 +33,7 @@ use super::pace::Turn;
 use super::record::Record;
 use super::response::{authorized, page, ready, response, unauthorized};
 use super::stream::{Fate, ReplyBody};
-use events::{Asked, Events};
+use events::{ClientInput, Events};
 use frames::{Message, Reader, Writer};
 
 pub(super) const PATH: &str = "/v1/realtime";
@@ -45,7 +45,7 @@ const LEAVE: Duration = Duration::from_secs(5);
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The way a conversation ended, if not with a whole answer.
-enum Broke {
+enum Ending {
     /// The connection ends, in this way.
     Cut {
         reset: bool,
@@ -56,7 +56,7 @@ enum Broke {
 }
 
 /// True if a request asks for a WebSocket of this kind.
-pub(super) fn is_asked<B>(request: &Request<B>) -> bool {
+pub(super) fn is_handshake<B>(request: &Request<B>) -> bool {
     let upgrade = request.headers().get(UPGRADE);
     request.method() == Method::GET
         && request.uri().path() == PATH
@@ -77,7 +77,7 @@ where
     engine.has_begun(received);
     let mut record = Record::new(Arc::clone(&engine), PATH.into(), received);
     record.carried(request.headers());
-    let mishaps = Mishaps::of(&engine.script.faults, record.number());
+    let mishaps = Mishaps::new(&engine.script.faults, record.number());
     tokio::time::sleep_until(received + mishaps.slow_headers).await;
     if let Some(reset) = mishaps.hang_up {
         fate.reset.store(reset, Relaxed);
@@ -149,21 +149,21 @@ where
     let mut reader = Reader::new(reader);
     let split = mishaps.split.map_or(usize::MAX, |bytes| bytes.get());
     let mut writer = Writer::new(writer, split, mishaps.ping);
-    let ended = said(engine, &mut reader, &mut writer, &mut record, &mishaps).await;
+    let ended = dialogue(engine, &mut reader, &mut writer, &mut record, &mishaps).await;
     match ended {
         Ok(()) => record.over(true),
-        Err(Broke::Left) => {}
-        Err(Broke::Close(..) | Broke::Cut { .. }) => record.over(false),
+        Err(Ending::Left) => {}
+        Err(Ending::Close(..) | Ending::Cut { .. }) => record.over(false),
     }
     drop(record);
     match ended {
-        Err(Broke::Cut { reset }) => return fate.reset.store(reset, Relaxed),
-        Err(Broke::Close(code, reason)) => {
+        Err(Ending::Cut { reset }) => return fate.reset.store(reset, Relaxed),
+        Err(Ending::Close(code, reason)) => {
             let _ = writer.close(code, reason).await;
         }
-        Ok(()) | Err(Broke::Left) => {}
+        Ok(()) | Err(Ending::Left) => {}
     }
-    // Whatever the client still says, until it closes.
+    // Further messages of the client, until it closes.
     let _ = tokio::time::timeout(LEAVE, async {
         while let Ok(Some(_)) = reader.message(&mut writer).await {}
         writer.close(1000, "").await
@@ -171,29 +171,29 @@ where
     .await;
 }
 
-/// Handles a client's messages, and answers.
-async fn said<Io>(
+/// Reads a client's messages, and answers.
+async fn dialogue<Io>(
     engine: &Engine,
     reader: &mut Reader<ReadHalf<Io>>,
     writer: &mut Writer<WriteHalf<Io>>,
     record: &mut Record,
     mishaps: &Mishaps,
-) -> Result<(), Broke>
+) -> Result<(), Ending>
 where
     Io: AsyncRead + AsyncWrite,
 {
-    let left = |_| Broke::Left;
+    let left = |_| Ending::Left;
     writer.text(&events::created(record.number())).await.map_err(left)?;
-    let mut asked = Asked::default();
-    while !asked.is_complete() {
+    let mut input = ClientInput::default();
+    while !input.is_complete() {
         let message = reader.message(writer).await.map_err(left)?;
         let Some(message) = message else {
-            return Err(Broke::Left);
+            return Err(Ending::Left);
         };
         let Message::Text(text) = message else {
-            return Err(Broke::Close(1003, "only text is understood"));
+            return Err(Ending::Close(1003, "only text is understood"));
         };
-        match asked.hear(&text) {
+        match input.take(&text) {
             Ok(replies) => {
                 for reply in replies {
                     writer.text(&reply).await.map_err(left)?;
@@ -201,37 +201,37 @@ where
             }
             Err(wrong) => {
                 record.refused(None);
-                let error = events::error(asked.dialect(), &wrong);
+                let error = events::error(input.dialect(), &wrong);
                 return writer.text(&error).await.map_err(left);
             }
         }
     }
     let received = Instant::now();
-    record.complete(received, asked.said());
-    let ask = asked.ask();
+    record.complete(received, input.events());
+    let ask = input.ask();
     if let Err(refusal) = ask.check(&engine.script) {
         record.refused(None);
-        let error = events::error(asked.dialect(), &refusal.message);
+        let error = events::error(input.dialect(), &refusal.message);
         return writer.text(&error).await.map_err(left);
     }
     let answer = Answer::new(&engine.script, &ask, mishaps.stop_early);
-    let Some(turn) = Turn::of(engine, record.number(), received, &ask, &answer) else {
+    let Some(turn) = Turn::new(engine, record.number(), received, &ask, &answer) else {
         record.refused(None);
-        let error = events::error(asked.dialect(), "The request queue is full.");
+        let error = events::error(input.dialect(), "The request queue is full.");
         return writer.text(&error).await.map_err(left);
     };
     record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
-    let events = Events::new(&asked, record.number(), ask.prompt_tokens);
+    let events = Events::new(&input, record.number(), ask.prompt_tokens);
     let each = engine.script.tokens_per_chunk.get();
     let answered = answers(writer, record, (&events, &answer), (turn, received), mishaps, each);
     tokio::select! {
         biased;
         ended = answered => ended,
-        () = reader.until_closed() => Err(Broke::Left),
+        () = reader.until_closed() => Err(Ending::Left),
     }
 }
 
-/// Says an answer, each piece when it is due, up to where the script has it go wrong.
+/// Sends an answer, each piece when it is due, up to a fault of the script.
 async fn answers<Io>(
     writer: &mut Writer<WriteHalf<Io>>,
     record: &mut Record,
@@ -239,11 +239,11 @@ async fn answers<Io>(
     (mut turn, received): (Turn, Instant),
     mishaps: &Mishaps,
     each: u32,
-) -> Result<(), Broke>
+) -> Result<(), Ending>
 where
     Io: AsyncRead + AsyncWrite,
 {
-    let left = |_| Broke::Left;
+    let left = |_| Ending::Left;
     let start = poll_fn(|cx| turn.slot.poll_start(received, cx)).await;
     let start = record.unpaused(start);
     tokio::time::sleep_until(start).await;
@@ -275,12 +275,12 @@ where
                 let error = events.failed("EngineCore encountered an issue.");
                 writer.text(&error).await.map_err(left)?;
                 record.sent(Instant::now(), 0, error.as_bytes());
-                return Err(Broke::Close(1000, ""));
+                return Err(Ending::Close(1000, ""));
             }
-            Some(Breakdown::Cut { reset }) => return Err(Broke::Cut { reset }),
-            Some(Breakdown::NoDone) => return Err(Broke::Close(1000, "")),
+            Some(Breakdown::Cut { reset }) => return Err(Ending::Cut { reset }),
+            Some(Breakdown::NoDone) => return Err(Ending::Close(1000, "")),
             Some(Breakdown::Close { code }) => {
-                return Err(Broke::Close(code, "the script closes here"));
+                return Err(Ending::Close(code, "the script closes here"));
             }
         }
         let pieces = events.piece(answer.piece(sent, end), end - sent);

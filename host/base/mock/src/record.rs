@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio::time::Instant;
 
 use super::answer::Finish;
-use super::engine::{Engine, Keeps};
-use super::truth::{Batched, End, Sent, Truth, Written, ids, lock};
+use super::engine::{Engine, Retention};
+use super::truth::{BatchRecord, End, SentPiece, Truth, WrittenBytes, ids, lock};
 
 /// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,16 +60,16 @@ impl Record {
     }
 
     /// Keeps the request's body, if the engine keeps bytes.
-    pub fn asked(&mut self, body: &[u8]) {
-        if self.engine.keeps == Keeps::Bytes {
+    pub fn keep_body(&mut self, body: &[u8]) {
+        if self.engine.retention == Retention::Bytes {
             self.truth.asked = Some(String::from_utf8_lossy(body).into_owned());
         }
     }
 
     /// A client's input in several messages is complete: times count from here.
-    pub fn complete(&mut self, at: Instant, said: &str) {
+    pub fn complete(&mut self, at: Instant, input: &str) {
         self.truth.received = self.engine.since(at);
-        self.asked(said.as_bytes());
+        self.keep_body(input.as_bytes());
     }
 
     /// The instant at which an event with this due time can go out: later if the server pauses.
@@ -113,13 +113,13 @@ impl Record {
 
     /// A piece of the reply was handed to the socket.
     pub fn sent(&mut self, at: Instant, tokens: u32, piece: &[u8]) {
-        if self.engine.keeps != Keeps::Nothing {
+        if self.engine.retention != Retention::Nothing {
             let at = self.engine.since(at);
             let bytes = piece.len();
-            self.truth.chunks.push(Sent { at, tokens, bytes });
+            self.truth.chunks.push(SentPiece { at, tokens, bytes });
         }
-        if self.engine.keeps == Keeps::Bytes {
-            self.truth.written.push(Written::of(piece));
+        if self.engine.retention == Retention::Bytes {
+            self.truth.written.push(WrittenBytes::from_bytes(piece));
         }
         if tokens > 0 {
             let counters = &self.engine.counters;
@@ -178,12 +178,12 @@ impl Drop for Record {
         if let Some(left) = batch.and_then(|batch| batch.leave(self.truth.number)) {
             let since = |at| self.engine.since(at);
             self.truth.started = left.admitted.map(since);
-            self.truth.batched = Some(Batched {
+            self.truth.batched = Some(BatchRecord {
                 preemptions: left.preemptions,
                 generated: left.generated.into_iter().map(since).collect(),
             });
         }
-        if self.engine.keeps != Keeps::Nothing {
+        if self.engine.retention != Retention::Nothing {
             self.truth.ended = Some(self.engine.since(Instant::now()));
             let truth = Truth {
                 chunks: std::mem::take(&mut self.truth.chunks),

@@ -1,5 +1,4 @@
-//! The events of a reply: which ones there are, in what order, when each is due and after how many
-//! tokens it goes wrong.
+//! The events of a reply: their order, their due times, and the token after which the reply fails.
 //!
 //! Responsible for the sequence; `wire` makes the bytes of an event, and `stream` waits.
 //! Events are made one at a time, so that a reply of any length takes little memory.
@@ -38,7 +37,7 @@ pub(super) enum When {
 
 /// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Action {
     /// Bytes are sent.
     Write {
         bytes: Bytes,
@@ -61,7 +60,7 @@ pub(super) enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub when: When,
-    pub what: What,
+    pub action: Action,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +91,9 @@ pub(super) struct Reply {
     late: Duration,
     /// A step that waits for others to be merged with it, and how many events it holds.
     merging: Option<(Step, u32)>,
-    /// A step that could not be merged with those before it.
+    /// A step that could not be merged with the steps before it.
     behind: Option<Step>,
-    /// The parts of a transcript that are left, and whether it has its end; in place of an answer.
+    /// The remaining parts of a transcript in place of an answer, and true if it has its end.
     transcript: Option<(std::vec::IntoIter<Part>, bool)>,
 }
 
@@ -122,8 +121,8 @@ impl Reply {
         }
     }
 
-    /// As a transcript says it, instead of as an answer.
-    pub fn told(mut self, transcript: &Transcript, shared: &Shared<'_>) -> Self {
+    /// The reply with a transcript in place of its answer.
+    pub fn with_transcript(mut self, transcript: &Transcript, shared: &Shared<'_>) -> Self {
         let parts = transcript.parts(shared, |event| self.dressed(event));
         self.transcript = Some((parts.into_iter(), transcript.is_whole()));
         self
@@ -147,7 +146,7 @@ impl Reply {
                     }
                 },
             };
-            if merged >= events || !matches!(step.what, What::Write { .. }) {
+            if merged >= events || !matches!(step.action, Action::Write { .. }) {
                 return Poll::Ready(step);
             }
             self.merging = Some((step, merged));
@@ -165,16 +164,17 @@ impl Reply {
             return Poll::Ready(match parts.next() {
                 Some(part) => Step {
                     when: When::After(part.at),
-                    what: match part.does {
-                        Does::Cut { reset } => What::Cut { reset },
+                    action: match part.does {
+                        Does::Cut { reset } => Action::Cut { reset },
                         Does::Write { bytes, tokens } => {
-                            What::Write { bytes: bytes.into(), tokens, last }
+                            Action::Write { bytes: bytes.into(), tokens, last }
                         }
                     },
                 },
-                None => {
-                    Step { when: When::After(Duration::ZERO), what: What::End { whole: *whole } }
-                }
+                None => Step {
+                    when: When::After(Duration::ZERO),
+                    action: Action::End { whole: *whole },
+                },
             });
         }
         loop {
@@ -208,7 +208,7 @@ impl Reply {
                     let from = self.sent;
                     let to = self.chunk_end();
                     let token = to.saturating_sub(1);
-                    // Some dialects write how long it took, so the event cannot be made before.
+                    // Some dialects write the duration, so the event cannot be made before.
                     let span = ready!(clock.poll_span(token, cx)) + self.late;
                     let timings = ready!(clock.poll_timings(span, cx));
                     last = to == self.answer.tokens;
@@ -238,7 +238,7 @@ impl Reply {
                     let whole = stage == Stage::Ended;
                     return Poll::Ready(Step {
                         when: self.due(self.sent),
-                        what: What::End { whole },
+                        action: Action::End { whole },
                     });
                 }
             };
@@ -261,14 +261,15 @@ impl Reply {
         breaks.into_iter().flatten().filter(inside).min().unwrap_or(end)
     }
 
-    /// A stall or the end of the reply, if its token has come; after the answer, whatever is left.
+    /// A stall or the end of the reply, if its token has come; after the answer, any remaining
+    /// fault.
     fn goes_wrong(&mut self, answered: bool) -> Option<Step> {
         let reached = |after: u32| answered || self.sent >= after;
         if let Some((_, lasting)) = self.mishaps.stall.take_if(|(after, _)| reached(*after)) {
             match lasting {
                 Some(span) => self.late += span,
                 None => {
-                    return Some(Step { when: When::Never, what: What::End { whole: false } });
+                    return Some(Step { when: When::Never, action: Action::End { whole: false } });
                 }
             }
         }
@@ -282,9 +283,9 @@ impl Reply {
                 wire::error_event(&self.route, &Refusal::internal(500), &mut out);
                 self.write(when, out, 0, false)
             }
-            Breakdown::Cut { reset } => Step { when, what: What::Cut { reset } },
+            Breakdown::Cut { reset } => Step { when, action: Action::Cut { reset } },
             Breakdown::NoDone | Breakdown::Close { .. } => {
-                Step { when, what: What::End { whole: false } }
+                Step { when, action: Action::End { whole: false } }
             }
         })
     }
@@ -294,10 +295,10 @@ impl Reply {
         self.mishaps.ping && !wire::ping(&self.route).is_empty()
     }
 
-    /// An event as it goes out: with a comment before it and other line ends, if the script says
-    /// so.
+    /// An event as it goes out: with a comment before it and other line ends, if the script has
+    /// these faults.
     fn write(&self, when: When, event: Vec<u8>, tokens: u32, last: bool) -> Step {
-        Step { when, what: What::Write { bytes: self.dressed(event).into(), tokens, last } }
+        Step { when, action: Action::Write { bytes: self.dressed(event).into(), tokens, last } }
     }
 
     fn dressed(&self, mut event: Vec<u8>) -> Vec<u8> {
@@ -314,10 +315,10 @@ impl Reply {
 
 /// Adds an event to the events that are written with it, or returns the event that cannot be added.
 fn merge(step: &mut Step, next: Step) -> Option<Step> {
-    match (&mut step.what, next.what) {
+    match (&mut step.action, next.action) {
         (
-            What::Write { bytes, tokens, last },
-            What::Write { bytes: more, tokens: further, last: complete },
+            Action::Write { bytes, tokens, last },
+            Action::Write { bytes: more, tokens: further, last: complete },
         ) if next.when != When::Never => {
             *bytes = [bytes.as_ref(), more.as_ref()].concat().into();
             *tokens += further;
@@ -325,7 +326,7 @@ fn merge(step: &mut Step, next: Step) -> Option<Step> {
             step.when = step.when.max(next.when);
             None
         }
-        (_, what) => Some(Step { when: next.when, what }),
+        (_, action) => Some(Step { when: next.when, action }),
     }
 }
 
@@ -338,7 +339,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Its steps, once its last token is due, and how many bytes its head announces.
+    /// Its steps, once its last token is due, and the number of bytes that its head announces.
     pub fn poll_steps(&self, clock: &Clock, cx: &mut Context<'_>) -> Poll<(Vec<Step>, usize)> {
         let token = self.answer.tokens.saturating_sub(1);
         let span = ready!(clock.poll_span(token, cx));
@@ -363,24 +364,24 @@ impl Whole {
         let when = if never { When::Never } else { When::Token { token, late } };
         let mut out = Vec::new();
         let mut announced = None;
-        let mut end = What::End { whole: true };
+        let mut end = Action::End { whole: true };
         let mut complete = true;
         match mishaps.breakdown {
             Some((_, Breakdown::InBandError)) => {
                 let refusal = Refusal::internal(500);
                 let failed = wire.failed(&refusal);
                 out = failed.unwrap_or_else(|| wire::error_body(route, &refusal));
-                end = What::End { whole: false };
+                end = Action::End { whole: false };
                 complete = false;
             }
             breakdown => {
                 wire.whole(answer, all, &mut out);
                 if let Some((_, how)) = breakdown {
                     complete = false;
-                    end = What::End { whole: false };
+                    end = Action::End { whole: false };
                     if let Breakdown::Cut { reset } = how {
                         announced = Some(out.len());
-                        end = What::Cut { reset };
+                        end = Action::Cut { reset };
                     }
                     out.truncate(out.len() / 2);
                 }
@@ -388,7 +389,7 @@ impl Whole {
         }
         let length = announced.unwrap_or(out.len());
         let tokens = if complete { answer.tokens } else { 0 };
-        let write = What::Write { bytes: out.into(), tokens, last: complete };
-        (vec![Step { when, what: write }, Step { when, what: end }], length)
+        let write = Action::Write { bytes: out.into(), tokens, last: complete };
+        (vec![Step { when, action: write }, Step { when, action: end }], length)
     }
 }

@@ -1,4 +1,4 @@
-//! Responses of the mock engine: status codes and headers, and who is let in.
+//! Responses of the mock engine: status codes, headers, and the check of the key.
 
 use bytes::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SERVER, VARY};

@@ -34,8 +34,8 @@ pub struct Script {
     pub ttft: Span,
     /// Time from each token to the next.
     pub itl: Span,
-    /// Requests from the first one on that are answered later by `cold_delay`, like requests that
-    /// come while an engine compiles.
+    /// The number of first requests that are answered later by `cold_delay`, as while an engine
+    /// compiles.
     pub cold_requests: u32,
     /// The time by which their first token is later.
     pub cold_delay: Span,
@@ -57,7 +57,7 @@ pub struct Script {
     /// or asks for more with `min_tokens`.
     pub stop_after: Option<u32>,
     /// The text of the answers.
-    pub answer: Says,
+    pub answer: AnswerText,
     /// The number of tokens at the start of a chat's answer that are reasoning.
     pub reasoning_tokens: u32,
     /// The name of the reasoning field.
@@ -68,8 +68,8 @@ pub struct Script {
     pub usage: UsageIn,
     /// Further token counts, which every answer reports.
     pub counts: Counts,
-    /// The share of the time to first token that the engine says it queued for: with it, replies
-    /// have the engine's own timings. The wait for a slot counts as queueing as well.
+    /// The share of the time to first token that counts as queueing in the engine's own timings;
+    /// replies have these only with this key. The wait for a slot counts as queueing as well.
     pub server_timings: Option<f64>,
     pub generate: Generate,
     pub transcriptions: Transcriptions,
@@ -101,7 +101,7 @@ pub struct Script {
 /// The text of answers. A token is one byte of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Says {
+pub enum AnswerText {
     /// English words, the same for the same prompt, in the requested number.
     #[default]
     Words,
@@ -186,7 +186,7 @@ model::names! {
     default AtOnce
 }
 
-/// Token counts that only some engines report. One that is absent is not reported.
+/// Token counts that only some engines report. An absent count is not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Tokens that speculative decoding proposed.
@@ -207,8 +207,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The steps of speculative decoding, and the numbers of proposed and accepted tokens, where
-    /// the script does not say otherwise.
+    /// The steps of speculative decoding, with defaults for the numbers of proposed and accepted
+    /// tokens.
     pub(super) fn steps(&self) -> Option<Steps> {
         let list = &self.steps_by_accepted;
         let most = u64::try_from(list.len()).ok()?.checked_sub(1)?;
@@ -247,7 +247,7 @@ impl Default for Script {
             tokens_per_chunk: NonZeroU32::MIN,
             output_tokens: 128,
             stop_after: None,
-            answer: Says::Words,
+            answer: AnswerText::Words,
             reasoning_tokens: 0,
             reasoning_field: ReasoningField::default(),
             role_chunk: RoleChunk::default(),
@@ -277,7 +277,7 @@ pub enum ScriptError {
     /// The file could not be read.
     #[error("cannot read the script {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is not a script that can be played.
+    /// It is no valid script.
     #[error(transparent)]
     Wrong(#[from] ScenarioError),
     /// A value that cannot be played.
@@ -299,8 +299,8 @@ impl Script {
     }
 
     /// Checks that every value can be played. A time that contradicts `batching` is found if it
-    /// differs from the usual one; a file's reader and the command line find the others, except a
-    /// file's usual time beside a flag's batch.
+    /// differs from the default. A file's reader and the command line find equal times, except a
+    /// file's default time beside a flag's batch.
     pub fn check(&self) -> Result<(), ScriptError> {
         let wrong = |key, message: String| Err(ScriptError::Value { key, message });
         let spans = [
@@ -308,7 +308,7 @@ impl Script {
             ("itl", Some(self.itl)),
             ("cold-delay", Some(self.cold_delay)),
         ];
-        let lasting = self.faults.iter().map(|fault| ("fault.for", fault.what.lasting()));
+        let lasting = self.faults.iter().map(|fault| ("fault.for", fault.kind.lasting()));
         for (key, span) in spans.into_iter().chain(lasting) {
             if let Some(span) = span
                 && let Err(message) = possible_span(span)
@@ -392,7 +392,7 @@ impl FromStr for Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{Breakdown, On, What};
+    use crate::fault::{Breakdown, FaultKind, Selection};
 
     #[test]
     fn a_script_is_read_from_toml() {
@@ -412,12 +412,12 @@ mod tests {
         .unwrap();
         assert_eq!(script.ttft, Span(Duration::from_millis(120)));
         assert_eq!(script.tokens_per_chunk.get(), 4);
-        assert_eq!(script.answer, Says::Text("42".to_owned()));
+        assert_eq!(script.answer, AnswerText::Text("42".to_owned()));
         assert_eq!(script.usage, UsageIn::LastChunk);
         assert_eq!(script.reasoning_field, ReasoningField::ReasoningContent);
-        let cut = What::Break { after_tokens: 3, how: Breakdown::Cut { reset: false } };
-        let every = On::Every(2.try_into().unwrap());
-        assert_eq!(script.faults, [Fault { what: cut, on: every }]);
+        let cut = FaultKind::Break { after_tokens: 3, how: Breakdown::Cut { reset: false } };
+        let every = Selection::Every(2.try_into().unwrap());
+        assert_eq!(script.faults, [Fault { kind: cut, on: every }]);
         assert_eq!(script.output_tokens, Script::default().output_tokens);
     }
 
@@ -524,10 +524,10 @@ mod tests {
                 }
                 played += 1;
                 for number in [0, 1, u64::MAX] {
-                    let pace = crate::pace::Pace::of(&script, number);
+                    let pace = crate::pace::Pace::new(&script, number);
                     let last = pace.ttft + pace.itl * CONTEXT_LIMIT.get();
                     let _ = tokio::time::Instant::now() + last;
-                    let _ = crate::fault::Mishaps::of(&script.faults, number);
+                    let _ = crate::fault::Mishaps::new(&script.faults, number);
                 }
             }
         }

@@ -25,13 +25,13 @@ use tokio::time::Instant;
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route, SpeechForm, TritonForm};
 use super::control::inform;
-use super::dialect::Gives;
+use super::dialect::Content;
 use super::engine::Engine;
 use super::fault::{Breakdown, Mishaps, web_page_everywhere};
 use super::grpc;
 use super::mounts::Mounts;
 use super::pace::Turn;
-use super::prediction::{self, Asked, Job};
+use super::prediction::{self, Job, PredictionRequest};
 use super::realtime;
 use super::record::Record;
 use super::reply::{Reply, Whole};
@@ -189,11 +189,11 @@ async fn respond(
             Err(page) => return Ok(*page),
         },
     };
-    if realtime::is_asked(&request) {
+    if realtime::is_handshake(&request) {
         return realtime::open(engine, request, fate).await.ok_or(HangUp);
     }
     match route(&engine, &request, &fate) {
-        Some(asked) => answer(engine, asked, request, fate).await,
+        Some(route) => answer(engine, route, request, fate).await,
         None if grpc::is_call(&request) && web_page_everywhere(&engine.script.faults).is_none() => {
             Ok(triton::inform(request.uri().path()))
         }
@@ -201,7 +201,7 @@ async fn respond(
     }
 }
 
-/// A route that generates text, and whether it asks for the script's key.
+/// A route that generates text; `asks_for_key` is true if it needs the script's key.
 struct TextRoute {
     route: Route,
     asks_for_key: bool,
@@ -213,7 +213,7 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
     let scripted =
         (engine.script.routes.iter()).find(|route| route.method == *method && route.path == path);
     if let Some(scripted) = scripted {
-        let Gives::Answers(dialect) = &scripted.gives else {
+        let Content::Answers(dialect) = &scripted.content else {
             return None;
         };
         return Some(TextRoute {
@@ -221,11 +221,11 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
             asks_for_key: scripted.asks_for_key,
         });
     }
-    if let Some(asked) = prediction::asked(engine, request, fate) {
+    if let Some(prediction) = prediction::request(engine, request, fate) {
         return Some(TextRoute {
-            // As at Replicate, who knows the URL of a stream may read it.
-            asks_for_key: !matches!(asked, Asked::Stream(_)),
-            route: Route::Prediction(asked),
+            // As at Replicate, the URL of a stream needs no key.
+            asks_for_key: !matches!(prediction, PredictionRequest::Stream(_)),
+            route: Route::Prediction(prediction),
         });
     }
     if path == triton::STREAM && grpc::is_call(request) {
@@ -244,10 +244,10 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
     Some(TextRoute { route, asks_for_key: true })
 }
 
-/// Reads a body, and holds its share of the memory that all bodies have. A body of unstated length
-/// takes a little, and more as it grows, so that it keeps no other waiting; where no memory is
-/// left, it is given up. Bytes after the end of the request are not read: a call of gRPC may go on
-/// until it is answered.
+/// Reads a body, and holds its share of the memory of all bodies. A body of unstated length takes a
+/// little, and more as it grows, so that no other waits for it; without memory, it is given up.
+/// Bytes after the end of the request are not read, because a call of gRPC may last until its
+/// answer.
 async fn read_body(
     bodies: &Arc<Semaphore>,
     body: Incoming,
@@ -278,7 +278,7 @@ async fn read_body(
     Some((read.freeze(), room))
 }
 
-/// A request for text: reads it, and holds the reply back if the script says so.
+/// Reads a request for text, and holds the reply back if the script delays it.
 async fn answer(
     engine: Arc<Engine>,
     TextRoute { route, asks_for_key }: TextRoute,
@@ -296,8 +296,8 @@ async fn answer(
     engine.has_begun(received);
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
     record.carried(&parts.headers);
-    record.asked(&body);
-    let mishaps = Mishaps::of(&engine.script.faults, record.number());
+    record.keep_body(&body);
+    let mishaps = Mishaps::new(&engine.script.faults, record.number());
     if mishaps.goodbye {
         fate.goodbye.notify_one();
         // The connection must know it before the reply begins, because the reply's head tells the
@@ -306,11 +306,12 @@ async fn answer(
     }
     let not_before = received + mishaps.slow_headers;
     let reply = if !asks_for_key || authorized(&engine, &parts.headers) {
-        let said = parts.headers.get(CONTENT_TYPE);
-        let said = said.and_then(|said| said.to_str().ok()).unwrap_or_default();
+        let media_type = parts.headers.get(CONTENT_TYPE);
+        let media_type =
+            media_type.and_then(|media_type| media_type.to_str().ok()).unwrap_or_default();
         let request = Complete {
             route,
-            content_type: said.to_owned(),
+            content_type: media_type.to_owned(),
             body: (body, room),
             received,
             record,
@@ -373,23 +374,23 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
 
     let answer = Answer::new(script, &ask, mishaps.stop_early);
     let request = match &route {
-        Route::Prediction(asked) => {
-            let said = Said { asked, ask: &ask, answer: &answer };
-            match predicted(engine, said, received, record, &mishaps, &fate) {
+        Route::Prediction(prediction) => {
+            let context = PredictionContext { prediction, ask: &ask, answer: &answer };
+            match predicted(engine, context, received, record, &mishaps, &fate) {
                 Ok(reply) => return Ok(reply),
                 Err(left) => {
                     record = *left;
-                    asked.job()
+                    prediction.job()
                 }
             }
         }
         _ => None,
     };
-    // A prediction is as fast as the request that created it says, and its time counts from then.
+    // The request that created a prediction decides its pace, and its time counts from then.
     let of_job = request.filter(|_| engine.batch.is_none());
     let number = of_job.map_or(record.number(), |job| job.number);
     let received = request.map_or(received, |job| job.received);
-    let Some(turn) = Turn::of(engine, number, received, &ask, &answer) else {
+    let Some(turn) = Turn::new(engine, number, received, &ask, &answer) else {
         return Ok(refuse(record, &route, &Refusal::overloaded()));
     };
     let spoken = matches!(route, Route::Completions | Route::Chat) && ask.stream;
@@ -412,8 +413,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         !matches!(mishaps.breakdown, Some((_, Breakdown::NoDone | Breakdown::Close { .. })));
     let is_call = matches!(route, Route::Triton(_));
     let trailers = (is_call && marks_end).then(|| grpc::status(grpc::OK, ""));
-    let content_type = match &ask.heard {
-        Some(heard) if heard.is_text(script) && !ask.stream => {
+    let content_type = match &ask.sound {
+        Some(sound) if sound.is_text(script) && !ask.stream => {
             HeaderValue::from_static("text/plain; charset=utf-8")
         }
         _ => content_type(&route, ask.stream),
@@ -423,7 +424,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         let reply = Reply::new(script, route, answer, wire, mishaps);
         let reply = match transcript {
             None => reply,
-            Some(transcript) => reply.told(
+            Some(transcript) => reply.with_transcript(
                 transcript,
                 &Shared {
                     id: head.id(),
@@ -449,23 +450,23 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
 }
 
 /// A request of the predictions API, and its context.
-struct Said<'a> {
-    asked: &'a Asked,
+struct PredictionContext<'a> {
+    prediction: &'a PredictionRequest,
     ask: &'a Ask,
     answer: &'a Answer,
 }
 
-/// Creates a prediction, or says how far one is that has not ended. The record is left if its answer
-/// is asked for and there.
+/// Creates a prediction, or replies with the state of an unfinished one. Returns the record if the
+/// answer is requested and complete.
 fn predicted(
     engine: &Engine,
-    said: Said<'_>,
+    context: PredictionContext<'_>,
     received: Instant,
     mut record: Record,
     mishaps: &Mishaps,
     fate: &Arc<Fate>,
 ) -> Result<Response<ReplyBody>, Box<Record>> {
-    let Said { asked, ask, answer } = said;
+    let PredictionContext { prediction, ask, answer } = context;
     let number = record.number();
     let head = Head {
         number,
@@ -473,13 +474,13 @@ fn predicted(
         model: engine.script.listed_models()[0],
         cached_tokens: 0,
     };
-    let (job, status, state) = match asked {
-        Asked::Create(_) if engine.batch.is_some() && !ask.stream => {
+    let (job, status, state) = match prediction {
+        PredictionRequest::Create(_) if engine.batch.is_some() && !ask.stream => {
             let message = "the steps of a batch are known to streams alone: ask for `stream`";
             let refusal = Refusal::bad(message, Some("stream"));
             return Ok(refuse(record, &ask.route, &refusal));
         }
-        Asked::Create(origin) => {
+        PredictionRequest::Create(origin) => {
             let job = Arc::new(Job {
                 id: head.id(),
                 origin: origin.clone(),
@@ -490,11 +491,11 @@ fn predicted(
             lock(&engine.predictions).keep(Arc::clone(&job));
             (job, 201, "starting")
         }
-        Asked::Look(job) => match job.status(engine, answer.tokens.saturating_sub(1)) {
+        PredictionRequest::Look(job) => match job.status(engine, answer.tokens.saturating_sub(1)) {
             Some(status) => (Arc::clone(job), 200, status),
             None => return Err(Box::new(record)),
         },
-        Asked::Stream(_) | Asked::Unknown => return Err(Box::new(record)),
+        PredictionRequest::Stream(_) | PredictionRequest::Unknown => return Err(Box::new(record)),
     };
     let wire = Prediction::new(&job, &head);
     let breaks = mishaps.breakdown.map(|(_, how)| how);
@@ -528,7 +529,7 @@ fn content_type(route: &Route, stream: bool) -> HeaderValue {
 
 fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<ReplyBody> {
     if let Route::Triton(_) = route {
-        // What went wrong is not the status of HTTP.
+        // The status of HTTP does not show the error.
         record.refused(Some(200));
         return grpc::refused(refusal);
     }

@@ -18,9 +18,9 @@ use tokio::time::{Instant, Sleep};
 use super::fault::Breakdown;
 use super::pace::{Clock, Slot, Turn};
 use super::record::Record;
-use super::reply::{Reply, Step, What, When, Whole};
+use super::reply::{Action, Reply, Step, When, Whole};
 
-/// The connection breaks because the script says so.
+/// An error: the script breaks the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the script cuts this reply")]
 pub(super) struct Cut;
@@ -32,7 +32,7 @@ pub(super) struct Fate {
     pub reset: AtomicBool,
     /// It takes no further request.
     pub goodbye: Notify,
-    /// It is one of TLS.
+    /// It uses TLS.
     pub secure: AtomicBool,
 }
 
@@ -59,9 +59,9 @@ impl Steps {
     pub fn at_once(bytes: Vec<u8>, breaks: Option<Breakdown>) -> Self {
         let mut length = bytes.len();
         let end = match breaks {
-            None | Some(Breakdown::InBandError) => What::End { whole: breaks.is_none() },
-            Some(Breakdown::NoDone | Breakdown::Close { .. }) => What::End { whole: false },
-            Some(Breakdown::Cut { reset }) => What::Cut { reset },
+            None | Some(Breakdown::InBandError) => Action::End { whole: breaks.is_none() },
+            Some(Breakdown::NoDone | Breakdown::Close { .. }) => Action::End { whole: false },
+            Some(Breakdown::Cut { reset }) => Action::Cut { reset },
         };
         let mut bytes = Bytes::from(bytes);
         if matches!(
@@ -73,23 +73,23 @@ impl Steps {
         if matches!(breaks, Some(Breakdown::NoDone | Breakdown::Close { .. })) {
             length = bytes.len();
         }
-        let write = What::Write { bytes, tokens: 0, last: false };
+        let write = Action::Write { bytes, tokens: 0, last: false };
         let when = When::AtOnce;
         Steps::Whole {
             reply: None,
-            steps: [write, end].map(|what| Step { when, what }).into(),
+            steps: [write, end].map(|action| Step { when, action }).into(),
             length,
         }
     }
 
-    /// True if nothing comes after the step just made, and then whether nothing is missing. The
-    /// server asks for no more of a body that is as long as its head announced.
+    /// The end of the reply, if nothing comes after the last step: true if the reply is whole. The
+    /// server reads no further than the length in its head.
     fn ends(&self) -> Option<bool> {
         let Steps::Whole { steps, .. } = self else {
             return None;
         };
-        match steps.front()?.what {
-            What::End { whole } => Some(whole),
+        match steps.front()?.action {
+            Action::End { whole } => Some(whole),
             _ => None,
         }
     }
@@ -103,7 +103,7 @@ impl Steps {
                     (*steps, *length) = (made.into(), announced);
                     *reply = None;
                 }
-                let end = Step { when: When::AtOnce, what: What::End { whole: true } };
+                let end = Step { when: When::AtOnce, action: Action::End { whole: true } };
                 Poll::Ready(steps.pop_front().unwrap_or(end))
             }
         }
@@ -175,7 +175,7 @@ impl Timed {
         std::future::poll_fn(|cx| self.poll_due(cx)).await;
     }
 
-    /// The record, for what happens before the first step.
+    /// The record, for events before the first step.
     pub fn record(&mut self) -> &mut Record {
         &mut self.record
     }
@@ -238,17 +238,17 @@ impl Timed {
         }
         let mut rest = match self.rest.take() {
             Some(rest) => rest,
-            None => match self.step.take().map(|step| step.what) {
-                Some(What::Write { bytes, tokens, last }) => {
+            None => match self.step.take().map(|step| step.action) {
+                Some(Action::Write { bytes, tokens, last }) => {
                     let whole = bytes.clone();
                     Rest { bytes, tokens, last, whole }
                 }
-                Some(What::Cut { reset }) => {
+                Some(Action::Cut { reset }) => {
                     self.fate.reset.store(reset, Relaxed);
                     self.record.over(false);
                     return Poll::Ready(Some(Err(Cut)));
                 }
-                Some(What::End { whole }) => {
+                Some(Action::End { whole }) => {
                     self.record.over(whole);
                     return Poll::Ready(None);
                 }

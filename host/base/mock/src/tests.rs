@@ -31,9 +31,9 @@ struct Got {
     status: StatusCode,
     headers: HeaderMap,
     headers_at: Nanos,
-    /// The body's pieces as they were read, and when.
+    /// The body's pieces, with the instants at which they were read.
     pieces: Vec<(Nanos, Bytes)>,
-    /// The time when the body ended, and whether as HTTP has it.
+    /// The time when the body ended; an error if HTTP's end was missing.
     ended: Result<Nanos, Nanos>,
 }
 

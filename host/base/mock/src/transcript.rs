@@ -168,7 +168,7 @@ impl Moment {
             return Some("`rest-at` is before `at`".to_owned());
         }
         (self.cut_in.is_some() && self.rest_at.is_none())
-            .then(|| "`cut-in` needs `rest-at`, the time of what follows the cut".to_owned())
+            .then(|| "`cut-in` needs `rest-at`, the time of the second half".to_owned())
     }
 
     /// Its bytes, before they are cut.
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_told() {
-        for (moment, said) in [
+        for (moment, expected) in [
             ("comment = 'x'\ndone = true", "exactly one of"),
             ("", "exactly one of"),
             ("usage = 1\nfinish = 'stop'", "belong to a choice"),
@@ -332,7 +332,7 @@ mod tests {
         ] {
             let text = format!("[[transcript]]\nat = '5ms'\n{moment}");
             let error = text.parse::<Script>().unwrap_err().to_string();
-            assert!(error.contains(said), "{moment}: {error}");
+            assert!(error.contains(expected), "{moment}: {error}");
         }
         let error = "pause = { after = '1ms' }".parse::<Script>().unwrap_err();
         assert!(error.to_string().contains("for"), "{error}");

@@ -1,5 +1,5 @@
-//! Triton's service over gRPC (`protobuf/grpc_service.proto` of Triton), as far as a client needs it
-//! that streams from a model whose backend is vLLM: `ModelStreamInfer`, and whether the server is up.
+//! Triton's service over gRPC (`protobuf/grpc_service.proto` of Triton), for a client that streams
+//! from a model whose backend is vLLM: `ModelStreamInfer`, and the health of the server.
 //!
 //! A call answers its first message; a client's later messages are not read. The messages here are
 //! the mock's own: the runner's backend has others, so that one can check the other.
@@ -12,7 +12,7 @@ use super::stream::ReplyBody;
 
 /// The method that streams answers.
 pub(super) const STREAM: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
-/// The service, with what stands before the names of its methods.
+/// The path of the service, before the names of its methods.
 const SERVICE: &str = "/inference.GRPCInferenceService/";
 
 /// Answers a call that does not ask for text.
@@ -102,7 +102,7 @@ impl Infer {
         Some((&self.inputs[at], raw))
     }
 
-    /// The text of an input: of raw contents, the four bytes before it are its length.
+    /// The text of an input. In raw contents, the four bytes before it are its length.
     pub fn text(&self, name: &str) -> Option<&[u8]> {
         let (tensor, raw) = self.input(name)?;
         if let Some(contents) = &tensor.contents {

@@ -34,9 +34,9 @@ pub struct Truth {
     pub started: Option<Nanos>,
     /// The batch's record; absent unless the script has a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batched: Option<Batched>,
+    pub batched: Option<BatchRecord>,
     /// The time when each piece of the reply's body was handed to the socket, in order.
-    pub chunks: Vec<Sent>,
+    pub chunks: Vec<SentPiece>,
     /// The time when it ended.
     pub ended: Option<Nanos>,
     /// The way it ended.
@@ -50,25 +50,24 @@ pub struct Truth {
     pub asked: Option<String>,
     /// The bytes of each of `chunks`, in order; empty unless the engine keeps them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub written: Vec<Written>,
+    pub written: Vec<WrittenBytes>,
 }
 
-/// Bytes as they were written.
+/// The written bytes of a piece.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Written {
+pub enum WrittenBytes {
     /// Whole characters.
     Text(String),
     /// Hexadecimal digits of bytes that begin or end within a character.
     Hex(String),
 }
 
-impl Written {
-    /// Of these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+impl WrittenBytes {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Written::Text(text.to_owned()),
-            Err(_) => Written::Hex(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+            Ok(text) => WrittenBytes::Text(text.to_owned()),
+            Err(_) => WrittenBytes::Hex(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
         }
     }
 }
@@ -76,7 +75,7 @@ impl Written {
 /// The batch's record of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Batched {
+pub struct BatchRecord {
     /// The number of times that it was put back into the queue because the KV cache was full.
     pub preemptions: u32,
     /// The time when the step ended that generated each token, in order: the model's times, which
@@ -86,7 +85,7 @@ pub struct Batched {
 
 /// A piece of a reply: one event, or several that were merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
+pub struct SentPiece {
     /// The time when its last byte was handed to the socket.
     pub at: Nanos,
     /// Tokens in it; 0 for roles, usage, errors and the end marker.
@@ -103,7 +102,7 @@ pub enum End {
     Whole,
     /// With an error status, or a web page instead of a reply.
     Refused,
-    /// With an error inside the reply, or without its end, as the script says.
+    /// With an error inside the reply, or without its end, by a fault of the script.
     Broken,
     /// The client went away first.
     Abandoned,
@@ -157,7 +156,7 @@ pub(super) struct Counters {
 /// The labels of HTTP request counters: handler, method, and the hundreds of the status.
 pub(super) type Handled = (Cow<'static, str>, &'static str, u16);
 
-/// A lock whose holder cannot have left anything half done.
+/// Locks a mutex, also after a panic: no holder leaves its value inconsistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! Formats of an answer in each dialect: the bytes of its events and of its whole replies.
 //!
-//! Responsible for the formats alone, byte for byte as the engines write them; `reply` decides
-//! which events there are and when each is due. The parts that do not change within a
-//! reply are rendered once, so an event costs a few copies.
+//! Responsible for the formats alone, byte for byte as the engines write them; `reply` decides on
+//! the events and their due times. The parts that do not change within a reply are rendered once,
+//! so an event costs a few copies.
 
 pub(super) mod bytes;
 mod native;
@@ -52,7 +52,7 @@ pub(super) trait Wire: Send {
     }
     /// The whole reply to a request that does not stream: all tokens as one piece.
     fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>);
-    /// The whole reply that says that there is no answer, where that is none of the route's errors.
+    /// The whole reply without an answer, where that is none of the route's errors.
     fn failed(&self, _: &Refusal) -> Option<Vec<u8>> {
         None
     }
@@ -81,12 +81,12 @@ impl Head<'_> {
 pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
     match &ask.route {
         Route::Completions | Route::Chat => Box::new(openai::OpenAi::new(script, ask, head)),
-        Route::Transcriptions => match (&ask.heard, script.transcriptions) {
-            (Some(heard), Transcriptions::Vllm) => {
-                Box::new(transcription::Vllm::new(script, ask, heard, head))
+        Route::Transcriptions => match (&ask.sound, script.transcriptions) {
+            (Some(sound), Transcriptions::Vllm) => {
+                Box::new(transcription::Vllm::new(script, ask, sound, head))
             }
-            (Some(heard), Transcriptions::Openai) => {
-                Box::new(transcription::OpenAi::new(script, ask, heard))
+            (Some(sound), Transcriptions::Openai) => {
+                Box::new(transcription::OpenAi::new(script, ask, sound))
             }
             // A request for a transcription has a sound.
             (None, _) => Box::new(openai::OpenAi::new(script, ask, head)),
@@ -95,9 +95,9 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
         Route::Triton(form) => Box::new(triton::Triton::new(script, ask, form)),
         Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
         Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
-        Route::Prediction(asked) => match asked.job() {
+        Route::Prediction(prediction) => match prediction.job() {
             Some(job) => Box::new(prediction::Prediction::new(job, head)),
-            // Only what exists has an answer.
+            // A prediction that does not exist has no answer.
             None => Box::new(openai::OpenAi::new(script, ask, head)),
         },
         Route::Scripted(dialect) => Box::new(Scripted::new(dialect, ask, head)),

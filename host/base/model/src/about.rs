@@ -1,13 +1,13 @@
-//! The subject of a result: engine, hardware, how the server was started. The author of a run states
-//! them; the engine and its version are taken from the server where the author does not. They are
-//! passed on as stated and never read as figures.
+//! The subject of a result: engine, hardware, and the start of the server. The author of a run
+//! states them; the server adds an engine and a version that the author leaves out. They are passed
+//! on as stated and never read as figures.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The subject of a result. Anything that was not said is absent.
+/// The subject of a result. A key that nobody stated is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct About {
@@ -29,8 +29,8 @@ pub struct About {
 }
 
 impl About {
-    /// Adds the engine that a server names, and its version, where the author stated none. A version
-    /// is added only if the author's engine is the server's, whatever its spelling.
+    /// Adds the engine that a server names, and its version, where the author stated none. A
+    /// version is added only if the author's engine is the server's, whatever its spelling.
     pub fn complete(&mut self, engine: &str, version: Option<&str>) {
         let own = self.engine.get_or_insert_with(|| engine.to_owned());
         if is_same_engine(own, engine) && self.engine_version.is_none() {
@@ -38,7 +38,7 @@ impl About {
         }
     }
 
-    /// True if nothing was said.
+    /// True if it has no key.
     pub fn is_empty(&self) -> bool {
         *self == About::default()
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_authors_engine_goes_before_the_servers() {
+    fn the_authors_engine_overrides_the_servers() {
         let stated = |engine: Option<&str>, version: Option<&str>| About {
             engine: engine.map(str::to_owned),
             engine_version: version.map(str::to_owned),

@@ -1,5 +1,5 @@
-//! Proof of who sends a request: the key, and the way in which it is used. The backend says which
-//! way that is; the session reads the key and writes the requests.
+//! Proof of who sends a request: the key and its use. The backend chooses the use; the session
+//! reads the key and writes the requests.
 
 pub mod hmac;
 pub mod template;
@@ -26,7 +26,7 @@ pub enum Access {
         /// The key.
         key: String,
     },
-    /// A signature of each request, of which the server has the key as well.
+    /// A signature of each request with a key that the server has too.
     Sigv4(Arc<Sigv4>),
     /// A signature by HMAC of each request.
     Hmac(Arc<Hmac>),
@@ -37,9 +37,9 @@ pub enum Access {
 /// The needs of AWS Signature Version 4 beside the request and the time.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sigv4 {
-    /// The service that is asked, such as `bedrock`.
+    /// The service, such as `bedrock`.
     pub service: String,
-    /// The region of targets whose host does not name theirs.
+    /// The region of targets whose host names none.
     pub region: Option<String>,
     /// The access key's identifier.
     pub id: String,
@@ -151,7 +151,7 @@ impl Sigv4 {
 /// The region that the host of a service of AWS names: `eu-west-1` in
 /// `bedrock-runtime.eu-west-1.amazonaws.com`.
 ///
-/// Absent where the host belongs to nobody's region, such as a gateway or `iam.amazonaws.com`.
+/// Absent for a host without a region, such as a gateway or `iam.amazonaws.com`.
 pub fn region_of(host: &str) -> Option<String> {
     /// Below these, AWS puts the names of its regions.
     const AWS: [&str; 4] = [".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws"];
@@ -161,7 +161,7 @@ pub fn region_of(host: &str) -> Option<String> {
     Some(region.to_owned())
 }
 
-/// True if it looks as a name of a region does: `us-east-1`, `us-gov-west-1`, `ap-southeast-2`.
+/// True if it looks like a region's name: `us-east-1`, `us-gov-west-1`, `ap-southeast-2`.
 pub fn is_region(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [area, middle @ .., number] = &*parts else {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_by_the_hosts_that_name_them() {
+    fn hosts_name_their_region() {
         for (host, region) in [
             ("bedrock-runtime.eu-west-1.amazonaws.com", Some("eu-west-1")),
             ("bedrock-runtime-fips.us-gov-west-1.amazonaws.com", Some("us-gov-west-1")),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_aws_by_their_parts() {
+    fn reads_the_parts_of_an_aws_key() {
         let part = |text: &str| text.to_owned();
         assert_eq!(Sigv4::parse_key("AKID:s/e+c="), Ok((part("AKID"), part("s/e+c="), None)));
         assert_eq!(
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_it_is_printed() {
+    fn access_is_never_printed() {
         let with = Sigv4 {
             service: part("bedrock"),
             region: None,

@@ -1,7 +1,7 @@
-//! Arrival models: when requests are due, as pure functions of model, rate and seed.
+//! Arrival models: the due times of requests, as pure functions of model, rate and seed.
 //!
-//! They do not depend on the server, the number of workers or the machine.
-//! `pace` waits for the due times.
+//! They do not depend on the server, the number of workers or the machine. `pace` waits for the due
+//! times.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::file::PlannedFile;
 use crate::units::Nanos;
 
+mod display;
 mod numpy;
 mod profile;
 #[cfg(test)]
 mod tests;
 mod think;
 mod trace;
-mod words;
 
 use numpy::Legacy;
 use profile::Profile;
@@ -44,8 +44,8 @@ pub enum Arrival {
     Poisson {
         /// Requests per second.
         rate: f64,
-        /// True if the first request comes after a gap too and all are scaled so that the last of n
-        /// is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
+        /// True if the first request comes after a gap too and all gaps are scaled so that the last
+        /// of n requests is due at n/rate: [`Arrival::Gamma`] of burstiness 1, normalised.
         #[serde(default, skip_serializing_if = "crate::is_default")]
         normalise: bool,
     },
@@ -55,7 +55,7 @@ pub enum Arrival {
         rate: f64,
         /// The distribution's shape: 1 is Poisson, less is burstier, more is more even.
         burstiness: f64,
-        /// True if all are scaled so that the last of n is due at n/rate.
+        /// True if all gaps are scaled so that the last of n requests is due at n/rate.
         #[serde(default, skip_serializing_if = "crate::is_default")]
         normalise: bool,
     },
@@ -77,18 +77,18 @@ pub enum Arrival {
     Trace {
         /// The file.
         file: PlannedFile,
-        /// Speed at which it is played, as a multiple of the recorded one.
+        /// Playing speed, as a multiple of the recorded speed.
         time_scale: f64,
-        /// Number of times that it has; no request is due after the last.
+        /// The number of its times; no request is due after the last.
         timestamps: u64,
         /// Seconds from the first to the last, as played.
         length: f64,
-        /// The most within a second, as played.
+        /// The maximum number within a second, as played.
         peak: f64,
     },
     /// At the times in the dataset's samples.
     Dataset {
-        /// Speed at which they are played, as a multiple of the recorded one.
+        /// Playing speed, as a multiple of the recorded speed.
         time_scale: f64,
         /// Number of samples; no request is due after the last.
         timestamps: u64,
@@ -96,7 +96,7 @@ pub enum Arrival {
         first: Nanos,
         /// Seconds from the beginning to the last, as played.
         length: f64,
-        /// The most within a second, as played.
+        /// The maximum number within a second, as played.
         peak: f64,
     },
     /// This many users, each sending its next request when the last one is answered.
@@ -109,7 +109,7 @@ pub enum Arrival {
     },
 }
 
-/// The spread of requests over the area under a rate: the numbers at which one is due.
+/// The spread of requests over the area under a rate: the areas at which a request is due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Spread {
@@ -139,16 +139,16 @@ pub type DueTimes = Box<dyn Iterator<Item = Due> + Send>;
 impl Arrival {
     /// The due times of a phase with this many requests; without end except for [`Arrival::Trace`],
     /// [`Arrival::Dataset`], [`Arrival::Stages`] and a ramp to zero. `trace` is the contents of the
-    /// file that [`Arrival::Trace`] names, or what the dataset plans for [`Arrival::Dataset`]; the
+    /// file that [`Arrival::Trace`] names, or the dataset's times for [`Arrival::Dataset`]; the
     /// others ignore it.
     ///
-    /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`: for Poisson one
-    /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy draw them; for
-    /// gamma one `np.random.gamma(burstiness, 1 / (rate * burstiness))` before each, as vLLM does.
-    /// Normalised, they are multiplied by n/rate over their sum, as vLLM does where its rate does
-    /// not change. Where the rate changes, a process of rate 1 is carried through the area under
-    /// it, which is exact over any change; vLLM's client instead gives each gap the rate of its
-    /// request's number, so that its rate is no function of time.
+    /// Random gaps are NumPy's legacy stream, `np.random.seed(seed)`. Poisson draws
+    /// `np.random.exponential(1 / rate)` after each request, as SGLang and LMDeploy do. Gamma draws
+    /// `np.random.gamma(burstiness, 1 / (rate * burstiness))` before each, as vLLM does. Normalised
+    /// gaps are multiplied by n/rate over their sum, as in vLLM at a constant rate. A changing rate
+    /// carries a process of rate 1 through the area under it, which is exact over any change.
+    /// vLLM's client instead gives each gap the rate of its request's number, so its rate is no
+    /// function of time.
     pub fn due_times(&self, seed: u64, requests: Option<u64>, trace: &Trace) -> DueTimes {
         match *self {
             Arrival::Inf => Box::new(std::iter::repeat(Due::At(Nanos::ZERO))),
@@ -163,7 +163,7 @@ impl Arrival {
                 at(sums(gaps(seed, rate, burstiness)))
             }
             Arrival::Ramp { spread, ramp } => {
-                // Then it stays where it has come to, for longer than any run.
+                // Then the rate stays at its end value for longer than any run.
                 let hold = Stage {
                     from: ramp.to,
                     to: ramp.to,
@@ -201,7 +201,7 @@ impl Arrival {
         }
     }
 
-    /// The highest rate that it reaches, in requests per second: this much must be ready.
+    /// The highest rate that it reaches, in requests per second, for which requests must be ready.
     pub fn peak_rate(&self) -> Option<f64> {
         let higher = |stage: &Stage| stage.from.max(stage.to);
         match self {
@@ -225,7 +225,7 @@ impl Arrival {
         matches!(self, Arrival::Constant { .. } | Arrival::Poisson { .. } | Arrival::Gamma { .. })
     }
 
-    /// True if due times are known beforehand, whatever the server does.
+    /// True if due times are known beforehand and do not depend on the server.
     pub fn is_open(&self) -> bool {
         !matches!(self, Arrival::Closed { .. })
     }
@@ -267,8 +267,8 @@ fn from_zero(gaps: impl Iterator<Item = f64> + Send) -> impl Iterator<Item = f64
     std::iter::once(0.0).chain(sums(gaps))
 }
 
-/// Gamma-distributed gaps of which the first so many end where they would without chance. Drawn
-/// twice, because their sum must be known before the first is used.
+/// Gamma-distributed gaps, scaled so that the last of `requests` ends at its expected time. They
+/// are drawn twice, because their sum must be known before the first is used.
 fn normalised(seed: u64, rate: f64, burstiness: f64, requests: Option<u64>) -> DueTimes {
     let ends = requests.and_then(|requests| {
         let last = usize::try_from(requests).ok()?.checked_sub(1)?;

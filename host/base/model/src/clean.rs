@@ -1,7 +1,7 @@
 //! Text from outside, made safe to show. Servers, plugins and files choose names and messages. A
-//! control character in one could move a terminal's cursor, recolour what was printed, or write to
-//! the clipboard, and a mark for the direction of text could show one name as another. All of these
-//! are shown as escapes, such as `\u{1b}`.
+//! control character could move a terminal's cursor, recolour printed text, or write to the
+//! clipboard. A mark for the direction of text could show one name as another. All of these are
+//! shown as escapes, such as `\u{1b}`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,13 +11,13 @@ pub fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| unsafe_to_show(c) && c != '\n' && c != '\t', visible)
 }
 
-/// A text that is to stay on one line: line breaks and tabs are escaped too.
+/// A text on one line: line breaks and tabs are escaped too.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, unsafe_to_show, visible)
 }
 
 /// JSON with the same meaning, in which strings hold none of these characters. JSON itself escapes
-/// only those below U+0020.
+/// only characters below U+0020.
 pub fn json(text: &str) -> Cow<'_, str> {
     let spaces = |c| matches!(c, '\n' | '\t' | '\r');
     escaped(
@@ -29,7 +29,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// Control characters (C0, DEL, C1), and those that change the direction of the text after them.
+/// True of control characters (C0, DEL, C1) and of marks that change the direction of text.
 pub fn unsafe_to_show(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_move_a_cursor_is_shown_as_an_escape() {
+    fn control_characters_are_shown_as_escapes() {
         for (given, shown, on_one_line) in [
             ("model-7b", "model-7b", "model-7b"),
             ("a\tb\nc", "a\tb\nc", "a\\tb\\nc"),

@@ -8,23 +8,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The performance of this client during the measurement. If the records of several load generators
-/// are merged, each figure comes from the one with the worst value (see [`Client::worst`]).
+/// are merged, each figure is the worst of theirs (see [`Client::worst`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
     /// Seconds that were monitored: from the start of the measurement until the last reply ended.
     pub watched_s: f64,
-    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that only observe are
-    /// `progress`, `dashboard` and `metrics`. A thread without data from the system is not listed.
+    /// Its threads by name: `pace`, `read-0`, `decode-0`, `record`. The threads `progress`,
+    /// `dashboard` and `metrics` only observe. A thread without data from the system is not listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub threads: BTreeMap<String, Thread>,
     /// Most replies that waited to be decoded, each with one or more frames.
     pub decode_backlog: u64,
-    /// The longest time from when a reader passed frames on until they were decoded, in
-    /// milliseconds.
+    /// The longest time that frames waited from their reader to their decoding, in milliseconds.
     pub decode_behind_ms: f64,
-    /// The longest that the whole process stood still, or that no core was free for it, in
-    /// milliseconds: how late a thread was that wakes every ten milliseconds.
+    /// The longest time that the whole process stood still, or that no core was free for it, in
+    /// milliseconds. It is the lateness of a thread that wakes every ten milliseconds.
     pub longest_pause_ms: f64,
     /// Sum of such pauses longer than 50 ms, in seconds.
     pub paused_s: f64,
@@ -58,8 +57,8 @@ pub struct Client {
     pub machine: Option<Machine>,
 }
 
-/// Requests beside the exchanges that a backend wants sent during a run. Of several load generators,
-/// all together.
+/// Requests beside the exchanges that a backend wants sent during a run. Of several load
+/// generators, all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Errands {
@@ -67,7 +66,7 @@ pub struct Errands {
     pub done: u64,
     /// Requests that it did not accept, or that could not be sent.
     pub failed: u64,
-    /// The first reason why one failed.
+    /// The reason of the first failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -86,8 +85,7 @@ pub struct Backlog {
     pub held_back: Option<HeldBack>,
 }
 
-/// The memory of sessions under way: what they still had to send, and the answers in their
-/// histories.
+/// The memory of sessions under way: their unsent prompts, and the answers in their histories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SessionMemory {
@@ -110,13 +108,13 @@ pub struct HeldBack {
     pub seconds: f64,
     /// The first of the periods, each from and to, in seconds since the measurement began.
     pub from_to_s: Vec<(f64, f64)>,
-    /// From when on the engine may have had to wait, because more had come in the meantime than the
-    /// smallest receive buffer takes, in seconds since the measurement began; absent if all of it
+    /// The time from which the engine may have had to wait, in seconds since the measurement began:
+    /// more had come in the meantime than the smallest receive buffer takes. Absent if all of it
     /// fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_from_s: Option<f64>,
-    /// Lateness, in seconds, of the stamps on what came meanwhile, at most: each has the time of
-    /// the last packet that was read with it. Absent if nothing came.
+    /// The maximum lateness of the time stamps in such a period, in seconds. Bytes that were read
+    /// together have the time of their last packet. Absent if nothing came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_s: Option<f64>,
 }
@@ -169,8 +167,8 @@ pub fn role(thread: &str) -> &str {
 }
 
 impl Client {
-    /// One for several load generators: the worst of each figure, thread by thread of the same
-    /// name.
+    /// The figures of several load generators in one: the worst of each, thread by thread of the
+    /// same name.
     pub fn worst(of: impl IntoIterator<Item = Client>) -> Option<Client> {
         of.into_iter().reduce(|one, other| {
             let mut threads = one.threads;
@@ -235,7 +233,7 @@ impl Thread {
     }
 }
 
-/// The larger of two figures, of which either may be absent.
+/// The larger of two figures, either absent or not.
 fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
@@ -268,7 +266,7 @@ impl SessionMemory {
 
 impl Backlog {
     fn worst(self, other: Backlog) -> Backlog {
-        // Any time that an engine had to wait is worse than any time that it had not.
+        // A period in which an engine had to wait is worse than any other.
         let badness = |held_back: &Option<HeldBack>| {
             let of =
                 |held_back: &HeldBack| (held_back.throttled_from_s.is_some(), held_back.seconds);

@@ -48,8 +48,8 @@ impl Clock {
         self.origin + at.into()
     }
 
-    /// Returns how far the system's clock is ahead of this one, in nanoseconds: a number that stays
-    /// the same until somebody sets that clock. Absent if the two could not be read at the same
+    /// Returns the lead of the system's clock over this clock, in nanoseconds. The number stays the
+    /// same until somebody sets the system's clock. Absent if the two could not be read at the same
     /// instant.
     pub fn behind_system_time(&self) -> Option<i128> {
         /// Two readings further apart are not of one instant.
@@ -61,8 +61,8 @@ impl Clock {
         (after.since(before) <= APART).then(|| system - i128::from(before.0))
     }
 
-    /// Returns how long ago an instant of the system's time was, given since 1970; absent if it is
-    /// in the future, because that clock was set back.
+    /// Returns the time since an instant of the system's time, given since 1970. Absent if the
+    /// instant is in the future, because the system's clock was set back.
     #[inline]
     pub fn since_system_time(&self, at: Nanos) -> Option<Nanos> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -25,11 +25,11 @@ crate::words! {
 crate::words! {
     /// The connection that a request takes.
     pub enum Reuse {
-        /// Any that is free.
+        /// Any free connection.
         KeepAlive = "keep-alive",
-        /// One that has carried no request before.
+        /// A connection that has carried no request before.
         Never = "never",
-        /// The one that carried the last request of the same conversation.
+        /// The connection of the last request of the same conversation.
         Session = "session",
     }
     default KeepAlive
@@ -41,8 +41,8 @@ crate::words! {
 pub struct Timeouts {
     /// For a connection, in nanoseconds.
     pub connect: Nanos,
-    /// For the first token of an answer, from when the request is sent, in nanoseconds; absent
-    /// if only the whole request has a timeout.
+    /// For the first token of an answer, from the sending of its request, in nanoseconds; absent if
+    /// only the whole request has a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Nanos>,
     /// For the next token of an answer, in nanoseconds.

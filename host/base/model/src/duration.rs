@@ -53,13 +53,13 @@ pub enum ParseError {
         /// Text in the place of a unit.
         unit: String,
     },
-    /// A unit that is not shorter than the one before it.
+    /// A unit that is not shorter than the unit before it.
     #[error("`{text}`: units must go from long to short, each at most once, as in `1m30s`")]
     Order {
         /// The whole text.
         text: String,
     },
-    /// More digits than nanoseconds have room for.
+    /// More digits than whole nanoseconds have.
     #[error("`{text}`: the shortest possible time is 1ns")]
     TooFine {
         /// The whole text.
@@ -226,7 +226,7 @@ impl JsonSchema for Span {
 /// its unit. In milliseconds.
 ///
 /// # Errors
-/// Why it is neither, in words.
+/// If it is neither.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     if let Ok(milliseconds) = text.trim().parse::<f64>() {
         return Ok(milliseconds);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_mistake() {
         let cases = [
             ("", "found nothing"),
             ("250", "a unit is missing; write `250ms`"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn stands_as_text_in_files() {
+    fn durations_are_text_in_files() {
         let span: Span = serde_json::from_str("\"20ms\"").unwrap();
         assert_eq!(span, Span(Duration::from_millis(20)));
         assert_eq!(serde_json::to_string(&span).unwrap(), "\"20ms\"");

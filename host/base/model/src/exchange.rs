@@ -1,7 +1,7 @@
 //! An exchange: one request and everything that happened to it. This is the unit that is recorded,
 //! and everything reported about a run is computed from its exchanges.
 //!
-//! It holds what was observed, not what follows from it: `metric` defines the metrics.
+//! It holds observations alone; `metric` defines the metrics that follow from them.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub struct Exchange {
     /// a request that depends on others, when they had reached the required point, plus the delay.
     pub due: Nanos,
     /// Instant at which the first of the requests that it depends on released it; absent if it
-    /// depends on none. It is due when the last of them has, so the time between is the time that
-    /// it waited for others.
+    /// depends on none. It is due when the last of them released it, so the time between is its
+    /// wait for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<Nanos>,
     /// Instant at which the cap on requests in flight released it; absent without a cap, or if it
@@ -55,18 +55,18 @@ pub struct Exchange {
     /// Index of the target that it was sent to among the plan's targets, from 0.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub target: u32,
-    /// Opening of its connection, of the first if it had several requests; absent if it had none.
+    /// Opening of the connection of its first request; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// Instant at which its first byte was handed to the socket, that of the first request if it
-    /// had several; absent if it never was.
+    /// Instant at which the first byte of its first request was handed to the socket; absent if it
+    /// never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Nanos>,
     /// Instant at which its last byte was handed to the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Nanos>,
-    /// Instant at which the last message before the first output was handed to the socket, of an
-    /// exchange over a WebSocket: the end of what was said to get that output. Absent without output.
+    /// Instant at which the last message before the first output was handed to a WebSocket: the end
+    /// of that output's input. Absent without output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_sent: Option<Nanos>,
     /// Instant at which the reply's first byte was read.
@@ -76,20 +76,20 @@ pub struct Exchange {
     /// several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
-    /// The reply's HTTP status, that of the last reply if there were several.
+    /// The HTTP status of the last reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The longest time that bytes of the reply were in the socket before they were read; absent if
-    /// the system did not say when they arrived.
+    /// The longest time that bytes of the reply were in the socket before they were read; absent
+    /// without arrival times from the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_lag: Option<Nanos>,
-    /// Meaning of the reply's frames, and when each arrived.
+    /// Meaning and arrival of the reply's frames.
     pub events: Events,
     /// Instant at which the reply ended, well or badly; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Nanos>,
-    /// Its requests in the order in which they were sent, where each reply may lead to a next one;
-    /// empty if it is of one request by its nature.
+    /// Its requests in the order in which they were sent, where each reply may lead to a next
+    /// request; empty if it is of one request by its nature.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
     /// The answer's text.
@@ -121,15 +121,14 @@ pub struct Exchange {
     /// The steps of speculative decoding, if the server reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speculation: Option<Speculation>,
-    /// Length of the sound in the answer, in nanoseconds; absent if it has none, or if a piece did
-    /// not tell its own.
+    /// Length of the sound in the answer, in nanoseconds; absent if it has none, or if the length
+    /// of a piece is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
     /// Further numbers that the server counted for it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
-    /// The ids that it carried, so that a server's log can be joined with it; absent if it carried
-    /// none.
+    /// The ids that it carried, to join a server's log with it; absent if it carried none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Box<Ids>>,
     /// The outcome.
@@ -147,7 +146,7 @@ const CUT: [&str; 6] = [
 ];
 
 impl Exchange {
-    /// Returns whether the server's finish reason says that the limit of tokens ended the answer.
+    /// True if the limit of tokens ended the answer, by the server's finish reason.
     pub fn is_cut(&self) -> bool {
         let finish = self.finish.as_deref().unwrap_or_default();
         CUT.iter().any(|word| word.eq_ignore_ascii_case(finish))
@@ -205,7 +204,7 @@ impl Connection {
     }
 }
 
-/// The vectors of one reply. They themselves are not kept.
+/// The vectors of one reply, without their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Vectors {
@@ -238,14 +237,14 @@ pub struct SampleFacts {
     /// Length of the sound in the prompt, as the dataset measured it, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
-    /// Time that the recorded request took, in nanoseconds, as the dataset says.
+    /// Time that the recorded request took, in nanoseconds, from the dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_duration: Option<Nanos>,
     /// Number of output tokens that were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
-    /// The end of what was asked, a few hundred characters, so that an answer can be read; only
-    /// where scorers judge.
+    /// The last few hundred characters of the prompt, so that an answer can be read; only with
+    /// scorers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_end: Option<String>,
     /// Value that a scorer compares the answer with.
@@ -254,17 +253,17 @@ pub struct SampleFacts {
     /// Its position in a conversation of several turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
-    /// The kind of sample it is, in the dataset's own words.
+    /// The kind of sample, as the dataset names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// The requests that it depends on, by their index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<u64>,
-    /// Number of requests that depend on it, directly or through others; only of one that depends
-    /// on none.
+    /// Number of requests that depend on it, directly or through others; only for a request that
+    /// depends on none.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub descendants: u32,
-    /// The history that stands in front of it; absent if it begins a conversation.
+    /// The history in front of it; absent if it begins a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// The requested adapter.
@@ -284,7 +283,7 @@ pub struct History {
     pub continues: u64,
     /// Number of answers in it.
     pub answers: u32,
-    /// Of these, answers on record in place of those that the server gave.
+    /// Of these, answers on record in place of the server's.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub recorded: u32,
 }
@@ -321,16 +320,16 @@ pub struct Usage {
     /// Of these, tokens that the model accepted, which are part of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_draft_tokens: Option<u32>,
-    /// Of the tokens of the prompt, those of images.
+    /// Tokens of images in the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_image_tokens: Option<u32>,
-    /// Of the tokens of the prompt, those of videos, without their sound.
+    /// Tokens of videos in the prompt, without their sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_video_tokens: Option<u32>,
-    /// Of the tokens of the prompt, those of audio.
+    /// Tokens of audio in the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_audio_tokens: Option<u32>,
-    /// Of the tokens of the answer, those of audio.
+    /// Tokens of audio in the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_audio_tokens: Option<u32>,
 }
@@ -340,17 +339,16 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ServerTimings {
-    /// From when the server had the request in its queue until it began to work on it for the first
-    /// time.
+    /// From the request's entry into the queue to the first work on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Nanos>,
-    /// From when it began to work on it until it had the first token of the answer.
+    /// From the first work on the request to the first token of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefill: Option<Nanos>,
-    /// From when it received the request until it had the first token of the answer.
+    /// From the receipt of the request to the first token of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<Nanos>,
-    /// From when it had the first token of the answer until it had the last one.
+    /// From the first token of the answer to the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decode: Option<Nanos>,
 }
@@ -368,7 +366,7 @@ pub struct Speculation {
 }
 
 impl Speculation {
-    /// Returns the proposed tokens that the steps accepted, by the list; absent without one.
+    /// Returns the number of accepted tokens, from the list; absent without a list.
     pub fn accepted_tokens(&self) -> Option<u64> {
         let tokens = (0..)
             .zip(&self.steps_by_accepted)
@@ -415,7 +413,8 @@ impl Kind {
         letters::kind(letter)
     }
 
-    /// True if such an event carries output: text, reasoning, a tool call, sound, a vector or an order.
+    /// True if such an event carries output: text, reasoning, a tool call, sound, a vector or an
+    /// order.
     pub fn is_output(self) -> bool {
         matches!(
             self,
@@ -437,14 +436,14 @@ pub struct Events {
     #[serde(with = "letters")]
     #[schemars(with = "String", regex(pattern = r"^[otrcufxevka]*$"))]
     pub kind: Vec<Kind>,
-    /// The number of tokens in each, if the server says so; empty if it never does.
+    /// The number of tokens in each, if the server states it; empty if it never does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Option<u32>>,
     /// Bytes of UTF-8 text that each adds; 0 for events without text, and for empty pieces.
     pub bytes: Vec<u32>,
 }
 
-/// Kinds as letters: a long answer has thousands of events, and a record should stay small.
+/// Kinds as letters, because a long answer has thousands of events and a record should stay small.
 mod letters {
     use super::Kind;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -472,7 +471,7 @@ mod letters {
         serializer.serialize_str(&text)
     }
 
-    /// The kind of each letter. A run's summary reads one for every event, so none is searched for.
+    /// The kind of each letter: a table, because a run's summary reads a letter for every event.
     const KINDS: [Option<Kind>; 128] = {
         let mut kinds = [None; 128];
         let mut at = 0;
@@ -484,7 +483,7 @@ mod letters {
         kinds
     };
 
-    /// The kind of a letter, if it is one's.
+    /// The kind of a letter, if it stands for one.
     pub fn kind(letter: u8) -> Option<Kind> {
         KINDS.get(usize::from(letter)).copied().flatten()
     }
@@ -507,14 +506,14 @@ pub struct Event {
     pub at: Nanos,
     /// The kind of event.
     pub kind: Kind,
-    /// The number of tokens in it, if the server says so.
+    /// The number of tokens in it, if the server states it.
     pub tokens: Option<u32>,
     /// Bytes of text it adds.
     pub bytes: u32,
 }
 
 impl Events {
-    /// Makes room for so many more.
+    /// Makes room for `more` events.
     pub fn reserve(&mut self, more: usize) {
         self.at.reserve(more);
         self.kind.reserve(more);
@@ -555,8 +554,8 @@ impl Events {
 }
 
 impl Exchange {
-    /// Moves every instant by so many nanoseconds, as if the run's origin were so much earlier.
-    /// None gets before the origin.
+    /// Moves every instant by `by` nanoseconds, as if the run's origin were that much earlier. No
+    /// instant gets before the origin.
     pub fn shift(&mut self, by: i128) {
         let moved = |at: Nanos| {
             let at = i128::from(at.0).saturating_add(by).max(0);
@@ -579,7 +578,7 @@ impl Exchange {
         self.events.at.iter_mut().for_each(|at| *at = moved(*at));
     }
 
-    /// True if the reply was complete and held the answer that was asked for.
+    /// True if the reply was complete and held the requested answer.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok
     }
@@ -589,12 +588,12 @@ impl Exchange {
         self.events.kind.contains(&Kind::Audio)
     }
 
-    /// True if the reply held an answer, though it may be shorter than the one that was asked for.
+    /// True if the reply held an answer, though it may be shorter than requested.
     pub fn has_answer(&self) -> bool {
         matches!(self.outcome.class(), Class::Complete | Class::Short)
     }
 
-    /// True if it counts as failed: it is neither complete nor was it given up on purpose.
+    /// True if it counts as failed: it is not complete and was not given up on purpose.
     pub fn has_failed(&self) -> bool {
         self.outcome.class().is_failure()
     }

@@ -3,8 +3,7 @@
 //!
 //! Pure: bytes and the instant at which they were read go in, frames come out, each with the
 //! instant of the bytes that completed it. Text is never decoded here, and bytes are kept until a
-//! line is complete, so a reply may be cut anywhere on its way. The backend decides what a frame
-//! means.
+//! line is complete, so a reply may be cut anywhere on its way. The backend reads the frames.
 //!
 //! Event streams are cut as the HTML standard says (LF, CR LF or CR; `data` lines joined by LF; one
 //! space after the colon dropped; comments left out; U+2028 is no line end), with one leniency:
@@ -18,7 +17,7 @@ use crate::units::Nanos;
 /// answer of 100,000 tokens, which servers that repeat all text in every event send in one frame.
 pub const FRAME_BYTES: usize = 16 << 20;
 
-/// The most that may wait to be sent over one WebSocket, in bytes: a guard against a server that does
+/// The most bytes that may wait to be sent over one WebSocket: a guard against a server that does
 /// not read. It is 25 minutes of speech, as 16-bit samples at 16 kHz in base64.
 pub const OUTGOING_BYTES: usize = 64 << 20;
 
@@ -26,8 +25,8 @@ pub const OUTGOING_BYTES: usize = 64 << 20;
 /// `name: value`, each line with CR LF at its end.
 pub const TRAILERS: &str = "trailers";
 
-/// The length of a message of gRPC: four bytes, after one of flags
-/// (gRPC over HTTP/2, Length-Prefixed-Message).
+/// The length of a message of gRPC: four bytes after a byte of flags (gRPC over HTTP/2,
+/// Length-Prefixed-Message).
 const GRPC: LengthPrefix = LengthPrefix { skip: 1, width: 4, adjust: 0, little_endian: false };
 /// The flag of trailer fields (gRPC-Web, HTTP/1.1 trailers within the body).
 const GRPC_TRAILERS: u8 = 0x80;
@@ -60,7 +59,7 @@ pub struct LengthPrefix {
     pub skip: usize,
     /// Bytes of the length, from 1 to 8.
     pub width: usize,
-    /// Added to the stated length: negative if it includes other bytes than those that follow it.
+    /// Added to the stated length: negative if it includes bytes before its end.
     pub adjust: i32,
     /// True if the length's first byte is its lowest.
     pub little_endian: bool,
@@ -77,8 +76,7 @@ impl LengthPrefix {
         } else {
             digits.iter().fold(0, shift)
         };
-        // A length that is less than what it includes states no frame of any size, and is refused
-        // as too large.
+        // A length below the bytes that it includes is no frame's, and is refused as too large.
         Some(stated.checked_add_signed(self.adjust.into()).unwrap_or(u64::MAX))
     }
 }
@@ -92,7 +90,7 @@ pub struct Frame<'f> {
     pub name: Option<&'f str>,
     /// Its bytes.
     pub data: &'f [u8],
-    /// True if the reply ended before the frame's own end, so that it may be a piece of one.
+    /// True if the reply ended before the frame's own end, so that it may be a piece of a frame.
     pub unfinished: bool,
 }
 
@@ -103,7 +101,7 @@ pub struct Frames {
     /// The end of each frame's bytes; they begin at the end of the frame before.
     ends: Vec<u32>,
     at: Vec<Nanos>,
-    /// The names of those that have one, by position.
+    /// The names of frames that have one, by position.
     names: Vec<(u32, String)>,
     /// True if the last may be a piece of a frame.
     unfinished: bool,
@@ -121,7 +119,7 @@ impl Frames {
         }
     }
 
-    /// Leaves none, and the room that they took.
+    /// Removes all frames, and keeps their room.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -140,7 +138,7 @@ impl Frames {
         )
     }
 
-    /// Takes back what was lent out.
+    /// Takes the parts back.
     pub fn put_back(&mut self, (bytes, ends, names): (Vec<u8>, Vec<u32>, Vec<(u32, String)>)) {
         (self.bytes, self.ends, self.names) = (bytes, ends, names);
     }
@@ -181,12 +179,12 @@ impl Frames {
         &self.ends
     }
 
-    /// The names of those that have one, by position.
+    /// The names of frames that have one, by position.
     pub fn names(&self) -> &[(u32, String)] {
         &self.names
     }
 
-    /// Returns when a frame was complete, by its position.
+    /// Returns the instant at which a frame was complete, by its position.
     pub fn at(&self, position: usize) -> Nanos {
         self.at[position]
     }
@@ -263,9 +261,7 @@ pub enum FrameError {
     #[error("a frame of the reply is larger than {} MiB", FRAME_BYTES >> 20)]
     Oversized,
     /// A message of gRPC is compressed, or has flags that are not known.
-    #[error(
-        "a gRPC message has the flags {0:#04x}: only messages that are not compressed were asked for"
-    )]
+    #[error("a gRPC message has the flags {0:#04x}: only uncompressed messages were requested")]
     Flags(u8),
 }
 
@@ -278,7 +274,7 @@ pub fn trailers<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Vec<u8
         frame.extend_from_slice(value);
         frame.extend_from_slice(b"\r\n");
     }
-    // Header fields are far smaller than what 32 bits can count.
+    // Header fields are far smaller than 4 GiB.
     let length = (frame.len() - 5) as u32;
     frame[1..5].copy_from_slice(&length.to_be_bytes());
     frame
@@ -377,7 +373,7 @@ impl Framer {
     }
 
     /// Takes an event at the beginning of these bytes that is one `data` line and its blank line,
-    /// both whole, as nearly all are; says how many bytes it takes.
+    /// both whole, as nearly all events are. Returns the number of its bytes.
     fn plain_event(&mut self, at: Nanos, bytes: &[u8], frames: &mut Frames) -> Option<usize> {
         let begins = self.framing == Framing::EventStream
             && self.line.is_empty()
@@ -449,7 +445,7 @@ impl Framer {
         }
     }
 
-    /// Appends bytes to those that are held, until so many are held; returns those that are left.
+    /// Appends bytes to the held bytes until `until` are held; returns the remaining bytes.
     fn hold<'b>(&mut self, bytes: &'b [u8], until: usize) -> &'b [u8] {
         let wanted = until.saturating_sub(self.line.len());
         let (taken, left) = bytes.split_at(wanted.min(bytes.len()));
@@ -457,7 +453,7 @@ impl Framer {
         left
     }
 
-    /// Appends to what is held of a line or a frame.
+    /// Appends to the held part of a line or a frame.
     fn extend_line(&mut self, bytes: &[u8]) {
         #[cfg(test)]
         {
@@ -466,7 +462,7 @@ impl Framer {
         self.line.extend_from_slice(bytes);
     }
 
-    /// The reply has ended; `at` is when that was seen.
+    /// The reply has ended; `at` is the instant at which its end was seen.
     pub fn finish(&mut self, at: Nanos, frames: &mut Frames) {
         let mut unfinished = false;
         match self.framing {
@@ -493,7 +489,7 @@ impl Framer {
         frames.unfinished = unfinished;
     }
 
-    /// Gives the frame whose end did not come as one that is unfinished.
+    /// Gives the frame whose end did not come as unfinished.
     fn cut_off(&mut self, prefix: LengthPrefix, at: Nanos, frames: &mut Frames) {
         let held = std::mem::take(&mut self.line);
         if let Some(data @ [_, ..]) = held.get(prefix.skip + prefix.width..) {
@@ -508,8 +504,8 @@ impl Framer {
         self.line.capacity() + self.data.capacity() + name
     }
 
-    /// The reply broke off; `at` is when that was seen. Unlike one that ended, what came of a whole
-    /// reply is unfinished.
+    /// The reply broke off; `at` is the instant at which this was seen. Unlike after its end, a
+    /// whole reply is unfinished.
     pub fn break_off(&mut self, at: Nanos, frames: &mut Frames) {
         self.finish(at, frames);
         if self.framing == Framing::Whole && !frames.is_empty() {

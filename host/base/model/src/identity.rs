@@ -1,11 +1,11 @@
-//! The identity of requests: the ids that a request carries as header fields, so that a server's log
-//! and a router's decisions can be joined with the records of a run.
+//! The identity of requests: the ids that a request carries as header fields. They join a server's
+//! log and a router's decisions with the records of a run.
 //!
-//! This module owns what an id is made of and how it is spelled. Every id is a function of the run's
-//! own random identity, of the phase, and of numbers that the plan gives to requests and sessions. So
+//! This module owns the content and the spelling of ids. Every id is a function of the run's own
+//! random identity, of the phase, and of numbers that the plan gives to requests and sessions. So
 //! ids need neither a clock nor state: they are made when a request is written, ahead of need. The
-//! processes of a fleet have different identities, so their ids do not collide. It leaves to
-//! `session` when a request is written, and whose header fields go before these.
+//! processes of a fleet have different identities, so their ids do not collide. `session` decides
+//! when a request is written, and names the header fields that override ids.
 
 use std::fmt::{self, Write};
 
@@ -17,11 +17,11 @@ use crate::exchange::Phase;
 use crate::random::mix;
 
 crate::words! {
-    /// The way in which ids are spelled.
+    /// The spelling of ids.
     pub enum Form {
         /// The prefix and a number, as in `bench-17`.
         Numbered = "numbered",
-        /// A UUID, for servers that take nothing else.
+        /// A UUID, for servers that accept nothing else.
         Uuid = "uuid",
     }
     default Numbered
@@ -30,9 +30,9 @@ crate::words! {
 crate::words! {
     /// The requests that have a routing key in common.
     pub enum Routing {
-        /// Those of a session.
+        /// The requests of a session.
         Session = "session",
-        /// Those whose prompts begin alike, in their first 64 characters or 16 tokens.
+        /// Requests whose prompts begin alike, in their first 64 characters or 16 tokens.
         Prefix = "prefix",
     }
     default Session
@@ -49,18 +49,18 @@ pub const OFF: &str = "off";
 /// The header that trace contexts are sent in (W3C Trace Context).
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The ids that requests carry: the names of the header fields of each, and how ids are spelled.
+/// The ids that requests carry: the names of their header fields, and their spelling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestIds {
     /// Header fields with the request's id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request: Vec<String>,
-    /// Header fields with the id of its session: of its conversation, or its own.
+    /// Header fields with the id of its session: of its conversation, or else its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session: Vec<String>,
-    /// Header fields with the id of the session that began its session, if there is one: an agent's,
-    /// of the requests of a sub-agent.
+    /// Header fields with the id of the session that began its session, if there is one: for the
+    /// requests of a sub-agent, the agent's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parent: Vec<String>,
     /// Header fields with a key for routers, which send requests with the same key to the same
@@ -73,7 +73,7 @@ pub struct RequestIds {
     /// The text that ids begin with; absent if it is a random one for each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The way in which ids are spelled.
+    /// The spelling of ids.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub form: Form,
     /// True if requests carry a trace context, `traceparent` of the W3C.
@@ -88,17 +88,17 @@ pub struct RunId {
     low: u64,
 }
 
-/// The ids of a request, as it carried them. What it did not carry is absent.
+/// The ids that a request carried; an id that it did not carry is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ids {
     /// The request's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// That of its session: of its conversation, or its own.
+    /// The id of its session: of its conversation, or else its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// That of the session that began its session, such as an agent's of a sub-agent.
+    /// The id of the session that began its session: for a sub-agent, the agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The key for routers.
@@ -127,8 +127,8 @@ pub struct Member<'s> {
     pub phase: Phase,
     /// Its number in the phase.
     pub index: u64,
-    /// The number of the request that depends on no other and that it depends on, directly or
-    /// through others; its own if it depends on none.
+    /// The number of the independent request that it depends on, directly or through others; its
+    /// own if it depends on none.
     pub root: u64,
     /// The name of its conversation, if it is a turn of one.
     pub session: Option<&'s str>,
@@ -138,9 +138,9 @@ pub struct Member<'s> {
     pub beginning: Option<u64>,
 }
 
-/// What an id is of. The numbers keep the ids of one apart from those of the others.
+/// The kind of an id. The numbers keep the ids of different kinds apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum IdKind {
     Request = 0x72_65_71,
     Session = 0x73_65_73,
     Key = 0x6b_65_79,
@@ -150,7 +150,7 @@ enum Of {
 
 /// The fields that one id is sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum Header {
     Request,
     Session,
     Parent,
@@ -166,7 +166,7 @@ pub struct Identities {
     prefix: String,
     form: Form,
     routing_by: Routing,
-    fields: Vec<(HeaderName, Which)>,
+    fields: Vec<(HeaderName, Header)>,
 }
 
 /// A field of a request's head.
@@ -180,28 +180,28 @@ impl RunId {
     }
 
     /// 64 bits for this number of this kind.
-    fn bits(self, of: Of, phase: Phase, number: u64) -> u64 {
+    fn bits(self, kind: IdKind, phase: Phase, number: u64) -> u64 {
         let phase = u64::from(phase == Phase::Warmup);
-        let kind = mix(self.low ^ (of as u64) << 1 ^ phase);
+        let kind = mix(self.low ^ (kind as u64) << 1 ^ phase);
         mix(kind.wrapping_add(number) ^ self.high)
     }
 
     /// 128 bits for this number of this kind.
-    fn wide(self, of: Of, phase: Phase, number: u64) -> u128 {
-        let high = self.bits(of, phase, number);
+    fn wide(self, kind: IdKind, phase: Phase, number: u64) -> u128 {
+        let high = self.bits(kind, phase, number);
         let low = mix(high ^ self.low ^ number);
         u128::from(high) << 64 | u128::from(low)
     }
 
     /// The trace and the span of a request. `root` has the same meaning as in [`Member`].
     pub fn ids_of(self, phase: Phase, index: u64, root: u64) -> (TraceId, SpanId) {
-        let trace = TraceId(self.wide(Of::Trace, phase, root).max(1));
-        (trace, SpanId(self.bits(Of::Span, phase, index).max(1)))
+        let trace = TraceId(self.wide(IdKind::Trace, phase, root).max(1));
+        (trace, SpanId(self.bits(IdKind::Span, phase, index).max(1)))
     }
 }
 
 impl TraceId {
-    /// The span of its session, which those of its requests lie in.
+    /// The span of its session, which holds the spans of its requests.
     pub fn session(self) -> SpanId {
         let (high, low) = ((self.0 >> 64) as u64, self.0 as u64);
         SpanId(mix(high ^ mix(low)).max(1))
@@ -258,7 +258,7 @@ digits!(TraceId, u128, 32, "^[0-9a-f]{32}$");
 digits!(SpanId, u64, 16, "^[0-9a-f]{16}$");
 
 impl RequestIds {
-    /// Whether a text can be the prefix of ids: up to 64 letters, digits and `-_.:/`.
+    /// True if a text can be the prefix of ids: up to 64 letters, digits and `-_.:/`.
     pub fn is_prefix(text: &str) -> bool {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/".contains(&b);
         !text.is_empty() && text.len() <= LONGEST_PREFIX && text.bytes().all(fits)
@@ -272,29 +272,29 @@ impl RequestIds {
 }
 
 impl Identities {
-    /// For a run. Fields of these names are the user's own and go before ids.
+    /// The ids of a run. Fields of the names in `taken` are the user's own and override ids.
     pub fn new<'n>(
         run: RunId,
         ids: &RequestIds,
         taken: impl Iterator<Item = &'n str> + Clone,
     ) -> Self {
         let named = [
-            (&ids.request, Which::Request),
-            (&ids.session, Which::Session),
-            (&ids.parent, Which::Parent),
-            (&ids.routing_key, Which::RoutingKey),
+            (&ids.request, Header::Request),
+            (&ids.session, Header::Session),
+            (&ids.parent, Header::Parent),
+            (&ids.routing_key, Header::RoutingKey),
         ];
         let named = named
             .into_iter()
-            .flat_map(|(names, which)| names.iter().map(move |name| (name.as_str(), which)));
-        let trace = ids.traceparent.then_some((TRACEPARENT, Which::Trace));
+            .flat_map(|(names, header)| names.iter().map(move |name| (name.as_str(), header)));
+        let trace = ids.traceparent.then_some((TRACEPARENT, Header::Trace));
         let free = named.chain(trace).filter(|(name, _)| {
             let mut taken = taken.clone();
             !taken.any(|other| other.eq_ignore_ascii_case(name))
         });
-        // A plan from elsewhere may name what is no header; scenarios were checked.
+        // A plan from elsewhere may have an invalid header name; scenarios were checked.
         let fields: Vec<_> = free
-            .filter_map(|(name, which)| Some((HeaderName::try_from(name).ok()?, which)))
+            .filter_map(|(name, header)| Some((HeaderName::try_from(name).ok()?, header)))
             .collect();
         Identities {
             run,
@@ -310,37 +310,39 @@ impl Identities {
 
     /// True if routing keys are made of the beginnings of prompts.
     pub fn routes_by_prefix(&self) -> bool {
-        self.routing_by == Routing::Prefix && self.sends(Which::RoutingKey)
+        self.routing_by == Routing::Prefix && self.sends(Header::RoutingKey)
     }
 
-    fn sends(&self, id: Which) -> bool {
-        self.fields.iter().any(|(_, which)| *which == id)
+    fn sends(&self, id: Header) -> bool {
+        self.fields.iter().any(|(_, header)| *header == id)
     }
 
     /// The ids of a request; nothing if it has none.
-    pub fn of(&self, member: &Member<'_>) -> Option<Box<Ids>> {
+    pub fn ids(&self, member: &Member<'_>) -> Option<Box<Ids>> {
         if self.fields.is_empty() {
             return None;
         }
         let mut ids = Box::<Ids>::default();
-        for (_, which) in &self.fields {
-            match which {
-                Which::Request if ids.request.is_none() => {
+        for (_, header) in &self.fields {
+            match header {
+                Header::Request if ids.request.is_none() => {
                     ids.request = Some(self.request(member));
                 }
-                Which::Session if ids.session.is_none() => {
+                Header::Session if ids.session.is_none() => {
                     ids.session = Some(self.session(member));
                 }
-                Which::Parent if ids.parent.is_none() => {
-                    let named = |name| self.text(Of::Session, member.phase, named(name), true);
+                Header::Parent if ids.parent.is_none() => {
+                    let named = |name| self.text(IdKind::Session, member.phase, named(name), true);
                     ids.parent = member.parent.map(named);
                 }
-                Which::RoutingKey if ids.routing_key.is_none() => {
+                Header::RoutingKey if ids.routing_key.is_none() => {
                     ids.routing_key = Some(match self.routing_by {
                         Routing::Session => self.session(member),
-                        // A key of its own where the prompt has no beginning that could be shared.
+                        // A prompt without a beginning that could be shared has a key of its own.
                         Routing::Prefix => match member.beginning {
-                            Some(beginning) => self.text(Of::Key, Phase::Measure, beginning, true),
+                            Some(beginning) => {
+                                self.text(IdKind::Key, Phase::Measure, beginning, true)
+                            }
                             None => self.session(member),
                         },
                     });
@@ -348,7 +350,7 @@ impl Identities {
                 _ => {}
             }
         }
-        if self.sends(Which::Trace) {
+        if self.sends(Header::Trace) {
             let (trace, span) = self.run.ids_of(member.phase, member.index, member.root);
             (ids.trace, ids.span) = (Some(trace), Some(span));
         }
@@ -356,20 +358,20 @@ impl Identities {
     }
 
     fn request(&self, member: &Member<'_>) -> String {
-        self.text(Of::Request, member.phase, member.index, false)
+        self.text(IdKind::Request, member.phase, member.index, false)
     }
 
     fn session(&self, member: &Member<'_>) -> String {
         match member.session {
-            Some(name) => self.text(Of::Session, member.phase, named(name), true),
-            None => self.text(Of::Session, member.phase, member.root, false),
+            Some(name) => self.text(IdKind::Session, member.phase, named(name), true),
+            None => self.text(IdKind::Session, member.phase, member.root, false),
         }
     }
 
-    /// An id; `hashed` if the number is one of all 64-bit numbers, and not counted from 0.
-    fn text(&self, of: Of, phase: Phase, number: u64, hashed: bool) -> String {
+    /// An id; `hashed` if the number may be any 64-bit number, and is not counted from 0.
+    fn text(&self, kind: IdKind, phase: Phase, number: u64, hashed: bool) -> String {
         if self.form == Form::Uuid {
-            return uuid(self.run.wide(of, phase, number ^ u64::from(hashed) << 63));
+            return uuid(self.run.wide(kind, phase, number ^ u64::from(hashed) << 63));
         }
         // Room for the longest number.
         let mut text = String::with_capacity(self.prefix.len() + 22);
@@ -377,17 +379,17 @@ impl Identities {
         if phase == Phase::Warmup {
             text.push('w');
         }
-        match of {
-            Of::Session => text.push('s'),
-            Of::Key => text.push('k'),
-            Of::Request | Of::Trace | Of::Span => {}
+        match kind {
+            IdKind::Session => text.push('s'),
+            IdKind::Key => text.push('k'),
+            IdKind::Request | IdKind::Trace | IdKind::Span => {}
         }
         let _ = if hashed { write!(text, "{number:016x}") } else { write!(text, "{number}") };
         text
     }
 
-    /// The header fields of ids. A field that the request has already (`has`) goes before the id,
-    /// which is then left out of what is recorded as well, if no other field has it.
+    /// The header fields of ids. A field that the request has already (`has`) overrides the id. The
+    /// record then leaves the id out as well, if no other field has it.
     pub fn fields(
         &self,
         ids: &mut Option<Box<Ids>>,
@@ -398,16 +400,16 @@ impl Identities {
         };
         let mut fields = Vec::with_capacity(self.fields.len());
         let mut left_out = Vec::new();
-        for (name, which) in &self.fields {
-            let value = match which {
-                Which::Request => own.request.as_deref(),
-                Which::Session => own.session.as_deref(),
-                Which::Parent => own.parent.as_deref(),
-                Which::RoutingKey => own.routing_key.as_deref(),
-                Which::Trace => None,
+        for (name, header) in &self.fields {
+            let value = match header {
+                Header::Request => own.request.as_deref(),
+                Header::Session => own.session.as_deref(),
+                Header::Parent => own.parent.as_deref(),
+                Header::RoutingKey => own.routing_key.as_deref(),
+                Header::Trace => None,
             };
-            let value = match (which, own.trace, own.span) {
-                (Which::Trace, Some(trace), Some(span)) => {
+            let value = match (header, own.trace, own.span) {
+                (Header::Trace, Some(trace), Some(span)) => {
                     HeaderValue::try_from(traceparent(trace, span))
                 }
                 _ => match value {
@@ -416,7 +418,7 @@ impl Identities {
                 },
             };
             if has(name) {
-                left_out.push(*which);
+                left_out.push(*header);
                 continue;
             }
             if let Ok(mut value) = value {
@@ -425,19 +427,19 @@ impl Identities {
                 fields.push((name.clone(), value));
             }
         }
-        for which in left_out {
-            let is_sent = |(name, of): &(HeaderName, Which)| {
-                *of == which && fields.iter().any(|(sent, _)| sent == name)
+        for header in left_out {
+            let is_sent = |(name, kind): &(HeaderName, Header)| {
+                *kind == header && fields.iter().any(|(sent, _)| sent == name)
             };
             if self.fields.iter().any(is_sent) {
                 continue;
             }
-            match which {
-                Which::Request => own.request = None,
-                Which::Session => own.session = None,
-                Which::Parent => own.parent = None,
-                Which::RoutingKey => own.routing_key = None,
-                Which::Trace => {}
+            match header {
+                Header::Request => own.request = None,
+                Header::Session => own.session = None,
+                Header::Parent => own.parent = None,
+                Header::RoutingKey => own.routing_key = None,
+                Header::Trace => {}
             }
         }
         if **own == Ids::default() {

@@ -1,9 +1,9 @@
-//! Terms that every part of the runner uses: units, durations, instants, exchanges, arrivals,
-//! frames, targets, and the settings that a plan shares with the crates that act on it.
+//! Terms of every part of the runner: units, durations, instants, exchanges, arrivals, frames,
+//! targets, and the settings that a plan shares with the crates that act on it.
 //!
 //! This crate owns these types and the pure functions over them. It leaves connecting, sending and
 //! reading to `load`, the definitions of metrics to `result`, and the format of a scenario to
-//! `scenario`. [`clock`] is the one place that reads the clock of a run.
+//! `scenario`. Only [`clock`] reads the clock of a run.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

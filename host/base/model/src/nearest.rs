@@ -1,7 +1,7 @@
-//! Guesses which of several names was probably meant.
+//! Guesses a misspelled name.
 
-/// The name nearest to what was written, if it is near enough to have been meant.
-/// Case and the difference between `_` and `-` do not count.
+/// The name nearest to the written text, if it is near enough to have been meant. Case and the
+/// difference between `_` and `-` do not count.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
     let written = plain(written);
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_slips_and_leaves_other_words_alone() {
+    fn finds_a_misspelled_name() {
         let names = ["requests", "duration", "rate", "max-in-flight"];
         let find = |written: &str| nearest(written, names);
         assert_eq!(find("reqests"), Some("requests"));

@@ -58,7 +58,7 @@ pub fn plural(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Bytes in the largest unit of which there is at least one: `15.6 GiB`.
+/// Bytes in the largest unit that they reach: `15.6 GiB`.
 pub fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

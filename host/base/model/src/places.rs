@@ -1,5 +1,5 @@
-//! The places where requests may go: the run's targets and, for those that a server's reply leads
-//! to, further hosts that the user allows. A server cannot make the runner reach anything else.
+//! The places where requests may go: the run's targets, and hosts that the user allows for requests
+//! that a reply leads to. A server cannot make the runner reach anything else.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub struct AllowedHost {
 )]
 pub struct NotHost(String);
 
-/// The places of a run. Each has a number: the targets theirs, the others those after them.
+/// The places of a run, numbered: the targets first, then the other hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     targets: Vec<Target>,
@@ -85,7 +85,7 @@ impl Places {
         &self.others
     }
 
-    /// How many places there are.
+    /// The number of places.
     pub fn count(&self) -> u32 {
         (self.targets.len() + self.others.len()) as u32
     }
@@ -96,8 +96,8 @@ impl Places {
     }
 
     /// The place that a whole URL leads to in an exchange with this target, and the path and query
-    /// there. Other targets are hosts like any other: which paths they hide from each other is not
-    /// known.
+    /// there. Other targets are hosts like any other, because the runner cannot know which paths
+    /// they hide from each other.
     ///
     /// # Errors
     /// If it is no URL of HTTP, or leads to a place that the user does not name.
@@ -105,8 +105,8 @@ impl Places {
         let (scheme, rest) = url.split_once("://").ok_or(Unreachable::NotUrl)?;
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let asked = match Target::parse(&format!("{scheme}://{authority}")) {
-            Ok(asked) if !authority.is_empty() => asked,
+        let destination = match Target::parse(&format!("{scheme}://{authority}")) {
+            Ok(destination) if !authority.is_empty() => destination,
             Ok(_) | Err(TargetError::NotUrl { .. } | TargetError::Credentials) => {
                 return Err(Unreachable::NotUrl);
             }
@@ -114,13 +114,15 @@ impl Places {
         let slash = if path.starts_with('/') { "" } else { "/" };
         let path = format!("{slash}{path}");
         let own = self.target(target);
-        if let Some(own) = own.filter(|own| own.origin.is_at(&asked) && own.origin.holds(&path)) {
+        if let Some(own) =
+            own.filter(|own| own.origin.is_at(&destination) && own.origin.holds(&path))
+        {
             return Ok((own, path));
         }
         let mut others = (self.targets.len() as u32..).zip(&self.others);
-        match others.find(|(_, place)| place.is_at(&asked)) {
+        match others.find(|(_, place)| place.is_at(&destination)) {
             Some((number, origin)) => Ok((Place { number, origin, is_target: false }, path)),
-            None => Err(Unreachable::NotAllowed(asked.authority())),
+            None => Err(Unreachable::NotAllowed(destination.authority())),
         }
     }
 }
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_leads_nowhere() {
+    fn refuses_a_text_that_is_no_url() {
         for url in [
             "",
             "x",

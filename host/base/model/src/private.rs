@@ -1,9 +1,9 @@
-//! Files and folders that are their owner's alone: runs, labs and fleets hold prompts, answers,
-//! what servers and engines said, and what makes a later start end processes. Whoever shares a run
-//! lets others in, as with `chmod -R g+rX`.
+//! Private files and folders of the user. Runs, labs and fleets hold prompts, answers, messages of
+//! servers and engines, and process ids that a later start ends. A user who shares a run opens it
+//! to others, as with `chmod -R g+rX`.
 //!
-//! Everything that the runner writes by itself is written through here. What a user names to be
-//! written, such as a page with `--output`, gets the modes that the user's umask gives.
+//! The runner writes all of its own files through this module. A file that the user names, such as
+//! a page with `--output`, has the mode of the user's umask.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -24,7 +24,7 @@ pub enum NotOwn {
     /// The system does not show it, or does not make it.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// Another user could have put it there, or could change it: which one, in words.
+    /// Another user could have put it there, or could change it; the text names the user.
     #[error("{0}")]
     Stranger(String),
 }
@@ -38,15 +38,15 @@ impl From<NotOwn> for io::Error {
     }
 }
 
-/// Returns options that open a file for writing. The mode is that of a new file; see [`create`] for
-/// one that may be there.
+/// Returns options that open a file for writing, with the mode of a new file; see [`create`] for a
+/// file that may be there.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(FILE);
     options
 }
 
-/// Opens a file for writing, without what it held.
+/// Opens a file for writing and empties it.
 ///
 /// # Errors
 /// The system's.
@@ -54,7 +54,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     closed_to_others(options().create(true).truncate(true).open(path)?)
 }
 
-/// Opens a file for writing after what it holds.
+/// Opens a file for writing at its end.
 ///
 /// # Errors
 /// The system's.
@@ -70,11 +70,11 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     create(path)?.write_all(content)
 }
 
-/// Writes a file so that at every instant, and after a crash, there is all of it or what was there
-/// before. Two processes must not write the same one at once.
+/// Writes a file so that at every instant, and after a crash, the old or the new content is whole.
+/// Two processes must not write the same file at once.
 ///
 /// # Errors
-/// The system's. Then what was there is there still.
+/// The system's. Then the old content remains.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let part = part(path);
     let written = (|| {
@@ -82,7 +82,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
             _ => {}
         }
-        // One that is made anew has its mode from the beginning, and is no link to elsewhere.
+        // A new file has its mode from the beginning, and is no link to elsewhere.
         let mut file = options().create_new(true).open(&part)?;
         file.write_all(content)?;
         file.sync_all()?;
@@ -109,7 +109,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER).create(path)
 }
 
-/// Makes a folder if it is not there. Those above it are made as others are.
+/// Makes a folder if it is not there. Folders above it get the usual mode.
 ///
 /// # Errors
 /// The system's.
@@ -127,8 +127,8 @@ pub fn folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// As [`folder`], for what is trusted because of where it lies: one that another user made, or may
-/// write to, is refused.
+/// As [`folder`], for content that is trusted because of its place: a folder that another user
+/// made, or may write to, is refused.
 ///
 /// # Errors
 /// The system's, or who else could have put something there.
@@ -151,7 +151,7 @@ pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     Ok(())
 }
 
-/// Opens a file for reading that is trusted because of who wrote it.
+/// Opens a file for reading that is trusted because of its author.
 ///
 /// # Errors
 /// The system's, or who else could have written it.
@@ -167,7 +167,7 @@ pub fn open_own(path: &Path) -> Result<File, NotOwn> {
     }
 }
 
-/// Says which other user could have written it.
+/// Names another user who could have written it.
 pub fn stranger(found: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {
@@ -182,8 +182,7 @@ pub fn stranger(found: &Metadata) -> Option<String> {
 fn closed_to_others(file: File) -> io::Result<File> {
     let found = file.metadata()?;
     let mode = found.mode() & 0o777;
-    // What is no file, such as /dev/null, is not ours to close. Who shares a file shares it for
-    // reading.
+    // A device such as /dev/null is not ours to close. Users share a file for reading only.
     if found.is_file() && mode & OTHERS_WRITE != 0 {
         file.set_permissions(fs::Permissions::from_mode(mode & !OTHERS_WRITE))?;
     }

@@ -22,7 +22,7 @@ impl SplitMix64 {
     }
 }
 
-/// The first number from a seed: each seed gives another one, every bit of which depends on every
+/// The first number from a seed. Each seed gives another number, and its every bit depends on every
 /// bit of the seed. So it gives one number of many without drawing the others.
 pub fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(GAMMA);

@@ -1,5 +1,5 @@
-//! Removes secrets from what is saved and shown: those that are known by their text ([`Known`]),
-//! and those that are named or look like one, in command lines, bodies and configurations.
+//! Removes secrets from saved and shown text: secrets with a known text ([`Known`]), and values in
+//! command lines, bodies and configurations that are named or look like secrets.
 
 use std::borrow::Cow;
 
@@ -62,8 +62,8 @@ const SHORTEST_KEY: usize = 12;
 /// The depth to which assignments and quotes may nest in a word.
 const DEPTH: u32 = 8;
 
-/// Secrets that are known by their text, such as a key that the runner holds. [`Known::new`] is the
-/// one place that says which texts are looked for.
+/// Secrets that are known by their text, such as a key that the runner holds. [`Known::new`] alone
+/// decides which texts are looked for.
 #[derive(Clone, Default)]
 pub struct Known<S = String>(Vec<S>);
 
@@ -74,18 +74,18 @@ impl<S> std::fmt::Debug for Known<S> {
 }
 
 impl<S: AsRef<str> + From<String>> Known<S> {
-    /// Those of these texts that are not too short to be found by chance, and their parts.
+    /// The texts that are too long to be found by chance, and their parts.
     pub fn new(texts: impl IntoIterator<Item = S>) -> Self {
         Known::no_shorter(texts, SHORTEST_KNOWN)
     }
 
-    /// Those of these texts that have at least so many bytes.
+    /// The texts that have at least `shortest` bytes.
     pub(crate) fn no_shorter(texts: impl IntoIterator<Item = S>, shortest: usize) -> Self {
         let mut texts: Vec<S> = texts.into_iter().collect();
         let parts: Vec<S> = texts.iter().flat_map(|it| parts(it.as_ref())).map(S::from).collect();
         texts.extend(parts);
         texts.retain(|text| text.as_ref().len() >= shortest);
-        // One may hold another, which alone would leave the rest of it.
+        // A text may hold another. Removing the shorter first would leave the rest.
         texts.sort_by_key(|text| std::cmp::Reverse(text.as_ref().len()));
         Known(texts)
     }
@@ -119,14 +119,15 @@ impl<S: AsRef<str> + From<String>> Known<S> {
         }
     }
 
-    /// The words of a command line without them, and without what is named or looks like a secret.
+    /// The words of a command line without them and without values that are named or look like
+    /// secrets.
     pub fn redact_command(&self, words: &[String]) -> Vec<String> {
         let known: Vec<String> = words.iter().map(|word| self.redact(word)).collect();
         self::words(&known, &|_, _| REDACTED.to_owned())
     }
 }
 
-/// The parts of a secret that a server may repeat alone: what stands after a scheme (`Bearer TOKEN`),
+/// The parts of a secret that a server may repeat alone: the text after a scheme (`Bearer TOKEN`),
 /// the value of each cookie, and all of these without escapes.
 fn parts(text: &str) -> Vec<String> {
     let is_name =
@@ -163,9 +164,8 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The words of a command line without what is named or looks like a secret. Where a word is the
-/// value of a flag that is named as secrets are, `mark` gets the flag and the word and makes what
-/// takes its place.
+/// The words of a command line without values that are named or look like secrets. For the value of
+/// a flag with a secret's name, `mark` gets the flag and the word and returns the replacement.
 pub fn words(words: &[String], mark: &dyn Fn(&str, &str) -> String) -> Vec<String> {
     let mut secret_of: Option<&str> = None;
     let redacted = words.iter().map(|word| {
@@ -204,8 +204,7 @@ pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
     redacted.collect()
 }
 
-/// The description of what was measured, without its secrets: those that the runner holds, and
-/// those in the launch command.
+/// The subject of a result without secrets: the secrets of the runner, and of the launch command.
 pub fn about(about: About, secrets: &Secrets) -> About {
     let known = |text: Option<String>| text.map(|text| secrets.redact(&text));
     let notes = about.notes.into_iter();
@@ -218,16 +217,16 @@ pub fn about(about: About, secrets: &Secrets) -> About {
     }
 }
 
-/// A command as typed, with its layout, but without the values of flags, variables and headers
-/// whose names mark them as secret, without what looks like a key, and without credentials in URLs.
-/// A reference to a variable is no secret.
+/// A command as typed, with its layout, but without secrets: the values of flags, variables and
+/// headers with a secret's name, words that look like keys, and credentials in URLs. A reference to
+/// a variable is no secret.
 pub fn command(text: &str) -> String {
     command_within(text, 0)
 }
 
 fn command_within(text: &str, depth: u32) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut due = Due::Nothing;
+    let mut expected = Expected::Nothing;
     let mut rest = text;
     while !rest.is_empty() {
         let space = rest.len() - rest.trim_start().len();
@@ -242,21 +241,21 @@ fn command_within(text: &str, depth: u32) -> String {
         }
         let bare = unquoted(word);
         let is_flag = bare.starts_with('-') && bare.len() > 1;
-        let redacted = match due {
-            Due::Secret | Due::Secrets if !is_flag && is_scheme(bare) => {
+        let redacted = match expected {
+            Expected::Secret | Expected::Secrets if !is_flag && is_scheme(bare) => {
                 out.push_str(word);
                 continue;
             }
-            Due::Secret | Due::Secrets if !is_flag => value(word),
-            Due::Perhaps if !is_flag && !bare.contains("://") => value(word),
-            Due::Header if !is_flag => header(word),
-            Due::User if !is_flag && has_password(bare) => value(word),
+            Expected::Secret | Expected::Secrets if !is_flag => value(word),
+            Expected::Perhaps if !is_flag && !bare.contains("://") => value(word),
+            Expected::Header if !is_flag => header(word),
+            Expected::User if !is_flag && has_password(bare) => value(word),
             _ => self::word(word, depth),
         };
         out.push_str(&redacted);
-        due = match due {
-            Due::Secrets if !is_flag => Due::Secrets,
-            _ => due_after(bare, is_flag),
+        expected = match expected {
+            Expected::Secrets if !is_flag => Expected::Secrets,
+            _ => expected_after(bare, is_flag),
         };
     }
     out
@@ -264,14 +263,14 @@ fn command_within(text: &str, depth: u32) -> String {
 
 /// The words expected after a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum Expected {
     /// Nothing secret.
     Nothing,
     /// One secret.
     Secret,
     /// Secrets, up to the next flag: `--api-keys a b`.
     Secrets,
-    /// `-k`: a key for some programs; for curl, which it lets trust anybody, nothing.
+    /// `-k`: takes a key in some programs, and nothing in curl.
     Perhaps,
     /// A header.
     Header,
@@ -279,21 +278,21 @@ enum Due {
     User,
 }
 
-fn due_after(bare: &str, is_flag: bool) -> Due {
+fn expected_after(bare: &str, is_flag: bool) -> Expected {
     match bare {
-        "-k" => Due::Perhaps,
-        "-H" | "--header" | "--headers" => Due::Header,
-        "-u" | "--user" | "--proxy-user" => Due::User,
+        "-k" => Expected::Perhaps,
+        "-H" | "--header" | "--headers" => Expected::Header,
+        "-u" | "--user" | "--proxy-user" => Expected::User,
         _ if is_flag && !bare.contains('=') && is_secret(bare) => {
             if bare.ends_with('s') {
-                Due::Secrets
+                Expected::Secrets
             } else {
-                Due::Secret
+                Expected::Secret
             }
         }
         // `Authorization: Bearer …` without quotes around it.
-        _ if bare.strip_suffix(':').is_some_and(is_secret) => Due::Secret,
-        _ => Due::Nothing,
+        _ if bare.strip_suffix(':').is_some_and(is_secret) => Expected::Secret,
+        _ => Expected::Nothing,
     }
 }
 
@@ -328,7 +327,7 @@ fn unquoted(word: &str) -> &str {
     inner.unwrap_or(word)
 }
 
-/// Puts what stands for a word into the quotes that the word has.
+/// Puts the replacement of a word into the quotes of the word.
 fn in_quotes_of(word: &str, inner: &str) -> String {
     if unquoted(word).len() == word.len() {
         inner.to_owned()
@@ -337,8 +336,8 @@ fn in_quotes_of(word: &str, inner: &str) -> String {
     }
 }
 
-/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes. One that nests
-/// deeper than people write is taken away as a whole.
+/// A word by itself: an assignment, a header, JSON, a URL, a command in quotes. A word that nests
+/// deeper than people write is removed whole.
 fn word(word: &str, depth: u32) -> String {
     if depth == DEPTH {
         return value(word);
@@ -357,7 +356,7 @@ fn word(word: &str, depth: u32) -> String {
     }
     let assigned = inner.split_once('=').filter(|(name, _)| is_secret(name));
     let assigned = assigned.filter(|(name, _)| !name.contains(char::is_whitespace));
-    // Where a secret of several words ends cannot be seen.
+    // The end of a secret of several words is not known.
     if assigned.is_none() && inner.len() < word.len() && inner.contains(char::is_whitespace) {
         return in_quotes_of(word, &command_within(inner, depth + 1));
     }
@@ -384,7 +383,7 @@ fn word(word: &str, depth: u32) -> String {
     }
 }
 
-/// A header with its name alone: what a proxy asks for may have any name.
+/// A header with its name alone, because a proxy's secret may have any name.
 fn header(word: &str) -> String {
     match unquoted(word).split_once([':', '=']) {
         Some((name, _)) => in_quotes_of(word, &format!("{name}: {REDACTED}")),
@@ -392,7 +391,7 @@ fn header(word: &str) -> String {
     }
 }
 
-/// A secret's place, or the variable that stands there instead.
+/// The replacement of a secret, or the variable in its place.
 fn value(given: &str) -> String {
     if given.trim_start_matches(['"', '\'']).starts_with('$') {
         given.to_owned()
@@ -401,7 +400,7 @@ fn value(given: &str) -> String {
     }
 }
 
-/// True if a flag, a variable, a header or a field is named as secrets are.
+/// True if a flag, a variable, a header or a field has a secret's name.
 pub fn is_secret(name: &str) -> bool {
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let last = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
@@ -431,8 +430,8 @@ fn looks_like_a_key(word: &str) -> bool {
     begins && word.len() >= SHORTEST_KEY && word.bytes().all(plain)
 }
 
-/// Replaces the secret values in JSON: those of fields that are named as secrets are, and texts
-/// that look like keys. `mark` makes what takes the place of one.
+/// Replaces the secret values in JSON: values of fields with a secret's name, and texts that look
+/// like keys. `mark` returns the replacement.
 pub fn fields(value: &mut serde_json::Value, mark: &dyn Fn(&serde_json::Value) -> String) {
     fields_named(value, &[], mark);
 }
@@ -447,7 +446,7 @@ pub fn fields_named(
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                // A structure is looked into, and nothing and yes or no are no secrets.
+                // A structure is looked into; null and booleans are no secrets.
                 let plain = matches!(field, Value::String(_) | Value::Number(_));
                 if plain && (is_secret(name) || names.contains(name)) {
                     *field = Value::String(mark(field))
@@ -467,7 +466,7 @@ pub fn fields_named(
     }
 }
 
-/// The secret texts in JSON: those that [`fields_named`] replaces.
+/// The secret texts in JSON that [`fields_named`] replaces.
 pub fn secrets_in(value: &serde_json::Value, names: &[String]) -> Vec<String> {
     let found = std::cell::RefCell::new(Vec::new());
     fields_named(&mut value.clone(), names, &|secret| {

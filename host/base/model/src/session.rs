@@ -3,31 +3,31 @@
 crate::words! {
     /// The answers in the history of a conversation.
     pub enum History {
-        /// Those that the server gave.
+        /// The server's answers.
         Live = "live",
-        /// Those on record in the dataset.
+        /// The dataset's recorded answers.
         Recorded = "recorded",
     }
     default Live
 }
 
 crate::words! {
-    /// The treatment of requests that depend on one that failed.
+    /// The treatment of requests that depend on a failed request.
     pub enum AfterFailure {
         /// They are not sent, and counted as failed for this reason.
         Drop = "drop",
-        /// They go on with the answer on record; where there is none, they are not sent.
+        /// They continue with the recorded answer; without one, they are not sent.
         Continue = "continue",
     }
     default Drop
 }
 
 crate::words! {
-    /// The unit of work that a user of a closed loop has one of at a time.
+    /// The unit of work of a user in a closed loop.
     pub enum Users {
-        /// A session: it waits for whatever follows, and begins another one at the end.
+        /// A session: the user finishes it, and then begins another.
         Sessions = "sessions",
-        /// A request: while a session waits, it takes whatever is due next.
+        /// A request: while a session waits, the user sends the next request that is due.
         Requests = "requests",
     }
     default Sessions
@@ -51,8 +51,8 @@ crate::words! {
     pub enum Cache {
         /// It is left as it is.
         Keep = "keep",
-        /// Every prompt begins with a text that no other run has, so that nothing of an earlier run
-        /// is found. Prompts of this run share what they share otherwise.
+        /// Every prompt begins with a text that no other run has, so that the cache finds nothing
+        /// of an earlier run. Prompts of this run share their usual beginnings.
         Salt = "salt",
         /// The server clears it between the warmup and the measurement.
         Flush = "flush",

@@ -3,7 +3,7 @@
 /// A share: a number as it is, or a percentage.
 ///
 /// # Errors
-/// What was expected, in words.
+/// If it is neither.
 pub fn parse(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let share = match text.strip_suffix('%') {

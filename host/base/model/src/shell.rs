@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_plain_stands_between_quotes() {
+    fn quotes_words_that_are_not_plain() {
         for (word, quoted_word) in [
             ("a-b_c.d/e:f=g@h%i+j,k", "a-b_c.d/e:f=g@h%i+j,k"),
             ("", "''"),

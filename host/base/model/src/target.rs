@@ -1,4 +1,4 @@
-//! The target: where requests go, and which parts of them are secret.
+//! The target: the place of requests, and their secret parts.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -112,8 +112,8 @@ impl Target {
         self.port
     }
 
-    /// True if it is this machine by its name alone, whatever a resolver says: `localhost`, or a
-    /// loopback address in its usual notation.
+    /// True if its name alone means this machine: `localhost`, or a loopback address in its usual
+    /// notation. No resolver is consulted.
     pub fn is_loopback(&self) -> bool {
         let host = self.host();
         match host.parse::<IpAddr>() {
@@ -181,8 +181,8 @@ impl fmt::Display for Target {
 
 /// The targets of a run, for messages.
 pub fn listed(targets: &[Target]) -> String {
-    let told: Vec<String> = targets.iter().map(Target::to_string).collect();
-    told.join(", ")
+    let urls: Vec<String> = targets.iter().map(Target::to_string).collect();
+    urls.join(", ")
 }
 
 fn default_port(tls: bool) -> u16 {
@@ -191,14 +191,14 @@ fn default_port(tls: bool) -> u16 {
 
 /// Secrets, which must appear in requests and nowhere else.
 ///
-/// They go to every target of a run, so a run has no targets but those that the user named and this
+/// They go to every target of a run, so a run has only targets that the user named and this
 /// machine.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// Proof to the server of who asks.
     pub access: Access,
-    /// For messages: the variable that the key is from. Where there is no key, those that could
-    /// have held it, the usual one first; none where the backend sends no key.
+    /// For messages: the variable of the key. Without a key, the variables that could have held it,
+    /// the usual one first; none if the backend sends no key.
     pub variables: Vec<String>,
     /// Further header fields that the user gave.
     pub headers: Vec<(String, String)>,
@@ -238,9 +238,9 @@ impl Secrets {
         self.known(SHORTEST_KNOWN, |known| known.redact(text))
     }
 
-    /// A reply without the secrets that the server repeats in it. A value that is a word of the
-    /// language, such as that of `x-tier: free`, must not change what was answered: only what is
-    /// long enough to be no word is taken out.
+    /// A reply without the secrets that the server repeats in it. A value that is a plain word, as
+    /// in `x-tier: free`, must not change the answer. So only values too long for a word are
+    /// removed.
     pub fn redacted_reply(&self, reply: Reply) -> Reply {
         self.known(NO_WORD_BYTES, |known| {
             let redacted = |text: String| known.redact_owned(text);
@@ -255,7 +255,7 @@ impl Secrets {
         })
     }
 
-    /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
+    /// As [`Secrets::redact`], for bytes. Bytes without secrets need not be text.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         self.known(SHORTEST_KNOWN, |known| known.redact_bytes(bytes))
     }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base_url() {
+    fn refuses_a_text_that_is_no_base_url() {
         for url in [
             "localhost:port",
             "/v1",
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_by_its_name_alone() {
+    fn knows_this_machine_by_its_name_alone() {
         for url in [
             "http://localhost:8000",
             "https://LocalHost",
@@ -359,7 +359,7 @@ mod tests {
             "http://0.0.0.0:8000",
             "http://[::]:8000",
             "http://[2001:db8::1]",
-            // A resolver may take these for this machine; nothing rests on what it says.
+            // A resolver may take these for this machine; the runner does not.
             "http://2130706433",
             "http://127.1",
             "http://0x7f000001",
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_taken_out_of_other_peoples_words() {
+    fn removes_secrets_from_texts_of_servers() {
         let secrets = Secrets {
             access: Access::Bearer("sk-12345".into()),
             variables: vec!["OPENAI_API_KEY".into()],

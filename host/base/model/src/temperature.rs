@@ -8,14 +8,13 @@ use serde::{Serialize, Serializer};
 /// The sampling temperature of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Temperature {
-    /// Requests state this one. 0 asks for the likeliest token at every step.
+    /// Requests state this number. 0 asks for the likeliest token at every step.
     Of(f64),
     /// Requests state none, so each server uses its own or its model's.
     Server,
 }
 
-/// Two runs with the same prompts have the same answers to generate, as far as the server can do
-/// that.
+/// Two runs with the same prompts then get the same answers, if the server is deterministic.
 impl Default for Temperature {
     fn default() -> Self {
         Temperature::Of(0.0)
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_or_the_servers_own() {
+    fn reads_a_number_or_server() {
         assert_eq!("0.7".parse(), Ok(Temperature::Of(0.7)));
         assert_eq!("server".parse(), Ok(Temperature::Server));
         assert!("hot".parse::<Temperature>().is_err());

@@ -1,4 +1,4 @@
-//! Timings of a start: when each of its stages was reached, since the process began.
+//! Timings of a start: the times of its stages since the process began.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ pub enum Stage {
     TokenizerLoaded,
     /// The target has answered.
     TargetProbed,
-    /// As many requests lie ready as are to be before the first is sent.
+    /// The requests that must be ready before the first is sent are ready.
     RequestsReady,
     /// Connections are open.
     ConnectionsOpen,
@@ -28,7 +28,7 @@ pub enum Stage {
 pub struct Timings([AtomicU64; 6]);
 
 /// The times at which each stage was reached, in milliseconds since the process began. A stage that
-/// was not is absent.
+/// was not reached is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reached {
@@ -41,7 +41,7 @@ pub struct Reached {
     /// The target had answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_probed_ms: Option<f64>,
-    /// As many requests lay ready as had to.
+    /// The required requests were ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_ready_ms: Option<f64>,
     /// Connections were open.
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stage_is_reached_once_and_absent_before() {
+    fn a_stage_keeps_its_first_time() {
         let timings = Timings::default();
         assert_eq!(timings.reached(), Reached::default());
         timings.reach(Stage::TargetProbed);

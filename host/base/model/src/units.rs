@@ -1,5 +1,5 @@
-//! Quantities that carry their unit. Instants and spans of time are whole nanoseconds;
-//! what people read (milliseconds, tokens per second) is made from them at the edge.
+//! Quantities that carry their unit. Instants and spans of time are whole nanoseconds. Figures for
+//! people (milliseconds, tokens per second) are made from them at the edge.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -26,7 +26,7 @@ pub fn all<T: Word>() -> impl Iterator<Item = &'static str> {
     T::ALL.iter().map(|value| value.name())
 }
 
-/// Says why a text is not one of an enum's names.
+/// The error for a text that is not one of an enum's names.
 pub fn unknown<T: Word>(text: &str) -> String {
     let names: Vec<String> = all::<T>().map(|name| format!("`{name}`")).collect();
     format!("expected one of {}, found {text:?}", names.join(", "))
@@ -38,7 +38,7 @@ pub fn unknown<T: Word>(text: &str) -> String {
 ///
 /// ```
 /// model::words! {
-///     /// How a rate goes from one value to another.
+///     /// The course of a rate from one value to another.
 ///     pub enum Shape {
 ///         /// By as much in every second.
 ///         Linear = "linear",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_has_the_names_and_what_they_mean() {
+    fn the_schema_has_the_names_and_their_documentation() {
         let schema = serde_json::to_value(schemars::schema_for!(Colour)).unwrap();
         let of = |at: usize| schema["oneOf"][at].clone();
         assert_eq!(of(0)["const"], "green");

@@ -1,12 +1,12 @@
 //! Asks the processor to fetch memory that is read soon.
 //!
-//! This crate owns the instruction that does so, and all unsafe code for it. The choice of the data
-//! and the time of the fetch are left to the caller.
+//! This crate owns that instruction, and all unsafe code for it. The caller chooses the data and
+//! the time of the fetch.
 //!
-//! Unlike a read, a fetch is not waited for: the instruction is over at once, so that the fetches
-//! of many places overlap with one another and with other work. Where a loop reads from thousands
-//! of places in turn, and none of them is in the cache, nearly all of its time is waiting for them.
-//! On processors other than x86-64 nothing happens: Rust has no stable function for them.
+//! Unlike a read, the instruction does not wait, so that the fetches of many places overlap with
+//! one another and with other work. A loop that reads thousands of places outside of the cache
+//! spends nearly all of its time waiting for them. On processors other than x86-64 nothing happens:
+//! Rust has no stable function for them.
 #![deny(unsafe_code)]
 
 /// The size of a cache line, in bytes.
@@ -18,9 +18,9 @@ pub fn line<T>(of: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every processor of this architecture has SSE, which is all that the function asks
-        // for. The instruction changes no memory and no register, and does nothing where no memory
-        // is mapped.
+        // SAFETY: the function needs only SSE, which every processor of this architecture has. The
+        // instruction changes no memory and no register, and does nothing where no memory is
+        // mapped.
         #[expect(unsafe_code, reason = "the function is not safe to call in Rust 1.95")]
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(of.cast());

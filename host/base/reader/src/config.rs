@@ -27,7 +27,7 @@ pub struct ConfigEntry {
 /// A value and its place.
 pub type ConfigValue = Located<Config>;
 
-/// A value: only what JSON can express.
+/// A value that JSON can express.
 #[derive(Clone, Debug)]
 pub enum Config {
     /// A string, a number or a truth value.
@@ -201,15 +201,15 @@ mod tests {
             r#"{"z":1,"deep":{"x":1,"y":[3],"w":4},"a":{"b":2},"new":true}"#
         );
         assert_eq!(Value::Object(both.to_json()), serde_json::to_value(&both).unwrap());
-        let told = |path: &[&str]| both.place_of(path).map(ToString::to_string);
-        assert_eq!(told(&["deep", "x"]).as_deref(), Some("--below"));
-        assert_eq!(told(&["deep", "y", "0"]).as_deref(), Some("--over"));
-        assert_eq!(told(&["deep", "y", "1"]), None);
-        assert_eq!(told(&["z", "no"]), None);
+        let place = |path: &[&str]| both.place_of(path).map(ToString::to_string);
+        assert_eq!(place(&["deep", "x"]).as_deref(), Some("--below"));
+        assert_eq!(place(&["deep", "y", "0"]).as_deref(), Some("--over"));
+        assert_eq!(place(&["deep", "y", "1"]), None);
+        assert_eq!(place(&["z", "no"]), None);
     }
 
     #[test]
-    fn a_key_is_said_once() {
+    fn a_key_is_set_once() {
         let mut config = table(json!({"input-len": 64, "like": "vllm"}), "--file");
         config.set("input-len", Located::flag("--random-input-len", json!(1024)));
         assert_eq!(Value::Object(config.to_json()), json!({"input-len": 1024, "like": "vllm"}));

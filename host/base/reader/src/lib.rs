@@ -1,11 +1,11 @@
 //! Reads TOML key by key. It collects every mistake with its place instead of stopping at the first
-//! one, and suggests the nearest known name for an unknown key.
+//! mistake, and suggests the nearest known name for an unknown key.
 //!
 //! This crate owns the reading, the located values that it gives ([`Located`]), and the problems.
-//! It leaves which keys exist and which values make sense to its callers: `scenario` for scenarios,
-//! `mock` for scripts.
+//! Its callers decide on the keys and the valid values: `scenario` for scenarios, `mock` for
+//! scripts.
 #![forbid(unsafe_code)]
-// A number that somebody wrote must not change on its way.
+// A number that the user wrote must not change on its way.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod config;

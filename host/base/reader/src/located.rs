@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 /// A scenario's text and its name in messages.
 pub type Source = Arc<NamedSource<String>>;
 
-/// The place where something was set.
+/// The place where a value was set.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// In a scenario's text.
@@ -112,15 +112,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_as_line_and_column_in_characters() {
+    fn places_are_line_and_column_in_characters() {
         let source: Source = Arc::new(NamedSource::new("a.toml", "x = 1\nå = 2\n".to_owned()));
-        let told = |offset: usize| {
+        let place = |offset: usize| {
             Place::Text { source: source.clone(), span: (offset, 0).into() }.to_string()
         };
-        assert_eq!(told(0), "a.toml:1:1");
-        assert_eq!(told(6), "a.toml:2:1");
-        assert_eq!(told(9), "a.toml:2:3");
-        assert_eq!(told(9000), "a.toml:3:1");
+        assert_eq!(place(0), "a.toml:1:1");
+        assert_eq!(place(6), "a.toml:2:1");
+        assert_eq!(place(9), "a.toml:2:3");
+        assert_eq!(place(9000), "a.toml:3:1");
     }
 
     #[test]

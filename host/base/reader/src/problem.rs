@@ -23,8 +23,7 @@ impl Problem {
         Problem { message: one_line(message.into()), help: None, places: Vec::new(), secret: false }
     }
 
-    /// Points at a place. `label` is shown there; the first place is the one named in a line of
-    /// text.
+    /// Points at a place. `label` is shown there; a line of text names the first place.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>, label: impl Into<String>) -> Self {
         self.places.extend(place.into().map(|place| (place, label.into())));
@@ -139,20 +138,20 @@ impl Diagnostic for Problem {
     }
 }
 
-/// The most mistakes that are told one by one.
+/// The most mistakes that are reported one by one.
 const MOST: usize = 100;
 
-/// Everything that is wrong with a scenario, in the order of its text.
+/// All mistakes in a scenario, in the order of its text.
 ///
-/// It can be printed by itself, one line per problem (`file:line:column: what`, then the advice);
-/// as a diagnostic, its problems are related ones, each with its own text and labels.
+/// Its text has a line per problem (`file:line:column: message`, then the advice). As a diagnostic,
+/// it has its problems as related diagnostics, each with its own text and labels.
 #[derive(Clone, Debug)]
 pub struct ScenarioError {
     problems: Vec<Problem>,
 }
 
 impl ScenarioError {
-    /// All of these, or the first of very many; those without a place come last.
+    /// All of these, or the first of very many; problems without a place come last.
     pub fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| {
             let place = problem.place();
@@ -167,7 +166,7 @@ impl ScenarioError {
         ScenarioError { problems }
     }
 
-    /// `Ok` if nothing is wrong.
+    /// `Ok` if there is no problem.
     pub fn unless_empty(problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(ScenarioError::new(problems)) }
     }
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_text_holds_is_drawn_only_where_it_is_short_and_plain() {
+    fn only_short_plain_text_is_drawn() {
         assert!(shown("unknown = 1\n").contains("unknown = 1"));
         let long = format!("known = \"{}\"\n", "x".repeat(1 << 19));
         for text in [
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_mistakes_the_first_are_told() {
+    fn only_the_first_of_many_mistakes_are_reported() {
         let many: String = (0..50_000).map(|number| format!("k{number} = 1\n")).collect();
         let problems = problems(&many);
         assert_eq!(problems.len(), MOST + 1);
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_any_make_are_read_or_refused() {
+    fn any_text_is_read_or_refused() {
         for (text, message) in [
             ("\u{feff}known = 1\r\n", None),
             ("known = 1\r\nknown = 2\r\n", Some("duplicate key")),
@@ -268,10 +267,10 @@ mod tests {
             ("known = 1\0", Some("not TOML")),
             ("known = 1\rx = 2", Some("not TOML")),
         ] {
-            let told: Vec<_> = problems(text).iter().map(|p| p.message().to_owned()).collect();
+            let messages: Vec<_> = problems(text).iter().map(|p| p.message().to_owned()).collect();
             match message {
-                None => assert!(told.is_empty(), "{text:?}: {told:?}"),
-                Some(message) => assert!(told[0].contains(message), "{text:?}: {told:?}"),
+                None => assert!(messages.is_empty(), "{text:?}: {messages:?}"),
+                Some(message) => assert!(messages[0].contains(message), "{text:?}: {messages:?}"),
             }
         }
         let large = "#".repeat(crate::MOST_BYTES + 1);

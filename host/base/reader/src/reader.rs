@@ -1,7 +1,6 @@
 //! Reads a TOML table key by key and collects all mistakes instead of stopping at the first.
 //!
-//! Responsible for types, places and unknown keys; [`read`](super::read) knows which keys there are
-//! and which values make sense.
+//! Responsible for types, places and unknown keys. The callers know the keys and the valid values.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -16,7 +15,7 @@ use crate::words::list;
 use model::duration;
 use model::words::{self, Word};
 
-/// One table while it is read into a scenario. Ask for every key it may have; the others are
+/// One table while it is read into a scenario. Read every key that it may have; the others are
 /// unknown.
 pub struct Reader<'a, 'i> {
     reading: &'a Reading,
@@ -45,7 +44,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     /// A value that `take` converts, or the message of its fault. `expected` goes into the message
-    /// if the value does not even have the right type, for which `take` gives no reason.
+    /// of a value of a wrong type, for which `take` gives no reason.
     fn value<T>(
         &mut self,
         key: &'static str,
@@ -90,7 +89,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         };
         let Some(items) = value.get_ref().as_array() else {
             return string(value)
-                .map(|said| Located { place: said.place.clone(), value: vec![said] });
+                .map(|item| Located { place: item.place.clone(), value: vec![item] });
         };
         take_value(reading, &name, value, "at least one", |_| {
             if items.is_empty() {
@@ -253,10 +252,11 @@ impl<'a, 'i> Reader<'a, 'i> {
         let table = self.table_at(key);
         table.into_iter().flatten().filter_map(move |(key, value)| {
             let key = key.get_ref().as_ref();
-            let said = take_value(reading, &format!("{path}.{key}"), value, "a string", |value| {
-                parse(value.as_str().ok_or(None)?).map_err(Some)
-            })?;
-            Some((key.to_owned(), said))
+            let located =
+                take_value(reading, &format!("{path}.{key}"), value, "a string", |value| {
+                    parse(value.as_str().ok_or(None)?).map_err(Some)
+                })?;
+            Some((key.to_owned(), located))
         })
     }
 
@@ -283,7 +283,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(table)
     }
 
-    /// Notes every key that was not asked for.
+    /// Notes every key that was not read.
     pub fn done(self) {
         let keys = self.table.into_iter().flat_map(|table| table.keys());
         for key in keys.filter(|key| !self.known.contains(&key.get_ref().as_ref())) {

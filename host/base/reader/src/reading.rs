@@ -1,5 +1,4 @@
-//! The state while one text is read: its problems, the keys that were asked for, and the other
-//! keys.
+//! The state while one text is read: its problems, its possible keys, and its unknown keys.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,9 +18,9 @@ const MOST_UNKNOWN: usize = 1_000;
 pub struct Reading {
     origin: Origin,
     problems: RefCell<Vec<Problem>>,
-    /// Every key that was asked for, with its table's path, so that a message can say where a
-    /// misplaced key belongs.
-    asked: RefCell<Vec<(String, &'static str)>>,
+    /// The possible keys, with the paths of their tables, so that a message can name the table of a
+    /// misplaced key.
+    possible: RefCell<Vec<(String, &'static str)>>,
     unknown: RefCell<Vec<Unknown>>,
     sections: RefCell<BTreeMap<String, Place>>,
 }
@@ -46,7 +45,7 @@ impl Reading {
         Reading {
             origin,
             problems: RefCell::default(),
-            asked: RefCell::default(),
+            possible: RefCell::default(),
             unknown: RefCell::default(),
             sections: RefCell::default(),
         }
@@ -67,9 +66,9 @@ impl Reading {
 
     /// Notes that a table may have a key.
     pub fn ask(&self, table: &str, key: &'static str) {
-        let mut asked = self.asked.borrow_mut();
-        if !asked.iter().any(|(in_table, known)| in_table == table && *known == key) {
-            asked.push((table.to_owned(), key));
+        let mut possible = self.possible.borrow_mut();
+        if !possible.iter().any(|(in_table, known)| in_table == table && *known == key) {
+            possible.push((table.to_owned(), key));
         }
     }
 
@@ -78,7 +77,7 @@ impl Reading {
         self.sections.borrow_mut().insert(table, self.place(at));
     }
 
-    /// Notes that nobody asked for a key; these keys were asked for in its table.
+    /// Notes an unknown key; `known` has the possible keys of its table.
     pub fn leave(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
         let mut unknown = self.unknown.borrow_mut();
         if unknown.len() == MOST_UNKNOWN {
@@ -98,13 +97,13 @@ impl Reading {
 
     /// All problems. `aliases` are names that other tools use, with ours.
     pub fn finish(self, aliases: &[(&str, &str)]) -> Vec<Problem> {
-        let asked = self.asked.into_inner();
+        let possible = self.possible.into_inner();
         let mut problems = self.problems.into_inner();
         for Unknown { table, key, known } in self.unknown.into_inner() {
             let ours =
                 aliases.iter().find(|(theirs, _)| *theirs == key.value).map(|(_, ours)| *ours);
             let home = |name: &str| {
-                let found = asked.iter().find(|(_, asked)| *asked == name);
+                let found = possible.iter().find(|(_, possible)| *possible == name);
                 found.map(|(home, name)| (in_table(home), *name))
             };
             let (written, here) = (&key.value, in_table(&table));
@@ -112,7 +111,7 @@ impl Reading {
             let near = || nearest(written, known.iter().copied());
             // A table's name with a letter less is no table.
             let slip = || {
-                let is_table = asked.iter().any(|(table, _)| table == written);
+                let is_table = possible.iter().any(|(table, _)| table == written);
                 near().filter(|_| is_table)
             };
             let problem = if let Some(meant) = slip() {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_mistake() {
         let cases = [
             ("", "does not begin with a whole number"),
             ("-1MiB", "does not begin with a whole number"),

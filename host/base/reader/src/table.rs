@@ -12,8 +12,8 @@ use crate::reading::{Origin, Reading};
 use crate::text::{MOST_BYTES, too_large};
 use crate::toml_text;
 
-/// Reads a text's table key by key, and tells everything that is wrong with it; nothing is read
-/// where its syntax is broken. `aliases` are names that other tools use, with ours.
+/// Reads a text's table key by key, and reports all of its mistakes. Broken syntax is reported
+/// alone. `aliases` are names that other tools use, with ours.
 pub fn parse_table<T>(
     name: &str,
     text: &str,
@@ -69,15 +69,15 @@ fn parse<T>(
     let reading = Reading::new(origin);
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        let mut told = None;
+        let mut reported = None;
         for error in errors {
-            // What follows an error in its line is mostly said because of it.
+            // Most further errors in a line follow from the first.
             let line =
                 error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count());
-            if told.is_some() && told == line {
+            if reported.is_some() && reported == line {
                 continue;
             }
-            told = line;
+            reported = line;
             // Keys that are nested too deeply have no place.
             let place = reading.place(error.span().unwrap_or(0..0));
             let problem = Problem::new(format!("not TOML: {}", error.message()));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::config::Config;
 
 pub fn string(text: &str) -> String {
-    // What JSON escapes, TOML escapes in the same way; but JSON lets one control character stand.
+    // TOML's escapes are JSON's, but JSON does not escape U+007F.
     Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_written_is_read_as_the_same() {
+    fn written_values_are_read_back() {
         let value = json!({
             "plain": 1, "float": 2.0, "a b": "q\"uote\n\u{7f}", "list": [true, {"x": -1}], "none": {},
         });

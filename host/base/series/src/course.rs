@@ -43,7 +43,7 @@ fn line(name: Name, curve: &Curve, spans: &[(Nanos, Nanos)]) -> Line {
     };
     let folded = |lists: &[Vec<Piece>], fold: Fold, span| {
         let means: Option<Vec<f64>> = lists.iter().map(|pieces| mean(pieces, span)).collect();
-        fold.of(means?.into_iter())
+        fold.apply(means?.into_iter())
     };
     let (values, high) = match curve {
         Curve::Level(fold, lists) => (each(&|span| folded(lists, *fold, span)), None),

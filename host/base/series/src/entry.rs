@@ -1,8 +1,8 @@
-//! The lines of the file that keeps a server's series, and how pages become lines.
+//! The lines of the file that keeps a server's series, made from its pages.
 //!
-//! A line introduces a series once; after that, a sample lists the numbers of the series whose
-//! values changed, so that the hundreds that stand still take no room. The sum of all lines is the
-//! [`Recording`](crate::Recording), however early the file ends.
+//! A line introduces a series once. After that, a sample lists the numbers of the series whose
+//! values changed, so that the hundreds of constant series take no room. The sum of all lines is
+//! the [`Recording`](crate::Recording), even if the file ends early.
 //!
 //! The file hardly grows with a run's length: after 36,000 samples or a million values, the
 //! interval between two samples is doubled, and again after half as many.
@@ -33,7 +33,7 @@ pub enum Entry {
     Head(Head),
     /// A series, before its first value.
     Series(Series),
-    /// What changed from a target's page to its next.
+    /// The changes from a target's page to its next.
     Sample(Sample),
     /// Pages that did not come.
     Failed(Failed),
@@ -55,7 +55,7 @@ pub struct Head {
 pub struct Series {
     /// Its number, by which samples name it.
     pub id: u32,
-    /// The index of its target among those of the head.
+    /// The index of its target among the targets of the head.
     pub target: u32,
     /// The name of the metric, as the server writes it.
     pub name: String,
@@ -66,11 +66,12 @@ pub struct Series {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What changed from a target's page to its next.
+/// The changes from a target's page to its next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Sample {
-    /// The instant in the middle of asking, since the origin of the run's clock, in nanoseconds.
+    /// The instant in the middle of the request, since the origin of the run's clock, in
+    /// nanoseconds.
     pub at_ns: Nanos,
     /// The time that the page took, in nanoseconds: the values are of some instant within it.
     pub took_ns: Nanos,
@@ -79,7 +80,7 @@ pub struct Sample {
     /// The numbers of the series that changed, with their new values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(u32, f64)>,
-    /// The numbers of the series that are on the page no longer.
+    /// The numbers of the series that are no longer on the page.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<u32>,
     /// Lines of the page that are beyond the bounds and were not kept.
@@ -123,7 +124,7 @@ struct Room {
 }
 
 impl Encoder {
-    /// For the pages of these targets.
+    /// An encoder for the pages of these targets.
     pub fn new(head: Head) -> Self {
         Encoder {
             head,
@@ -145,15 +146,15 @@ impl Encoder {
         self.head.every_ns
     }
 
-    /// Adds a target's page, which was asked for and came in this time, and returns the entries
+    /// Adds a target's page, with the instants of its request and its arrival. Returns the entries
     /// with the changes.
-    pub fn page(&mut self, target: u32, (asked, came): (Nanos, Nanos), text: &str) -> Vec<Entry> {
+    pub fn page(&mut self, target: u32, (sent, came): (Nanos, Nanos), text: &str) -> Vec<Entry> {
         let page = page::read(text);
         self.pages += 1;
         let mut entries = Vec::new();
         let mut sample = Sample {
-            at_ns: Nanos(asked.0.midpoint(came.0)),
-            took_ns: came.since(asked),
+            at_ns: Nanos(sent.0.midpoint(came.0)),
+            took_ns: came.since(sent),
             target,
             left_out: page.left_out,
             ..Sample::default()
@@ -204,7 +205,7 @@ impl Encoder {
         entries
     }
 
-    /// Takes a sample from the room that is left. Returns the new interval where that was the last.
+    /// Takes a sample from the remaining room. Returns the new interval after the last sample.
     fn spend(&mut self, values: u64) -> Option<Entry> {
         self.room.samples = self.room.samples.saturating_sub(1);
         self.room.values = self.room.values.saturating_sub(values);

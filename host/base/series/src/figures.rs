@@ -21,7 +21,7 @@ pub struct ServerSeries {
     pub every_s: f64,
     /// Pages that were read during the measurement, of all targets.
     pub pages: u64,
-    /// Share of the measurement that lies between pages, of the target that has least.
+    /// Share of the measurement that lies between pages, of the target with the smallest share.
     pub covered: f64,
     /// The number of series that the pages have.
     pub series: u64,
@@ -36,13 +36,13 @@ pub struct ServerSeries {
     /// Lines of a page that were not kept because there are too many or their labels are too long.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub left_out: u64,
-    /// The figures that all targets report. One that a target does not report is absent.
+    /// The figures that all targets report.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<Name, Figure>,
-    /// The queue in front of each target's scheduler, of those that report one.
+    /// The queue in front of each target's scheduler, for targets that report a queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Queue>,
-    /// The stages of a request before its first token; absent where the pages do not tell them.
+    /// The stages of a request before its first token; absent if the pages do not show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
 }
@@ -54,11 +54,11 @@ pub struct ServerSeries {
 pub struct Figure {
     /// The server's own metrics that it is made of.
     pub metrics: Vec<String>,
-    /// The mean over time; of times, over what was observed; of shares, the share of the whole.
+    /// The mean over time; for times, over the observations; for shares, the share of the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// How far off the mean of what was observed may be, because pages lie across the ends of the
-    /// interval: the most that it changes if all or nothing of these counts. Absent if none does.
+    /// The maximum error of the mean of observations from pages across the ends of the interval:
+    /// its change if all or none of their observations count. Absent if no page lies across an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_within: Option<f64>,
     /// The smallest value on a page.
@@ -67,15 +67,15 @@ pub struct Figure {
     /// The largest value on a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// What a counter grew by, or how many observations there are. Where a page lies beyond an end
-    /// of the interval, the growth up to it is shared out evenly over time.
+    /// The growth of a counter, or the number of observations. Growth up to a page beyond an end of
+    /// the interval is spread evenly over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// The same per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
-    /// The median of what was observed: linear within a bucket of the server's histogram. Absent
-    /// where it lies in the lowest bucket, of which only the upper bound is known.
+    /// The median of the observations: linear within a bucket of the server's histogram. Absent if
+    /// it lies in the lowest bucket, which has only an upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
     /// The 99th percentile likewise; where it lies beyond the last finite bound, that bound.
@@ -99,12 +99,12 @@ pub struct Queue {
     pub queued: f64,
     /// Pages on which requests waited.
     pub pages: u64,
-    /// The most that waited on a page.
+    /// The most waiting requests on a page.
     pub max_waiting: f64,
-    /// The most that ran on a page while others waited; absent if none did.
+    /// The most running requests on a page while others waited; absent if none ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
-    /// Share of the time in which requests waited that at least 95 % of that many ran.
+    /// The share of the waiting time with at least 95 % of this number running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ceiling: Option<f64>,
     /// Mean share of the KV cache in use while requests waited.
@@ -116,7 +116,7 @@ pub struct Queue {
 const FLAT: f64 = 0.95;
 
 impl Recording {
-    /// The figures over an interval; `None` if no page was asked for within it.
+    /// The figures over an interval; `None` if no page was requested within it.
     pub fn figures(&self, over: (Nanos, Nanos)) -> Option<ServerSeries> {
         let (from, to) = over;
         let length = to.since(from).as_secs_f64();
@@ -195,7 +195,7 @@ impl Recording {
             }
         }
         // The sum of nothing has the sign of -0.
-        let seconds = |those: &mut dyn Iterator<Item = f64>| those.sum::<f64>() + 0.0;
+        let seconds = |lengths: &mut dyn Iterator<Item = f64>| lengths.sum::<f64>() + 0.0;
         let all = seconds(&mut queued.iter().map(|(seconds, _, _)| *seconds));
         let ceiling = queued.iter().map(|(_, running, _)| *running).reduce(f64::max);
         let flat = ceiling.map(|ceiling| {
@@ -225,7 +225,7 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
             let means: Option<Vec<f64>> = lists.iter().map(|list| mean(list, over)).collect();
             let extremes = together(*fold, lists, over);
             Figure {
-                mean: means.and_then(|means| fold.of(means.into_iter())),
+                mean: means.and_then(|means| fold.apply(means.into_iter())),
                 min: extremes.iter().copied().reduce(f64::min),
                 max: extremes.iter().copied().reduce(f64::max),
                 ..Figure::default()
@@ -310,7 +310,7 @@ fn together(fold: Fold, lists: &[Vec<Piece>], over: (Nanos, Nanos)) -> Vec<f64> 
         .filter_map(|piece| {
             let instant = Nanos(piece.from.0.midpoint(piece.to.0));
             let all: Option<Vec<f64>> = lists.iter().map(|list| at(list, instant)).collect();
-            fold.of(all?.into_iter())
+            fold.apply(all?.into_iter())
         })
         .collect()
 }

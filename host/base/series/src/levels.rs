@@ -1,10 +1,10 @@
-//! The levels of a single page, for people who look on while a run goes on.
+//! The levels of a single page, for display during a run.
 
 use crate::names::{Name, SOURCES, Source};
 use crate::page;
 use crate::pieces::Fold;
 
-/// A page's present values. A level that it does not have is absent.
+/// A page's present values; a level that it does not have is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
     /// Requests being worked on.
@@ -29,7 +29,7 @@ pub fn levels(text: &str) -> Levels {
             let metrics = source.metrics();
             let samples = page.samples.iter();
             let own = samples.filter(|sample| metrics.contains(&sample.name.as_str()));
-            fold.of(own.map(|sample| sample.value))
+            fold.apply(own.map(|sample| sample.value))
         })
     };
     Levels { running: of(Name::Running), waiting: of(Name::Waiting), kv_usage: of(Name::KvUsage) }
@@ -42,7 +42,7 @@ impl Levels {
     pub fn together(all: &[Levels]) -> Levels {
         let fold = |fold: Fold, of: fn(&Levels) -> Option<f64>| {
             let known: Option<Vec<f64>> = all.iter().map(of).collect();
-            fold.of(known?.into_iter())
+            fold.apply(known?.into_iter())
         };
         Levels {
             running: fold(Fold::Sum, |levels| levels.running),

@@ -1,11 +1,11 @@
 //! The server's own series over a run: every number on its metrics page, sampled while the run goes
 //! on.
 //!
-//! This crate owns the reading of a page ([`page`]), the storage of samples line by line
-//! ([`entry`]) and their return as series ([`recording`]), the equivalence of servers' series
-//! ([`names`]), their values over an interval ([`figures`]) or over equal spans of time
-//! ([`course`]), and a request's stages before its first token ([`stages`]). It is pure: `session`
-//! fetches the pages, `runs` has the file, `report` draws.
+//! This crate reads a page ([`page`]), stores samples line by line ([`entry`]) and returns them as
+//! series ([`recording`]). It knows the equivalence of servers' series ([`names`]), and their
+//! values over an interval ([`figures`]) or over equal spans of time ([`course`]). It has a
+//! request's stages before its first token ([`stages`]). It is pure: `session` fetches the pages,
+//! `runs` has the file, `report` draws.
 
 #![forbid(unsafe_code)]
 

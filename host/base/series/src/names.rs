@@ -1,10 +1,10 @@
 //! The equivalence of metrics of different servers.
 //!
-//! Each name has sources, in order: of several that a page has, the first counts. So a server that
+//! Each name has sources in order, and the first source that a page has counts. So a server that
 //! writes a figure under an old and a new name, or in two families, has it once.
 
 model::words! {
-    /// What servers say of themselves over time, in words that all of them share.
+    /// The figures of servers over time, under names that all servers share.
     pub enum Name {
         /// Requests being worked on.
         Running = "running",
@@ -35,7 +35,7 @@ model::words! {
         ServerTtft = "server-ttft",
         /// Requests whose keys and values are under way between machines.
         Transferring = "transferring",
-        /// Requests that were refused because the server has enough, per second.
+        /// Requests that a full server refused, per second.
         Refused = "refused",
     }
 }

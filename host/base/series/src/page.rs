@@ -3,8 +3,7 @@
 //! It reads Prometheus' text format and OpenMetrics' alike
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>,
 //! <https://prometheus.io/docs/specs/om/open_metrics_spec/>): lines are `exposition`'s, kinds come
-//! from the comments `# TYPE`. Values that are no finite number are no samples: a gauge that is NaN
-//! says nothing.
+//! from the comments `# TYPE`. Values that are no finite number, such as NaN, are no samples.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,7 +32,7 @@ model::words! {
         Histogram = "histogram",
         /// Quantiles that the server computed, with a sum and a number.
         Summary = "summary",
-        /// The page does not say.
+        /// Not stated by the page.
         Unknown = "unknown",
     }
 }
@@ -59,7 +58,7 @@ pub struct Page {
     pub left_out: u64,
 }
 
-/// Reads a page. Lines that are nothing of the format are passed over.
+/// Reads a page. Lines outside of the format are passed over.
 pub fn read(text: &str) -> Page {
     let mut page = Page::default();
     let mut kinds: HashMap<&str, Kind> = HashMap::new();

@@ -1,9 +1,9 @@
 //! Values that hold over pieces of time, made of the pages of a recording.
 //!
-//! A gauge holds from the middle between its page and the one before to the middle between its page
-//! and the next, but no longer than an interval either way. Between two pages, a counter has the
-//! rate that takes it from one to the other. A counter that shrank began anew with the server, and
-//! grew by its value since then. A counter that a page left out grew from its last value.
+//! A gauge holds from the middle between its page and the page before to the middle between its
+//! page and the next, but no longer than an interval either way. Between two pages, a counter has a
+//! constant rate. A counter that shrank began anew with the server, and grew by its value since
+//! then. A counter that a page left out grew from its last value.
 
 use std::collections::BTreeMap;
 
@@ -51,13 +51,13 @@ pub(crate) enum Curve {
     Level(Fold, Vec<Vec<Piece>>),
     /// Rates of counters.
     Count(Vec<Vec<Piece>>),
-    /// Rates of a counter, and the rates of the whole that it is a share of.
+    /// Rates of a counter, and rates of its whole.
     Share(Vec<Vec<Piece>>, Vec<Vec<Piece>>),
     /// Observations, with the bounds of their buckets: the last is infinite.
     Observed(Vec<f64>, Vec<Vec<Piece<Observed>>>),
 }
 
-/// The way in which the gauges of several processes become one.
+/// The rule that makes one gauge of the gauges of several processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fold {
     Sum,
@@ -65,7 +65,8 @@ pub(crate) enum Fold {
     Mean,
 }
 
-/// The most growths that the buckets of a histogram may have on all pages; beyond them it is absent.
+/// The most growths that the buckets of a histogram may have on all pages; beyond them it is
+/// absent.
 const MOST_GROWTHS: usize = 8_000_000;
 
 /// Gauges that are there at the same time.
@@ -93,7 +94,7 @@ impl Folded {
 }
 
 impl Fold {
-    pub(crate) fn of(self, values: impl Iterator<Item = f64>) -> Option<f64> {
+    pub(crate) fn apply(self, values: impl Iterator<Item = f64>) -> Option<f64> {
         self.value(values.map(Folded::one).fold(Folded::NONE, Folded::with))
     }
 
@@ -173,7 +174,7 @@ pub(crate) fn on_pages(
     names: &[&str],
     fold: Fold,
 ) -> Option<Vec<Option<f64>>> {
-    let series: Vec<_> = names.iter().flat_map(|name| recording.of(target, name)).collect();
+    let series: Vec<_> = names.iter().flat_map(|name| recording.series_of(target, name)).collect();
     if series.is_empty() {
         return None;
     }
@@ -245,7 +246,7 @@ fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option
 }
 
 fn rates(recording: &Recording, target: u32, names: &[&str]) -> Option<Vec<Piece>> {
-    let series = names.iter().flat_map(|name| recording.of(target, name));
+    let series = names.iter().flat_map(|name| recording.series_of(target, name));
     rates_of(recording, target, series)
 }
 
@@ -273,7 +274,7 @@ fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Op
     let bucket = format!("{name}_bucket");
     let buckets = |target: u32| {
         let mut by_bound: BTreeMap<u64, (f64, Vec<&Recorded>)> = BTreeMap::new();
-        for recorded in recording.of(target, &bucket) {
+        for recorded in recording.series_of(target, &bucket) {
             let bound = recorded.series.labels.get("le")?;
             let bound: f64 = bound.parse().ok().filter(|bound: &f64| !bound.is_nan())?;
             // Bounds of times and sizes are no less than zero, so their bits are in their order.
@@ -297,7 +298,7 @@ fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Op
         }
         let of = |suffix: &str| {
             let name = format!("{name}{suffix}");
-            let series: Vec<&Recorded> = recording.of(*target, &name).collect();
+            let series: Vec<&Recorded> = recording.series_of(*target, &name).collect();
             grown(series.into_iter(), pages.len())
         };
         let (sums, counts) = (of("_sum")?, of("_count")?);
@@ -326,7 +327,7 @@ fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Op
     Some(Curve::Observed(bounds, lists?))
 }
 
-/// The mean of a target's values over an interval, where some of it is known.
+/// The mean of a target's values over the known part of an interval.
 pub(crate) fn mean(pieces: &[Piece], over: (Nanos, Nanos)) -> Option<f64> {
     let (mut sum, mut seconds) = (0.0, 0.0);
     for piece in pieces {
@@ -361,10 +362,10 @@ pub(crate) fn sum(lists: &[Vec<Piece<Observed>>], over: (Nanos, Nanos)) -> Obser
 }
 
 impl Observed {
-    /// The quantile of the observations, from 0 to 1, as Prometheus' `histogram_quantile` has it:
+    /// The quantile of the observations, from 0 to 1, as in Prometheus' `histogram_quantile`:
     /// linear within a bucket, and the highest finite bound where it lies beyond. Absent where it
-    /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and a value below could
-    /// be anything.
+    /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and a value below is
+    /// unknown.
     pub(crate) fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
         /// Less than this of an observation is none: it is rounding.
         const NONE: f64 = 1e-6;

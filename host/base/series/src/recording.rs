@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::{Entry, Failed, MOST_SERIES, Sample, Series};
 
-/// The most samples of all targets that are read of a file, whoever wrote it.
+/// The most samples of all targets that are read from a file.
 const MOST_SAMPLES: usize = 1_000_000;
 
 /// The most values that are read of a file: some 200 MB.
@@ -27,7 +27,7 @@ pub struct Recording {
     pub pages: BTreeMap<u32, Vec<Nanos>>,
     /// The longest time that a page took.
     pub longest_ns: Nanos,
-    /// Lines that were not kept, of the page that had most of them.
+    /// Lines that were not kept, of the page with the most such lines.
     pub left_out: u64,
     /// Pages that did not come, by target.
     pub failed: BTreeMap<u32, Failed>,
@@ -46,8 +46,8 @@ pub struct Recorded {
 }
 
 impl Recording {
-    /// Adds an entry. An entry that contradicts the entries before it comes from a file that
-    /// somebody changed, and is left out.
+    /// Adds an entry. An entry that contradicts earlier entries is from a changed file, and is left
+    /// out.
     pub fn enter(&mut self, entry: Entry) {
         match entry {
             Entry::Head(head) => {
@@ -101,7 +101,7 @@ impl Recording {
     }
 
     /// The series of a target that have this name.
-    pub(crate) fn of<'a>(
+    pub(crate) fn series_of<'a>(
         &'a self,
         target: u32,
         name: &'a str,

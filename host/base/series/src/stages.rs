@@ -2,8 +2,8 @@
 //! interval. For one server they are its queue and its prefill. Where prefill and decode are on
 //! different machines, they are both queues and the transfer of keys and values between them.
 //!
-//! A server's histograms give the total time of its requests and their number, so their mean is
-//! known and no request's own time is. The role of a server is known from its series.
+//! A server's histograms give the total time of its requests and their number: their mean, but no
+//! single time. A server's series show its role.
 
 use model::units::Nanos;
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ model::words! {
         Transfer = "transfer",
         /// The queue of a server that decodes, without the transfer.
         DecodeQueue = "decode-queue",
-        /// The first step of a server that decodes, where that computes the first token.
+        /// The first step of a server that decodes, if it computes the first token.
         FirstStep = "first-step",
     }
 }
@@ -39,7 +39,7 @@ pub struct Stages {
     /// The base URLs of the servers that do prefills alone; absent if none does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prefill_servers: Vec<String>,
-    /// Those of the servers that decode what these have begun.
+    /// The base URLs of the servers that decode after these prefills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decode_servers: Vec<String>,
     /// The stages that are known, in the order in which a request passes them.
@@ -47,7 +47,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// The mean time of a stage, in milliseconds; absent if the series do not tell it.
+    /// The mean time of a stage, in milliseconds; absent if the series do not show it.
     pub fn mean_ms(&self, stage: Stage) -> Option<f64> {
         let found = self.stages.iter().find(|staged| staged.stage == stage)?;
         Some(found.mean_ms)
@@ -60,9 +60,9 @@ impl Stages {
 pub struct Staged {
     /// The stage.
     pub stage: Stage,
-    /// The mean over what was observed, in milliseconds.
+    /// The mean over the observations, in milliseconds.
     pub mean_ms: f64,
-    /// How many times were observed, of the metric that has fewest.
+    /// The number of observations, of the metric with the fewest.
     pub count: f64,
     /// The server's own metrics that it is made of.
     pub metrics: Vec<String>,
@@ -110,10 +110,10 @@ const VLLM_QUEUE: Times = Times("vllm:request_queue_time_seconds", 1e3, None);
 const VLLM_PREFILL: Times = Times("vllm:request_prefill_time_seconds", 1e3, None);
 const VLLM_TRANSFER: Times = Times("vllm:nixl_xfer_time_seconds", 1e3, None);
 
-/// vLLM's metrics. A request that waits for keys and values of another server has not been scheduled
-/// yet (`WAITING_FOR_REMOTE_KVS` in `vllm/v1/core/sched/scheduler.py`), so that the queue of a server
-/// that decodes holds the transfer. That server computes the prompt's last token and the first of
-/// the answer.
+/// vLLM's metrics. A request that waits for keys and values of another server is not scheduled yet
+/// (`WAITING_FOR_REMOTE_KVS` in `vllm/v1/core/sched/scheduler.py`). So the queue of a decoding
+/// server includes the transfer. That server computes the last token of the prompt and the first
+/// token of the answer.
 const VLLM: &[Row] = &[
     row(Stage::PrefillQueue, Role::Prefill, &[&[VLLM_QUEUE]]),
     row(Stage::Prefill, Role::Prefill, &[&[VLLM_PREFILL]]),
@@ -127,7 +127,7 @@ const VLLM: &[Row] = &[
     row(Stage::FirstStep, Role::Decode, &[&[VLLM_PREFILL]]),
 ];
 
-/// The label by which a server of SGLang says its role: `prefill`, `decode` or `unified`.
+/// The label with the role of a server of SGLang: `prefill`, `decode` or `unified`.
 const SGLANG_ROLE: &str = "engine_type";
 
 const SGLANG_QUEUE: Times = Times("sglang:queue_time_seconds", 1e3, None);
@@ -180,7 +180,7 @@ impl Recording {
                     metrics: figure.metrics.clone(),
                 })
             };
-            // A server that has a role, without the others', tells half of the way.
+            // Without the other role's servers, a server shows half of the way.
             let has_role = |target: &u32| self.sglang_role(*target).is_some();
             if targets.iter().any(has_role) {
                 return None;
@@ -250,7 +250,7 @@ impl Recording {
             return Some((Engine::Sglang, role));
         }
         let queued = format!("{}_count", VLLM_QUEUE.0);
-        self.of(target, &queued).next()?;
+        self.series_of(target, &queued).next()?;
         let read = self.growth_over(target, VLLM_READS, None, over);
         let role = if read.is_some_and(|read| read > NONE) { Role::Decode } else { Role::Prefill };
         Some((Engine::Vllm, role))
@@ -310,7 +310,7 @@ impl Recording {
                 labels.get(key).is_some_and(|own| own == value)
             })
         };
-        let series = self.of(target, name).filter(has);
+        let series = self.series_of(target, name).filter(has);
         Some(total(&[rates_of(self, target, series)?], over))
     }
 }

@@ -98,7 +98,7 @@ fn a_real_server_has_the_common_names() {
 }
 
 #[test]
-fn counters_become_rates_and_what_begins_anew_counts_from_zero() {
+fn counters_become_rates_and_restarts_count_from_zero() {
     let page = |count: u64| {
         format!(
             "# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total{{engine=\"0\"}} {count}\n"
@@ -135,7 +135,7 @@ fn a_counter_that_appears_with_its_first_count_grew_by_it() {
 }
 
 #[test]
-fn a_counter_that_a_page_leaves_out_grew_from_where_it_was() {
+fn a_missing_counter_grows_from_its_last_value() {
     let page = |count: u64| format!("other 1\nvllm:prompt_tokens_total {count}\n");
     let pages = [&*page(5_000_000), "other 1\n", &*page(5_000_009), "other 1\n", &*page(4)];
     let recorded = recorded(&pages);
@@ -178,7 +178,7 @@ fn quantiles_are_prometheus_histogram_quantile() {
     near(over(1.5).mean, 4000.0 / 15.0);
     near(over(1.5).mean_within, 1000.0 / 15.0);
     assert_eq!(over(1.0).mean_within, None);
-    // Nothing is known of an observation in the lowest bucket but its bound.
+    // An observation in the lowest bucket has only a bound.
     let low = recorded(&[&page(0, 0, 0, 0.0), &page(9, 9, 9, 0.01)]);
     let low = low.figures((at(1.0), at(2.0))).unwrap();
     let low = &low.figures[&Name::QueueTime];
@@ -220,7 +220,7 @@ fn a_family_that_is_there_twice_counts_once() {
 }
 
 #[test]
-fn what_waits_while_no_more_run_is_a_queue_at_a_ceiling() {
+fn requests_that_wait_at_a_steady_load_are_a_queue() {
     let page = |running: u64, waiting: u64| {
         format!(
             "vllm:num_requests_running {running}\nvllm:num_requests_waiting {waiting}\nvllm:kv_cache_usage_perc 0.25\n"
@@ -256,7 +256,7 @@ fn series_come_and_go() {
 }
 
 #[test]
-fn what_a_server_writes_has_bounds() {
+fn pages_have_bounds() {
     let many: String = (0..page::MOST_SAMPLES + 7).map(|n| format!("m{{n=\"{n}\"}} 1\n")).collect();
     let read = page::read(&many);
     assert_eq!((read.samples.len(), read.left_out), (page::MOST_SAMPLES, 7));
@@ -303,7 +303,7 @@ fn a_long_run_is_sampled_less_often() {
 }
 
 #[test]
-fn a_file_that_somebody_changed_contradicts_nothing() {
+fn contradicting_entries_of_a_file_are_left_out() {
     let mut entries = entries(&["a 1\n", "a 2\n"]);
     let again = entries.clone();
     entries.extend(again);

@@ -62,15 +62,14 @@ pub struct Case {
     pub capacity: f64,
     /// Differences between its runs.
     pub effects: Effects,
-    /// Share by which its steps take longer at the end of the time in which requests come than at
-    /// its beginning, growing evenly in between; only where the engine does not decide when
-    /// requests come.
+    /// Share by which its steps take longer at the end of the arrivals than at their beginning,
+    /// growing evenly in between; only for arrivals that do not depend on the engine.
     pub slowing: f64,
 }
 
 impl Case {
     /// A case of an engine, with the engine's capacity for such requests.
-    pub fn of(
+    pub fn new(
         name: &str,
         engine: Parameters,
         workload: impl Into<Workload>,
@@ -95,7 +94,7 @@ impl Case {
     /// The usual engine under chats.
     pub fn usual(load: Load, requests: usize) -> Self {
         let engine = Parameters::default();
-        Case::of(&words(load, requests), engine, crate::CHAT, load, requests)
+        Case::new(&label(load, requests), engine, crate::CHAT, load, requests)
     }
 
     /// A run: `workload` seeds prompts, answers and arrivals, and `engine` the engine.
@@ -132,7 +131,7 @@ impl Case {
         exchanges(&self.served(workload, engine))
     }
 
-    /// Requests per second that the load offers; `None` where the engine decides that.
+    /// Requests per second that the load offers; `None` if the engine decides the rate.
     pub fn rate(&self) -> Option<f64> {
         match self.load {
             Load::Open(share) | Load::Gamma { share, .. } => Some(share * self.capacity),
@@ -142,7 +141,7 @@ impl Case {
     }
 }
 
-pub fn words(load: Load, requests: usize) -> String {
+pub fn label(load: Load, requests: usize) -> String {
     match load {
         Load::Open(share) => format!("open loop, {share} of capacity, {requests} requests"),
         Load::Rate(rate) => format!("open loop, {rate} a second, {requests} requests"),
@@ -167,7 +166,7 @@ mod tests {
 
     fn without_jitter(load: Load) -> Case {
         let engine = Parameters { jitter: 0.0, ..Parameters::default() };
-        Case::of("case", engine, crate::FIXED, load, 200)
+        Case::new("case", engine, crate::FIXED, load, 200)
     }
 
     #[test]
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_slows_is_slower_at_the_end() {
+    fn a_slowing_engine_is_slower_at_the_end() {
         let even = without_jitter(Load::Open(0.01));
         let slowing = Case { slowing: 0.5, ..even.clone() };
         let [even, slowing] = [even, slowing].map(|case| case.served(3, 3));

@@ -1,5 +1,5 @@
-//! The engine: a queue, a batch and its steps. It knows no clock: whoever drives it waits for as
-//! long as a step says.
+//! The engine: a queue, a batch and its steps. It has no clock: its caller waits for the length of
+//! a step.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -30,7 +30,7 @@ pub struct Engine {
     slowed: f64,
     /// The jitter's process, with mean 0 and deviation 1.
     jitter: f64,
-    /// The queue, and those in it whose clients have gone: they are dropped when their turn comes.
+    /// The queue. Requests whose clients have gone are dropped when their turn comes.
     waiting: VecDeque<Job>,
     /// The requests of the queue whose clients still wait.
     wanted: HashSet<u64>,
@@ -111,8 +111,8 @@ impl Engine {
         }
     }
 
-    /// Begins a step, and gives how long it takes; `None` if there is nothing to do.
-    /// [`Engine::finish`] ends it.
+    /// Begins a step, and returns its length; `None` if there is no work. [`Engine::finish`] ends
+    /// it.
     pub fn begin(&mut self) -> Option<Nanos> {
         self.put_back.clear();
         self.preempt();
@@ -135,8 +135,8 @@ impl Engine {
         Some(self.time(decoding, read))
     }
 
-    /// Ends the step, and shows each request for which it generated a token, and whether that was
-    /// the last.
+    /// Ends the step, and shows each request for which it generated a token; true for its last
+    /// token.
     pub fn finish(&mut self, mut show: impl FnMut(u64, bool)) {
         self.batch.retain_mut(|job| {
             if !job.generates {
@@ -189,9 +189,8 @@ impl Engine {
         self.batch.iter().map(|job| job.held).sum()
     }
 
-    /// Puts the newest requests back into the queue until there is room for the tokens that the
-    /// step adds to the others: the prompt tokens that it reads, and a token for each. The oldest
-    /// stays, however long it is.
+    /// Puts the newest requests back into the queue until there is room for the step's tokens: its
+    /// prompt tokens, and a token for each other request. The oldest request stays at any length.
     fn preempt(&mut self) {
         let limit = self.parameters.kv;
         if limit == 0 {
@@ -268,7 +267,7 @@ mod tests {
         Engine::new(parameters, 1)
     }
 
-    /// The time of every step in milliseconds, and which requests it generated a token for.
+    /// The length of every step in milliseconds, and the requests for which it generated a token.
     fn steps(engine: &mut Engine) -> Vec<(u64, Vec<u64>)> {
         let mut steps = Vec::new();
         while let Some(span) = engine.begin() {
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_takes_what_its_batch_asks_for() {
+    fn the_batch_decides_the_time_of_a_step() {
         let mut engine = exact(2, 0);
         for id in 0..3 {
             let work = Work { prompt_tokens: 150, output_tokens: 2, ..Work::default() };
@@ -354,7 +353,7 @@ mod tests {
 
     /// Random prompts, answers, arrivals and departures; each request fits into the cache.
     #[test]
-    fn the_cache_never_holds_more_than_it_can() {
+    fn the_cache_never_exceeds_its_size() {
         let mut random = Random::new(11);
         let mut upto = |most: u64| (random.uniform() * most as f64).ceil() as u64;
         let (mut preemptions, mut full) = (0, 0);
@@ -409,7 +408,7 @@ mod tests {
 
     /// A departure does not move the requests behind it, so a whole queue can leave at once.
     #[test]
-    fn those_who_leave_the_queue_are_not_counted_and_get_no_place() {
+    fn clients_that_left_the_queue_get_no_place() {
         let mut engine = exact(2, 0);
         let work = Work { prompt_tokens: 1, output_tokens: 1, ..Work::default() };
         let many = 65_536;
@@ -437,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_whose_client_has_gone_takes_no_steps() {
+    fn a_cancelled_request_takes_no_steps() {
         let mut engine = exact(1, 0);
         engine.submit(1, Work { prompt_tokens: 1, output_tokens: 5, ..Work::default() });
         engine.submit(2, Work { prompt_tokens: 1, output_tokens: 1, ..Work::default() });

@@ -1,4 +1,4 @@
-//! The exchanges that a client records of the requests that an engine served.
+//! The client's exchanges of the requests that an engine served.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,8 @@ use crate::Served;
 /// Tokens of an answer beyond which several come in an event.
 const EACH: usize = 300;
 
-/// The exchanges of these requests, with token counts from the server. Each event has a token, and
-/// the later events of a long answer several after the first token, so that long answers have few
-/// enough events for many runs to be drawn.
+/// The exchanges of these requests, with token counts from the server. Each event has a token. In a
+/// long answer the events after the first token have several, which keeps many runs small.
 pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
     (0..).zip(served).map(|(index, own)| exchange(index, own)).collect()
 }

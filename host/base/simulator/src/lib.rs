@@ -1,8 +1,8 @@
 //! A continuous-batching engine in virtual time, from a seed.
 //!
-//! It shows how often an interval covers, a finding is false and a comparison is right, because
-//! many runs can be drawn whose truth is known. The mock engine plays the same model over real
-//! sockets.
+//! Many runs with a known truth can be drawn from it. They show the coverage of intervals, the rate
+//! of false findings and the accuracy of comparisons. The mock engine plays the same model over
+//! real sockets.
 //!
 //! This crate owns the engine's model, the loads it is put under, and the exchanges that a client
 //! would record of them. It leaves every figure of these exchanges to `result`, and sockets and
@@ -18,7 +18,7 @@ pub mod parameters;
 mod random;
 mod workload;
 
-pub use case::{Case, Draw, Effects, Load, words};
+pub use case::{Case, Draw, Effects, Load, label};
 pub use engine::{Engine, Work};
 pub use exchanges::{delay, exchanges};
 pub use load::{Served, all_at_once, capacity, closed, gamma, open, open_slowing, poisson};

@@ -1,4 +1,4 @@
-//! Loads: when requests arrive at the engine, and when a client sees the tokens of their answers.
+//! Loads: the arrivals of requests at the engine, and the times of the tokens of their answers.
 
 use model::units::Nanos;
 
@@ -25,8 +25,8 @@ pub fn poisson(requests: usize, per_s: f64, seed: u64) -> Vec<Nanos> {
     gamma(requests, per_s, 1.0, seed)
 }
 
-/// Instants at which requests arrive, `per_s` a second, with gaps that have a gamma distribution of
-/// this shape: 1 is by chance, less comes in bursts, and more is more even.
+/// Instants at which requests arrive, `per_s` a second. The gaps have a gamma distribution of this
+/// shape: 1 is by chance, less comes in bursts, and more is more even.
 pub fn gamma(requests: usize, per_s: f64, shape: f64, seed: u64) -> Vec<Nanos> {
     let mut random = Random::new(seed);
     let mut at = 0.0;
@@ -103,8 +103,8 @@ pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<Served> {
 /// Requests per second that the engine answers of this work when it always has enough to do.
 ///
 /// The time in which the first and the last fifth of the requests end is left out, because the
-/// batch fills and drains then. So there should be at least ten times as many requests as slots. 0
-/// if there are too few to tell, such as one.
+/// batch fills and drains then. So there should be at least ten times as many requests as slots.
+/// The capacity of too few requests is 0.
 pub fn capacity(parameters: &Parameters, work: &[Work]) -> f64 {
     let users = parameters.slots as usize * 2;
     let steady = Parameters { run: 0.0, ..parameters.clone() };
@@ -151,7 +151,7 @@ mod tests {
     /// A full batch of 32 that answers 60 tokens each, at about 16.4 ms a step and 2.2 ms for its
     /// prompts.
     #[test]
-    fn capacity_is_what_a_full_batch_answers() {
+    fn capacity_is_the_rate_of_a_full_batch() {
         let work = Lengths::work(PROMPTS, ANSWERS, 3000, 5);
         let capacity = capacity(&Parameters::default(), &work);
         let step = 0.010 + 0.000_2 * 32.0 + 32.0 / 60.0 * 200.0 * 0.000_02;

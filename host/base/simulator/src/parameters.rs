@@ -1,5 +1,4 @@
-//! The parameters of the engine's model, and how they are written:
-//! `slots=32,step=10ms,jitter=0.05`.
+//! The parameters of the engine's model, and their notation: `slots=32,step=10ms,jitter=0.05`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -32,7 +32,7 @@ impl Random {
     /// / √shape. Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
     pub fn gamma(&mut self, shape: f64) -> f64 {
         let shape = shape.max(0.01);
-        // Below a shape of 1, one of a shape that is larger by 1 is scaled.
+        // Below a shape of 1, a number of a shape that is larger by 1 is scaled.
         let (larger, scale) = if shape < 1.0 {
             (shape + 1.0, self.uniform().powf(1.0 / shape))
         } else {

@@ -1,4 +1,4 @@
-//! Workloads: how long prompts and answers are, and what prompts have in common.
+//! Workloads: the lengths of prompts and answers, and the common beginnings of prompts.
 
 use crate::{Random, Work};
 
@@ -34,7 +34,7 @@ pub struct Workload {
     /// Lengths of prompts, without their common prefix.
     pub prompts: Lengths,
     pub answers: Lengths,
-    /// Some prompts are of another kind: their share, and how long they are.
+    /// Prompts of another kind: their share and their lengths.
     pub other: Option<(f64, Lengths)>,
     /// Templates with which prompts begin: their number, each equally likely, and their lengths.
     /// Only the first request with a template reads it; the others find it in the engine's prefix
@@ -44,20 +44,20 @@ pub struct Workload {
 
 impl From<[Lengths; 2]> for Workload {
     fn from([prompts, answers]: [Lengths; 2]) -> Self {
-        Workload::of(prompts, answers)
+        Workload::new(prompts, answers)
     }
 }
 
 impl Workload {
     /// Prompts and answers of these lengths.
-    pub const fn of(prompts: Lengths, answers: Lengths) -> Self {
+    pub const fn new(prompts: Lengths, answers: Lengths) -> Self {
         Workload { prompts, answers, other: None, templates: None }
     }
 
     /// The work of a number of requests.
     pub fn work(&self, requests: usize, seed: u64) -> Vec<Work> {
         let random = &mut Random::new(seed);
-        // Of each template, its length, and whether a request has had it.
+        // The length of each template, and true once a request has had it.
         let mut templates: Vec<(u32, bool)> = match self.templates {
             Some((many, lengths)) => (0..many).map(|_| (lengths.draw(random), false)).collect(),
             None => Vec::new(),
@@ -98,26 +98,26 @@ pub const FIXED: [Lengths; 2] = [Lengths::fixed(500.0), Lengths::fixed(100.0)];
 
 /// Prompts of 220 tokens and answers of 190 on average, as in the ShareGPT dataset. Their
 /// logarithms have standard deviations of 1.2 and 1.0.
-pub const SHAREGPT: Workload = Workload::of(
+pub const SHAREGPT: Workload = Workload::new(
     Lengths { mean: 220.0, spread: 1.794_6 },
     Lengths { mean: 190.0, spread: 1.310_8 },
 );
 
 /// Short prompts, and answers that think for 1,500 tokens on average.
 pub const REASONING: Workload =
-    Workload::of(Lengths { mean: 200.0, spread: 0.8 }, Lengths { mean: 1500.0, spread: 0.6 });
+    Workload::new(Lengths { mean: 200.0, spread: 0.8 }, Lengths { mean: 1500.0, spread: 0.6 });
 
 /// Prompts and answers of 1,000 tokens each.
-pub const THOUSAND: Workload = Workload::of(Lengths::fixed(1000.0), Lengths::fixed(1000.0));
+pub const THOUSAND: Workload = Workload::new(Lengths::fixed(1000.0), Lengths::fixed(1000.0));
 
 /// Chats, one in twenty with a prompt of 12,000 tokens.
 pub const BIMODAL: Workload =
-    Workload { other: Some((0.05, Lengths::fixed(12_000.0))), ..Workload::of(CHAT[0], CHAT[1]) };
+    Workload { other: Some((0.05, Lengths::fixed(12_000.0))), ..Workload::new(CHAT[0], CHAT[1]) };
 
 /// Chats whose prompts begin with one of twenty templates of 2,000 tokens on average.
 pub const TEMPLATES: Workload = Workload {
     templates: Some((20, Lengths { mean: 2000.0, spread: 0.5 })),
-    ..Workload::of(CHAT[0], CHAT[1])
+    ..Workload::new(CHAT[0], CHAT[1])
 };
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_sharegpt_have_the_deviations_that_were_asked_for() {
+    fn lengths_of_sharegpt_have_their_deviations() {
         let work = SHAREGPT.work(100_000, 4);
         let of = |tokens: fn(&Work) -> u32| {
             let tokens: Vec<f64> = work.iter().map(|own| f64::from(tokens(own))).collect();

@@ -33,10 +33,9 @@ fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
         .expect("the build script compressed it")
 }
 
-/// The text of that name. Names are of pages of the user guide (`guide/start.md`) or of the plugin
-/// author's (`plugins/guide/backend.md`), of schemas (`schemas/summary.schema.json`), of cases to
-/// verify clients with (`conformance/stream-role.toml`), or of texts below a folder that
-/// [`texts_below`] names.
+/// The text of that name: a page of the user guide (`guide/start.md`) or of the plugin guide
+/// (`plugins/guide/backend.md`), a schema (`schemas/summary.schema.json`), a case to verify clients
+/// with (`conformance/stream-role.toml`), or a text that [`texts_below`] returns.
 pub fn text(name: &str) -> Option<&'static str> {
     (ALL_TEXTS.iter()).find_map(|(known, text)| (*known == name).then_some(*text))
 }

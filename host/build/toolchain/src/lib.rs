@@ -2,8 +2,8 @@
 //!
 //! There are two: the active toolchain with the target installed, and the distribution's, which
 //! compiles the standard library from its sources. This crate owns finding and describing them. It
-//! leaves turning their output into components to `componentize`. The caller chooses by [`Wanted`]
-//! and prints the choice.
+//! leaves turning their output into components to `componentize`. The caller chooses by
+//! [`Preference`] and prints the choice.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -45,7 +45,7 @@ pub enum Toolchain {
 
 /// The requested toolchain, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Preference {
     /// The first that works.
     #[default]
     Any,
@@ -53,9 +53,9 @@ pub enum Wanted {
     Distribution,
 }
 
-/// A toolchain, and why it was chosen.
+/// A toolchain, and the reason for its choice.
 #[derive(Clone, Copy, Debug)]
-pub struct Chosen {
+pub struct Choice {
     pub toolchain: Toolchain,
     /// The reason, as text for parentheses.
     pub why: &'static str,
@@ -85,11 +85,11 @@ pub enum ToolchainError {
     },
     /// A part of the distribution's Rust is missing.
     #[error(
-        "the distribution's {what} is not installed (no {path}); Debian and Ubuntu have it in the packages \
+        "the distribution's {part} is not installed (no {path}); Debian and Ubuntu have it in the packages \
          rustc-web cargo-web rust-web-src rust-web-llvm lld"
     )]
     Distribution {
-        what: &'static str,
+        part: &'static str,
         /// The path where it was expected.
         path: &'static str,
     },
@@ -104,16 +104,16 @@ pub enum ToolchainError {
 const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubuntu: rustc-web cargo-web \
     rust-web-src rust-web-llvm lld)";
 
-impl Wanted {
+impl Preference {
     /// Parses the variable `RUNNER_WASM_TOOLCHAIN`.
     ///
     /// # Errors
     /// If it has another value.
     pub fn from_environment() -> Result<Self, ToolchainError> {
         match env::var(VARIABLE).ok().as_deref() {
-            None | Some("") => Ok(Wanted::Any),
-            Some("rustup") => Ok(Wanted::Active),
-            Some("distribution") => Ok(Wanted::Distribution),
+            None | Some("") => Ok(Preference::Any),
+            Some("rustup") => Ok(Preference::Active),
+            Some("distribution") => Ok(Preference::Distribution),
             Some(other) => Err(ToolchainError::Variable(other.to_owned())),
         }
     }
@@ -149,25 +149,27 @@ impl Toolchain {
     /// Finds a toolchain for the project in `root`.
     ///
     /// # Errors
-    /// If a part is missing; the error says which to install.
-    pub fn find(root: &Path, target: Target, wanted: Wanted) -> Result<Chosen, ToolchainError> {
-        let chosen = |toolchain, why| Ok(Chosen { toolchain, why });
+    /// If a part is missing; the error names the part to install.
+    pub fn find(root: &Path, target: Target, wanted: Preference) -> Result<Choice, ToolchainError> {
+        let chosen = |toolchain, why| Ok(Choice { toolchain, why });
         match wanted {
-            Wanted::Distribution if target != Target::Unknown => {
+            Preference::Distribution if target != Target::Unknown => {
                 Err(ToolchainError::DistributionTarget(target.name()))
             }
-            Wanted::Distribution => {
+            Preference::Distribution => {
                 distribution()?;
                 chosen(Toolchain::Distribution, "requested")
             }
-            Wanted::Active if has_target(root, target) => chosen(Toolchain::Active, "requested"),
-            Wanted::Any if has_target(root, target) => {
+            Preference::Active if has_target(root, target) => {
+                chosen(Toolchain::Active, "requested")
+            }
+            Preference::Any if has_target(root, target) => {
                 chosen(Toolchain::Active, "it has the target")
             }
-            Wanted::Any if target == Target::Unknown && distribution().is_ok() => {
+            Preference::Any if target == Target::Unknown && distribution().is_ok() => {
                 chosen(Toolchain::Distribution, "the active toolchain lacks the target")
             }
-            Wanted::Active | Wanted::Any => {
+            Preference::Active | Preference::Any => {
                 let packages = match target {
                     Target::Unknown => PACKAGES,
                     Target::Wasip2 => "",
@@ -189,8 +191,8 @@ impl Toolchain {
         }
     }
 
-    /// A `cargo build`, in an environment without the settings of the build it runs inside: flags
-    /// and profiles meant for the host would otherwise affect the components.
+    /// A `cargo build`, in an environment without the settings of the surrounding build, whose
+    /// flags and profiles are for the host.
     pub fn cargo_build(self, build: &Build<'_>) -> Command {
         let mut command = match self {
             Toolchain::Active => Command::new("cargo"),
@@ -275,9 +277,9 @@ fn distribution() -> Result<(), ToolchainError> {
         ("/usr/lib/rustlib/src/rust/library", "copy of the standard library's sources"),
         (LINKER, "wasm-ld"),
     ];
-    for (path, what) in needed {
+    for (path, part) in needed {
         if !Path::new(path).exists() {
-            return Err(ToolchainError::Distribution { what, path });
+            return Err(ToolchainError::Distribution { part, path });
         }
     }
     Ok(())

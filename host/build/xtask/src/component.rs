@@ -14,7 +14,7 @@ use crate::{steps, toolchain};
 
 /// The guests that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum GuestSet {
     /// The plugins of the demo's scenario.
     Demo,
     Shipping,
@@ -22,27 +22,27 @@ pub enum Which {
     All,
 }
 
-impl Which {
+impl GuestSet {
     fn profile(self) -> &'static str {
         match self {
-            Which::Demo | Which::Shipping => "guest",
-            Which::All => "guest-test",
+            GuestSet::Demo | GuestSet::Shipping => "guest",
+            GuestSet::All => "guest-test",
         }
     }
 
-    /// The guests of all that a command needs.
-    fn of<'a>(self, root: &Path, all: &'a [Guest]) -> Result<Vec<&'a Guest>> {
+    /// The guests of the set.
+    fn guests<'a>(self, root: &Path, all: &'a [Guest]) -> Result<Vec<&'a Guest>> {
         let scenario = match self {
-            Which::Demo => {
+            GuestSet::Demo => {
                 fs::read_to_string(root.join(DEMO)).with_context(|| format!("reading {DEMO}"))?
             }
-            Which::Shipping | Which::All => String::new(),
+            GuestSet::Shipping | GuestSet::All => String::new(),
         };
         let needed = |guest: &&Guest| match self {
             // The scenario names a component in quotes.
-            Which::Demo => scenario.contains(&format!("\"{}\"", guest.component.display())),
-            Which::Shipping => guest.ships,
-            Which::All => true,
+            GuestSet::Demo => scenario.contains(&format!("\"{}\"", guest.component.display())),
+            GuestSet::Shipping => guest.ships,
+            GuestSet::All => true,
         };
         Ok(all.iter().filter(needed).collect())
     }
@@ -52,10 +52,10 @@ impl Which {
 const DEMO: &str = "scenarios/quickstart.toml";
 
 /// Builds guests to `target/components`, and removes components whose guest is gone.
-pub fn build(root: &Path, which: Which) -> Result<()> {
+pub fn build(root: &Path, set: GuestSet) -> Result<()> {
     let all = guest::find(root)?;
-    let guests = which.of(root, &all)?;
-    let modules = compile(root, &guests, which.profile())?;
+    let guests = set.guests(root, &all)?;
+    let modules = compile(root, &guests, set.profile())?;
     let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
     for guest in &guests {

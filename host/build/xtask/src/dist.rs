@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::component::{self, Which};
+use crate::component::{self, GuestSet};
 use crate::steps::cargo_command;
 
 /// Builds it to `target/dist/runner` and prints its size and digest. Returns its path.
 pub fn build(root: &Path) -> Result<PathBuf> {
-    component::build(root, Which::Shipping)?;
+    component::build(root, GuestSet::Shipping)?;
     let status = cargo_command(root)
         .args(["build", "--release", "--workspace", "--bin", "runner"])
         .status()

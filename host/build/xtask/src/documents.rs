@@ -81,7 +81,7 @@ pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
             Command::new("sh")
                 .current_dir(folder)
                 .args(["-e", "-c", &script])
-                // Whether a run is valid depends on how busy the machine is too.
+                // A busy machine may make a run invalid.
                 .env("RUNNER_ALLOW_INVALID", "1")
                 .env("PATH", &search),
         )?;
@@ -144,7 +144,7 @@ mod tests {
         }
         let mut pages = BTreeMap::new();
         for document in documents {
-            let page = Page::of_markdown(&std::fs::read_to_string(&document).unwrap());
+            let page = Page::from_markdown(&std::fs::read_to_string(&document).unwrap());
             pages.insert(document.strip_prefix(&root).unwrap().to_owned(), page);
         }
         let broken = links::broken(&root, &pages);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_blocks_that_say_so_are_run() {
+    fn only_tested_blocks_are_run() {
         let text = "a\n```sh\nno\n```\n```sh tested\nrunner help\nrunner list\n```\n";
         assert_eq!(tested_blocks(text), ["runner help\nrunner list\n"]);
     }

@@ -2,8 +2,8 @@
 //! not in Rust, as an author would, and runs their cases.
 //!
 //! Responsible for the tools of other languages: they go into `target/example-tools`, from the
-//! package registries that pip and npm are set up for. If a tool is not available, its example is
-//! left out and the reason is printed.
+//! package registries of pip and npm. Without its tool an example is skipped, and the reason
+//! printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ const WASIP2: &str = "wasm32-wasip2";
 
 const WASIP2_LIBRARY: Lack = Lack {
     key: "wasip2",
-    what: "Rust's library for wasm32-wasip2",
+    name: "Rust's library for wasm32-wasip2",
     remedy: "rustup target add wasm32-wasip2",
 };
 
 /// The tools that compile a language.
 fn lack(language: &str) -> Lack {
-    let (key, what, remedy) = match language {
+    let (key, name, remedy) = match language {
         "python" => (
             "python",
             "componentize-py",
@@ -42,10 +42,10 @@ fn lack(language: &str) -> Lack {
             "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32",
         ),
     };
-    Lack { key, what, remedy }
+    Lack { key, name, remedy }
 }
 
-/// The path of a tool, or why it is not available.
+/// The path of a tool, or the reason why it is not available.
 type Tool = std::result::Result<PathBuf, String>;
 
 /// The folder for the tools of other languages.
@@ -55,8 +55,7 @@ fn tools(root: &Path) -> Result<PathBuf> {
     Ok(tools)
 }
 
-/// Installs the tools of other languages. A tool that cannot be had is left to the examples that
-/// need it.
+/// Installs the tools of other languages. The examples report a tool that cannot be installed.
 pub fn install(root: &Path) -> Result<()> {
     let tools = tools(root)?;
     for folder in folders(root)? {
@@ -210,19 +209,20 @@ fn javascript(tools: &Path, example: &Path) -> Tool {
 /// A tool that is installed once for each set of requirements.
 fn prepared(
     folder: &Path,
-    asked_by: &Path,
+    manifest: &Path,
     tool: &Path,
     install: impl FnOnce() -> std::result::Result<(), String>,
 ) -> Tool {
-    let asked = fs::read(asked_by).map_err(|cause| format!("{}: {cause}", asked_by.display()))?;
+    let requirements =
+        fs::read(manifest).map_err(|cause| format!("{}: {cause}", manifest.display()))?;
     let stamp = folder.join("asked");
-    if !(tool.is_file() && fs::read(&stamp).is_ok_and(|known| known == asked)) {
+    if !(tool.is_file() && fs::read(&stamp).is_ok_and(|known| known == requirements)) {
         let _ = fs::remove_dir_all(folder);
         install()?;
         if !tool.is_file() {
             return Err(format!("{} was not installed", tool.display()));
         }
-        fs::write(&stamp, asked).map_err(|cause| cause.to_string())?;
+        fs::write(&stamp, requirements).map_err(|cause| cause.to_string())?;
     }
     Ok(tool.to_owned())
 }
@@ -257,8 +257,8 @@ fn output(command: &mut Command) -> std::result::Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    let said = [stderr, stdout].concat();
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    let printed = [stderr, stdout].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    let last = printed.lines().rev().find(|line| !line.trim().is_empty());
     Err(format!("{name} failed: {}", last.unwrap_or("it printed nothing").trim()))
 }

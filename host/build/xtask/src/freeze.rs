@@ -1,6 +1,5 @@
-//! The components of a version of the contract, kept as they were built once. If a later compiler
-//! or SDK rebuilt them from the same sources, they would not prove that existing plugins keep
-//! working.
+//! The components of a version of the contract, kept as they were built once. Components that a
+//! later compiler or SDK rebuilds do not prove that existing plugins keep working.
 //!
 //! A version is frozen when it is released, before `wit/` changes to the next one. This copies its
 //! definition to `wit/frozen`, and keeps a plugin of each kind that ships, as it is then.
@@ -10,9 +9,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::component::{self, Which};
+use crate::component::{self, GuestSet};
 
-/// The plugins that are kept: the name that each is kept by, and its component.
+/// The kept plugins: the name of the kept file, and the component.
 const KEPT: [(&str, &str); 3] = [
     ("backend", "backends/openai"),
     ("dataset", "datasets/random"),
@@ -31,7 +30,7 @@ pub fn keep(root: &Path) -> Result<()> {
             "tests/versions/{version}/{kind}.wasm exists already; a frozen component is never rebuilt"
         );
     }
-    component::build(root, Which::Shipping)?;
+    component::build(root, GuestSet::Shipping)?;
     let definition = root.join("wit/frozen").join(&version);
     fs::create_dir_all(&definition)?;
     for file in fs::read_dir(root.join("wit"))? {

@@ -24,7 +24,7 @@ cargo xtask fuzz [--minutes N] [--address] [TARGET...]
   --address    build with AddressSanitizer
   TARGET       the targets to run; the default is all of them, tests/fuzz/fuzz_targets lists them
 
-What is found anew is added to target/fuzz/corpus. An input that breaks a target is kept in target/fuzz/findings.
+New inputs are added to target/fuzz/corpus. An input that breaks a target is kept in target/fuzz/findings.
 ";
 
 /// The platform whose libFuzzer is used. It is named to cargo, so that build scripts are built
@@ -74,22 +74,22 @@ struct Outcome {
 #[derive(Debug, PartialEq)]
 struct Finding {
     /// The message of libFuzzer or of a panic.
-    what: String,
+    message: String,
     /// The input, if there is one.
     input: Option<PathBuf>,
 }
 
 /// Builds the targets and runs them.
 pub fn fuzz(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    let Some(asked) = read_arguments(arguments)? else {
+    let Some(options) = read_arguments(arguments)? else {
         print!("{HELP}");
         return Ok(ExitCode::SUCCESS);
     };
     let manifest = fs::read_to_string(root.join("tests/fuzz/Cargo.toml"))?;
-    let targets = chosen(targets(&manifest)?, &asked.targets)?;
-    let minutes = asked.minutes.unwrap_or(targets.len() as f64);
+    let targets = chosen(targets(&manifest)?, &options.targets)?;
+    let minutes = options.minutes.unwrap_or(targets.len() as f64);
     let share = Duration::from_secs_f64(60.0 * minutes / targets.len() as f64);
-    let built = build(root, asked.address, &targets)?;
+    let built = build(root, options.address, &targets)?;
     let mut outcomes = Vec::new();
     for target in &targets {
         eprintln!("==> {}: {:.0} s", target.name, share.as_secs_f64().ceil());
@@ -106,24 +106,24 @@ pub fn fuzz(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
 }
 
 fn read_arguments(arguments: &[OsString]) -> Result<Option<Arguments>> {
-    let mut asked = Arguments { minutes: None, address: false, targets: Vec::new() };
+    let mut options = Arguments { minutes: None, address: false, targets: Vec::new() };
     let mut arguments = arguments.iter().map(|argument| argument.to_str());
     while let Some(argument) = arguments.next() {
         match argument {
             Some("--help" | "-h") => return Ok(None),
-            Some("--address") => asked.address = true,
+            Some("--address") => options.address = true,
             Some("--minutes") => {
                 let minutes = arguments.next().flatten().and_then(|text| text.parse().ok());
-                asked.minutes = minutes.filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 1e6);
-                if asked.minutes.is_none() {
+                options.minutes = minutes.filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 1e6);
+                if options.minutes.is_none() {
                     bail!("--minutes takes a number of minutes, such as 30 or 0.5");
                 }
             }
-            Some(target) if !target.starts_with('-') => asked.targets.push(target.to_owned()),
+            Some(target) if !target.starts_with('-') => options.targets.push(target.to_owned()),
             _ => bail!("unknown option {argument:?}; `cargo xtask fuzz --help` lists them"),
         }
     }
-    Ok(Some(asked))
+    Ok(Some(options))
 }
 
 /// The targets of the manifest: a binary each, with the limits under
@@ -145,13 +145,13 @@ fn targets(manifest: &str) -> Result<Vec<Target>> {
         .collect())
 }
 
-fn chosen(all: Vec<Target>, asked: &[String]) -> Result<Vec<Target>> {
+fn chosen(all: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
     let known = |name: &String| all.iter().any(|target| target.name == *name);
-    if let Some(unknown) = asked.iter().find(|name| !known(name)) {
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
         bail!("there is no target `{unknown}`; there are {}", names.join(", "));
     }
-    let wanted = |target: &Target| asked.is_empty() || asked.contains(&target.name);
+    let wanted = |target: &Target| names.is_empty() || names.contains(&target.name);
     Ok(all.into_iter().filter(wanted).collect())
 }
 
@@ -208,7 +208,7 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
     let mut outcome = read_log(&String::from_utf8_lossy(&log));
     if !status.success() && outcome.finding.is_none() {
         outcome.finding = Some(Finding {
-            what: format!("it ended with {status}; {} says why", log_path.display()),
+            message: format!("it ended with {status}; see {}", log_path.display()),
             input: None,
         });
     }
@@ -218,7 +218,7 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
 /// Reads libFuzzer's last lines.
 fn read_log(log: &str) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut what = None;
+    let mut message = None;
     let mut panic = false;
     let mut input = None;
     for line in log.lines() {
@@ -234,32 +234,32 @@ fn read_log(log: &str) -> Outcome {
             input = Some(PathBuf::from(path));
         } else if line.contains("' panicked at ") || line.contains(") panicked at ") {
             panic = true;
-            what = Some(line.to_owned());
+            message = Some(line.to_owned());
         } else if std::mem::take(&mut panic)
-            && let Some(what) = &mut what
+            && let Some(message) = &mut message
         {
-            // The line after a panic's place says why.
-            *what += " ";
-            *what += line;
+            // The line after a panic's place is its message.
+            *message += " ";
+            *message += line;
         } else if let Some((_, error)) = line.split_once(" ERROR: ") {
-            what.get_or_insert_with(|| error.to_owned());
+            message.get_or_insert_with(|| error.to_owned());
         }
     }
     // Inputs that are only slow are written too, and do not end the run.
-    outcome.finding = what.map(|what| Finding { what, input });
+    outcome.finding = message.map(|message| Finding { message, input });
     outcome
 }
 
 /// Advises on a finding.
 fn advice(name: &str, finding: &Finding, built: &Path) -> String {
-    let Finding { what, input } = finding;
+    let Finding { message, input } = finding;
     let Some(input) = input else {
-        return format!("{name}: {what}");
+        return format!("{name}: {message}");
     };
     let (binary, input) = (built.join(name), input.display());
     let binary = binary.display();
     format!(
-        "{name}: {what}\n  replay:  {binary} {input}\n  shorten: {binary} -minimize_crash=1 -max_total_time=60 {input}\n  keep:    copy the shortened input to tests/fuzz/cases/{name}, named by what it was"
+        "{name}: {message}\n  replay:  {binary} {input}\n  shorten: {binary} -minimize_crash=1 -max_total_time=60 {input}\n  keep:    copy the shortened input to tests/fuzz/cases/{name}, named by what it was"
     )
 }
 
@@ -271,7 +271,7 @@ fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
     for (name, outcome) in rows {
         let result = match &outcome.finding {
             None => "ok",
-            Some(finding) => &finding.what,
+            Some(finding) => &finding.message,
         };
         text += &format!(
             "{name:<12} {:>13} {:>9} {:>9}  {result}\n",
@@ -312,16 +312,16 @@ mod tests {
             stat::number_of_executed_units: 3\n";
         let outcome = read_log(log);
         let finding = outcome.finding.as_ref().unwrap();
-        assert!(finding.what.ends_with("framer.rs:9:5: more than there was"));
-        let said = advice("framer", finding, Path::new("b"));
-        assert!(said.contains("replay:  b/framer x/crash-1"), "{said}");
+        assert!(finding.message.ends_with("framer.rs:9:5: more than there was"));
+        let text = advice("framer", finding, Path::new("b"));
+        assert!(text.contains("replay:  b/framer x/crash-1"), "{text}");
         let rows = [("framer", &outcome)];
         assert!(table(rows.into_iter()).contains("findings: 1"));
 
         let hang = "==7== ERROR: libFuzzer: timeout after 31 seconds\n\
             artifact_prefix='x/'; Test unit written to x/timeout-1\n";
         let finding = read_log(hang).finding.unwrap();
-        assert_eq!(finding.what, "libFuzzer: timeout after 31 seconds");
+        assert_eq!(finding.message, "libFuzzer: timeout after 31 seconds");
         assert_eq!(finding.input, Some(PathBuf::from("x/timeout-1")));
     }
 
@@ -331,10 +331,10 @@ mod tests {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             read_arguments(&words)
         };
-        let asked = read(&["--minutes", "0.5", "framer", "--address"]).unwrap().unwrap();
+        let options = read(&["--minutes", "0.5", "framer", "--address"]).unwrap().unwrap();
         let expected =
             Arguments { minutes: Some(0.5), address: true, targets: vec!["framer".to_owned()] };
-        assert_eq!(asked, expected);
+        assert_eq!(options, expected);
         assert!(read(&["--help"]).unwrap().is_none());
         for wrong in [&["--minutes"][..], &["--minutes", "-1"], &["--jobs"]] {
             assert!(read(wrong).is_err(), "{wrong:?}");

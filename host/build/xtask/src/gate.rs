@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::component::{self, Which};
+use crate::component::{self, GuestSet};
 use crate::left_out::{self, Lack};
 use crate::steps::{DEMO, cargo_command, exit_code, run, runner};
 use crate::{documents, examples, site};
@@ -24,7 +24,7 @@ use crate::{documents, examples, site};
 pub enum Done {
     /// With this exit code.
     Exit(i32),
-    /// Not run, because a tool is missing that the step can do without.
+    /// Skipped, because an optional tool is missing.
     LeftOut,
 }
 
@@ -46,8 +46,8 @@ impl Step {
     }
 }
 
-/// All steps, in rounds. The steps of a round run at the same time: the first in front, whose output
-/// is shown as it comes, the others beside it.
+/// All steps, in rounds. The steps of a round run at the same time: the first in front, whose
+/// output is shown as it comes, the others beside it.
 const ROUNDS: &[&[Step]] = &[
     &[Step::new("tools", &[], tools)],
     &[Step::new("format", &[], |root| cargo(root, &["fmt", "--all", "--check"]))],
@@ -57,9 +57,9 @@ const ROUNDS: &[&[Step]] = &[
         Step::new("words", &[], |root| script(root, "host/benches/words.py")),
     ],
     &[
-        // Before whatever compiles the host, which embeds them.
+        // Before the steps that compile the host, which embeds them.
         Step::new("plugins", &[], |root| {
-            component::build(root, Which::All).map(|()| Done::Exit(0))
+            component::build(root, GuestSet::All).map(|()| Done::Exit(0))
         }),
         Step::new("languages", &[], |root| examples::install(root).map(|()| Done::Exit(0))),
         Step::new("deny", &[], deny),
@@ -86,10 +86,10 @@ const ROUNDS: &[&[Step]] = &[
 const WHOLE: &str = "main";
 
 const CARGO_DENY: Lack =
-    Lack { key: "cargo-deny", what: "cargo-deny", remedy: "cargo install cargo-deny --locked" };
+    Lack { key: "cargo-deny", name: "cargo-deny", remedy: "cargo install cargo-deny --locked" };
 const ADVISORIES: Lack = Lack {
     key: "advisories",
-    what: "a way to the database of advisories",
+    name: "a way to the database of advisories",
     remedy: "run the step on a machine that reaches it",
 };
 
@@ -120,8 +120,8 @@ pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
 /// The exit code of a process that left its step out.
 const LEFT_OUT: i32 = 77;
 
-/// Runs the named steps and the steps that they need, or all steps, until one fails. The rest is then
-/// listed as not run.
+/// Runs the named steps and the steps that they need, or all steps, until one fails. The rest is
+/// then listed as not run.
 pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
     let chosen: Vec<_> = names.iter().map(|name| step(name)).collect::<Result<_>>()?;
     let wanted = |step: &Step| {
@@ -165,7 +165,7 @@ pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
 /// A step's name, its end and its seconds.
 type Ended = (&'static str, Done, f64);
 
-/// Runs steps at the same time, the first one in this process. The output of each other one is shown
+/// Runs steps at the same time, the first in this process. The output of each other step is shown
 /// whole after its end.
 fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<Ended>> {
     let Some((first, others)) = steps.split_first() else {
@@ -227,7 +227,7 @@ fn left_out_list(root: &Path) -> PathBuf {
     root.join("target/left-out.tsv")
 }
 
-/// Notes that a part of a step is left out, if that is allowed.
+/// Notes that a part of a step is skipped, if `RUNNER_LEAVE_OUT` allows it.
 pub fn leave_out(root: &Path, lack: &Lack, who: &str) -> Result<()> {
     left_out::leave_out(lack, who, Some(&left_out_list(root))).map_err(anyhow::Error::msg)
 }
@@ -306,8 +306,8 @@ fn unit(root: &Path) -> Result<Done> {
     cargo(root, &["test", "--workspace", "--doc"])
 }
 
-/// Runs the program [`WHOLE`], unless the caller says otherwise with two tests for each processor:
-/// most of them wait.
+/// Runs the program [`WHOLE`], by default with two tests for each processor, because most tests
+/// wait.
 fn whole(root: &Path) -> Result<Done> {
     const THREADS: &str = "RUST_TEST_THREADS";
     let mut tests = linting(root);
@@ -375,8 +375,8 @@ fn features(root: &Path) -> Result<Done> {
     Ok(Done::Exit(i32::from(!differing.is_empty())))
 }
 
-/// Dependencies with other features in programs than in macros and build scripts, because one of the
-/// two could not use them.
+/// Dependencies with other features in programs than in macros and build scripts, because one of
+/// the two could not use them.
 const COMPILED_TWICE: [&str; 3] =
     ["cranelift-bitset", "pulley-interpreter", "wasmtime-internal-core"];
 
@@ -385,7 +385,8 @@ fn name(package: &str) -> &str {
     package.split(' ').next().unwrap_or(package)
 }
 
-/// The sets of features that a build turns on in each of its dependencies. Our own crates may differ.
+/// The sets of features that a build turns on in each of its dependencies. Our own crates may
+/// differ.
 fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let output = cargo_command(root)
         .args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"])

@@ -1,10 +1,9 @@
-//! Tests that `cargo xtask test` leaves out because this machine lacks something: a browser,
-//! another language's tools, a right that only root has. The tests of the whole program share this
-//! module.
+//! Tests that `cargo xtask test` skips because this machine lacks a browser, another language's
+//! tools, or a right that only root has. The tests of the whole program share this module.
 //!
-//! Everything that is left out goes to a list, which the summary prints with the way to get the
-//! missing thing. Where `RUNNER_LEAVE_OUT` is set, only the things that it names may be left out;
-//! `.ci/run` sets it.
+//! A list has the skipped tests, and the summary prints it with the commands that install the
+//! missing tools. If `RUNNER_LEAVE_OUT` is set, only tests of the tools that it names may be
+//! skipped; `.ci/run` sets it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,43 +13,43 @@ use std::path::Path;
 /// The variable that names the file with the list of left-out things.
 pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
 
-/// Something that a machine may lack.
+/// A tool or a right that a machine may lack.
 #[derive(Clone, Copy, Debug)]
 pub struct Lack {
     /// Its name in `RUNNER_LEAVE_OUT`.
     pub key: &'static str,
-    pub what: &'static str,
+    pub name: &'static str,
     /// The way to get it: a command, or a sentence.
     pub remedy: &'static str,
 }
 
-/// Notes in this list that something is left out.
+/// Notes a skipped test in this list.
 ///
 /// # Errors
 /// If `RUNNER_LEAVE_OUT` is set and does not name this.
 pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), String> {
     let allowed = std::env::var("RUNNER_LEAVE_OUT").ok();
     may_leave_out(allowed.as_deref(), lack, who)?;
-    let Lack { what, remedy, .. } = lack;
-    eprintln!("{who} is left out, because this machine lacks {what}: {remedy}");
+    let Lack { name, remedy, .. } = lack;
+    eprintln!("{who} is left out, because this machine lacks {name}: {remedy}");
     if let Some(list) = list {
         let list = std::fs::OpenOptions::new().append(true).create(true).open(list);
         // One write, so that lines of several processes do not mix.
-        let line = format!("{what}\t{remedy}\t{who}\n");
+        let line = format!("{name}\t{remedy}\t{who}\n");
         list.and_then(|mut list| list.write_all(line.as_bytes()))
             .map_err(|cause| format!("{who}: noting what was left out: {cause}"))?;
     }
     Ok(())
 }
 
-/// Checks that a test that needs this may be left out: any may, unless a list of names is given.
+/// Checks that a test that needs this may be left out. Without a list of names, any test may.
 fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), String> {
-    let Lack { key, what, remedy } = lack;
+    let Lack { key, name, remedy } = lack;
     let is_allowed = |names: &str| names.split(',').any(|name| name.trim() == *key);
     if allowed.is_none_or(is_allowed) {
         Ok(())
     } else {
-        Err(format!("{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"))
+        Err(format!("{who} needs {name}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"))
     }
 }
 
@@ -67,19 +66,19 @@ pub fn summary(list: &Path) -> std::io::Result<String> {
     let mut lacks: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for line in text.lines() {
         let mut fields = line.splitn(3, '\t');
-        if let (Some(what), Some(remedy), Some(who)) = (fields.next(), fields.next(), fields.next())
+        if let (Some(name), Some(remedy), Some(who)) = (fields.next(), fields.next(), fields.next())
         {
-            let all = lacks.entry((what, remedy)).or_default();
+            let all = lacks.entry((name, remedy)).or_default();
             if !all.contains(&who) {
                 all.push(who);
             }
         }
     }
     let mut words = String::new();
-    for ((what, remedy), who) in lacks {
-        let _ = writeln!(words, "  {what} ({remedy})");
-        for name in who {
-            let _ = writeln!(words, "    {name}");
+    for ((name, remedy), tests) in lacks {
+        let _ = writeln!(words, "  {name} ({remedy})");
+        for test in tests {
+            let _ = writeln!(words, "    {test}");
         }
     }
     Ok(words)
@@ -90,19 +89,19 @@ mod tests {
     use super::{Lack, may_leave_out, summary};
 
     #[test]
-    fn where_names_are_given_nothing_else_is_left_out() {
-        let lack = Lack { key: "slurm", what: "Slurm", remedy: "apt-get install slurm-wlm" };
-        let told = |allowed| may_leave_out(allowed, &lack, "fleets::starters");
-        assert_eq!(told(None), Ok(()));
-        assert_eq!(told(Some("browser, slurm")), Ok(()));
+    fn only_named_tools_may_be_missing() {
+        let lack = Lack { key: "slurm", name: "Slurm", remedy: "apt-get install slurm-wlm" };
+        let check = |allowed| may_leave_out(allowed, &lack, "fleets::starters");
+        assert_eq!(check(None), Ok(()));
+        assert_eq!(check(Some("browser, slurm")), Ok(()));
         let why = "fleets::starters needs Slurm: apt-get install slurm-wlm; or name `slurm` in RUNNER_LEAVE_OUT";
         for allowed in ["advisories", "slurm-wlm", ""] {
-            assert_eq!(told(Some(allowed)), Err(why.to_owned()), "{allowed}");
+            assert_eq!(check(Some(allowed)), Err(why.to_owned()), "{allowed}");
         }
     }
 
     #[test]
-    fn the_summary_names_each_lack_once_with_all_that_it_cost() {
+    fn the_summary_lists_each_lack_once_with_its_tests() {
         let folder = std::env::temp_dir().join(format!("left-out-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let list = folder.join("list");

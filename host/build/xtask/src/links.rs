@@ -1,6 +1,6 @@
-//! Links of documents: a page's links and anchors, read from Markdown and from HTML; and the check
-//! that every link within a set of pages leads somewhere. Links to other places of the network are
-//! left alone, because a test that asks them fails when they do.
+//! Links of documents: a page's links and anchors, read from Markdown and from HTML, and the check
+//! that every link within a set of pages leads somewhere. Links to other servers are not checked,
+//! because such a test fails when they do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -27,7 +27,7 @@ pub const MARKDOWN: Options = Options::ENABLE_TABLES
 impl Page {
     /// Reads Markdown, with the HTML in it. Headings have the anchors that mdBook and GitHub give
     /// them.
-    pub fn of_markdown(text: &str) -> Page {
+    pub fn from_markdown(text: &str) -> Page {
         let mut page = Page::default();
         let mut heading: Option<String> = None;
         let mut html = String::new();
@@ -51,14 +51,14 @@ impl Page {
                 _ => {}
             }
         }
-        let within = Page::of_html(&html);
+        let within = Page::from_html(&html);
         page.anchors.extend(within.anchors);
         page.links.extend(within.links);
         page
     }
 
     /// Reads HTML.
-    pub fn of_html(text: &str) -> Page {
+    pub fn from_html(text: &str) -> Page {
         let mut page = Page::default();
         let mut emitter = DefaultEmitter::default();
         // So that text in a script is not taken for tags.
@@ -82,7 +82,7 @@ impl Page {
         page
     }
 
-    /// Adds the anchor of a heading; a second one of the same words gets a number.
+    /// Adds the anchor of a heading; a repeated anchor gets a number.
     fn add_anchor(&mut self, anchor: &str) {
         let mut unique = anchor.to_owned();
         let mut number = 0;
@@ -230,12 +230,12 @@ mod tests {
         let there = "# One\n\n## `ttft` (ms), and more\n\n## Same\n\n## Same\n";
         let good = "[a](b/there.md#ttft-ms-and-more) [b](b/there.md#same-1) [c](https://x.y/z) \
                     [d](#here)\n\n## Here\n\n```sh\n[no](link.md)\n```\n`[no](link.md)`\n";
-        let there = || ("b/there.md", Page::of_markdown(there));
-        let all = [there(), ("a.md", Page::of_markdown(good))];
+        let there = || ("b/there.md", Page::from_markdown(there));
+        let all = [there(), ("a.md", Page::from_markdown(good))];
         assert_eq!(pages(&all), Vec::<String>::new());
         let wrong =
             "[a](b/there.md#two) ![b](missing.png) <a href=\"b/other.md\">x</a> [d](../x.md)";
-        let all = [there(), ("a.md", Page::of_markdown(wrong))];
+        let all = [there(), ("a.md", Page::from_markdown(wrong))];
         assert_eq!(
             pages(&all),
             [
@@ -254,9 +254,9 @@ mod tests {
                     <script>'<a href=\"no\">'</script><a href='mailto:a@b'>m</a>";
         let lost = "<base href='/'><a href='sub/good.html'>x</a><img src='gone.svg'>";
         let all = [
-            ("index.html", Page::of_html(index)),
-            ("sub/good.html", Page::of_html(good)),
-            ("404.html", Page::of_html(lost)),
+            ("index.html", Page::from_html(index)),
+            ("sub/good.html", Page::from_html(good)),
+            ("404.html", Page::from_html(lost)),
         ];
         assert_eq!(pages(&all), ["404.html links to `gone.svg`: no file `gone.svg`"]);
     }

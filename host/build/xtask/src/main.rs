@@ -1,5 +1,5 @@
-//! Tasks that cargo alone cannot do: building the plugins as components, and the few commands that
-//! need them. `cargo xtask help` lists them; the work is in the modules.
+//! Tasks that cargo alone cannot do: building the plugins as components, and the commands that need
+//! them. `cargo xtask help` lists the tasks; the modules do the work.
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #![forbid(unsafe_code)]
 
@@ -26,13 +26,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use component::Which;
+use component::GuestSet;
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm; with --shipping, those that
-              ship and not the tests' own
+  plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm; with --shipping, without the
+              tests' own plugins
   demo [ARG]  build the plugins of the demo and the runner, then run `runner demo ARG...`
   test [STEP..]  run all checks that a change must pass, or the named steps and the steps that they need: tools, format,
               features, weight, words, plugins, languages, deny, demo, build (clippy, and all tests compiled), whole (tests
@@ -42,9 +42,9 @@ cargo xtask COMMAND
   install     `dist`, then the program, its completions and man pages below ~/.local, or below --prefix DIR
   package K.. make packages, such as a wheel, in target/packages; `cargo xtask package --help` has options
   guide       build the site with mdBook, to target/guide: the user guide, and pages whose reports the runner draws
-  fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
+  fuzz [ARG]  feed every reader of hostile input with a fuzzer's inputs; `cargo xtask fuzz --help` has options
   release     raise the version, or check a tag before its release; `cargo xtask release --help` has the forms
-  release-notes  print what the changelog says of a version
+  release-notes  print a version's section of the changelog
   freeze      keep the contract in wit/ in wit/frozen, and plugins for it in tests/versions, when a version of it is released
   help        print this text
 
@@ -52,8 +52,8 @@ RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins;
 the active toolchain with its wasm32-unknown-unknown target, the same after `rustup target add`, or the
 distribution's own Rust with its sources.
 
-`test` leaves out what this machine lacks (a browser, another language's tools, root's rights), and lists it at its end
-with what brings it. RUNNER_LEAVE_OUT=NAME,NAME allows only these; anything else that is missing is then an error.
+`test` skips the tests of missing tools (a browser, another language's tools, root's rights). It lists them at its end,
+with the commands that install the tools. With RUNNER_LEAVE_OUT=NAME,NAME, any other missing tool is an error.
 ";
 
 fn main() -> ExitCode {
@@ -86,9 +86,9 @@ fn run() -> Result<ExitCode> {
         }
         Some("package") => return steps::package(&root, &rest),
         Some("install") => return install::install(&root, &rest),
-        Some("plugins") if rest == ["--shipping"] => component::build(&root, Which::Shipping)?,
+        Some("plugins") if rest == ["--shipping"] => component::build(&root, GuestSet::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
-        Some("plugins") => component::build(&root, Which::All)?,
+        Some("plugins") => component::build(&root, GuestSet::All)?,
         Some("guide") => return site::guide(&root).map(steps::exit_code),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => drop(dist::build(&root)?),

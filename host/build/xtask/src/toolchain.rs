@@ -1,13 +1,12 @@
-//! Selects the toolchain for the guests: the crate `toolchain` finds it, after rustup was asked to
-//! add the target if it is missing. This should work on any machine, so the choice is printed, and
-//! `RUNNER_WASM_TOOLCHAIN` overrides it.
+//! Selects the toolchain for the guests: rustup adds a missing target, then the crate `toolchain`
+//! finds a toolchain. The choice is printed, and `RUNNER_WASM_TOOLCHAIN` overrides it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::toolchain::{Target, Toolchain, Wanted, has_target};
+use ::toolchain::{Preference, Target, Toolchain, has_target};
 use anyhow::Result;
 
 /// Time that a download of the target may take before the alternative is tried.
@@ -16,8 +15,8 @@ const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);
 /// Chooses a toolchain, and prints it to stderr.
 pub fn choose(root: &Path) -> Result<Toolchain> {
     let target = Target::Unknown;
-    let wanted = Wanted::from_environment()?;
-    if wanted != Wanted::Distribution && !has_target(root, target) {
+    let wanted = Preference::from_environment()?;
+    if wanted != Preference::Distribution && !has_target(root, target) {
         add_target(target);
     }
     let chosen = Toolchain::find(root, target, wanted)?;

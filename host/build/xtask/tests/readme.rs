@@ -1,5 +1,5 @@
-//! The documents are true about the tree: their links lead to files, and they name everything that
-//! ships. `cargo xtask test` runs the commands of the README and of the guide.
+//! Checks of the documents against the tree: links lead to files, and every shipped file is named.
+//! `cargo xtask test` runs the commands of the README and of the guide.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ fn paths_in_prose_exist() {
 }
 
 #[test]
-fn whatever_ships_is_named() {
+fn every_shipped_file_is_named() {
     let text = read("host/guide/src/start.md");
     for kind in ["backends", "datasets", "scorers"] {
         for manifest in files(&format!("plugins/{kind}"), "/Cargo.toml") {

@@ -17,7 +17,7 @@ use super::sandbox;
 
 const COMPILED: Kind = Kind {
     magic: b"runner artifact1",
-    what: "a compiled plugin",
+    name: "a compiled plugin",
     source: "component",
     maker: "compiler",
 };

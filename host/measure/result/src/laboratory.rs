@@ -74,7 +74,7 @@ fn an_engine_that_never_queues_is_not_overloaded() {
     let engine = "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192";
     let overloaded = |workload: Workload, rate: f64, requests: usize| {
         let engine = engine.parse().unwrap();
-        let case = Case::of("free slots", engine, workload, Load::Rate(rate), requests);
+        let case = Case::new("free slots", engine, workload, Load::Rate(rate), requests);
         found(&case, 4, Id::Overloaded)
     };
     assert_eq!(overloaded(REASONING, 10.0, 500), 0);
@@ -86,7 +86,7 @@ fn an_engine_that_never_queues_is_not_overloaded() {
 #[test]
 fn the_starting_tail_of_a_closed_loop_has_no_interval() {
     let engine = "slots=64".parse().unwrap();
-    let case = Case::of("case", engine, SHAREGPT, Load::Closed(64), 1000);
+    let case = Case::new("case", engine, SHAREGPT, Load::Closed(64), 1000);
     let summary = &summaries(&case, 1)[0];
     let ttft = summary.metric(metric::TTFT).unwrap();
     let confidence = ttft.confidence.unwrap();

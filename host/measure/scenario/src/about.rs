@@ -31,15 +31,15 @@ table! {
 
 impl About {
     /// The values, without their places.
-    pub fn said(&self) -> about::About {
-        let plain = |said: &Maybe<String>| said.as_ref().map(|said| said.value.clone());
+    pub fn values(&self) -> about::About {
+        let plain = |value: &Maybe<String>| value.as_ref().map(|value| value.value.clone());
         let notes = self.notes.iter();
         about::About {
             engine: plain(&self.engine),
             engine_version: plain(&self.engine_version),
             hardware: plain(&self.hardware),
             launch_command: plain(&self.launch_command),
-            notes: notes.map(|(name, said)| (name.clone(), said.value.clone())).collect(),
+            notes: notes.map(|(name, note)| (name.clone(), note.value.clone())).collect(),
         }
     }
 }

@@ -128,12 +128,12 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
 
 fn unless<T: Display>(
     name: &str,
-    said: &Option<Located<T>>,
+    located: &Option<Located<T>>,
     expected: &str,
     fits: impl Fn(&T) -> bool,
 ) -> Option<Problem> {
-    let said = said.as_ref().filter(|said| !fits(&said.value))?;
-    Some(wrong(name, &said.place, expected, &said.value))
+    let located = located.as_ref().filter(|located| !fits(&located.value))?;
+    Some(wrong(name, &located.place, expected, &located.value))
 }
 
 fn wrong(name: &str, place: &Place, expected: &str, found: impl Display) -> Problem {
@@ -157,8 +157,8 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     if let (Some(currency), None) = (&scenario.cost.currency, &scenario.cost.per_hour) {
         problems.push(
             Problem::new("`cost.currency` is set, and `cost.per-hour` is not")
-                .at(currency.place.clone(), "the currency of what?")
-                .help("add what the machines cost per hour (--cost-per-hour), or leave the currency out"),
+                .at(currency.place.clone(), "a currency without a cost")
+                .help("set the machines' cost per hour (--cost-per-hour), or drop the currency"),
         );
     }
     problems

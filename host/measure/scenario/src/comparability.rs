@@ -25,7 +25,7 @@ model::words! {
         Verdict = "verdict",
         /// The engine and its version, where `--must-agree` asks for it.
         Engine = "engine",
-        /// The hardware that is said of the engine, where `--must-agree` asks for it.
+        /// The engine's stated hardware, where `--must-agree` asks for it.
         Hardware = "hardware",
         /// The machine of the client: processor and cores, where `--must-agree` asks for it.
         Machine = "machine",

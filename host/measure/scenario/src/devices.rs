@@ -13,7 +13,7 @@ use model::duration::Span;
 use reader::{Located, Reader, toml_text};
 
 table! {
-    /// `[run]`: what is watched while the run goes on.
+    /// `[run]`: the watch on devices during the run.
     pub struct Run {
         /// Sample power, energy, clocks, temperature and memory of the devices: none, nvml
         /// (NVIDIA's devices of this machine), or the URL of a page of DCGM's exporter, such as
@@ -32,7 +32,7 @@ table! {
                 .otherwise("100ms from NVML, 1s from a page");
         /// The devices that serve, by their numbers or the beginnings of their UUIDs, as in 0,1.
         ///
-        /// What other devices of the machine draw would count as the engine's.
+        /// The power of other devices in the machine would count as the engine's.
         devices: Maybe<Vec<Located<String>>>
             => plan("device-metrics.only", Silent)
                 .flag("devices", "LIST", RESULT)
@@ -42,7 +42,7 @@ table! {
 }
 
 table! {
-    /// `[cost]`: what a million tokens cost.
+    /// `[cost]`: the cost of a million tokens.
     pub struct Cost {
         /// Cost per hour of the devices, or of the machine that they are in; the result then has
         /// the cost of a million tokens.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_told_with_what_is_possible() {
+    fn wrong_values_name_the_possible_values() {
         for (text, parts) in [
             (
                 "run.device-metrics = \"dcgm\"",
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_are_as_frequent_as_their_source_is_renewed() {
+    fn the_default_interval_follows_the_source() {
         let page = DeviceMetrics::Page("http://gpu:9400/metrics".to_owned());
         assert_eq!(WatchedDevices::usual(&DeviceMetrics::Nvml), Nanos(100_000_000));
         assert_eq!(WatchedDevices::usual(&page), Nanos(1_000_000_000));

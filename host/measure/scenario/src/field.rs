@@ -1,6 +1,6 @@
 //! Values of keys: how a value is read from TOML and from flags, laid over another, and written.
 //!
-//! [`Value`] is a single value, [`Field`] whatever a table can hold: a value that may be absent, a
+//! [`Value`] is a single value. [`Field`] is an entry of a table: a value that may be absent, a
 //! table, a list of tables, or a table of names that the user chooses.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Entry {
     /// The path, as TOML writes it: `target.headers.x-team`.
     pub path: String,
     pub value: String,
-    /// The place where it was said.
+    /// The place of the value: a line of a file, or a flag.
     pub place: Place,
     /// True if the value may be a secret.
     pub secret: bool,
@@ -29,7 +29,7 @@ pub trait Value: Clone + Serialize {
     /// Describes the expected value in messages.
     fn expected() -> String;
 
-    /// Reads it from TOML; `expected` replaces what messages say that is expected.
+    /// Reads it from TOML; `expected` replaces the type's own description in messages.
     fn read(
         t: &mut Reader<'_, '_>,
         key: &'static str,
@@ -39,10 +39,10 @@ pub trait Value: Clone + Serialize {
     /// Reads it from a flag.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Makes one of everything that a flag was given.
-    fn said(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
-        let said = texts.last().map(|text| Self::parse(text)).transpose()?;
-        Ok(said.map(|value| Located::flag(flag, value)))
+    /// Reads all texts of a flag; the last one counts.
+    fn from_flag(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
+        let value = texts.last().map(|text| Self::parse(text)).transpose()?;
+        Ok(value.map(|value| Located::flag(flag, value)))
     }
 
     /// Writes it as TOML.
@@ -74,13 +74,13 @@ pub trait Field: Clone + Default + Serialize {
     #[must_use]
     fn merged(self, over: Self) -> Self;
 
-    /// True if nothing is said.
-    fn is_unsaid(&self) -> bool;
+    /// True if no value is set.
+    fn is_unset(&self) -> bool;
 
     /// Stores the texts of a flag, at a path within the field.
     fn say(&mut self, within: &[&str], flag: &str, texts: &[String]) -> Result<(), String>;
 
-    /// Adds everything that it says.
+    /// Adds its entries.
     fn entries(&self, path: &str, entries: &mut Vec<Entry>);
 
     /// Writes it into a form that serde knows.
@@ -117,27 +117,27 @@ impl<T: Value> Field for Maybe<T> {
         over.or(self)
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.is_none()
     }
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
-        *self = T::said(flag, texts)?;
+        *self = T::from_flag(flag, texts)?;
         Ok(())
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        entries.extend(self.as_ref().map(|said| Entry {
+        entries.extend(self.as_ref().map(|located| Entry {
             path: path.to_owned(),
-            value: said.value.toml(),
-            place: said.place.clone(),
+            value: located.value.toml(),
+            place: located.place.clone(),
             secret: false,
         }));
     }
 
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Some(said) => said.value.write(serializer),
+            Some(located) => located.value.write(serializer),
             None => serializer.serialize_none(),
         }
     }
@@ -161,7 +161,7 @@ impl Field for ConfigTable {
         self.overlay(over)
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.is_empty()
     }
 
@@ -208,7 +208,7 @@ impl<T: Value> Field for BTreeMap<String, Located<T>> {
         self
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.is_empty()
     }
 
@@ -225,10 +225,10 @@ impl<T: Value> Field for BTreeMap<String, Located<T>> {
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        entries.extend(self.iter().map(|(name, said)| Entry {
+        entries.extend(self.iter().map(|(name, located)| Entry {
             path: below(path, &toml_text::key(name)),
-            value: said.value.toml(),
-            place: said.place.clone(),
+            value: located.value.toml(),
+            place: located.place.clone(),
             secret: false,
         }));
     }
@@ -251,12 +251,12 @@ impl<T: Table> Field for Option<Vec<Located<T>>> {
         over.or(self)
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.is_none()
     }
 
     fn say(&mut self, _: &[&str], flag: &str, _: &[String]) -> Result<(), String> {
-        Err(format!("{flag} cannot say a list of tables"))
+        Err(format!("{flag} cannot set a list of tables"))
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {

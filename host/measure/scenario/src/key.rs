@@ -16,7 +16,7 @@ pub struct Key {
     pub about: Vec<String>,
     /// Description of its value: `a duration such as "30s"`.
     pub expected: String,
-    /// The names that it can be, where it is one of several, each with its documentation.
+    /// The names of its possible values, each with its documentation; empty for other types.
     pub words: Vec<(&'static str, &'static str)>,
     /// The value that holds where it is absent, as TOML.
     pub default: Option<String>,
@@ -60,7 +60,7 @@ pub struct Flag {
     pub secret: bool,
     /// The flags that cannot be given together with it.
     pub conflicts: Vec<&'static str>,
-    /// For a switch: it says `false`, and this is what help says of it.
+    /// The help of a switch that sets `false`.
     pub inverted: Option<&'static str>,
     /// The unit of a number that has none.
     pub unit: Option<&'static str>,
@@ -103,7 +103,7 @@ pub mod heading {
     pub const ALL: [&str; 5] = [TARGET, REQUESTS, LOAD, CONNECTIONS, RESULT];
 }
 
-/// A key that goes there in the plan.
+/// A key with its path in the plan.
 pub(crate) fn plan(path: &'static str, fate: Fate) -> Key {
     Key { plan: Some((path, fate)), ..Key::default() }
 }
@@ -162,12 +162,12 @@ impl Key {
         self
     }
 
-    /// Gives it a flag without a value, which says `true`.
+    /// Gives it a flag without a value, which sets `true`.
     pub(crate) fn switch(self, long: &'static str, heading: &'static str) -> Self {
         self.flag(long, "", heading)
     }
 
-    /// Its flag says `false`; `about` is the flag's own documentation.
+    /// Its flag sets `false`; `about` is the flag's own documentation.
     pub(crate) fn inverted(self, about: &'static str) -> Self {
         self.with(|flag| flag.inverted = Some(about))
     }
@@ -247,7 +247,7 @@ impl Key {
         self.path.split_once('.').map_or("", |(table, _)| table)
     }
 
-    /// Returns what holds if it is absent: its default without quotes and brackets, or words.
+    /// Returns the default for people: its value without quotes and brackets, or a text.
     pub fn absent(&self) -> Option<&str> {
         let value = self.default.as_deref();
         self.otherwise.or(value.map(|value| value.trim_matches(['"', '[', ']'])))

@@ -7,7 +7,7 @@
 //! in free form and compared with a plugin's own schema by [`check_config`].
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
-// A number that somebody wrote must not change on its way.
+// A number that the user wrote must not change on its way.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 use reader::{Located, ScenarioError};
@@ -61,14 +61,14 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// As much of a scenario's text as can be read, and everything that is wrong within it.
+    /// The readable part of a scenario's text, and all of its faults.
     pub fn read(name: &str, text: &str) -> (Scenario, Vec<reader::Problem>) {
         let (scenario, mut problems) = read::read(name, text);
         problems.extend(check::values(&scenario));
         let is_misread = problems.iter().any(|it| it.message().starts_with("`load.arrival`"));
         problems.extend(check::contradictions(&scenario));
         if !is_misread {
-            check::load::spread_unsaid(&scenario.load, &mut problems);
+            check::load::missing_arrival(&scenario.load, &mut problems);
         }
         (scenario, problems)
     }
@@ -81,7 +81,7 @@ impl Scenario {
     pub fn validate(&self) -> Result<(), ScenarioError> {
         let mut problems = check::values(self);
         problems.extend(check::contradictions(self));
-        check::load::spread_unsaid(&self.load, &mut problems);
+        check::load::missing_arrival(&self.load, &mut problems);
         problems.extend(check::gaps(self));
         ScenarioError::unless_empty(problems)
     }
@@ -108,7 +108,7 @@ impl Scenario {
         Field::say(self, &path, flag, texts)
     }
 
-    /// Everything that it says, in the order of [`keys`].
+    /// Its entries, in the order of [`keys`].
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         Field::entries(self, "", &mut entries);
@@ -130,8 +130,8 @@ impl Scenario {
             let Some(default) = &key.default else {
                 continue;
             };
-            let said = settled.entries();
-            if key.path.contains("[]") || said.iter().any(|entry| entry.path == key.path) {
+            let entries = settled.entries();
+            if key.path.contains("[]") || entries.iter().any(|entry| entry.path == key.path) {
                 continue;
             }
             let (default, _) = read::assignment("default", [&key.path, default]);

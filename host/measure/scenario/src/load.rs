@@ -1,4 +1,4 @@
-//! `[load]` as written: how many requests, and when.
+//! `[load]` as written: the number and the times of requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use model::session::{Cache, Users, Warming};
 use reader::{Located, Place, Size};
 
 table! {
-    /// `[load]`: how many requests, and when.
+    /// `[load]`: the number and the times of requests.
     pub struct Load {
         /// Number of requests to measure.
         requests: Maybe<u64> = 1000 => plan("load.amount", Must(Kind::Count))
@@ -35,9 +35,9 @@ table! {
             .flag("duration", "TIME", LOAD);
         /// Arrival of requests.
         ///
-        /// It can be left out where another key says it: `concurrency` and `think-time` mean
-        /// closed, `burstiness` means gamma, `trace` means trace, and an infinite rate means inf.
-        /// By a flag, a rate means poisson.
+        /// Another key can imply it: `concurrency` and `think-time` mean closed, `burstiness` means
+        /// gamma, `trace` means trace, and an infinite rate means inf. By a flag, a rate means
+        /// poisson.
         arrival: Maybe<Arrival> = Arrival::Inf => plan("load.arrival", Must(Kind::Load))
             .flag("arrival", "ARRIVAL", LOAD)
             .conflicts("use-trace-timestamps");
@@ -67,9 +67,9 @@ table! {
         /// Work of each user of a closed loop: one session at a time, or one request at a
         /// time.
         ///
-        /// With sessions, a user waits for whatever follows in its session, think times included,
-        /// and then begins another one. With requests, it takes whatever is due next, so the number
-        /// of requests in flight is the number of users.
+        /// With sessions, a user finishes its session, think times included, and then begins
+        /// another. With requests, it takes the next request that is due, so the number of requests
+        /// in flight is the number of users.
         users: Maybe<Users> = Users::default() => plan("load.users", Must(Kind::Load))
             .flag("users", "WHAT", LOAD);
         /// Time that a user of a closed loop waits after an answer, such as 2s.
@@ -92,12 +92,12 @@ table! {
         /// Way to warm the engine up.
         ///
         /// A few requests leave an engine cold that compiles, captures graphs or fills caches when
-        /// the load comes. `like-load` sends as many as the measurement has in flight; at a rate
-        /// without a cap, those of five seconds; else at most 1000. `until-stable` repeats that
-        /// until every request of the last two waves was answered, the medians of TTFT and TPOT
-        /// differ by at most a tenth or a millisecond, and the longest TTFT of neither is more than
-        /// twice the other's, or 100 ms more: ten waves at most. A wave has at most 10,000
-        /// requests, and `warmup` counts for `requests` alone.
+        /// the load comes. `like-load` sends as many requests as the measurement has in flight; at
+        /// a rate without a cap, the requests of five seconds; else at most 1000. `until-stable`
+        /// repeats such waves, at most ten, until the last two agree: every request was answered,
+        /// the medians of TTFT and TPOT differ by at most a tenth or a millisecond, and neither
+        /// longest TTFT is more than twice the other, or 100 ms more. A wave has at most 10,000
+        /// requests. `warmup` counts for `requests` alone.
         warming: Maybe<Warming> = Warming::default() => plan("load.warming", Must(Kind::Load))
             .flag("warmup", "HOW", LOAD)
             .conflicts("warmup-requests");
@@ -118,8 +118,8 @@ table! {
             .switch("flush-cache", LOAD);
         /// Memory that the sessions under way may take, such as 4GiB.
         ///
-        /// It is taken by the prompts that they have yet to send, and by their histories. At the
-        /// bound no new session begins until others are over, and a finding says so.
+        /// Their unsent prompts and their histories take it. At this bound no new session begins
+        /// until others end, and a finding reports the wait.
         session_memory: Maybe<Size> = Size(SESSION_MEMORY) => plan("load.session-memory", Silent)
             .flag("session-memory", "SIZE", LOAD);
         /// Random seed.
@@ -127,10 +127,10 @@ table! {
     }
 }
 
-/// Bytes that the sessions under way may take, unless the scenario says otherwise.
+/// The default for the bytes that the sessions under way may take.
 pub const SESSION_MEMORY: u64 = 4 << 30;
 
-/// The time after which no wave of a warmup begins, unless the scenario says otherwise.
+/// The default for the time after which no wave of a warmup begins.
 pub const WARMUP_LIMIT: Duration = Duration::from_secs(300);
 
 /// Description of a rate in messages.
@@ -217,8 +217,8 @@ impl Arrival {
     }
 }
 
-fn at<T>(said: &Option<Located<T>>) -> Option<&Place> {
-    said.as_ref().map(|said| &said.place)
+fn at<T>(located: &Option<Located<T>>) -> Option<&Place> {
+    located.as_ref().map(|located| &located.place)
 }
 
 impl Ramp {
@@ -251,8 +251,9 @@ impl Load {
             if rate.value == f64::INFINITY { Arrival::Inf } else { Arrival::Poisson }
         };
         let only = [(self.trace.place(), Arrival::Trace), (at(&self.burstiness), Arrival::Gamma)];
-        let said = self.arrival.as_ref().map(|arrival| arrival.value);
-        said.or_else(|| only.into_iter().find_map(|(at, means)| at.map(|_| means)))
+        let named = self.arrival.as_ref().map(|arrival| arrival.value);
+        named
+            .or_else(|| only.into_iter().find_map(|(at, means)| at.map(|_| means)))
             .or_else(|| self.rate.as_ref().map(by_rate))
             .or_else(|| {
                 let varies = self.ramp.place().is_some() || self.stages.is_some();

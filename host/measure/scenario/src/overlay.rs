@@ -1,17 +1,17 @@
 //! Laying one scenario over another: flags override the file.
 //!
-//! Most keys simply replace each other. `[load]` needs care, because there one key can contradict
-//! another: a number of requests from a flag rules out the file's duration, and a number of requests to
-//! warm up with its way to do that.
+//! Most keys simply replace each other. `[load]` needs care, because its keys can contradict each
+//! other. A number of requests from a flag rules out the file's duration, and a number of warm-up
+//! requests rules out the file's way to warm up.
 
 use crate::field::Field;
 use crate::{Arrival, Load, Ramp, Scenario, Trace};
 use model::session::Warming;
 
 impl Scenario {
-    /// This scenario with `over` laid on it: whatever `over` sets wins. Free-form tables, headers
-    /// and files are merged key by key; lists are replaced whole. In `[load]`, `over` also removes
-    /// what contradicts it below.
+    /// This scenario with `over` laid on it: a value of `over` wins. Free-form tables, headers and
+    /// files are merged key by key; lists are replaced whole. In `[load]`, `over` also removes the
+    /// keys below that contradict it.
     #[must_use]
     pub fn overlay(mut self, over: Scenario) -> Scenario {
         make_way(&mut self.load, &over.load);
@@ -35,7 +35,7 @@ fn make_way(below: &mut Load, over: &Load) {
     {
         below.warmup = None;
     }
-    // A time scale suits whatever is played below, a trace or the dataset's own times.
+    // A time scale fits a trace and the dataset's own times.
     let only_scales = over.arrival.is_none()
         && over.trace.file.is_none()
         && over.trace.time_scale.is_some()

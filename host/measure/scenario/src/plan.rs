@@ -1,5 +1,5 @@
 //! The plan: a run with nothing left to decide. Every default is filled in, every plugin is
-//! identified by its digest, and every random choice comes from the seed, so the same plan gives
+//! identified by its digest, and every random choice comes from the seed. So the same plan gives
 //! the same requests at the same due times. It is written next to the records and holds no secret.
 
 use model::file::PlannedFile;
@@ -67,7 +67,7 @@ pub struct Plan {
     /// The devices that are sampled; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_metrics: Option<WatchedDevices>,
-    /// The cost of the devices or their machine; absent if it was not said.
+    /// The cost of the devices or their machine, if it was stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,
     /// Percentiles to report, in percent.
@@ -110,8 +110,8 @@ pub struct PlannedTarget {
     /// The hosts beside the targets' to which a reply may lead the next request of its exchange.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// The base URLs of the engines behind a router, whose metrics pages are read instead of those of
-    /// the targets.
+    /// The base URLs of the engines behind a router; their metrics pages are read, and not the
+    /// targets'.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics_urls: Vec<String>,
     /// The most tokens of a prompt and its answer, as the server states it.
@@ -193,7 +193,7 @@ pub struct Wiring {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlannedPlugin {
-    /// The name under which it was asked for.
+    /// The name in the scenario.
     pub plugin: String,
     /// Its own name.
     pub name: String,
@@ -237,12 +237,11 @@ pub struct PlannedTokenizer {
     /// The commit, where it comes from the local cache of the Hugging Face hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// SHA-256 of its file; of a folder, that of a line for each file that decides tokens, in the
-    /// order of their names, with the file's SHA-256 and its name, as `sha256sum` writes them.
-    /// Absent for the substitute.
+    /// SHA-256 of its file. A folder has the SHA-256 of a list of the files that decide tokens, in
+    /// the order of their names and in the form of `sha256sum`. Absent for the substitute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// True if it was found under the served model's name, and not asked for.
+    /// True if the scenario names none, and it was found under the served model's name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
     /// Tokens of the model's chat template around one message; absent without a template.
@@ -338,7 +337,7 @@ pub struct Controls {
     /// absent if they are not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_series: Option<Nanos>,
-    /// True if the repeated parts of prompts are counted. No target is asked for it.
+    /// True if the repeated parts of prompts are counted. This sends no request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cache_report: bool,
     /// Tokens per page that this count assumes.
@@ -370,8 +369,8 @@ pub enum Amount {
 }
 
 /// Part `index` of `of` of a plan. Places (the users of a closed loop, or the slots below a cap)
-/// are dealt out in turn, and requests by place, so that a part has as large a share of the one as
-/// of the other; [`Plan::holds`] says which.
+/// are dealt out in turn, and requests by place ([`Plan::holds`]). So a part has an equal share of
+/// places and requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Slice {
@@ -438,7 +437,7 @@ impl Load {
         rate.filter(|rate| rate.is_finite() && *rate > 0.0 && self.slots().is_none())
     }
 
-    /// Returns how many requests are measured at most, if that is known beforehand.
+    /// Returns the maximum number of measured requests, if it is known beforehand.
     pub fn requests(&self) -> Option<u64> {
         match self.amount {
             Amount::Requests(requests) => {
@@ -449,7 +448,7 @@ impl Load {
         }
     }
 
-    /// Returns how many requests that depend on no other are due at most, if that is known
+    /// Returns the maximum number of due requests that depend on no other, if it is known
     /// beforehand.
     pub fn roots(&self) -> Option<u64> {
         match self.amount {
@@ -481,9 +480,9 @@ impl Plan {
     /// True if this plan's slice holds the session with this number. If no request depends on
     /// another, each is a session.
     ///
-    /// Session `k` belongs to place `k` modulo the number of places. Where replies take equally
-    /// long that is also the place that it would find free in a run of one process, so the slices
-    /// together have the same requests in flight as the whole, at every instant.
+    /// Session `k` belongs to place `k` modulo the number of places. If replies take equally long,
+    /// a run of one process has that place free for it. So the slices together always have the
+    /// same requests in flight as the whole.
     pub fn holds(&self, number: u64) -> bool {
         holds(self.slice, self.load.slots(), number)
     }
@@ -522,13 +521,13 @@ impl Plan {
         plan
     }
 
-    /// Returns how many requests are measured at most, by the whole plan, if that is known
+    /// Returns the maximum number of measured requests of the whole plan, if it is known
     /// beforehand.
     pub fn requests(&self) -> Option<u64> {
         self.load.requests()
     }
 
-    /// Returns how many of them are this slice's.
+    /// Returns this slice's share of them.
     pub fn held_requests(&self) -> Option<u64> {
         let requests = self.requests()?;
         Some(match (self.slice, self.load.slots().map(u64::from)) {
@@ -544,7 +543,7 @@ impl Plan {
     /// of the file that [`Arrival::Trace`] names, or the dataset's times for [`Arrival::Dataset`];
     /// other arrivals take no notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
-        // Where nothing is held, looking for the first due time that is would not end.
+        // An idle slice holds no due time, so a search for the first never ends.
         let roots = if self.is_idle() { Some(0) } else { self.load.roots() };
         let (slice, slots) = (self.slice, self.load.slots());
         self.load
@@ -555,8 +554,8 @@ impl Plan {
             .map(|(due, _)| due)
     }
 
-    /// Returns how long after its beginning the first request of the measurement is due: with some
-    /// arrivals that is a while. A trace's first request is due at its beginning.
+    /// Returns the due time of the first request of the measurement, which some arrivals put well
+    /// after the beginning. A trace's first request is due at its beginning.
     pub fn first_due(&self) -> Nanos {
         if let Arrival::Dataset { first, .. } = self.load.arrival {
             return first;

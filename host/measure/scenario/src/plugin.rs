@@ -21,7 +21,7 @@ table! {
     pub struct Backend {
         /// The component, such as backends/openai.wasm.
         plugin: Maybe<String> => plan("backend", May).otherwise("the flags name one");
-        /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
+        /// Its configuration, in its own terms; `runner plugin info` prints the possible keys.
         config: ConfigTable => plan("backend.config", May);
     }
 }
@@ -31,7 +31,7 @@ table! {
     pub struct Dataset {
         /// The component, such as datasets/random.wasm.
         plugin: Maybe<String> => plan("dataset", Must(Kind::Prompts)).otherwise("the flags name one");
-        /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
+        /// Its configuration, in its own terms; `runner plugin info` prints the possible keys.
         config: ConfigTable => plan("dataset.config", Must(Kind::Prompts));
         /// The files it may read, by the names that the plugin uses for them.
         files: BTreeMap<String, Located<PathBuf>> => plan("dataset.files", Must(Kind::Prompts));
@@ -43,7 +43,7 @@ table! {
     pub struct Scorer {
         /// The component, such as scorers/exact-match.wasm.
         plugin: Maybe<String> => plan("scorers", Silent);
-        /// Its configuration, in its own terms; `runner plugin info` prints what it can be.
+        /// Its configuration, in its own terms; `runner plugin info` prints the possible keys.
         config: ConfigTable => plan("scorers", Silent);
     }
 }
@@ -81,7 +81,7 @@ table! {
         /// Time of one call of a scorer.
         scorer_call: Maybe<Span> = milliseconds(usual().scorer_call_ms)
             => plan("sandbox.scorer-call-ms", Silent);
-        /// The maximum size of what one call may return.
+        /// The maximum size of the value that one call returns.
         returned: Maybe<Size> = Size(usual().returned_bytes) => plan("sandbox.returned-bytes", Silent);
     }
 }

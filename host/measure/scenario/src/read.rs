@@ -1,7 +1,5 @@
-//! Reading a scenario: TOML in, [`Scenario`] and problems out. Which keys there are, the tables
-//! declare.
-//!
-//! The values that make sense are up to [`check`](super::check).
+//! Reading a scenario: TOML in, [`Scenario`] and problems out. The tables declare the keys, and
+//! [`check`](super::check) judges the values.
 
 use reader::{Place, Problem, parse_assignment, parse_table};
 

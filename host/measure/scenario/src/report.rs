@@ -20,7 +20,7 @@ use result::prefix::PAGE;
 use result::threshold::Threshold;
 
 table! {
-    /// `[report]`: what is reported.
+    /// `[report]`: the reported figures.
     pub struct Report {
         /// Percentiles to report, each above 0 and at most 100; the flag takes them as in
         /// 50,90,99.9.
@@ -42,7 +42,8 @@ table! {
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);
-        /// Time from one reading of the server's metrics page to the next, from 100ms to 1m, or none.
+        /// Time from one reading of the server's metrics page to the next, from 100ms to 1m, or
+        /// none.
         ///
         /// Every series of the page is kept with its labels. A server without such a page fails no
         /// run.
@@ -50,7 +51,7 @@ table! {
             => plan("control.server-series", Silent)
                 .flag("server-series", "TIME", RESULT)
                 .otherwise("1s with `report.server-metrics` or `target.metrics-url`, else none");
-        /// Compare the prompt tokens that the server found in its prefix cache with those that
+        /// Compare the prompt tokens that the server found in its prefix cache with the tokens that
         /// repeat within the run.
         ///
         /// Prompts are kept in a file without a name while they are sent, and tokenized after the
@@ -60,7 +61,7 @@ table! {
         /// Tokens per page of the prefix cache, as the engine has it (`--block-size`,
         /// `--page-size`).
         ///
-        /// A cache finds whole pages only, so the size decides what of a prompt repeats.
+        /// A cache finds whole pages only, so the size decides how much of a prompt repeats.
         page_size: Maybe<u64> = u64::from(PAGE.get())
             => plan("control.page-size", Silent).flag("page-size", "TOKENS", RESULT);
     }
@@ -81,7 +82,7 @@ pub enum ServerSeries {
 }
 
 impl ServerSeries {
-    /// The interval where the scenario asks for the server's metrics and does not say.
+    /// The interval where the scenario asks for the server's metrics without one.
     pub const USUAL: Span = Span(std::time::Duration::from_secs(1));
 }
 
@@ -164,7 +165,7 @@ impl Field for Goodput {
     fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
         t.table(key, |t| {
             let ours = objective::metrics().map(|name| (name, name));
-            // ITL is included too, so that whoever asks for it sees why it is not supported.
+            // ITL is included, so that a message explains why it is not supported.
             Goodput(
                 ours.chain(metric::ALIASES)
                     .chain([(metric::ITL, metric::ITL)])
@@ -179,7 +180,7 @@ impl Field for Goodput {
         self
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -204,8 +205,7 @@ impl Field for Goodput {
     }
 }
 
-/// `[thresholds]`: what must hold of the run, such as `ttft.p99 <= 200ms`; see
-/// [`result::threshold`].
+/// `[thresholds]`: conditions on the run, such as `ttft.p99 <= 200ms`; see [`result::threshold`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Thresholds(Vec<Located<String>>);
 
@@ -234,21 +234,21 @@ impl Field for Thresholds {
         found
     }
 
-    /// All of both; for a figure that `over` has a threshold for, only its own.
+    /// The thresholds of both. A threshold of `over` replaces thresholds on the same figure.
     fn merged(self, over: Self) -> Self {
-        let subject = |said: &Located<String>| {
-            let threshold = said.value.parse::<Threshold>().ok();
+        let subject = |located: &Located<String>| {
+            let threshold = located.value.parse::<Threshold>().ok();
             threshold.map(|threshold| threshold.subject())
         };
         let replaced: Vec<_> = over.iter().filter_map(subject).collect();
         let kept = self
             .0
             .into_iter()
-            .filter(|said| subject(said).is_none_or(|own| !replaced.contains(&own)));
+            .filter(|located| subject(located).is_none_or(|own| !replaced.contains(&own)));
         Thresholds(kept.chain(over.0).collect())
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -259,13 +259,13 @@ impl Field for Thresholds {
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        let parts = |said: &Located<String>| {
-            let (figure, condition) = said.value.split_once(' ').unwrap_or((&said.value, ""));
+        let parts = |located: &Located<String>| {
+            let (figure, condition) = located.value.split_once(' ').unwrap_or((&located.value, ""));
             (below(path, figure), toml_text::string(condition))
         };
         let mut done = Vec::new();
-        for said in &self.0 {
-            let (path, _) = parts(said);
+        for located in &self.0 {
+            let (path, _) = parts(located);
             if done.contains(&path) {
                 continue;
             }
@@ -278,7 +278,7 @@ impl Field for Thresholds {
                     [only] => only.clone(),
                     several => format!("[{}]", several.join(", ")),
                 },
-                place: said.place.clone(),
+                place: located.place.clone(),
                 secret: false,
             });
             done.push(path);

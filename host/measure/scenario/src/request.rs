@@ -80,13 +80,13 @@ table! {
         /// Answers that stand in the history of a conversation.
         history: Maybe<History> = History::default() => plan("request.history", Must(Kind::Prompts))
             .flag("history", "WHICH", REQUESTS);
-        /// Treatment of requests that depend on a failed one: drop them, or go on.
+        /// Action for requests that depend on a failed request: drop or continue.
         after_failure: Maybe<AfterFailure> = AfterFailure::default()
             => plan("request.after-failure", Must(Kind::Request))
             .flag("after-failure", "WHAT", REQUESTS);
-        /// Share of the requests to cancel on purpose, as users do who leave: the client hangs up.
+        /// Share of requests to cancel, like users who close the page.
         ///
-        /// The seed decides which. They are of the class `cancelled`, which is no failure.
+        /// The seed chooses the requests. They have the class `cancelled`, which is no failure.
         cancel_share: Maybe<f64> => plan("request.cancel.share", Must(Kind::Load))
             .flag("cancel-share", "SHARE", REQUESTS);
         /// Time after sending at which such a request is cancelled, unless its answer has ended.
@@ -108,15 +108,14 @@ table! {
     pub struct Ids {
         /// Header fields for the id of each request; `off` for none.
         ///
-        /// Those that you give with `headers` in [target] go before any id.
+        /// A header that `headers` in [target] sets replaces an id of the same name.
         request: Maybe<Vec<Located<String>>> = vec![Located::flag("default", "x-request-id".to_owned())]
             => plan("request.ids.request", Silent)
             .flag("request-id-header", "NAME", REQUESTS)
             .delimiter(',');
         /// Header fields for the id of the session, such as X-Session-ID.
         ///
-        /// The requests of a conversation have one id; a request that belongs to none has one of its
-        /// own.
+        /// The requests of a conversation share an id; a request outside a conversation has its own.
         session: Maybe<Vec<Located<String>>> => plan("request.ids.session", Silent)
             .flag("session-header", "NAME", REQUESTS)
             .delimiter(',')
@@ -134,13 +133,13 @@ table! {
             .flag("routing-key-header", "NAME", REQUESTS)
             .delimiter(',')
             .otherwise("none");
-        /// Requests that have a routing key in common.
+        /// Scope of a routing key.
         routing_by: Maybe<Routing> = Routing::default() => plan("request.ids.routing-by", Silent)
             .flag("routing-by", "WHAT", REQUESTS);
         /// Text that ids begin with, before the request's number; up to 64 letters, digits and -_.:/
         prefix: Maybe<String> => plan("request.ids.prefix", Silent)
             .flag("request-id-prefix", "TEXT", REQUESTS)
-            .otherwise("another random one in each run")
+            .otherwise("a random text, new in each run")
             .theirs(&["request-id-prefix"]);
         /// Form of ids.
         form: Maybe<Form> = Form::default() => plan("request.ids.form", Silent)

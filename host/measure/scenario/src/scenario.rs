@@ -42,7 +42,7 @@ table! {
         timeouts: Timeouts;
         /// The scorers that judge the answers; if the list is empty, nothing judges them.
         scorers: Option<Vec<Located<Scorer>>>;
-        /// The things that are watched while the run goes on.
+        /// The watch on devices during the run.
         run: Run;
         /// The cost of a million tokens.
         cost: Cost;

@@ -1,8 +1,8 @@
 //! Compares a plugin's configuration with the JSON Schema that the plugin provides.
 //!
 //! Responsible for messages that point at the wrong key. It knows the part of JSON Schema
-//! (draft 2020-12) that schemars derives from types; a constraint that it does not know is left
-//! to the plugin, which refuses an unusable configuration when it is opened.
+//! (draft 2020-12) that schemars derives from types. The plugin checks every other constraint, and
+//! refuses an unusable configuration when it is opened.
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 /// Declares a table of a scenario with all of its keys.
 ///
-/// A key is written as its documentation (the first paragraph of which is its flag's help), its
+/// A key is written as its documentation (whose first paragraph is its flag's help), its
 /// field, its type, its default if it has one, and its further facts, which begin with its place in
 /// the plan:
 ///
@@ -12,9 +12,9 @@
 ///     => plan("timeouts.connect", Must(Kind::Client)).flag("connect-timeout", "TIME", CONNECTIONS);
 /// ```
 ///
-/// It makes the struct, whose fields are absent where nothing is said; its reader; its overlay; for
-/// each key that has a default, a function of the field's name that returns the value or the
-/// default; and its part of [`keys`](crate::keys).
+/// The macro makes the struct (a key that is not set has an absent field), its reader, its overlay
+/// and its part of [`keys`](crate::keys). For each key with a default it makes a function of the
+/// field's name, which returns the value or the default.
 macro_rules! table {
     (
         $(#[$meta:meta])*
@@ -32,7 +32,7 @@ macro_rules! table {
             $(
                 $(#[doc = $doc])*
                 #[serde(
-                    skip_serializing_if = "crate::field::Field::is_unsaid",
+                    skip_serializing_if = "crate::field::Field::is_unset",
                     serialize_with = "crate::field::Field::write"
                 )]
                 $(#[serde(rename = $name)])?
@@ -45,8 +45,8 @@ macro_rules! table {
             $($(
                 #[doc = concat!("The value of `", stringify!($field), "`, or its default.")]
                 pub fn $field(&self) -> <$Type as $crate::field::Field>::Value {
-                    let said = self.$field.as_ref();
-                    said.map_or_else(|| $default, |said| said.value.clone())
+                    let located = self.$field.as_ref();
+                    located.map_or_else(|| $default, |located| located.value.clone())
                 }
             )?)+
         }
@@ -85,8 +85,8 @@ macro_rules! table {
                 }
             }
 
-            fn is_unsaid(&self) -> bool {
-                $( $crate::field::Field::is_unsaid(&self.$field) )&&+
+            fn is_unset(&self) -> bool {
+                $( $crate::field::Field::is_unset(&self.$field) )&&+
             }
 
             fn say(&mut self, within: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {

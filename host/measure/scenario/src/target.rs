@@ -41,8 +41,8 @@ table! {
             .otherwise("the only one the server lists");
         /// Environment variable that holds the API key.
         ///
-        /// The key itself does not belong in a scenario. It goes to the targets that you name;
-        /// without any, it goes only to this machine. The run says where it goes.
+        /// The key itself does not belong in a scenario. It goes to the targets that you name, or
+        /// without any only to this machine. The run states where it goes.
         api_key_env: Maybe<String> => plan("target.api-key", Silent)
             .flag("api-key-env", "VARIABLE", TARGET)
             .otherwise("the backend's, else OPENAI_API_KEY")
@@ -68,11 +68,10 @@ table! {
             .flag("allow-host", "HOST", TARGET)
             .delimiter(',')
             .otherwise("the targets' alone");
-        /// Base URLs of the engines behind a router, whose metrics pages are read instead of the
-        /// targets'; such as those of the servers that prefill and those that decode.
+        /// Base URLs of the engines behind a router (prefill, decode) whose metrics pages are read.
         ///
-        /// `report.server-series` says how often. Neither the API key nor headers go there, unless it
-        /// is a target.
+        /// `report.server-series` sets the interval. Neither the API key nor headers go to a URL
+        /// that is not a target's.
         metrics_url: Maybe<Vec<Located<String>>> => plan("target.metrics-urls", Silent)
             .flag("metrics-url", "URL", TARGET)
             .delimiter(',')
@@ -90,7 +89,7 @@ table! {
         /// downloaded here.
         path: Maybe<PathBuf> => plan("tokenizer", Must(Kind::Tokenizer))
             .flag("tokenizer", "PATH", REQUESTS)
-            .otherwise("the one that the local cache has under the model's name, else a stand-in that counts bytes");
+            .otherwise("the model's own in the local cache, else a stand-in that counts bytes");
     }
 }
 
@@ -106,7 +105,7 @@ table! {
         /// Certificates to trust in addition to the system's (PEM).
         ca_cert: Maybe<PathBuf>
             => plan("connection.trust.ca-cert", Must(Kind::Client)).flag("ca-cert", "FILE", CONNECTIONS);
-        /// Accept any certificate; every result will say so.
+        /// Accept any certificate; every result states this.
         insecure: Maybe<bool> = false
             => plan("connection.trust.insecure", Must(Kind::Client)).switch("insecure", CONNECTIONS);
         /// Receive timestamps to use.
@@ -133,7 +132,7 @@ table! {
         /// Timeout for opening a connection.
         connect: Maybe<Span> = Span(Duration::from_secs(10))
             => plan("timeouts.connect", Must(Kind::Client)).flag("connect-timeout", "TIME", CONNECTIONS);
-        /// Timeout for the first token of an answer, from when its request was sent.
+        /// Timeout for the first token of an answer, from the sending of its request.
         first_token: Maybe<Span> => plan("timeouts.first-token", Must(Kind::Client))
             .flag("first-token-timeout", "TIME", CONNECTIONS)
             .otherwise("the request timeout");
@@ -184,7 +183,7 @@ impl Field for Headers {
         Headers(self.0.merged(over.0))
     }
 
-    fn is_unsaid(&self) -> bool {
+    fn is_unset(&self) -> bool {
         self.0.is_empty()
     }
 

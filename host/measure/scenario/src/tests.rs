@@ -1,5 +1,5 @@
-//! The scenario's tests: invalid input with the messages it gives, the scenarios that
-//! ship, and what must hold for any text. `BLESS=1` rewrites the expectations.
+//! The scenario's tests: invalid input with its messages, the scenarios that ship, and rules for
+//! any text. `BLESS=1` rewrites the expectations.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +19,7 @@ mod overlays;
 mod reference;
 mod slices;
 
-/// A scenario that says everything that can be said.
+/// A scenario that sets every key.
 const FULL: &str = include_str!("full.toml");
 
 /// The crate's folder of such tests.
@@ -35,7 +35,7 @@ fn folders(within: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Compares with a file, or writes it where `BLESS` is set. Says what differs.
+/// Compares with a file, or writes it where `BLESS` is set. An error has both texts.
 fn compare(expected: &Path, actual: &str) -> Result<(), String> {
     if std::env::var_os("BLESS").is_some() {
         fs::create_dir_all(expected.parent().unwrap()).unwrap();
@@ -50,16 +50,16 @@ fn compare(expected: &Path, actual: &str) -> Result<(), String> {
     Err(format!("{} holds:\n{text}\nbut this came:\n{actual}", expected.display()))
 }
 
-/// Problems as a line of text each, and as they are shown with the text they are in.
+/// Problems as lines of text, and as reports with the lines of the scenario.
 fn rendered(problems: Vec<Problem>) -> String {
     let error = ScenarioError::new(problems);
-    let mut told = format!("{error}\n");
+    let mut message = format!("{error}\n");
     let shown =
         GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
     for problem in error.problems() {
-        shown.render_report(&mut told, problem as &dyn Diagnostic).unwrap();
+        shown.render_report(&mut message, problem as &dyn Diagnostic).unwrap();
     }
-    let lines: Vec<_> = told.lines().map(str::trim_end).collect();
+    let lines: Vec<_> = message.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
 }
 
@@ -69,7 +69,7 @@ fn cases() -> (String, Vec<(String, String)>) {
 }
 
 #[test]
-fn invalid_scenarios_are_told_what_is_wrong() {
+fn invalid_scenarios_get_their_messages() {
     let (comment, mut cases) = cases();
     assert!(cases.len() > 150, "the cases are gone");
     let mut messages = String::new();
@@ -103,15 +103,15 @@ fn three_mistakes_are_three_problems() {
     assert_eq!(error.related().unwrap().count(), 3);
 }
 
-/// Returns a scenario as JSON, without the tables that say nothing.
-fn said(scenario: &Scenario) -> Value {
+/// Returns a scenario as JSON, without empty tables.
+fn json(scenario: &Scenario) -> Value {
     let mut value = serde_json::to_value(scenario).unwrap();
     value.as_object_mut().unwrap().retain(|_, part| *part != json!({}));
     value
 }
 
 #[test]
-fn shipped_scenarios_are_read_as_meant() {
+fn reads_the_shipped_scenarios() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scenarios");
     // Lab files, and cases to verify clients with, are read by other crates.
     let mut texts: Vec<_> = folders(&shipped)
@@ -132,16 +132,16 @@ fn shipped_scenarios_are_read_as_meant() {
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
         scenario.validate().unwrap_or_else(|error| panic!("{error}"));
         let golden = name.to_string_lossy().replace(['/', '\\'], "-") + ".json";
-        let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
+        let read = serde_json::to_string_pretty(&json(&scenario)).unwrap() + "\n";
         failures.extend(compare(&folder("shipped").join(golden), &read).err());
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
-fn everything_can_be_said() {
+fn reads_every_key() {
     let scenario = Scenario::parse("full.toml", FULL).unwrap_or_else(|error| panic!("{error}"));
-    let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
+    let read = serde_json::to_string_pretty(&json(&scenario)).unwrap() + "\n";
     compare(&folder("full.json"), &read).unwrap();
 }
 
@@ -156,7 +156,7 @@ const OTHER_LOADS: [&str; 5] = [
 ];
 
 #[test]
-fn every_load_can_be_said() {
+fn reads_every_kind_of_load() {
     for text in OTHER_LOADS {
         let scenario = Scenario::parse("load.toml", text).unwrap_or_else(|error| panic!("{error}"));
         scenario.validate().unwrap_or_else(|error| panic!("{error}"));
@@ -168,7 +168,7 @@ fn every_load_can_be_said() {
 }
 
 #[test]
-fn every_value_is_known_by_its_path_and_place() {
+fn entries_have_their_path_and_place() {
     let scenario = Scenario::parse("full.toml", FULL).unwrap();
     let entries = scenario.entries();
     for entry in &entries {
@@ -189,13 +189,13 @@ fn every_value_is_known_by_its_path_and_place() {
     let elsewhere = ["about.", "load.", "scorers[]", "thresholds."];
     for key in keys() {
         let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
-        let said = entries.iter().any(|entry| entry.path.starts_with(table));
+        let stated = entries.iter().any(|entry| entry.path.starts_with(table));
         let excused = elsewhere.iter().any(|path| key.path.starts_with(path));
-        assert!(said || excused, "`{}` is not in full.toml", key.path);
+        assert!(stated || excused, "`{}` is not in full.toml", key.path);
     }
 }
 
-/// Reads, tells and shows; the result does not matter here.
+/// Reads and reports without a panic.
 fn survives(text: &str) {
     match Scenario::parse("any.toml", text) {
         Ok(scenario) => {
@@ -204,7 +204,7 @@ fn survives(text: &str) {
                 rendered(error.problems().to_vec());
             }
             let mut out = String::new();
-            write!(out, "{}", said(&both)).unwrap();
+            write!(out, "{}", json(&both)).unwrap();
         }
         Err(error) => {
             assert!(!error.problems().is_empty());
@@ -215,19 +215,19 @@ fn survives(text: &str) {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
+    fn any_text_never_panics(text in any::<String>()) {
         survives(&text);
     }
 
     #[test]
-    fn nothing_like_toml_makes_it_panic(
+    fn text_like_toml_never_panics(
         text in r#"([a-z\[\]="'{}.,0-9einf#\\+-]|\n|load|rate|"|\[\[scorers\]\]|config|é){0,60}"#
     ) {
         survives(&text);
     }
 
     #[test]
-    fn no_slip_of_the_keyboard_makes_it_panic(
+    fn typing_mistakes_never_panic(
         at in 0..FULL.len(),
         length in 0..20_usize,
         typed in r#"[ -~\n]{0,4}"#,

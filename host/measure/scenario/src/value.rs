@@ -197,8 +197,11 @@ fn toml_list<T: Value>(items: &[Located<T>]) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// Makes a list of everything that a flag was given.
-fn said_list<T: Value>(flag: &str, texts: &[String]) -> Result<Maybe<Vec<Located<T>>>, String> {
+/// Reads all texts of a flag as a list.
+fn list_from_flag<T: Value>(
+    flag: &str,
+    texts: &[String],
+) -> Result<Maybe<Vec<Located<T>>>, String> {
     let items: Result<Vec<Located<T>>, String> =
         texts.iter().map(|text| T::parse(text).map(|value| Located::flag(flag, value))).collect();
     Ok(Some(Located::flag(flag, items?)))
@@ -217,8 +220,8 @@ impl Value for Vec<Located<String>> {
         Ok(vec![Located::flag("", text.to_owned())])
     }
 
-    fn said(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
-        said_list(flag, texts)
+    fn from_flag(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
+        list_from_flag(flag, texts)
     }
 
     fn toml(&self) -> String {
@@ -246,8 +249,8 @@ impl Value for Vec<Located<f64>> {
         Ok(vec![Located::flag("", f64::parse(text)?)])
     }
 
-    fn said(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
-        said_list(flag, texts)
+    fn from_flag(flag: &str, texts: &[String]) -> Result<Maybe<Self>, String> {
+        list_from_flag(flag, texts)
     }
 
     fn toml(&self) -> String {

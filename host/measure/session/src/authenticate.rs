@@ -56,7 +56,7 @@ impl Outgoing {
             None => self.request,
             Some(Unsigned::Sigv4(unsigned)) => self.request.with(&unsigned.sign(date())),
             Some(Unsigned::Hmac(unsigned)) => self.request.with(&unsigned.sign(date())),
-            Some(Unsigned::Token(with, target)) => match with.issued.of(&target) {
+            Some(Unsigned::Token(with, target)) => match with.issued.get(&target) {
                 Some(issued) => self.request.with(&issued.fields),
                 None => self.request,
             },

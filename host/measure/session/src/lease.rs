@@ -264,7 +264,7 @@ impl Leases {
         let Access::Token(with) = &self.secrets.access else {
             return false;
         };
-        let issued = with.issued.of(&self.targets[lease.target as usize].to_string());
+        let issued = with.issued.get(&self.targets[lease.target as usize].to_string());
         let issued = issued.filter(|it| it.renewal.is_none_or(|at| at > Instant::now()));
         match issued {
             Some(issued) if lease.kind == LeaseKind::Token => {

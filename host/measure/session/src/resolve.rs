@@ -276,7 +276,7 @@ impl<'s> Resolution<'s> {
         let hosts = self.hosts();
         let draft = Draft {
             name: self.source.title(),
-            about: redact::about(scenario.about.said(), &secrets),
+            about: redact::about(scenario.about.values(), &secrets),
             target: DraftTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
                 model: scenario.target.model.as_ref().map(|entry| entry.value.clone()),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::file::bytes_of;
 
-/// Largest of these files that is read, in bytes: many times the largest there are.
+/// The maximum size of such a file, in bytes: many times the largest known.
 const FILE_BYTES: u64 = 32 << 20;
 
 /// The tokens that have a role, by the names that settings and chat templates know them by.
@@ -20,7 +20,7 @@ const ROLES: [&str; 7] =
 
 /// The files beside a tokenizer's file.
 pub(super) struct Beside {
-    /// `tokenizer_config.json`, or why it cannot be read.
+    /// `tokenizer_config.json`, or the cause why it cannot be read.
     settings: Result<Map<String, Value>, String>,
     /// `config.json`'s `model_type`.
     model_type: Option<String>,
@@ -113,8 +113,8 @@ impl Beside {
             _ => None,
         };
         let of = |role: &'static str| {
-            let said = self.setting(role).or_else(|| self.roles.get(role))?;
-            Some((role, content(said)?))
+            let token = self.setting(role).or_else(|| self.roles.get(role))?;
+            Some((role, content(token)?))
         };
         ROLES.into_iter().filter_map(of).collect()
     }

@@ -21,9 +21,9 @@ pub(super) struct ByteLevel {
     /// Tokens that the model puts before a text and behind it.
     pub(super) around: [Vec<u32>; 2],
     pub(super) spelling: Spelling,
-    /// One for each thread that encodes at the same time.
+    /// A memory for each thread that encodes at the same time.
     pub(super) memories: Mutex<Vec<Memory>>,
-    /// True if its file alone determines it, and nothing that lies beside the file.
+    /// True if its file alone determines it.
     pub(super) stands_alone: bool,
 }
 
@@ -95,7 +95,7 @@ impl ByteLevel {
     }
 
     pub(super) fn decode(&self, ids: &[u32]) -> String {
-        let bytes = self.spelling.of(ids);
+        let bytes = self.spelling.bytes(ids);
         String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
@@ -183,7 +183,7 @@ impl Spelling {
         ranges.map(|range| &self.bytes[range[0] as usize..range[1] as usize])
     }
 
-    fn of(&self, ids: &[u32]) -> Vec<u8> {
+    fn bytes(&self, ids: &[u32]) -> Vec<u8> {
         let end = self.starts.len() as u32 - 1;
         let mut spelled = Vec::with_capacity(8 * ids.len());
         // Ids that follow each other are spelled by one piece of memory.

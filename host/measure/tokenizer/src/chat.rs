@@ -3,9 +3,8 @@
 //! A template is a Jinja program that comes with the model. It is rendered as transformers renders
 //! it (`utils/chat_template_utils.py`, version 5.23): the same blocks and functions, the same white
 //! space, the same JSON. Templates are from strangers, so steps, depth and output have bounds. No
-//! bound on steps bounds memory, because a template may double a text with every step; so the
-//! program has them rendered in a process of its own, which has a bound on memory and time
-//! ([`apart`]).
+//! bound on steps bounds memory, because a template may double a text with every step. So a process
+//! of its own renders them, with a bound on memory and time ([`apart`]).
 //!
 //! This module owns finding and rendering. It leaves tokens to [`Tokenizer`](super::Tokenizer).
 
@@ -49,7 +48,7 @@ pub enum ChatError {
         /// The tokenizer's name.
         tokenizer: String,
     },
-    /// The file that should hold it does not, or holds no valid template.
+    /// The file holds no valid template.
     #[error("chat template in `{file}`: {cause}")]
     Broken {
         /// The file's name, without its folder.
@@ -81,13 +80,13 @@ impl ChatTemplate {
     /// The template with that text, for a model with those special tokens (`bos_token` and so on).
     ///
     /// # Errors
-    /// If it is no template.
+    /// If the text is no template.
     pub fn parse(text: &str, special: &BTreeMap<String, String>) -> Result<Self, ChatError> {
         let texts = BTreeMap::from([("default".to_owned(), text.to_owned())]);
-        Self::of("template", texts, special)
+        Self::new("template", texts, special)
     }
 
-    fn of(
+    fn new(
         file: &str,
         texts: BTreeMap<String, String>,
         special: &BTreeMap<String, String>,
@@ -100,12 +99,12 @@ impl ChatTemplate {
                 return Err(broken(cause));
             }
             let text = generation::without_marks(&text);
-            templates.add_template_owned(name, text).map_err(|error| broken(said(&error)))?;
+            templates.add_template_owned(name, text).map_err(|error| broken(chain(&error)))?;
         }
         let special =
             (special.iter()).map(|(role, token)| (role.clone(), token.clone().into())).collect();
         let template = ChatTemplate { templates, special };
-        // The day on which Llama's own template takes every conversation to be.
+        // The day of every conversation in Llama's own template.
         Ok(template.dated(jiff::civil::date(2024, 7, 26).at(12, 0, 0, 0)))
     }
 
@@ -113,8 +112,8 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// If they are no templates.
-    fn of_sources(sources: &Sources) -> Result<Self, ChatError> {
-        let made = Self::of(&sources.file, sources.texts.clone(), &sources.special)?;
+    fn from_sources(sources: &Sources) -> Result<Self, ChatError> {
+        let made = Self::new(&sources.file, sources.texts.clone(), &sources.special)?;
         let now = sources.now.as_ref().map(|now| now.parse()).transpose();
         let now =
             now.map_err(|cause: jiff::Error| ChatError::Failed { cause: cause.to_string() })?;
@@ -124,9 +123,8 @@ impl ChatTemplate {
         })
     }
 
-    /// The template with another date, for templates that write the day of the conversation: it
-    /// must not be the day on which a run happens, or its prompts could not be made again. 26 July
-    /// 2024 unless said.
+    /// The template with another date, for templates that write the day of the conversation. The
+    /// day of the run would make its prompts impossible to repeat; the default is 26 July 2024.
     #[must_use]
     pub fn dated(mut self, now: DateTime) -> Self {
         self.templates.add_function("strftime_now", move |format: &str| {
@@ -136,12 +134,11 @@ impl ChatTemplate {
         self
     }
 
-    /// The text of a conversation, with what makes the model answer behind it.
+    /// The text of a conversation, followed by the prompt for an answer.
     ///
-    /// A message is an object with `role` and `content`, and whatever else the template reads.
-    /// `tools` is a list of functions as JSON schemas. `extra` holds what engines take as
-    /// `chat_template_kwargs`, such as `enable_thinking`; `add_generation_prompt` is true unless it
-    /// says otherwise.
+    /// A message is an object with `role`, `content` and any other key that the template reads.
+    /// `tools` is a list of functions as JSON schemas. `extra` holds the `chat_template_kwargs` of
+    /// engines, such as `enable_thinking`; `add_generation_prompt` is true by default.
     ///
     /// # Errors
     /// If the template refuses the messages, fails or exceeds its bounds.
@@ -175,8 +172,8 @@ impl ChatTemplate {
     }
 }
 
-/// A message as an engine hands it to the template: the arguments of tool calls are objects, where
-/// the messages of the API hold them as texts.
+/// A message as an engine hands it to the template: the arguments of tool calls are objects, which
+/// are texts in the messages of the API.
 ///
 /// Source: `_postprocess_messages` in vLLM's `entrypoints/chat_utils.py`.
 pub(super) fn as_engines_do(message: &Value) -> Value {
@@ -244,7 +241,7 @@ fn environment() -> Environment<'static> {
 }
 
 fn tojson(_: &State<'_, '_>, value: &Jinja, options: Kwargs) -> Result<Jinja, minijinja::Error> {
-    let style = python::Style::of(&options)?;
+    let style = python::Style::from_kwargs(&options)?;
     options.assert_all_used()?;
     let text = python::text(value, &style, RENDERED_BYTES).map_err(python::wrong)?;
     Ok(Jinja::from_safe_string(text))
@@ -267,21 +264,21 @@ fn of_rendering(error: &minijinja::Error) -> ChatError {
     let cause = match error.kind() {
         ErrorKind::OutOfFuel => format!("it takes more than {STEPS} steps"),
         ErrorKind::WriteFailure => format!("it writes more than {} MiB", RENDERED_BYTES >> 20),
-        _ => said(error),
+        _ => chain(error),
     };
     ChatError::Failed { cause }
 }
 
 /// An error with its causes.
-fn said(error: &minijinja::Error) -> String {
-    let mut said = error.to_string();
+fn chain(error: &minijinja::Error) -> String {
+    let mut chain = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        said.push_str(": ");
-        said.push_str(&cause.to_string());
+        chain.push_str(": ");
+        chain.push_str(&cause.to_string());
         source = cause.source();
     }
-    said
+    chain
 }
 
 /// The text rendered so far, up to a size.

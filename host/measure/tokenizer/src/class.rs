@@ -19,12 +19,12 @@ pub(super) const UNSETTLED: u8 = 8;
 
 /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: the first characters of a word of `o200k`.
 pub(super) const UPPER: u8 = 16;
-/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: what such a word goes on with.
+/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: the later characters of such a word.
 pub(super) const LOWER: u8 = 32;
 /// `\p{Han}`.
 pub(super) const HAN: u8 = 64;
 
-/// The patterns of the classes that are patterns.
+/// Patterns of classes.
 const PATTERNS: [(&str, u8); 6] = [
     (r"\p{L}", LETTER),
     (r"\p{N}", NUMBER),
@@ -41,8 +41,7 @@ const LAST_MARKS: std::ops::RangeInclusive<char> = '\u{e0100}'..='\u{e01ef}';
 const END: usize = 0x4_0000;
 
 /// Large blocks of settled characters, first and last: ideographs, Hangul, private use, old
-/// scripts, and unassigned code points. Not looking at each of them saves most of the time that the
-/// table takes.
+/// scripts, and unassigned code points. Skipping them saves most of the table's time.
 const SETTLED: [(u32, u32); 6] = [
     (0x3400, 0xa66e),
     (0xac00, 0xd7a3),
@@ -98,7 +97,7 @@ impl Classes {
 
     /// The classes of a character.
     #[inline]
-    pub(super) fn of(self, c: char) -> u8 {
+    pub(super) fn get(self, c: char) -> u8 {
         match self.0.get(c as usize) {
             Some(class) => *class,
             None if LAST_MARKS.contains(&c) => UPPER | LOWER,
@@ -109,7 +108,7 @@ impl Classes {
     /// True if it is of one of these.
     #[inline]
     pub(super) fn is(self, c: char, classes: u8) -> bool {
-        self.of(c) & classes != 0
+        self.get(c) & classes != 0
     }
 }
 

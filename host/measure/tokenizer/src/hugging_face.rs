@@ -76,8 +76,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
         approximate: false,
     };
     let model = HuggingFace { model, expansion, space_unless: None, roles: BTreeMap::new() };
-    // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any
-    // text.
+    // A vocabulary that cannot encode this text is no error yet; a panic is.
     if let Ok(ids) = guarded(|| model.model.encode(PROBE, true))? {
         let _ = guarded(|| model.model.decode(ids.get_ids(), false))?;
     }
@@ -183,9 +182,9 @@ fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, String> {
     let made = catch_unwind(AssertUnwindSafe(make));
     GUARDED.set(false);
     made.map_err(|panic| {
-        let said = (panic.downcast_ref::<String>().map(String::as_str))
+        let message = (panic.downcast_ref::<String>().map(String::as_str))
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("no message");
-        format!("the library that reads it failed: {said}")
+        format!("the library that reads it failed: {message}")
     })
 }

@@ -1,10 +1,9 @@
 //! The form in which a byte-level tokenizer is kept between processes: its tables as they are, in
-//! columns of little endian numbers. Reading it takes a tenth of the time of reading the
-//! `tokenizer.json` that it was made of, because no text is parsed and no merge is looked up by its
-//! spelling.
+//! columns of little endian numbers. Reading it takes a tenth of the time of its `tokenizer.json`,
+//! because no text is parsed and no merge is looked up by its spelling.
 //!
-//! This module owns the form. The place of the bytes, and their integrity, are left to others.
-//! Whatever the bytes are, reading them makes a tokenizer whose tables hold together, or none.
+//! This module owns the form; callers own the place of the bytes and their integrity. Any bytes
+//! give a tokenizer with consistent tables, or none.
 
 use super::byte_level::{Added, ByteLevel, Spelling};
 use super::class::Classes;
@@ -14,8 +13,8 @@ use super::read::MOST_IDS;
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
 
-/// Tells the builds apart that write and read this form: a number made of the version and of the
-/// sources that decide the contents and the meaning of the tables.
+/// The number of a build that writes and reads this form: made of the version and of the sources
+/// that decide the contents and the meaning of the tables.
 pub const BUILD: u64 = {
     let sources: [&str; 8] = [
         env!("CARGO_PKG_VERSION"),
@@ -42,8 +41,8 @@ pub const BUILD: u64 = {
     hash
 };
 
-/// The bytes of a tokenizer. Absent for a tokenizer that its file alone does not decide, and for
-/// tables without the regularity that this form takes for granted; no known model has such tables.
+/// The bytes of a tokenizer. Absent if more than its file decides it, or if its tables lack the
+/// regularity that this form assumes; no known model has such tables.
 pub(super) fn write(facts: &Facts, model: &ByteLevel) -> Option<Vec<u8>> {
     let ByteLevel {
         classes: _,
@@ -99,7 +98,7 @@ pub(super) fn write(facts: &Facts, model: &ByteLevel) -> Option<Vec<u8>> {
     Some(out.0)
 }
 
-/// The tokenizer of these bytes; absent if they are none.
+/// The tokenizer of these bytes, if they hold one.
 pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
     let mut from = Reader(bytes);
     let composes = from.flag()?;
@@ -237,7 +236,7 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Numbers that stay where they lie: a copy of them would take longer than reading them.
+/// Numbers that are not copied: a copy takes longer than reading them.
 #[derive(Clone, Copy)]
 struct Column<'b>(&'b [[u8; 4]]);
 

@@ -1,18 +1,18 @@
 //! The tokenizer of the model under test: a Hugging Face `tokenizer.json`, a SentencePiece model or
-//! a rank file of tiktoken, or a substitute that treats every byte as a token, which serves the
-//! mock engine and makes every count approximate.
+//! a rank file of tiktoken. A substitute treats every byte as a token; it serves the mock engine
+//! and makes every count approximate.
 //!
-//! This crate owns the path from text to tokens, and the one from a chat to its text by the
-//! template that comes with the tokenizer, with the JSON that templates write. It leaves to others which texts and chats are counted.
+//! This crate owns the path from text to tokens, and from a chat to its text by the tokenizer's
+//! template, with the JSON that templates write. Callers choose the texts and chats.
 //!
-//! Byte-level tokenizers, which are most of them, are read here, because the `tokenizers` crate
-//! keeps data that nobody here needs and takes ten times as long to prepare random prompts. Known
-//! patterns are written out, words are remembered, and a word is encoded part by part, which is
-//! exact because merging is local. A file that is not understood completely goes to the crate,
-//! within limits that keep a stranger's file from making it panic, grow without end or run for
-//! hours. Truncation, padding and dropout, which are for training, never affect a count. Property
-//! tests compare every token with the crate's, and with a real model's file where
-//! `RUNNER_TEST_TOKENIZER` names one.
+//! This crate reads most byte-level tokenizers itself. The `tokenizers` crate keeps data that
+//! nobody here needs, and takes ten times as long to prepare random prompts. Known patterns are
+//! written out and words are remembered. A word is encoded part by part, which is exact because
+//! merging is local. A file that is not understood completely goes to the `tokenizers` crate.
+//! Limits keep a stranger's file from making it panic, grow without end or run for hours.
+//! Truncation, padding and dropout, which are for training, never affect a count. Property tests
+//! compare every token with the `tokenizers` crate, and with a real model's file if
+//! `RUNNER_TEST_TOKENIZER` names it.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
@@ -79,14 +79,14 @@ pub enum TokenizerError {
     Unreadable { path: PathBuf, cause: std::io::Error },
     /// A folder without a tokenizer.
     #[error(
-        "tokenizer `{folder}`: the folder holds none of {looked_for}; give one that does, or such a file"
+        "tokenizer `{folder}`: the folder holds none of {looked_for}; give one of these files, or its folder"
     )]
     Absent {
         folder: PathBuf,
         /// The names that were looked for.
         looked_for: String,
     },
-    /// A folder with several that are of the same right.
+    /// A folder with several rank files.
     #[error("tokenizer `{folder}`: the folder holds {files}; give the path of one of them")]
     Several {
         folder: PathBuf,
@@ -116,7 +116,7 @@ impl Tokenizer {
         open::open(path)
     }
 
-    /// The file that [`Tokenizer::open`] reads: of a folder, the one in it.
+    /// The file that [`Tokenizer::open`] reads.
     ///
     /// # Errors
     /// If the folder holds none, or several.
@@ -124,9 +124,9 @@ impl Tokenizer {
         open::file(path)
     }
 
-    /// Opens it by what [`Tokenizer::kept`] gave of the same file before, in this [`BUILD`] of the
-    /// program. Settings, special tokens and the chat template are read anew. Absent if the bytes
-    /// are none of a tokenizer.
+    /// Opens it from the bytes of [`Tokenizer::kept`], made of the same file in this [`BUILD`] of
+    /// the program. Settings, special tokens and the chat template are read anew. Absent if the
+    /// bytes hold no tokenizer.
     ///
     /// # Errors
     /// If the folder holds none, or several.
@@ -134,8 +134,8 @@ impl Tokenizer {
         open::open_kept(path, kept)
     }
 
-    /// The form in which it can be kept, to be opened faster: absent for a tokenizer that is not of
-    /// the byte-level kind, and for one that depends on more than its file.
+    /// The form in which it can be kept, to be opened faster. Absent unless it is of the byte-level
+    /// kind and depends on its file alone.
     pub fn kept(&self) -> Option<Vec<u8>> {
         match &self.model {
             Model::ByteLevel(model) => kept::write(&self.facts, model),
@@ -159,7 +159,7 @@ impl Tokenizer {
         let Read { facts, model } = read;
         let mut roles = beside.roles();
         if let Model::HuggingFace(model) = &model {
-            // The roles of the model's own file, where nothing beside it states them.
+            // The model's own file states the roles that no file beside it states.
             for (role, token) in model.roles() {
                 roles.entry(role).or_insert_with(|| token.clone());
             }
@@ -172,7 +172,7 @@ impl Tokenizer {
         Tokenizer { name, facts, model, chat }
     }
 
-    /// One that is no file's.
+    /// A tokenizer without a file.
     fn built_in(name: &str, facts: Facts, model: Model) -> Self {
         let read = Read { facts, model };
         Self::made(name.to_owned(), read, &Beside::default())
@@ -223,7 +223,7 @@ impl Tokenizer {
                 ids
             })),
             Model::HuggingFace(model) => {
-                model.encode(texts, special).map_err(|cause| self.said(&cause))
+                model.encode(texts, special).map_err(|cause| self.named(&cause))
             }
         }
     }
@@ -264,7 +264,7 @@ impl Tokenizer {
             Model::ByteLevel(model) => Ok(tokens.iter().map(|ids| model.decode(ids)).collect()),
             Model::HuggingFace(model) => tokens
                 .iter()
-                .map(|ids| model.decode(ids).map_err(|cause| self.said(&cause)))
+                .map(|ids| model.decode(ids).map_err(|cause| self.named(&cause)))
                 .collect(),
         }
     }
@@ -327,7 +327,7 @@ impl Tokenizer {
         Ok(counts.into_iter().sum())
     }
 
-    fn said(&self, cause: &str) -> String {
+    fn named(&self, cause: &str) -> String {
         format!("tokenizer `{}`: {cause}", self.name)
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Merges {
     pub(super) pairs: Pairs,
     /// Number of bytes of each token.
     pub(super) lengths: Vec<u32>,
-    /// Words that are tokens as they stand, whatever merges say.
+    /// Words that are tokens as they stand, without merges.
     pub(super) whole: Option<Strings>,
 }
 
@@ -58,14 +58,14 @@ impl Merges {
         &scratch.tokens
     }
 
-    fn of(&self, left: u32, right: u32) -> Merge {
+    fn pair(&self, left: u32, right: u32) -> Merge {
         self.pairs.get(left, right).unwrap_or(NEVER)
     }
 
     fn merge_short(&self, scratch: &mut Scratch) {
         let Scratch { tokens, merges, .. } = scratch;
         merges.clear();
-        merges.extend(tokens.windows(2).map(|pair| self.of(pair[0], pair[1])));
+        merges.extend(tokens.windows(2).map(|pair| self.pair(pair[0], pair[1])));
         while let Some((at, merge)) = merges
             .iter()
             .copied()
@@ -77,10 +77,10 @@ impl Merges {
             tokens.remove(at + 1);
             merges.remove(at);
             if at > 0 {
-                merges[at - 1] = self.of(tokens[at - 1], tokens[at]);
+                merges[at - 1] = self.pair(tokens[at - 1], tokens[at]);
             }
             if at < merges.len() {
-                merges[at] = self.of(tokens[at], tokens[at + 1]);
+                merges[at] = self.pair(tokens[at], tokens[at + 1]);
             }
         }
     }
@@ -133,13 +133,11 @@ impl Merges {
 ///
 /// A long word is encoded part by part. This is exact, because merging is local: a sequence of
 /// tokens is the encoding of its bytes if, and only if, every two neighbours are the encoding of
-/// their bytes. For a merge across the border between two tokens would be the first to come there
-/// in the word, as it would be among the bytes of the two alone; and the merges before it are the
-/// same in both.
+/// their bytes. The first merge across the border of two tokens comes at the same step in the whole
+/// word and in the bytes of the two tokens, because the merges before it are the same.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// Number of tokens of each word; beside it the token if there is one, else the place in
-    /// `tokens` at which they begin.
+    /// Number of tokens of each word, with its only token, or the start of its tokens in `tokens`.
     words: Strings,
     tokens: Vec<u32>,
     /// A word's only token.
@@ -167,7 +165,7 @@ const REMEMBERED: usize = 4 * SHORT;
 const PART: std::ops::Range<usize> = 12..SHORT - 8;
 
 impl Memory {
-    /// A word that is encoded soon. The processor is to fetch where it may be remembered.
+    /// Announces a word that is encoded soon, so the processor fetches its place in the memory.
     #[inline]
     pub(super) fn announce<'w>(&self, word: &'w [u8]) -> Key<'w> {
         let word = Key::new(word);
@@ -175,7 +173,7 @@ impl Memory {
         word
     }
 
-    /// The same a little later: the processor is to fetch the bytes that it is compared with.
+    /// The same a little later: the processor fetches the bytes to compare it with.
     #[inline]
     pub(super) fn announce_again(&self, word: Key<'_>) {
         self.words.fetch_bytes(word);
@@ -254,11 +252,11 @@ impl Memory {
         &self.joined.ids
     }
 
-    /// Appends the tokens of the next part: merges anew what lies around the border, until it fits
-    /// on both sides.
+    /// Appends the tokens of the next part. Merges the tokens around the border anew, until they
+    /// fit on both sides.
     fn join(&mut self, merges: &Merges, word: &[u8], joined: &mut Tokens, part: &Tokens) {
         let mut window = std::mem::take(&mut self.window);
-        // How many tokens are merged anew on either side.
+        // The numbers of tokens merged anew on either side.
         let (mut before, mut behind) = (1.min(joined.ids.len()), 1);
         loop {
             let kept = joined.ids.len() - before;
@@ -296,7 +294,7 @@ impl Memory {
     }
 }
 
-/// Returns where the part that begins there ends: at a character, if it can be.
+/// Returns the end of the part that begins there: at a character, if possible.
 fn part_end(word: &[u8], start: usize) -> usize {
     let most = word.len().min(start + PART.end);
     for end in start + PART.start..most {
@@ -321,7 +319,7 @@ impl Tokens {
         }));
     }
 
-    /// Returns where a token begins, for tokens of the whole word.
+    /// Returns the start of a token, for tokens of the whole word.
     fn start(&self, index: usize) -> usize {
         match index {
             0 => 0,

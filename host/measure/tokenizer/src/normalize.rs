@@ -1,5 +1,5 @@
-//! Normalization form C, where a text is not in it yet: only the few characters that may change are
-//! looked at.
+//! Normalization form C for texts that are not in it yet. Only the few characters that may change
+//! are looked at.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use super::class::{Classes, UNSETTLED};
 
 /// The text in normalization form C.
 ///
-/// A settled character joins with none before it. So what lies between two of them, with the first
-/// of the two, normalizes by itself.
+/// A settled character joins with none before it. So a settled character and the text up to the
+/// next normalize by themselves.
 pub(super) fn composed(classes: Classes, text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);

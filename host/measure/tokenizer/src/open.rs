@@ -1,4 +1,4 @@
-//! Finds a tokenizer's file and reads it with what lies beside it.
+//! Finds a tokenizer's file and reads it with the files beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const NAMES: [&str; 5] = [
 /// The ending of rank files' names.
 const RANKS: &str = "tiktoken";
 
-/// A file, or the one in a folder.
+/// The tokenizer's file: the path itself, or the file in the folder.
 pub(super) fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
     if path.is_dir() { in_folder(path) } else { Ok(path.to_owned()) }
 }
@@ -33,7 +33,7 @@ pub(super) fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Tokenizer>, T
     }))
 }
 
-/// Opens a file, or the one in a folder.
+/// Opens a file, or the tokenizer in a folder.
 pub(super) fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
     let file = file(path)?;
     let bytes = bytes_of(&file, FILE_BYTES)

@@ -1,12 +1,12 @@
-//! A tokenizer for tests of datasets, small enough to be written down and yet with the habits that
-//! make trouble in real ones: of printable ASCII, and taking two characters at a time where it can,
-//! so that a text made of ids has another number of tokens when it is read again.
+//! A tokenizer for tests of datasets, small but with the troublesome habits of real tokenizers. It
+//! reads printable ASCII, two characters at a time if possible. So a text made of ids has another
+//! number of tokens when it is read again.
 //!
 //! | ids | text |
 //! | --- | --- |
 //! | 0–94 | one character, from the space on; 7 is special and reads `<seven>` |
 //! | 95–8999 | two characters: 95 + 95 · first + second |
-//! | 9000–9119 | three times one character; never the result of encoding |
+//! | 9000–9119 | a character three times; never the result of encoding |
 //! | 9120 | `<s>`, which stands before every text; special, and added on top of the rest |
 //! | 9121 | `</s>`; special, and added on top of the rest |
 //!

@@ -35,9 +35,8 @@ impl Default for Style {
 }
 
 impl Style {
-    /// The style that a filter's arguments ask for, with the defaults of `json.dumps` but for
-    /// `ensure_ascii`.
-    pub(super) fn of(options: &Kwargs) -> Result<Self, minijinja::Error> {
+    /// The style of a filter's arguments, with the defaults of `json.dumps` except `ensure_ascii`.
+    pub(super) fn from_kwargs(options: &Kwargs) -> Result<Self, minijinja::Error> {
         let indent = options.get::<Option<Value>>("indent")?;
         let indent = match indent.filter(|indent| !indent.is_none()) {
             None => None,

@@ -101,7 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
             return None;
         }
         if spelled.set(*id, &token.0) {
-            // Which of the two is decoded is left to chance.
+            // Chance decides which of the two is decoded.
             return None;
         }
     }
@@ -174,10 +174,10 @@ fn pattern(pre_tokenizer: &Value) -> Option<Pattern> {
         && split["invert"] == false
         && is_byte_level(byte_level, false);
     let regex = split["pattern"]["Regex"].as_str()?;
-    fits.then(|| Pattern::of(regex)).flatten()
+    fits.then(|| Pattern::from_regex(regex)).flatten()
 }
 
-/// Tokens to look for in texts: all of them at once, so none may wait for the normalizer.
+/// Tokens to find in texts, all at once; so no token may wait for the normalizer.
 fn added(file: &File<'_>, composes: bool) -> Option<Added> {
     let tokens = &file.added_tokens;
     let plain = |token: &AddedToken| !(token.single_word || token.lstrip || token.rstrip);
@@ -307,13 +307,12 @@ impl Spelled {
     }
 }
 
-/// Appends the bytes that a token's letters stand for. False where one stands for none.
+/// Appends the bytes that a token's letters stand for. Returns false if a letter stands for none.
 fn spell(token: &str, bytes: &mut Vec<u8>) -> bool {
     token.chars().all(|letter| byte(letter).map(|byte| bytes.push(byte)).is_some())
 }
 
-/// The letter that stands for a byte: itself where it can be seen, else one of those from U+0100 on
-/// in turn.
+/// The letter that stands for a byte: itself if it is visible, else the next letter from U+0100 on.
 pub(super) fn letter(byte: u8) -> char {
     let unseen = match byte {
         0x00..=0x20 => Some(u32::from(byte)),

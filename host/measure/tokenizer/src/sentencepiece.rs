@@ -1,12 +1,14 @@
 //! SentencePiece models, converted to the `tokenizers` crate's form.
 //!
 //! A text without special tokens gets the tokens that SentencePiece itself gives it. Special tokens
-//! are found in a text before all else, as the tokenizers of serving engines do and SentencePiece
-//! does not; without that, a chat's markers would be cut into letters. What merges, and in which
-//! order, follows from the pieces' scores as in `convert_slow_tokenizer.py` of transformers 5.23.
-//! Two differences remain: before a text that begins with a space, SentencePiece puts another, as
-//! here, and transformers' conversion of Llama's models does not; and a text that spells a byte's
-//! token, such as `<0x41>`, becomes that token in a unigram model here and in transformers.
+//! are found in a text before all else. Serving engines do so and SentencePiece does not, and cuts
+//! a chat's markers into letters. The merges and their order follow from the pieces' scores, as in
+//! `convert_slow_tokenizer.py` of transformers 5.23. Two differences remain:
+//!
+//! - Before a text that begins with a space, SentencePiece puts another, as here. Transformers'
+//!   conversion of Llama's models does not.
+//! - A text that spells a byte's token, such as `<0x41>`, becomes that token in a unigram model
+//!   here and in transformers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +31,7 @@ const MOST_PAIRS: usize = 1 << 23;
 /// Most ids without a token between a model's and the added ids.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Reads a model of that name, with what lies beside it.
+/// Reads a model of that name, with the files beside it.
 ///
 /// # Errors
 /// The fault of the model, or its unsupported feature.
@@ -41,7 +43,7 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
                 .to_owned(),
         );
     }
-    let settings = Settings::of(name, &proto, beside)?;
+    let settings = Settings::new(name, &proto, beside)?;
     let tokens = tokens(&proto, beside)?;
     let file = json!({
         "version": "1.0",
@@ -62,7 +64,7 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
     Ok(Read { facts, model })
 }
 
-/// The tokens that begin and end a text, and the one for unknown characters.
+/// The tokens that begin and end a text, and the token for unknown characters.
 fn roles(proto: &Proto) -> BTreeMap<&'static str, String> {
     let text = |id: usize| proto.pieces.get(id).map(|piece| piece.text.clone());
     let at = |id: i64| usize::try_from(id).ok().and_then(text);
@@ -98,16 +100,16 @@ enum Prefix {
 
 struct Settings {
     prefix: Prefix,
-    /// The token put before a text, and the one behind it.
+    /// The token put before a text, and the token put behind it.
     around: [Option<(String, u32)>; 2],
 }
 
 impl Settings {
-    fn of(name: &str, proto: &Proto, beside: &Beside) -> Result<Self, String> {
+    fn new(name: &str, proto: &Proto, beside: &Beside) -> Result<Self, String> {
         beside.settings()?;
         let classes = beside.classes();
         let is = |part: &str| classes.iter().any(|class| class.contains(part));
-        // Models that read a whole text and write another end it, and begin none.
+        // Encoder-decoder models end a text with a token, and begin it with none.
         let ends =
             is("t5") || is("pegasus") || (classes.is_empty() && name.ends_with("spiece.model"));
         let legacy = beside.switch("legacy").unwrap_or(proto.kind == UNIGRAM);
@@ -150,7 +152,7 @@ impl Settings {
             steps.push(json!({"type": "Precompiled", "precompiled_charsmap": charsmap}));
         }
         if proto.removes_spaces {
-            // Before a text, a space that is there stands for the prefix space.
+            // A text's own first space replaces the prefix space.
             if self.prefix == Prefix::Never {
                 steps.push(replace(json!({"Regex": "^ +"}), ""));
             }
@@ -165,7 +167,7 @@ impl Settings {
         json!({"type": "Sequence", "normalizers": steps})
     }
 
-    /// The space before a text, where spaces are removed: then one that is there is enough.
+    /// The space before a text, where spaces are removed: a text's own first space is enough.
     fn pre_tokenizer(&self, proto: &Proto) -> Value {
         if !proto.removes_spaces {
             return Value::Null;
@@ -237,7 +239,7 @@ fn tokens(proto: &Proto, beside: &Beside) -> Result<Tokens, String> {
     let mut own = Vec::with_capacity(proto.pieces.len());
     for (id, piece) in proto.pieces.iter().enumerate() {
         own.push(match piece.role {
-            // Nothing in a text is like that.
+            // No text contains this.
             Role::Unused => format!("\0{id}"),
             _ => piece.text.clone(),
         });
@@ -290,8 +292,8 @@ fn added(proto: &Proto, tokens: &Tokens, settings: &Settings) -> Vec<Value> {
         found.insert(*id, (&token.content, token.special));
     }
     let entry = |(id, (content, special)): (u32, (&str, bool))| {
-        // One that holds the sign for a space is there when the spaces have become that sign. With
-        // a prefix in the normalizer, the crate would put it before the token, too.
+        // A token with the sign for a space appears once spaces have become that sign. With a
+        // prefix in the normalizer, the crate would put the prefix before the token, too.
         let late = content.contains(SPACE) && settings.prefix != Prefix::Always && !special;
         json!({
             "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
@@ -334,12 +336,12 @@ fn model(proto: &Proto, tokens: &Tokens) -> Result<Value, String> {
     }
 }
 
-/// Every two pieces that together are one; pairs of the best score come first.
+/// The pairs of pieces that join to a piece, in the order of their scores.
 fn merges(pieces: &[Piece]) -> Result<Vec<[&str; 2]>, String> {
     let of_texts = |piece: &&Piece| matches!(piece.role, Role::Normal | Role::UserDefined);
     let work: usize = pieces.iter().map(|piece| piece.text.len() * piece.text.len()).sum();
     if work > MOST_WORK {
-        return Err("its pieces are too long for so many".to_owned());
+        return Err("its pieces are too long for their number".to_owned());
     }
     let ids: HashMap<&str, usize> = (pieces.iter().enumerate())
         .filter(|(_, piece)| of_texts(piece))

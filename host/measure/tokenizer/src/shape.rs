@@ -8,7 +8,7 @@ use serde_json::Value;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
-/// Most components of a kind, such as normalizers, and how deep their sequences nest.
+/// The maximum number of components of a kind, such as normalizers, and depth of their sequences.
 const COMPONENTS: usize = 64;
 const DEPTH: usize = 8;
 /// Factor by which normalizers, pre-tokenizers or decoders may make a text longer, all together.
@@ -17,8 +17,7 @@ const EXPANSION: u64 = 1024;
 pub(super) const AROUND: u64 = 1024;
 /// Longest text that is put before each piece of a text, in bytes.
 const PREFIX: usize = 64;
-/// Most characters of a word that is compared with the vocabulary from every character on, to every
-/// other.
+/// Most characters of a word whose every part is compared with the vocabulary.
 const WORD: u64 = 512;
 /// Longest token, in bytes.
 pub(super) const TOKEN: usize = 4096;
@@ -37,7 +36,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Checks it, and returns how many times longer decoding can make the tokens' texts.
+    /// Checks it, and returns the factor by which decoding can make the tokens' texts longer.
     ///
     /// # Errors
     /// The key that asks for too much, its amount, and the limit.
@@ -101,8 +100,8 @@ fn each(
                 "`{key}` has more than {COMPONENTS} components, or more than {DEPTH} sequences in each other"
             ));
         }
-        // One that has components of its own may still be something else: the crate looks at its
-        // type alone.
+        // A component with components may still be of another kind: the crate looks at its type
+        // alone.
         visit(component)?;
         if let Some(more) = component[inner].as_array() {
             open.extend(more.iter().rev().map(|one| (one, depth + 1)));
@@ -134,8 +133,8 @@ fn too_long(key: &str) -> String {
     format!("`{key}` can make a text more than {EXPANSION} times longer")
 }
 
-/// Returns the factor by which one component makes a text longer, at most; only for components that
-/// do so again when they come twice.
+/// Returns the maximum factor by which a component makes a text longer, if the component does so
+/// again when it comes twice.
 fn factor(component: &Value) -> u64 {
     let of = |key: &str| component[key].as_str().map_or(0, |text| text.len() as u64);
     match component["type"].as_str() {

@@ -11,8 +11,8 @@ use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 pub(super) enum Pattern {
     /// GPT-2's.
     Gpt2,
-    /// The pattern of Llama 3 and of Qwen, with numbers of at most `digits` digits, and the pattern
-    /// of `cl100k`, which takes the spaces that end a text as one word, with the lines among them.
+    /// The pattern of Llama 3 and of Qwen, with numbers of at most `digits` digits. The pattern of
+    /// `cl100k` also takes the spaces and lines that end a text as one word.
     Cl100k { digits: usize, whole_end: bool },
     /// The pattern of `o200k`, where a word begins anew at a capital, and the pattern of Kimi,
     /// where Chinese characters are words apart.
@@ -50,7 +50,7 @@ impl Pattern {
     ];
 
     /// The pattern of that text, if it is known.
-    pub(super) fn of(regex: &str) -> Option<Self> {
+    pub(super) fn from_regex(regex: &str) -> Option<Self> {
         Self::KNOWN.iter().find_map(|(text, pattern)| (*text == regex).then_some(*pattern))
     }
 
@@ -120,10 +120,10 @@ impl Reader<'_> {
         let first = *self.text.as_bytes().get(at)?;
         let value =
             if first < 0x80 { char::from(first) } else { self.text[at..].chars().next()? };
-        Some(Char { value, class: self.classes.of(value), end: at + value.len_utf8() })
+        Some(Char { value, class: self.classes.get(value), end: at + value.len_utf8() })
     }
 
-    /// Returns where the run of such characters that begins here ends.
+    /// Returns the end of the run of such characters that begins here.
     #[inline]
     fn run(&self, mut at: usize, mut of: impl FnMut(Char) -> bool) -> usize {
         while let Some(c) = self.at(at).filter(|c| of(*c)) {
@@ -209,8 +209,8 @@ impl Reader<'_> {
         self.lines(start, first, false)
     }
 
-    /// `U*L+`, where a character may be of both classes: the capitals give back the characters that
-    /// the rest needs.
+    /// `U*L+`. A character may be of both classes, so the capitals give back the characters that the
+    /// rest needs.
     fn lower_word(
         &self,
         start: usize,
@@ -281,7 +281,7 @@ impl Reader<'_> {
         end - last.map_or(0, char::len_utf8)
     }
 
-    /// Returns where `s`, `t`, `re`, `ve`, `m`, `ll` or `d` ends, if one begins here.
+    /// Returns the end of `s`, `t`, `re`, `ve`, `m`, `ll` or `d`, if one begins here.
     fn contraction(&self, start: usize, is: impl Fn(char, char) -> bool) -> Option<usize> {
         let first = self.at(start)?;
         if ['s', 't', 'm', 'd'].iter().any(|letter| is(first.value, *letter)) {

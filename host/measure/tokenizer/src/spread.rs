@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 /// Bytes of text, about, that are worth a thread.
 const WORTH_A_THREAD: usize = 64 << 10;
 
-/// Returns what `each` makes of every item, in order. `size` is the approximate number of bytes of
-/// text in an item.
+/// Returns the result of `each` for every item, in order. `size` is the approximate number of bytes
+/// of text in an item.
 pub(super) fn spread<I: Sync, T: Send>(
     items: &[I],
     size: impl Fn(&I) -> usize,

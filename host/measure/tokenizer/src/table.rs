@@ -1,4 +1,4 @@
-//! Hash tables for what tokenizing looks up millions of times: byte strings, and pairs of ids.
+//! Hash tables that tokenizing reads millions of times: of byte strings, and of pairs of ids.
 
 /// Numbers by byte strings, which lie end to end in one buffer.
 #[derive(Default)]
@@ -79,8 +79,7 @@ impl Strings {
         }
     }
 
-    /// Has the processor fetch the bytes of the string that is likely to be this one, once that
-    /// place is there.
+    /// Has the processor fetch the bytes of the likely string, once its place is fetched.
     #[inline]
     pub(super) fn fetch_bytes(&self, key: Key<'_>) {
         let mask = self.slots.len().wrapping_sub(1);
@@ -101,8 +100,8 @@ impl Strings {
         })
     }
 
-    /// Sets the number of a string, and gives the one it had. Does nothing where it, or all strings
-    /// together, are too long.
+    /// Sets the number of a string, and returns its old number. Does nothing if the string, or all
+    /// strings together, are too long.
     pub(super) fn set(&mut self, key: &[u8], value: u32) -> Option<u32> {
         self.set_both(key, value, 0)
     }
@@ -205,9 +204,8 @@ pub(super) struct Entry {
 
 /// Merges by pairs of tokens.
 ///
-/// The slots are apart from the entries and small, so that making the table touches little memory
-/// out of order: a tokenizer has a few hundred thousand merges, and they are entered while somebody
-/// waits.
+/// The slots are small and apart from the entries, so that making the table touches little memory
+/// out of order. A tokenizer has a few hundred thousand merges, and a user waits for them.
 pub(super) struct Pairs {
     slots: Vec<PairSlot>,
     entries: Vec<Entry>,
@@ -245,7 +243,7 @@ impl Pairs {
         self.entries.push(Entry { left, right, merge });
     }
 
-    /// Everything that was set, in order; of a pair that was set twice, the last counts.
+    /// All merges in the order of their setting; of a pair that was set twice, the last counts.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }

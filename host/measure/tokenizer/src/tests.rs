@@ -7,7 +7,7 @@ mod hostile;
 mod kept_form;
 
 #[test]
-fn the_stand_in_takes_every_byte_for_a_token() {
+fn the_stand_in_makes_every_byte_a_token() {
     let tokenizer = Tokenizer::bytes();
     assert_eq!(tokenizer.encode(&["aé".to_owned()], true).unwrap(), [[97, 195, 169]]);
     assert_eq!(tokenizer.decode(&[vec![97, 195, 169]]).unwrap(), ["aé"]);
@@ -15,7 +15,7 @@ fn the_stand_in_takes_every_byte_for_a_token() {
 }
 
 #[test]
-fn a_file_that_is_no_tokenizer_is_named() {
+fn an_error_names_the_file_that_is_no_tokenizer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tokenizer.json");
     std::fs::write(&path, "{\"model\": 3}").unwrap();
@@ -32,7 +32,7 @@ struct Both {
 }
 
 impl Both {
-    fn of(file: &str) -> Self {
+    fn new(file: &str) -> Self {
         let named = |read: Read<Model>| Tokenizer::made(String::new(), read, &Beside::default());
         let Read { facts, model } = read::read(file.as_bytes()).expect("a file of the kind");
         let model = Model::ByteLevel(Box::new(model));
@@ -71,7 +71,7 @@ impl Both {
     }
 }
 
-/// Merges that make words of several scripts, and such as stand in each other's way.
+/// Merges that make words of several scripts, and merges that exclude each other.
 const MERGES: [&str; 30] = [
     "Ġ Ġ", "Ġ t", "h e", "Ġt he", "i n", "e r", "in g", "Ġ a", "a b", "b c", "ab c", "a bc",
     "aa a", "a a", "r e", "' s", "l l", "' ll", "1 2", "12 3", "Ã ©", "Å ¿", "Ì ģ", "e Ì", "Ċ Ċ",
@@ -155,10 +155,10 @@ fn smalls() -> Vec<Both> {
         files.push(small("null", &split_by(regex), true, false));
         files.push(small(r#"{"type": "NFC"}"#, &split_by(regex), false, false));
     }
-    files.iter().map(|file| Both::of(file)).collect()
+    files.iter().map(|file| Both::new(file)).collect()
 }
 
-/// Pieces that patterns, normalization and added tokens take different ways at.
+/// Pieces that patterns, normalization and added tokens treat differently.
 fn piece() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     prop_oneof![
@@ -206,9 +206,8 @@ fn long_words_merge_as_the_crate_merges_them() {
 #[test]
 fn every_character_is_read_as_the_crate_reads_it() {
     let nfc = r#"{"type": "NFC"}"#;
-    let both = Both::of(&small(nfc, &split_by(split::Pattern::KNOWN[2].0), false, false));
-    // Beside a letter, a digit and a space, so that its class shows. What lies behind is of no
-    // class.
+    let both = Both::new(&small(nfc, &split_by(split::Pattern::KNOWN[2].0), false, false));
+    // Beside a letter, a digit and a space, so that its class shows. Later characters have no class.
     let every: Vec<char> = ('\0'..'\u{40000}').collect();
     let texts: Vec<String> = every
         .chunks(64)
@@ -225,7 +224,7 @@ fn facts_are_the_crates() {
 }
 
 #[test]
-fn what_is_not_understood_is_left_to_the_crate() {
+fn unknown_settings_are_left_to_the_crate() {
     let fine = small("null", &split_by(split::Pattern::KNOWN[2].0), false, false);
     assert!(read::read(fine.as_bytes()).is_some());
     for (from, to) in [
@@ -251,7 +250,7 @@ fn a_models_own_tokenizer_is_read_as_the_crate_reads_it() {
     let Some(path) = std::env::var_os("RUNNER_TEST_TOKENIZER") else {
         return;
     };
-    let both = Both::of(&std::fs::read_to_string(path).unwrap());
+    let both = Both::new(&std::fs::read_to_string(path).unwrap());
     assert_eq!(both.ours.facts(), both.theirs.facts());
     let size = both.ours.facts().vocabulary_size;
     let runs: Vec<Vec<u32>> =

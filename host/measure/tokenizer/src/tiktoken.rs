@@ -1,9 +1,8 @@
 //! Rank files as tiktoken reads them: a token's bytes in base64 and its rank, a line each.
 //!
 //! The file holds neither the expression that cuts texts into words nor the special tokens. Both
-//! follow from the family of models that the file belongs to, which its name tells, or the settings
-//! beside it. The rank of what two neighbours become is the rank of their bytes together, and it is
-//! its id, too.
+//! follow from the family of models, which the file's name or the settings beside it tell. The rank
+//! of a merged token is the rank of its bytes, and also its id.
 //!
 //! The families' expressions and special tokens are from `tiktoken_ext/openai_public.py` in
 //! tiktoken 0.14, from `tokenization_qwen.py` of Qwen 1 and from `tokenization_kimi.py` of Kimi K2.
@@ -102,7 +101,7 @@ const KIMI: Family = Family {
 const LLAMA3: Family =
     Family { pattern: Pattern::LLAMA3, composes: false, special: |_| Vec::new() };
 
-/// Families by what their files' names hold.
+/// Families by parts of their files' names.
 const BY_NAME: [(&str, Family); 9] = [
     ("r50k_base", GPT2),
     ("p50k_base", GPT2),
@@ -124,10 +123,10 @@ pub(super) fn is_ranks(bytes: &[u8]) -> bool {
     first.len() <= 2 * TOKEN && line(first).is_some()
 }
 
-/// Reads a rank file of that name, with what lies beside it.
+/// Reads a rank file of that name, with the files beside it.
 ///
 /// # Errors
-/// The line that is wrong, or that the file's family cannot be known.
+/// If a line is wrong, or the file's family is unknown.
 pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<ByteLevel>, String> {
     let family = family(name, beside)?;
     let tokens = tokens(bytes)?;
@@ -136,12 +135,12 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Byt
         .into_iter()
         .map(|(id, content)| (id, AddedToken { content, special: true }))
         .collect();
-    let said = beside.added()?;
-    // Settings that name any name all of them; but Kimi's code reserves those in between.
-    if !said.is_empty() && family.pattern != Pattern::KIMI {
+    let stated = beside.added()?;
+    // Settings that name special tokens name all of them. Only Kimi's code reserves ids between.
+    if !stated.is_empty() && family.pattern != Pattern::KIMI {
         added.clear();
     }
-    added.extend(said);
+    added.extend(stated);
     made(&tokens, added, family)
 }
 
@@ -189,7 +188,7 @@ fn tokens(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<u8>>, String> {
             return Err(format!("line {number} has rank {rank}; ranks are below {MOST_IDS}"));
         }
         if tokens.insert(rank, token).is_some() {
-            return Err(format!("line {number} has rank {rank}, as an earlier line has"));
+            return Err(format!("line {number} repeats rank {rank}"));
         }
     }
     Ok(tokens)
@@ -210,20 +209,20 @@ fn made(
     let mut ids = Strings::with_capacity(tokens.len());
     for (id, token) in tokens {
         if let Some(other) = ids.set(token, *id) {
-            return Err(format!("ranks {other} and {id} are of the same bytes"));
+            return Err(format!("ranks {other} and {id} have the same bytes"));
         }
     }
     let mut bytes = [0; 256];
     for (byte, id) in (0..=255).zip(&mut bytes) {
-        *id = ids.get(&[byte]).ok_or_else(|| {
-            format!("no rank is that of byte {byte} alone; all 256 bytes must have one")
-        })?;
+        *id = ids
+            .get(&[byte])
+            .ok_or_else(|| format!("byte {byte} has no rank; each of the 256 bytes needs one"))?;
     }
     if let Some((id, token)) =
         added.iter().find(|(id, _)| **id >= MOST_IDS || tokens.contains_key(id))
     {
         return Err(format!(
-            "special token `{}` has id {id}, which is a rank, or beyond {MOST_IDS}",
+            "special token `{}` has id {id}, which is a rank or above {MOST_IDS}",
             token.content
         ));
     }
@@ -270,7 +269,7 @@ fn made(
 fn pairs(tokens: &BTreeMap<u32, Vec<u8>>, ids: &Strings) -> Result<Pairs, String> {
     let work: usize = tokens.values().map(|token| token.len() * token.len()).sum();
     if work > MOST_WORK {
-        return Err("its tokens are too long for so many".to_owned());
+        return Err("its tokens are too long for their number".to_owned());
     }
     let mut found = Vec::new();
     for (rank, token) in tokens {

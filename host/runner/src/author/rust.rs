@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use toolchain::{Build, Chosen, Target, Toolchain, Wanted};
+use toolchain::{Build, Choice, Preference, Target, Toolchain};
 
 use super::AuthorError;
 use super::project::Project;
@@ -15,7 +15,7 @@ pub fn compile(
     module: &str,
     target: Target,
     shell: Shell<'_>,
-) -> Result<(PathBuf, Chosen), AuthorError> {
+) -> Result<(PathBuf, Choice), AuthorError> {
     let target_dir = env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
     let target_dir = target_dir.map_or_else(|| project.folder.join("target"), PathBuf::from);
     let target_dir = std::path::absolute(&target_dir).unwrap_or(target_dir);
@@ -28,7 +28,7 @@ pub fn compile(
         // in the component.
         names: &[],
     };
-    let chosen = Toolchain::find(&project.folder, target, Wanted::from_environment()?)?;
+    let chosen = Toolchain::find(&project.folder, target, Preference::from_environment()?)?;
     let mut cargo = chosen.toolchain.cargo_build(&build);
     tool::call(shell, "cargo", cargo.arg("--lib"), ShowOutput::Always)?;
     let module = build.modules().join(module);

@@ -18,8 +18,8 @@ use super::failure::Failure;
 use super::interrupt::{hangups, received};
 use super::words::one_of;
 use mock::{
-    Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField, RoleChunk, Says,
-    Script, ScriptError, Tls, TlsError, Transcriptions, UsageIn,
+    AnswerText, Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField,
+    RoleChunk, Script, ScriptError, Tls, TlsError, Transcriptions, UsageIn,
 };
 use model::duration::Span;
 
@@ -324,8 +324,8 @@ impl Args {
         set(&mut script.headers, self.headers);
         set(&mut script.output_tokens, self.output_tokens);
         set(&mut script.stop_after, self.stop_after.map(Some));
-        set(&mut script.answer, self.answer.map(Says::Text));
-        set(&mut script.answer, self.echo.then_some(Says::Echo));
+        set(&mut script.answer, self.answer.map(AnswerText::Text));
+        set(&mut script.answer, self.echo.then_some(AnswerText::Echo));
         set(&mut script.reasoning_tokens, self.reasoning_tokens);
         set(&mut script.reasoning_field, self.reasoning_field);
         set(&mut script.role_chunk, self.role_chunk);

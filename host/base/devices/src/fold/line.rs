@@ -21,19 +21,19 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// The mean value. None where nothing is covered.
+    /// The mean value; `None` if the points cover nothing.
     pub fn mean(self) -> Option<f64> {
         (self.covered_s > 0.0).then(|| self.sum / self.covered_s)
     }
 }
 
 impl Line {
-    /// Of points that are `every` seconds apart where nothing is missing.
+    /// A line through points that are `every` seconds apart unless one is missing.
     pub fn new(points: Vec<(f64, f64)>, every: f64) -> Self {
         Line { points, gap: (LONGEST_GAP.0 * every).max(LONGEST_GAP.1) }
     }
 
-    /// The area below the line, and how much of the interval it covers.
+    /// The area below the line, and the covered part of the interval.
     pub fn area(&self, from: f64, to: f64) -> Area {
         self.sum(from, to, |a, b, [start, end]| {
             let at = |t: f64| a.1 + (b.1 - a.1) * (t - a.0) / (b.0 - a.0);
@@ -71,11 +71,10 @@ impl Line {
     }
 
     /// Returns the growth of a counter within an interval, as an area of one per second of growth.
-    /// A counter that shows the same value for a while was not read anew, so it counts from one
-    /// change to the next.
+    /// A counter that repeats its value was not read anew, so it counts from change to change.
     ///
     /// # Errors
-    /// If the counter went back, or did not move: then it is none.
+    /// If the counter went back, or did not move.
     pub fn growth(&self, from: f64, to: f64) -> Result<Area, &'static str> {
         let mut changes = self.points.clone();
         changes.dedup_by(|later, earlier| later.1 == earlier.1);

@@ -107,7 +107,7 @@ fn energy_of_a_device_without_a_counter_is_from_its_power() {
 }
 
 #[test]
-fn what_was_not_said_is_absent_and_not_zero() {
+fn unreported_figures_are_absent_and_not_zero() {
     let silent = recording(10, |_| vec![Some(Reading::default()), None]);
     let telemetry = over(&silent, 0, 10);
     assert_eq!(telemetry.energy_j, None);
@@ -115,12 +115,12 @@ fn what_was_not_said_is_absent_and_not_zero() {
         let expected = Figures {
             samples,
             covered,
-            notes: vec!["the energy is absent: the device does not say what it draws".to_owned()],
+            notes: vec!["the energy is absent: the device does not report its power".to_owned()],
             ..Figures::default()
         };
         assert_eq!(*figures, expected);
     }
-    // Of two devices one says something: there is no sum.
+    // Only one of two devices reports a figure: there is no sum.
     let one = recording(10, |second| {
         let reading =
             Reading { energy_j: Some(second as f64), throttle: Some(0), ..Reading::default() };
@@ -152,7 +152,7 @@ fn readings_that_cover_too_little_give_no_figure() {
     assert_eq!(figures.energy_j, Some(1_000.0));
     assert_eq!(figures.energy_from, Some(EnergyFrom::Power));
     assert_eq!(figures.notes, ["the energy is from readings of the power: the counter went back"]);
-    // The last eleventh is taken to be as the rest.
+    // The last eleventh is assumed to be like the rest.
     let figures = &over(&recording, 0, 11).each[0];
     assert_eq!(figures.energy_j, Some(1_100.0));
     assert_eq!(figures.mean_utilization, Some(1.0));
@@ -216,7 +216,7 @@ fn devices_together() {
     // lacks a device.
     assert_eq!(power, [500.0, 500.0, 500.0, 550.0, 550.0, 600.0, 600.0]);
     assert_eq!(two.power_over(spans(11)), None, "the eleventh has no samples");
-    // Of one that states nothing, nothing is stated of all.
+    // Without a figure of one device, there is none of all.
     let silent = recording(10, |_| vec![reading(300.0, 50, 1.0), Some(Reading::default())]);
     let telemetry = over(&silent, 0, 10);
     assert_eq!((telemetry.mean_power_w, telemetry.max_power_w), (None, None));

@@ -28,11 +28,11 @@ pub enum NvmlError {
     /// The program is linked with nothing, and can load nothing.
     #[error(
         "NVML cannot be loaded by this program, which is static so that it runs on every Linux; \
-         give --device-metrics the URL of DCGM's exporter, or use a program for glibc: the guide's \
-         page on installing says how to get one"
+         give --device-metrics the URL of DCGM's exporter, or install the program for glibc \
+         (see \"Installing\" in the guide)"
     )]
     Static,
-    /// The library is none, or of no version that is known.
+    /// The library is not NVML, or of an unknown version.
     #[error("the library for NVML has no function `{0}`")]
     NoFunction(&'static str),
     #[error("NVML's `{function}` failed: {message}")]
@@ -41,10 +41,10 @@ pub enum NvmlError {
         /// NVML's message.
         message: String,
     },
-    /// No device is to be measured.
+    /// None of the devices is chosen.
     #[error("NVML knows {count} devices, and none of them is chosen")]
     NoDevice {
-        /// The number of them.
+        /// The number of devices.
         count: u32,
     },
 }
@@ -242,7 +242,7 @@ impl Library {
         self.number_of("nvmlDeviceGetClockInfo", self.clock, device, clock as c_int)
     }
 
-    /// The part of its memory that is in use, and how much it has, in bytes.
+    /// Its memory in use and its whole memory, in bytes.
     pub fn memory(&self, device: Handle) -> Result<Option<(u64, u64)>, NvmlError> {
         let Some(function) = self.memory else {
             return Ok(None);
@@ -250,8 +250,8 @@ impl Library {
         let mut memory = Memory::default();
         // SAFETY: the pointer is valid for the structure, which is laid out as in `nvml.h`.
         let code = unsafe { function(device.0, &mut memory) };
-        let said = self.known("nvmlDeviceGetMemoryInfo", code)?;
-        Ok(said.then_some((memory.used, memory.total)))
+        let is_known = self.known("nvmlDeviceGetMemoryInfo", code)?;
+        Ok(is_known.then_some((memory.used, memory.total)))
     }
 
     /// The share of the time in which anything ran, in percent.
@@ -262,8 +262,8 @@ impl Library {
         let mut utilization = Utilization::default();
         // SAFETY: as for the memory.
         let code = unsafe { function(device.0, &mut utilization) };
-        let said = self.known("nvmlDeviceGetUtilizationRates", code)?;
-        Ok(said.then_some(utilization.gpu.into()))
+        let is_known = self.known("nvmlDeviceGetUtilizationRates", code)?;
+        Ok(is_known.then_some(utilization.gpu.into()))
     }
 
     fn number(
@@ -312,7 +312,7 @@ impl Library {
         Ok(self.known(name, code)?.then_some(number.into()))
     }
 
-    /// True if a function said something, or its device does not have it.
+    /// True if a function gave a value; false if its device does not support it.
     fn known(&self, function: &'static str, code: c_int) -> Result<bool, NvmlError> {
         if ABSENT.contains(&code) { Ok(false) } else { self.check(function, code).map(|()| true) }
     }
@@ -347,7 +347,7 @@ impl Drop for Library {
 
 /// The text that a function writes into a buffer; none if it fails.
 fn text(write: impl FnOnce(*mut c_char, c_uint) -> c_int) -> Option<String> {
-    // One more than the function knows of, so that the text ends whatever it does.
+    // One byte more than the function may write, so that the text always ends.
     let mut buffer = [0u8; TEXT + 1];
     let code = write(buffer.as_mut_ptr().cast(), TEXT as c_uint);
     let text = CStr::from_bytes_until_nul(&buffer).ok()?;

@@ -1,5 +1,5 @@
-//! Against a shared library that has NVML's symbols, compiled here from `stand_in.rs` by the
-//! compiler that compiles this program.
+//! Tests against a shared library with NVML's symbols, compiled from `stand_in.rs` by this
+//! program's own compiler.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -81,7 +81,7 @@ fn functions_that_an_old_driver_lacks_are_absent_values() {
 }
 
 #[test]
-fn a_device_that_is_lost_takes_no_other_with_it() {
+fn a_lost_device_does_not_affect_the_others() {
     let (_folder, library) = stand_in(&["one_lost"]);
     let mut nvml = Nvml::open_at(&library, &Choice::All).unwrap();
     let readings = nvml.read().unwrap();

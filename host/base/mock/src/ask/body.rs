@@ -122,10 +122,10 @@ impl Counted {
     }
 }
 
-/// A prompt that is one text or one list of ids, alone or as a list of one.
-pub(crate) fn prompt(asked: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
+/// Counts a prompt that is a text or a list of ids, alone or as a list with one item.
+pub(crate) fn prompt(value: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
     let mut counted = Counted::default();
-    match asked {
+    match value {
         Some(Prompt::Several(mut prompts)) if prompts.len() == 1 => {
             return prompt(prompts.pop(), param);
         }

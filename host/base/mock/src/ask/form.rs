@@ -1,6 +1,5 @@
-//! Forms with files: `multipart/form-data` of RFC 7578, strictly. Notation that browsers and
-//! Python's libraries do not write is refused, so that this engine shows mistakes instead of hiding
-//! them.
+//! Forms with files: `multipart/form-data` of RFC 7578, strictly. Notation that neither browsers
+//! nor Python's libraries write is refused, so that this engine shows mistakes.
 
 use memchr::memmem::find;
 
@@ -85,7 +84,7 @@ fn named(head: &[u8]) -> Result<(String, Option<String>), String> {
         let is_it = key.eq_ignore_ascii_case("content-disposition");
         is_it.then_some(value.trim())
     });
-    let Some(values) = disposition.and_then(|said| said.strip_prefix("form-data;")) else {
+    let Some(values) = disposition.and_then(|value| value.strip_prefix("form-data;")) else {
         return Err("a part has no content-disposition of form-data".to_owned());
     };
     let (mut name, mut file_name) = (None, None);
@@ -131,11 +130,11 @@ mod tests {
             let (content_type, body) = captured(capture);
             let mut parts = parts(content_type, body).unwrap();
             parts.sort_by(|one, other| one.name.cmp(&other.name));
-            let told =
+            let fields =
                 |part: &Part<'_>| (part.name.clone(), part.file_name.clone(), part.bytes.to_vec());
             let sound = b"RIFF\r\n--\r\n\0\xff\r\n".to_vec();
             assert_eq!(
-                parts.iter().map(told).collect::<Vec<_>>(),
+                parts.iter().map(fields).collect::<Vec<_>>(),
                 [
                     ("file".to_owned(), Some(file_name.to_owned()), sound),
                     ("model".to_owned(), None, b"whisper-1".to_vec()),
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_says_why() {
+    fn errors_name_the_fault_of_a_form() {
         let form = "multipart/form-data; boundary=b";
         for (content_type, body, wanted) in [
             ("application/json", "{}", "expected multipart/form-data, got `application/json`"),
@@ -170,8 +169,8 @@ mod tests {
             (form, "--b--\r\nmore", "6 bytes come after the end"),
             (form, "--bx", "not followed by the end of its line"),
         ] {
-            let said = parts(content_type, body.as_bytes()).unwrap_err();
-            assert!(said.contains(wanted), "{said}");
+            let message = parts(content_type, body.as_bytes()).unwrap_err();
+            assert!(message.contains(wanted), "{message}");
         }
         let many =
             "--b\r\ncontent-disposition: form-data; name=\"x\"\r\n\r\n\r\n".repeat(101) + "--b--";

@@ -1,5 +1,5 @@
-//! Requests for the text of a sound. This engine hears nothing: it knows how long a WAV file is, and
-//! answers as its script says.
+//! Requests for the text of a sound. This engine does not transcribe: it reads the length of a WAV
+//! file, and answers as its script says.
 
 use super::form::{Part, parts};
 use super::{Ask, Counted, Refusal, Route};
@@ -10,14 +10,14 @@ const EACH_SECOND: f64 = 50.0;
 
 /// The facts about a sound that a reply repeats.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct Sound {
     pub seconds: f64,
     /// Number of the prompt's tokens that it has.
     pub tokens: u32,
     pub form: ReplyForm,
 }
 
-impl Heard {
+impl Sound {
     /// True if a whole reply is the text alone; vLLM sends JSON all the same.
     pub fn is_text(&self, script: &Script) -> bool {
         self.form == ReplyForm::Text && script.transcriptions == Transcriptions::Openai
@@ -92,11 +92,11 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     }
     let max_tokens = match text("max_completion_tokens")? {
         None => None,
-        Some(said) => match said.parse::<u32>() {
+        Some(text) => match text.parse::<u32>() {
             Ok(most @ 1..) => Some(most),
             _ => {
                 let message =
-                    format!("`max_completion_tokens`: expected a number from 1 on, got `{said}`");
+                    format!("`max_completion_tokens`: expected a number from 1 on, got `{text}`");
                 return Err(invalid(message, "max_completion_tokens"));
             }
         },
@@ -113,7 +113,7 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
         reason = "seconds of at most 256 MiB"
     )]
     let tokens = (seconds * EACH_SECOND).ceil() as u32;
-    let ask = Ask::of(Route::Transcriptions, counted);
+    let ask = Ask::new(Route::Transcriptions, counted);
     Ok(Ask {
         stream,
         model: text("model")?.filter(|model| !model.is_empty()).map(str::to_owned),
@@ -121,12 +121,12 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
         max_tokens,
         include_usage,
         continuous_usage,
-        heard: Some(Heard { seconds, tokens, form }),
+        sound: Some(Sound { seconds, tokens, form }),
         ..ask
     })
 }
 
-/// The length of a WAV file whose header is the usual 44 bytes; of others one second.
+/// The length in seconds of a WAV file with the usual header of 44 bytes; 1 for other files.
 fn seconds(file: &[u8]) -> f64 {
     let number = |at: usize| {
         let bytes = file.get(at..at + 4)?.try_into().ok()?;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_says_what_is_asked() {
+    fn reads_the_fields_of_a_form() {
         let wav = "RIFF....WAVEfmt ....\u{1}\0\u{1}\0....\u{4}\0\0\0\u{2}\0\u{10}\0data\u{8}\0\0\0........";
         let body = form(&[
             ("file", wav),
@@ -170,15 +170,15 @@ mod tests {
         let ask = read(TYPE, &body).unwrap();
         assert_eq!((ask.model.as_deref(), ask.echo.as_str()), (Some("m"), "ab"));
         assert!(ask.stream && ask.include_usage);
-        let heard = ask.heard.unwrap();
-        assert_eq!((heard.seconds, heard.tokens, ask.prompt_tokens), (2.0, 100, 102));
+        let sound = ask.sound.unwrap();
+        assert_eq!((sound.seconds, sound.tokens, ask.prompt_tokens), (2.0, 100, 102));
         let other = read(TYPE, &form(&[("file", "fLaC")])).unwrap();
-        assert_eq!(other.heard.unwrap().seconds, 1.0);
+        assert_eq!(other.sound.unwrap().seconds, 1.0);
         assert_ne!(other.prompt_hash, ask.prompt_hash);
     }
 
     #[test]
-    fn what_engines_refuse_is_refused() {
+    fn refuses_the_requests_that_engines_refuse() {
         let file = ("file", "x");
         for (fields, wanted) in [
             (&[("model", "m")][..], "Field required: file"),

@@ -53,6 +53,6 @@ pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
         stream: body.stream.unwrap_or(false) || body.stream_format.is_some(),
         model: body.model,
         max_tokens: body.max_new_tokens,
-        ..Ask::of(Route::Speech(form), counted)
+        ..Ask::new(Route::Speech(form), counted)
     })
 }

@@ -17,7 +17,7 @@ pub(crate) struct TritonForm {
     pub id: String,
     /// True if an answer in one piece repeats its prompt.
     pub has_input: bool,
-    /// True if the reason is told why an answer ended.
+    /// True if the reply has the finish reason.
     pub has_finish: bool,
     /// True if tokens of the prompt are counted.
     pub has_input_tokens: bool,
@@ -84,6 +84,6 @@ pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
         max_tokens: Some(u32::try_from(limit).unwrap_or(u32::MAX)),
         min_tokens: u32::try_from(sampling.min_tokens.unwrap_or(0).max(0)).unwrap_or(u32::MAX),
         ignore_eos: sampling.ignore_eos,
-        ..Ask::of(Route::Triton(form), counted)
+        ..Ask::new(Route::Triton(form), counted)
     })
 }

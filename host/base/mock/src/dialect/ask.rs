@@ -1,4 +1,4 @@
-//! The question that a request to a route of the script asks.
+//! The parameters of a request to a route of the script.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ask::{Ask, Refusal, Route};
 pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}"), None))?;
-    let asks = &dialect.asks;
+    let pointers = &dialect.pointers;
     let at = |pointer: &Option<String>| {
         let pointer = pointer.as_deref()?;
         body.pointer(pointer).filter(|value| !value.is_null())
@@ -26,20 +26,20 @@ pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> 
         }
         _ => Ok(false),
     };
-    let counted = match body.pointer(&asks.prompt).cloned() {
+    let counted = match body.pointer(&pointers.prompt).cloned() {
         Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
             let messages: Vec<Message> = serde_json::from_value(Value::Array(items))
-                .map_err(|_| wrong(&asks.prompt, "a list of messages with `content`"))?;
+                .map_err(|_| wrong(&pointers.prompt, "a list of messages with `content`"))?;
             chat_prompt(Some(messages))?
         }
         Some(value) => {
             let read: Prompt = serde_json::from_value(value)
-                .map_err(|_| wrong(&asks.prompt, "a text, token ids or messages"))?;
-            prompt(Some(read), &asks.prompt)?
+                .map_err(|_| wrong(&pointers.prompt, "a text, token ids or messages"))?;
+            prompt(Some(read), &pointers.prompt)?
         }
-        None => return Err(wrong(&asks.prompt, "there: it is the prompt")),
+        None => return Err(wrong(&pointers.prompt, "there: it is the prompt")),
     };
-    let max_tokens = match (&asks.tokens, at(&asks.tokens)) {
+    let max_tokens = match (&pointers.tokens, at(&pointers.tokens)) {
         (Some(pointer), Some(value)) => {
             let number = value.as_u64().filter(|number| *number > 0);
             let number = number.ok_or_else(|| wrong(pointer, "a number of at least 1"))?;
@@ -47,20 +47,20 @@ pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> 
         }
         _ => None,
     };
-    let model = match (&asks.model, at(&asks.model)) {
+    let model = match (&pointers.model, at(&pointers.model)) {
         (Some(pointer), Some(value)) => {
             let name = value.as_str().ok_or_else(|| wrong(pointer, "a text"))?;
             Some(name.to_owned())
         }
         _ => None,
     };
-    let stream = match &asks.stream {
+    let stream = match &pointers.stream {
         Stream::Always => true,
         Stream::Never => false,
-        Stream::Asked(pointer) => flag(&Some(pointer.clone()))?,
+        Stream::Pointer(pointer) => flag(&Some(pointer.clone()))?,
     };
-    let ignore_eos = flag(&asks.ignore_eos)?;
+    let ignore_eos = flag(&pointers.ignore_eos)?;
     let route = Route::Scripted(Arc::clone(dialect));
-    let ask = Ask::of(route, counted);
+    let ask = Ask::new(route, counted);
     Ok(Ask { stream, model, max_tokens, ignore_eos, ..ask })
 }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_name_is_none() {
+    fn a_line_without_a_name_is_no_message() {
         assert!(is_event(b"a {}\nb {}\n"));
         for event in ["{}", " {}", "a", "a-b {}"] {
             assert!(!is_event(event.as_bytes()), "{event}");

@@ -1,4 +1,4 @@
-//! `[[route]]` tables: their keys, and everything that is wrong with them.
+//! `[[route]]` tables: their keys and their mistakes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 
 use super::template::{AFTER, BEFORE, DURING, OF_ERRORS, Template, Value};
-use super::{Asks, Dialect, FinishWords, Fixed, Framing, Gives, ScriptedRoute, Stream, aws};
+use super::{Content, Dialect, FinishWords, Fixed, Framing, Pointers, ScriptedRoute, Stream, aws};
 use reader::{Located, Place, Problem, Reader};
 
 const JSON: &str = "application/json";
@@ -57,7 +57,7 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
     if !t.has("path") {
         missing(t, place, "path", "the path of the route, such as \"/generate\"");
     }
-    let asks_for_key = t.boolean("key").is_none_or(|said| said.value);
+    let asks_for_key = t.boolean("key").is_none_or(|key| key.value);
     let content_type = t.parsed("content-type", "a media type", |text| {
         HeaderValue::from_str(text).map_err(|_| format!("found {text:?}"))
     });
@@ -65,18 +65,18 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
     let status = t.integer("status");
     let keys = dialect_keys(t);
     let path = path?.value;
-    let gives = match body {
+    let content = match body {
         Some(body) => {
-            for (key, place) in keys.said() {
+            for (key, place) in keys.set_keys() {
                 let message = format!(
                     "`route.{key}` has no effect in a route with a `body`, which is always the same"
                 );
                 t.report(Problem::new(message).at(place, ""));
             }
-            Gives::Fixed(Fixed {
+            Content::Fixed(Fixed {
                 status: fixed_status(t, status)?,
                 content_type: match (content_type, body.value.is_empty()) {
-                    (Some(said), _) => Some(said.value),
+                    (Some(located), _) => Some(located.value),
                     (None, true) => None,
                     (None, false) => Some(HeaderValue::from_static(JSON)),
                 },
@@ -89,32 +89,32 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
                     "`route.status` has no effect without a `body`: answers have status 200";
                 t.report(Problem::new(message).at(status.place, ""));
             }
-            let content_type = content_type.map(|said| said.value);
-            Gives::Answers(Arc::new(keys.dialect(t, place, &path, content_type)?))
+            let content_type = content_type.map(|located| located.value);
+            Content::Answers(Arc::new(keys.dialect(t, place, &path, content_type)?))
         }
     };
-    let default = match gives {
-        Gives::Fixed(_) => Method::GET,
-        Gives::Answers(_) => Method::POST,
+    let default = match content {
+        Content::Fixed(_) => Method::GET,
+        Content::Answers(_) => Method::POST,
     };
     Some(ScriptedRoute {
-        method: method.map_or(default, |said| said.value),
+        method: method.map_or(default, |located| located.value),
         path,
         asks_for_key,
-        gives,
+        content,
     })
 }
 
 fn fixed_status(t: &Reader<'_, '_>, status: Option<Located<u64>>) -> Option<u16> {
-    let Some(said) = status else {
+    let Some(located) = status else {
         return Some(200);
     };
-    let status = u16::try_from(said.value).ok();
+    let status = u16::try_from(located.value).ok();
     let status = status.filter(|status| (200..600).contains(status));
     if status.is_none() {
         let message =
-            format!("`route.status`: expected a status from 200 to 599, found {}", said.value);
-        t.report(Problem::new(message).at(said.place, ""));
+            format!("`route.status`: expected a status from 200 to 599, found {}", located.value);
+        t.report(Problem::new(message).at(located.place, ""));
     }
     status
 }
@@ -167,7 +167,7 @@ fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
             |text| match text {
                 "always" => Ok(Stream::Always),
                 "never" => Ok(Stream::Never),
-                text if is_pointer(text) => Ok(Stream::Asked(text.to_owned())),
+                text if is_pointer(text) => Ok(Stream::Pointer(text.to_owned())),
                 text => Err(format!("found {text:?}")),
             },
         ),
@@ -196,9 +196,9 @@ fn prefix(t: &mut Reader<'_, '_>) -> Option<Located<Framing>> {
         let skip = t.integer("skip");
         let width = t.integer("width");
         let little_endian = t.boolean("little-endian");
-        place = (skip.as_ref().map(|said| &said.place))
-            .or(width.as_ref().map(|said| &said.place))
-            .or(little_endian.as_ref().map(|said| &said.place))
+        place = (skip.as_ref().map(|located| &located.place))
+            .or(width.as_ref().map(|located| &located.place))
+            .or(little_endian.as_ref().map(|located| &located.place))
             .cloned();
         let skip = checked(t, skip, "skip", "at most 16", |n| n <= 16);
         // A shorter length has no room for all the text so far.
@@ -206,7 +206,7 @@ fn prefix(t: &mut Reader<'_, '_>) -> Option<Located<Framing>> {
         Framing::LengthPrefixed {
             skip: skip.unwrap_or(0),
             width: width.unwrap_or(4),
-            little_endian: little_endian.is_some_and(|said| said.value),
+            little_endian: little_endian.is_some_and(|located| located.value),
         }
     });
     Some(Located::new(framing, place?))
@@ -218,27 +218,30 @@ fn finish(t: &mut Reader<'_, '_>) -> Option<Located<FinishWords>> {
     let words = t.table("finish", |t| {
         let stop = t.string("stop");
         let length = t.string("length");
-        place = (stop.as_ref().map(|said| &said.place))
-            .or(length.as_ref().map(|said| &said.place))
+        place = (stop.as_ref().map(|located| &located.place))
+            .or(length.as_ref().map(|located| &located.place))
             .cloned();
-        FinishWords { stop: stop.map(|said| said.value), length: length.map(|said| said.value) }
+        FinishWords {
+            stop: stop.map(|located| located.value),
+            length: length.map(|located| located.value),
+        }
     });
     Some(Located::new(words, place?))
 }
 
 fn checked(
     t: &Reader<'_, '_>,
-    said: Option<Located<u64>>,
+    located: Option<Located<u64>>,
     key: &str,
     expected: &str,
     possible: impl FnOnce(u64) -> bool,
 ) -> Option<usize> {
-    let said = said?;
-    if possible(said.value) {
-        return usize::try_from(said.value).ok();
+    let located = located?;
+    if possible(located.value) {
+        return usize::try_from(located.value).ok();
     }
-    let message = format!("`route.prefix.{key}`: expected {expected}, found {}", said.value);
-    t.report(Problem::new(message).at(said.place, format!("expected {expected}")));
+    let message = format!("`route.prefix.{key}`: expected {expected}, found {}", located.value);
+    t.report(Problem::new(message).at(located.place, format!("expected {expected}")));
     None
 }
 
@@ -255,28 +258,31 @@ impl Keys {
     }
 
     /// All keys that were set, each with its place.
-    fn said(&self) -> Vec<(&'static str, Place)> {
-        fn of<T>(key: &'static str, said: &Option<Located<T>>) -> Option<(&'static str, Place)> {
-            said.as_ref().map(|said| (key, said.place.clone()))
+    fn set_keys(&self) -> Vec<(&'static str, Place)> {
+        fn set<T>(
+            key: &'static str,
+            located: &Option<Located<T>>,
+        ) -> Option<(&'static str, Place)> {
+            located.as_ref().map(|located| (key, located.place.clone()))
         }
-        let asked = [
-            of("prompt", &self.prompt),
-            of("tokens", &self.tokens),
-            of("ignore-eos", &self.ignore_eos),
-            of("model", &self.model),
-            of("stream", &self.stream),
-            of("framing", &self.framing),
-            of("prefix", &self.prefix),
-            of("finish", &self.finish),
-            of("whole", &self.whole),
-            of("error", &self.error),
-            of("error-event", &self.error_event),
+        let pointers = [
+            set("prompt", &self.prompt),
+            set("tokens", &self.tokens),
+            set("ignore-eos", &self.ignore_eos),
+            set("model", &self.model),
+            set("stream", &self.stream),
+            set("framing", &self.framing),
+            set("prefix", &self.prefix),
+            set("finish", &self.finish),
+            set("whole", &self.whole),
+            set("error", &self.error),
+            set("error-event", &self.error_event),
         ];
-        let streamed = self.streamed().map(|(key, said)| of(key, said));
-        asked.into_iter().chain(streamed).flatten().collect()
+        let streamed = self.streamed().map(|(key, located)| set(key, located));
+        pointers.into_iter().chain(streamed).flatten().collect()
     }
 
-    /// The wire format, if nothing is missing and nothing contradicts itself.
+    /// The wire format, if no key is missing and no two contradict each other.
     fn dialect(
         self,
         t: &Reader<'_, '_>,
@@ -284,9 +290,9 @@ impl Keys {
         path: &str,
         content_type: Option<HeaderValue>,
     ) -> Option<Dialect> {
-        let cut = self.framing.as_ref().map_or(Cut::Lines, |said| said.value);
+        let cut = self.framing.as_ref().map_or(Cut::Lines, |located| located.value);
         let stream = match (&self.stream, cut) {
-            (Some(said), _) => said.value.clone(),
+            (Some(located), _) => located.value.clone(),
             (None, Cut::Whole) => Stream::Never,
             (None, _) => Stream::Always,
         };
@@ -308,31 +314,33 @@ impl Keys {
                 "`route.event` is missing: the template of the events of a streamed reply";
             wrong(message.to_owned(), place.clone());
         }
-        for (key, said) in self.streamed() {
-            if let (false, Some(said)) = (may_stream, said) {
+        for (key, located) in self.streamed() {
+            if let (false, Some(located)) = (may_stream, located) {
                 let message = format!("`route.{key}` has no effect in a route that never streams");
-                wrong(message, said.place.clone());
+                wrong(message, located.place.clone());
             }
-            if let (Cut::Lines, true, Some(said)) = (cut, may_stream, said)
-                && said.value.has_line_end()
+            if let (Cut::Lines, true, Some(located)) = (cut, may_stream, located)
+                && located.value.has_line_end()
             {
                 let message = format!(
                     "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one line"
                 );
-                wrong(message, said.place.clone());
+                wrong(message, located.place.clone());
             }
         }
         if cut == Cut::AwsEventStream {
             let error = self.error_event.as_ref().or(self.error.as_ref());
-            let events =
-                self.streamed().into_iter().filter_map(|(key, said)| Some((key, said.as_ref()?)));
-            let events = events.chain(error.map(|said| ("error-event", said)));
-            for (key, said) in events.filter(|_| may_stream) {
-                if !aws::is_event(&said.value.form()) {
+            let events = self
+                .streamed()
+                .into_iter()
+                .filter_map(|(key, located)| Some((key, located.as_ref()?)));
+            let events = events.chain(error.map(|located| ("error-event", located)));
+            for (key, located) in events.filter(|_| may_stream) {
+                if !aws::is_event(&located.value.form()) {
                     let message = format!(
                         "`route.{key}`: with `framing = \"aws-event-stream\"` each line is a message: its name, a space and its payload, such as `messageStop {{}}`"
                     );
-                    wrong(message, said.place.clone());
+                    wrong(message, located.place.clone());
                 }
             }
             if may_stream && error.is_none() {
@@ -341,13 +349,13 @@ impl Keys {
             }
         }
         match (&self.whole, &stream) {
-            (None, Stream::Never | Stream::Asked(_)) if !t.has("whole") => {
+            (None, Stream::Never | Stream::Pointer(_)) if !t.has("whole") => {
                 let message = "`route.whole` is missing: the template of a reply to a request that does not stream";
                 wrong(message.to_owned(), place.clone());
             }
-            (Some(said), Stream::Always) => {
+            (Some(located), Stream::Always) => {
                 let message = "`route.whole` has no effect in a route that always streams; set with `stream` which requests get it";
-                wrong(message.to_owned(), said.place.clone());
+                wrong(message.to_owned(), located.place.clone());
             }
             _ => {}
         }
@@ -360,7 +368,7 @@ impl Keys {
             (Cut::EventStream, _) => Framing::EventStream,
             (Cut::AwsEventStream, _) => Framing::AwsEventStream,
             (Cut::Raw | Cut::Whole, _) => Framing::Raw,
-            (Cut::LengthPrefixed, Some(said)) => said.value,
+            (Cut::LengthPrefixed, Some(located)) => located.value,
             (Cut::LengthPrefixed, None) => {
                 Framing::LengthPrefixed { skip: 0, width: 4, little_endian: false }
             }
@@ -374,14 +382,14 @@ impl Keys {
         };
         let json = HeaderValue::from_static(JSON);
         let streamed = content_type.clone().unwrap_or(HeaderValue::from_static(usual));
-        let value = |said: Option<Located<Template>>| said.map(|said| said.value);
+        let value = |located: Option<Located<Template>>| located.map(|located| located.value);
         let error = value(self.error).or_else(|| Template::read(ERROR, OF_ERRORS).ok())?;
         let prompt = self.prompt?.value;
         sound.then_some(())?;
-        let pointer = |said: Option<Located<String>>| said.map(|said| said.value);
+        let pointer = |located: Option<Located<String>>| located.map(|located| located.value);
         Some(Dialect {
             path: Cow::Owned(path.to_owned()),
-            asks: Asks {
+            pointers: Pointers {
                 prompt,
                 tokens: pointer(self.tokens),
                 ignore_eos: pointer(self.ignore_eos),
@@ -389,7 +397,7 @@ impl Keys {
                 stream,
             },
             framing,
-            finish: self.finish.map(|said| said.value).unwrap_or_default(),
+            finish: self.finish.map(|located| located.value).unwrap_or_default(),
             content_type: streamed,
             whole_content_type: content_type.filter(|_| cut == Cut::Whole).unwrap_or(json),
             first: value(self.first),

@@ -24,11 +24,11 @@ pub(super) enum Value {
     /// The event's place in the reply, from 0.
     Index,
     Id,
-    /// The model that was asked for.
+    /// The requested model.
     Model,
     /// The number of tokens in the prompt.
     InputTokens,
-    /// Number of these that were found in the prefix cache.
+    /// The number of prompt tokens that were found in the prefix cache.
     CachedTokens,
     /// The number of tokens in the whole answer.
     OutputTokens,
@@ -36,7 +36,7 @@ pub(super) enum Value {
     Finish,
     /// Seconds since the engine began to work on the request.
     Seconds,
-    /// The time for which the request queued, by the engine's own word: in milliseconds, and in
+    /// The time that the request queued, by the engine's own timings: in milliseconds, and in
     /// nanoseconds.
     QueueMs,
     QueueNs,
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_told() {
+    fn errors_name_an_unknown_placeholder_of_a_template() {
         let error = Template::read("{txt}", BEFORE).unwrap_err();
         assert_eq!(
             error,

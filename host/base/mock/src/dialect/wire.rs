@@ -81,8 +81,8 @@ impl Scripted {
         self.index.set(self.index.get() + 1);
     }
 
-    /// Of an event after the last token, which adds nothing. If the reply broke off, that is the
-    /// last token that was sent.
+    /// The values of an event after the last token, or after the last token that was sent if the
+    /// reply broke off. It adds no text.
     fn after<'a>(&'a self, answer: &'a Answer) -> Values<'a> {
         let sent = self.tokens.get();
         Values { output_tokens: sent, ..self.values(answer, sent, sent) }

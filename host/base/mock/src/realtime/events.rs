@@ -16,9 +16,9 @@ const EACH_SECOND: u64 = 50;
 /// Samples of sound that the answer has for each token: a 25th of a second.
 const SAMPLES_A_TOKEN: usize = 960;
 /// The most bytes of a client's events that are kept.
-const SAID_BYTES: usize = 64 << 20;
+const INPUT_BYTES: usize = 64 << 20;
 
-/// Whose events a client speaks.
+/// The dialect of a client's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// vLLM's.
@@ -30,7 +30,7 @@ pub(super) enum Dialect {
 
 /// The messages of a client so far.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct ClientInput {
     dialect: Dialect,
     model: Option<String>,
     counted: Counted,
@@ -40,31 +40,31 @@ pub(super) struct Asked {
     /// True if vLLM's transcription was begun.
     begun: bool,
     complete: bool,
-    said: String,
+    events: String,
 }
 
-impl Asked {
+impl ClientInput {
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// True if everything was said.
+    /// True if the input is complete.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
     /// The client's events, one a line.
-    pub fn said(&self) -> &str {
-        &self.said
+    pub fn events(&self) -> &str {
+        &self.events
     }
 
     /// Handles an event, and returns the immediate events; the error is for the client.
-    pub fn hear(&mut self, text: &str) -> Result<Vec<String>, String> {
-        if self.said.len() + text.len() > SAID_BYTES {
+    pub fn take(&mut self, text: &str) -> Result<Vec<String>, String> {
+        if self.events.len() + text.len() > INPUT_BYTES {
             return Err("Maximum file size exceeded".to_owned());
         }
-        self.said += text;
-        self.said.push('\n');
+        self.events += text;
+        self.events.push('\n');
         let event: Value = serde_json::from_str(text).map_err(|_| "Invalid JSON".to_owned())?;
         let field = |name: &str| event.get(name).and_then(Value::as_str);
         match field("type").unwrap_or_default() {
@@ -141,10 +141,10 @@ impl Asked {
         u32::try_from(tokens).unwrap_or(u32::MAX)
     }
 
-    /// The request that it comes to.
+    /// The request that the input makes.
     pub fn ask(&mut self) -> Ask {
         let counted = std::mem::take(&mut self.counted);
-        let ask = Ask::of(Route::Chat, counted);
+        let ask = Ask::new(Route::Chat, counted);
         Ask {
             stream: true,
             model: self.model.clone(),
@@ -185,13 +185,13 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub fn new(asked: &Asked, number: u64, prompt_tokens: u32) -> Self {
+    pub fn new(input: &ClientInput, number: u64, prompt_tokens: u32) -> Self {
         Events {
-            dialect: asked.dialect,
+            dialect: input.dialect,
             id: format!("resp_{:016x}", model::random::mix(number)),
-            has_sound: asked.answers_with_sound,
+            has_sound: input.answers_with_sound,
             prompt_tokens,
-            audio_tokens: asked.audio_tokens(),
+            audio_tokens: input.audio_tokens(),
         }
     }
 
@@ -265,7 +265,7 @@ impl Events {
         ]
     }
 
-    /// The event that says that the answer failed.
+    /// The event of a failed answer.
     pub fn failed(&self, message: &str) -> String {
         error(self.dialect, message)
     }

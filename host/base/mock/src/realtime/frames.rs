@@ -1,5 +1,5 @@
-//! The protocol of WebSockets (RFC 6455), a server's side: messages out of frames, and frames out of
-//! messages.
+//! The protocol of WebSockets (RFC 6455), a server's side: messages out of frames, and frames out
+//! of messages.
 
 use std::io::{self, ErrorKind};
 
@@ -23,8 +23,8 @@ pub(super) enum Message {
     Binary,
 }
 
-/// Bytes that are read at once. A message is several reads of a few bytes each, and where a
-/// thousand clients speak at once, each read of the socket would make those behind it later.
+/// Bytes that are read at once. A message is several reads of a few bytes each, and with a thousand
+/// clients each read of the socket would delay the clients behind it.
 const READ_BYTES: usize = 4 << 10;
 
 /// Reads a client's messages.
@@ -76,7 +76,7 @@ impl<Io: AsyncRead + Unpin> Reader<Io> {
         Ok(Some(Message::Text(text)))
     }
 
-    /// Waits until the client closes, or goes away. It has nothing to say before.
+    /// Waits until the client closes, or goes away. It sends nothing before.
     pub async fn until_closed(&mut self) {
         while let Ok((first, _)) = self.frame(MESSAGE_BYTES).await {
             if first & 0x0f == CLOSE {

@@ -22,7 +22,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
     let usual = Script::default();
     macro_rules! word {
         ($key:literal, $field:ident) => {
-            t.word($key).map_or(usual.$field, |said| said.value)
+            t.word($key).map_or(usual.$field, |located| located.value)
         };
     }
     Script {
@@ -36,7 +36,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         tokens_per_chunk: positive(t, "tokens-per-chunk").unwrap_or(usual.tokens_per_chunk),
         output_tokens: number(t, "output-tokens", 0..=u32::MAX).unwrap_or(usual.output_tokens),
         stop_after: number(t, "stop-after", 0..=u32::MAX),
-        answer: t.own("answer").map_or(usual.answer, |said| said.value),
+        answer: t.own("answer").map_or(usual.answer, |located| located.value),
         reasoning_tokens: number(t, "reasoning-tokens", 0..=u32::MAX)
             .unwrap_or(usual.reasoning_tokens),
         reasoning_field: word!("reasoning-field", reasoning_field),
@@ -47,7 +47,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         generate: word!("generate", generate),
         transcriptions: word!("transcriptions", transcriptions),
         incremental: flag(t, "incremental"),
-        api_key: t.string("api-key").map(|said| said.value),
+        api_key: t.string("api-key").map(|located| located.value),
         models: models(t),
         max_concurrency: max_concurrency(t),
         context_limit: number(t, "context-limit", 1..=CONTEXT_LIMIT.get())
@@ -63,16 +63,16 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
 }
 
 fn flag(t: &mut Reader<'_, '_>, key: &'static str) -> bool {
-    t.boolean(key).is_some_and(|said| said.value)
+    t.boolean(key).is_some_and(|located| located.value)
 }
 
 fn span(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Span> {
-    let said = t.parsed(key, "a time such as \"120ms\"", |text| {
+    let located = t.parsed(key, "a time such as \"120ms\"", |text| {
         let span: Span = text.parse().map_err(|error: duration::ParseError| error.to_string())?;
         possible_span(span).map(|()| span)
     })?;
-    without_batching(t, key, &said.place);
-    Some(said.value)
+    without_batching(t, key, &located.place);
+    Some(located.value)
 }
 
 /// Notes that a key which sets times has no meaning beside `batching`.
@@ -101,7 +101,7 @@ fn counts(t: &mut Reader<'_, '_>) -> Counts {
     Counts {
         draft_tokens,
         accepted_draft_tokens: accepted
-            .and_then(|said| ranged(t, "accepted-draft-tokens", said, all.clone())),
+            .and_then(|located| ranged(t, "accepted-draft-tokens", located, all.clone())),
         input_image_tokens: number(t, "input-image-tokens", all.clone()),
         input_video_tokens: number(t, "input-video-tokens", all.clone()),
         input_audio_tokens: number(t, "input-audio-tokens", all.clone()),
@@ -112,27 +112,27 @@ fn counts(t: &mut Reader<'_, '_>) -> Counts {
 
 fn steps(t: &mut Reader<'_, '_>) -> Vec<u32> {
     const MOST: usize = 256;
-    let Some(said) = t.own::<Vec<u32>>("steps-by-accepted") else {
+    let Some(located) = t.own::<Vec<u32>>("steps-by-accepted") else {
         return Vec::new();
     };
-    if said.value.is_empty() || said.value.len() > MOST {
+    if located.value.is_empty() || located.value.len() > MOST {
         let expected = format!("expected 1 to {MOST} numbers");
-        let found = said.value.len();
+        let found = located.value.len();
         let message = format!("`counts.steps-by-accepted`: {expected}, found {found}");
-        t.report(Problem::new(message).at(said.place, expected));
+        t.report(Problem::new(message).at(located.place, expected));
         return Vec::new();
     }
-    said.value
+    located.value
 }
 
 fn share(t: &mut Reader<'_, '_>, key: &'static str) -> Option<f64> {
-    let said = t.number(key, "a number from 0 to 1")?;
-    if let Err(message) = possible_share(said.value) {
+    let located = t.number(key, "a number from 0 to 1")?;
+    if let Err(message) = possible_share(located.value) {
         let message = format!("`{key}`: {message}");
-        t.report(Problem::new(message).at(said.place, "expected a number from 0 to 1"));
+        t.report(Problem::new(message).at(located.place, "expected a number from 0 to 1"));
         return None;
     }
-    Some(said.value)
+    Some(located.value)
 }
 
 fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {
@@ -149,55 +149,55 @@ fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {
 
 /// Sets a parameter from a text or a number.
 fn parameter(t: &mut Reader<'_, '_>, name: &'static str, parameters: &mut Parameters) {
-    let Some(said) = t.own::<toml::Value>(name) else {
+    let Some(located) = t.own::<toml::Value>(name) else {
         return;
     };
-    let value = match said.value {
+    let value = match located.value {
         toml::Value::String(text) => text,
         other => other.to_string(),
     };
     if let Err(message) = parameters.set(name, &value) {
         let message = format!("`batching`: {message}");
-        t.report(Problem::new(message).at(said.place, "here"));
+        t.report(Problem::new(message).at(located.place, "here"));
     }
 }
 
 fn max_concurrency(t: &mut Reader<'_, '_>) -> Option<NonZeroUsize> {
-    let said = t.integer("max-concurrency")?;
-    without_batching(t, "max-concurrency", &said.place);
-    let places = ranged(t, "max-concurrency", said, 1..=u32::MAX)?;
+    let located = t.integer("max-concurrency")?;
+    without_batching(t, "max-concurrency", &located.place);
+    let places = ranged(t, "max-concurrency", located, 1..=u32::MAX)?;
     NonZeroUsize::new(places as usize)
 }
 
 fn spread(t: &mut Reader<'_, '_>) -> Option<f64> {
-    let said = t.number("spread", "a number from 0 to 2")?;
-    if let Err(message) = possible_spread(said.value) {
+    let located = t.number("spread", "a number from 0 to 2")?;
+    if let Err(message) = possible_spread(located.value) {
         let message = format!("`spread`: {message}");
-        t.report(Problem::new(message).at(said.place, "expected a number from 0 to 2"));
+        t.report(Problem::new(message).at(located.place, "expected a number from 0 to 2"));
         return None;
     }
-    without_batching(t, "spread", &said.place);
-    Some(said.value)
+    without_batching(t, "spread", &located.place);
+    Some(located.value)
 }
 
 fn number(t: &mut Reader<'_, '_>, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
-    let said = t.integer(key)?;
-    ranged(t, key, said, range)
+    let located = t.integer(key)?;
+    ranged(t, key, located, range)
 }
 
 fn ranged(
     t: &Reader<'_, '_>,
     key: &str,
-    said: Located<u64>,
+    located: Located<u64>,
     range: RangeInclusive<u32>,
 ) -> Option<u32> {
-    let number = u32::try_from(said.value).ok();
+    let number = u32::try_from(located.value).ok();
     let number = number.filter(|number| range.contains(number));
     if number.is_none() {
         let (least, most) = range.into_inner();
         let expected = format!("expected a whole number from {least} to {most}");
-        let message = format!("`{key}`: {expected}, found {}", said.value);
-        t.report(Problem::new(message).at(said.place, expected));
+        let message = format!("`{key}`: {expected}, found {}", located.value);
+        t.report(Problem::new(message).at(located.place, expected));
     }
     number
 }
@@ -207,41 +207,41 @@ fn positive(t: &mut Reader<'_, '_>, key: &'static str) -> Option<NonZeroU32> {
 }
 
 fn faults(t: &mut Reader<'_, '_>) -> Vec<Fault> {
-    let said = t.own_tables::<Fault>("fault").unwrap_or_default();
-    for fault in &said {
-        let lasting = fault.value.what.lasting();
+    let located = t.own_tables::<Fault>("fault").unwrap_or_default();
+    for fault in &located {
+        let lasting = fault.value.kind.lasting();
         if let Some(Err(message)) = lasting.map(possible_span) {
             let message = format!("`fault.for`: {message}");
             t.report(Problem::new(message).at(fault.place.clone(), "in this fault"));
         }
     }
-    said.into_iter().map(|said| said.value).collect()
+    located.into_iter().map(|located| located.value).collect()
 }
 
 fn transcript(t: &mut Reader<'_, '_>) -> Option<Transcript> {
-    let said = t.own_tables::<Moment>("transcript")?;
-    for moment in &said {
+    let located = t.own_tables::<Moment>("transcript")?;
+    for moment in &located {
         if let Some(message) = moment.value.mistake() {
             let message = format!("`transcript`: {message}");
             t.report(Problem::new(message).at(moment.place.clone(), "in this event"));
         }
     }
-    let moments = said.into_iter().map(|said| said.value).collect();
+    let moments = located.into_iter().map(|located| located.value).collect();
     Some(Transcript { moments })
 }
 
 fn pause(t: &mut Reader<'_, '_>) -> Option<Pause> {
-    let said = t.own::<Pause>("pause")?;
-    if let Some(message) = said.value.mistake() {
+    let located = t.own::<Pause>("pause")?;
+    if let Some(message) = located.value.mistake() {
         let message = format!("`pause`: {message}");
-        t.report(Problem::new(message).at(said.place, "here"));
+        t.report(Problem::new(message).at(located.place, "here"));
         return None;
     }
-    Some(said.value)
+    Some(located.value)
 }
 
 fn models(t: &mut Reader<'_, '_>) -> Vec<String> {
-    let said = t.one_or_more("models").map(|said| said.value);
-    let names = said.unwrap_or_default().into_iter();
-    names.map(|said| said.value).collect()
+    let located = t.one_or_more("models").map(|located| located.value);
+    let names = located.unwrap_or_default().into_iter();
+    names.map(|located| located.value).collect()
 }

@@ -8,7 +8,7 @@ use tokio::time::{sleep, sleep_until};
 
 use super::*;
 use crate::batch::Batch;
-use crate::{Batched, End, Truth};
+use crate::{BatchRecord, End, Truth};
 
 /// Every step takes 10 ms and a millisecond for each request.
 const EVEN: &str =
@@ -32,8 +32,7 @@ fn work(prompt_tokens: u32, output_tokens: u32) -> Work {
     Work { prompt_tokens, output_tokens, ..Work::default() }
 }
 
-/// Returns the simulator's results for requests that were complete when the mock engine says they
-/// were.
+/// Returns the simulator's results for requests with the arrivals that the mock engine recorded.
 fn simulated(engine: &Engine) -> Vec<Served> {
     let truths = engine.truths();
     let due: Vec<Nanos> = truths.iter().map(|truth| truth.received).collect();
@@ -54,11 +53,11 @@ fn tick(at: Nanos) -> Nanos {
     Nanos(at.0.div_ceil(1_000_000) * 1_000_000)
 }
 
-/// Arrivals by chance, more at times than the batch takes, prompts in chunks, a cache that
-/// overflows, and jitter: the schedule is the simulator's to the nanosecond, and each token is seen
-/// at the next tick.
+/// With random arrivals, a full batch at times, prompts in chunks, a cache that overflows, and
+/// jitter. The schedule is the simulator's to the nanosecond, and each token is seen at the next
+/// tick.
 #[tokio::test(start_paused = true)]
-async fn an_open_loop_sees_what_the_simulator_says() {
+async fn an_open_loop_agrees_with_the_simulator() {
     let engine = batching(
         "seed = 5\n[batching]\nslots = 6\nstep = '7ms'\nchunk = 100\nkv = 900\njitter = 0.2\ncorrelation = 0.5\nrun = 0.1",
     );
@@ -69,12 +68,12 @@ async fn an_open_loop_sees_what_the_simulator_says() {
         .map(|_| {
             at += 60.0 * random.exponential();
             let due = engine.origin() + millis(at as u64);
-            let asked =
+            let body =
                 ask(work(lengths(120.0).draw(&mut random), lengths(40.0).draw(&mut random)), true);
             let engine = Arc::clone(&engine);
             tokio::spawn(async move {
                 sleep_until(due).await;
-                post(&engine, "/v1/completions", &asked).await
+                post(&engine, "/v1/completions", &body).await
             })
         })
         .collect();
@@ -103,10 +102,10 @@ async fn an_open_loop_sees_what_the_simulator_says() {
     assert!(preempted > 0 && page.contains(&line), "{line}\n{page}");
 }
 
-/// Users who each send the next request when the answer is there, at the instant at which a step
-/// ends: it is in the next step, as the simulator has it.
+/// Each user sends the next request when its answer ends, at the end of a step. The request is in
+/// the next step, as in the simulator.
 #[tokio::test(start_paused = true)]
-async fn a_closed_loop_sees_what_the_simulator_says() {
+async fn a_closed_loop_agrees_with_the_simulator() {
     // Fewer than there are places, and more.
     for users in [2, 5] {
         compare_closed_loop(users).await;
@@ -170,10 +169,10 @@ whole = '{"text":{text},"took":{seconds}}'
         ("/generate", "generate = 'lmdeploy'\n", r#""prompt":"hello","max_tokens":3"#),
         ("/infer", "", r#""input":"hello","new":3"#),
     ];
-    for (path, generate, asked) in asks {
+    for (path, generate, keys) in asks {
         for stream in [true, false] {
             let engine = batching(&format!("{generate}{EVEN}\n{routes}"));
-            let body = format!(r#"{{{asked},"stream":{stream}}}"#);
+            let body = format!(r#"{{{keys},"stream":{stream}}}"#);
             let got = post(&engine, path, &body).await;
             let truth = &engine.truths()[0];
             let at: Vec<u64> = (truth.chunks.iter())
@@ -196,7 +195,7 @@ whole = '{"text":{text},"took":{seconds}}'
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_hold_as_many_tokens_as_the_script_says() {
+async fn events_hold_the_tokens_of_a_chunk() {
     let got = complete(&batching(&format!("tokens-per-chunk = 2\n{EVEN}")), 6).await;
     assert_eq!(got.at_ms(), [10.0, 32.0, 54.0, 65.0, 65.0]);
     let headers = format!("headers = 'first-token'\n{EVEN}");
@@ -206,7 +205,7 @@ async fn events_hold_as_many_tokens_as_the_script_says() {
     assert_eq!(complete(&batching(&empty), 6).await.text(), "");
 }
 
-/// The pieces' times in milliseconds and how it ended, with a fault.
+/// The pieces' times in milliseconds and the end of a reply, with a fault.
 async fn befallen(fault: &str) -> (Vec<f64>, Result<Nanos, Nanos>, Truth) {
     let engine = batching(&format!("{EVEN}\n[[fault]]\n{fault}"));
     let got = complete(&engine, 5).await;
@@ -244,13 +243,13 @@ async fn a_client_that_leaves_frees_its_place_in_the_batch() {
     let engine = batching(&EVEN.replace("slots = 4", "slots = 1"));
     for stream in [true, false] {
         let leaving = {
-            let (engine, asked) = (Arc::clone(&engine), ask(work(5, 1000), stream));
-            tokio::spawn(async move { post(&engine, "/v1/completions", &asked).await })
+            let (engine, body) = (Arc::clone(&engine), ask(work(5, 1000), stream));
+            tokio::spawn(async move { post(&engine, "/v1/completions", &body).await })
         };
         // It is in the queue when it leaves.
         let second = {
-            let (engine, asked) = (Arc::clone(&engine), ask(work(5, 1000), stream));
-            tokio::spawn(async move { post(&engine, "/v1/completions", &asked).await })
+            let (engine, body) = (Arc::clone(&engine), ask(work(5, 1000), stream));
+            tokio::spawn(async move { post(&engine, "/v1/completions", &body).await })
         };
         let begun = now(&engine);
         sleep(millis(45)).await;
@@ -337,7 +336,7 @@ async fn the_seed_decides_the_steps() {
         let [truth] = &engine.truths()[..] else { panic!() };
         truth.batched.clone().unwrap()
     };
-    let (one, again, other): (Batched, Batched, Batched) =
+    let (one, again, other): (BatchRecord, BatchRecord, BatchRecord) =
         (ended(1).await, ended(1).await, ended(2).await);
     assert_eq!(one, again);
     assert_ne!(one, other);

@@ -102,7 +102,7 @@ async fn sglang_does_not_flush_while_it_works() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gauges_tell_what_is_being_worked_on() {
+async fn gauges_show_running_and_waiting_requests() {
     let engine = engine("max-concurrency = 2");
     for _ in 0..3 {
         let engine = Arc::clone(&engine);
@@ -124,7 +124,7 @@ async fn gauges_tell_what_is_being_worked_on() {
     ] {
         assert_eq!(value(&page, &series), Some(expected), "{series}\n{page}");
     }
-    // There are no places to have a share of, and nothing was looked up.
+    // Without slots there is no share, and nothing was looked up.
     let page = get(&super::engine(""), "/metrics").await.body();
     for absent in ["kv_cache_usage", "token_usage", "cache_hit_rate"] {
         assert!(!page.contains(absent), "{page}");

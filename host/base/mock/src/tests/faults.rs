@@ -1,4 +1,4 @@
-//! The failure.
+//! Faults of replies.
 
 use super::*;
 use crate::End;
@@ -110,7 +110,7 @@ async fn the_connection_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_falls_at_its_token_whatever_the_chunks() {
+async fn a_cut_falls_at_its_token_with_any_chunks() {
     let engine = engine("tokens-per-chunk = 8\n[[fault]]\nkind = 'cut'\nafter-tokens = 3");
     let got = complete(&engine, 20).await;
     assert_eq!((got.at_ms(), got.text().len()), (vec![120.0, 160.0], 3));
@@ -153,7 +153,7 @@ async fn a_stall_can_last_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_short_though_it_may_not_be() {
+async fn an_answer_is_short_in_spite_of_ignore_eos() {
     let engine = faulty("kind = 'stop-early', after-tokens = 3");
     let body = r#"{"prompt":"x","max_tokens":9,"ignore_eos":true,"stream":true}"#;
     let got = post(&engine, "/v1/completions", body).await;

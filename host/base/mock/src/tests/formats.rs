@@ -11,7 +11,7 @@ macro_rules! capture {
     };
 }
 
-/// A JSON value with what differs from reply to reply replaced: ids, times, texts, versions.
+/// A JSON value with ids, times, texts and versions replaced, which differ from reply to reply.
 fn leveled(mut value: Value) -> String {
     fn level(value: &mut Value) {
         match value {
@@ -131,7 +131,7 @@ async fn an_error_in_the_stream_is_vllms_to_the_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_asked_for() {
+async fn requests_need_the_key() {
     let engine = engine("api-key = 'k'");
     let got = completion(&engine, "").await;
     assert_eq!((got.status.as_u16(), got.body().as_str()), (401, r#"{"error":"Unauthorized"}"#));
@@ -150,8 +150,8 @@ fn usages(got: &Got) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_stands_where_the_script_says() {
-    for (mode, plain, asked) in [
+async fn the_script_decides_the_place_of_usage() {
+    for (mode, plain, requested) in [
         ("none", 0, 0),
         ("final", 0, 1),
         ("always", 1, 1),
@@ -162,7 +162,7 @@ async fn usage_stands_where_the_script_says() {
         let not_asked = completion(&engine, r#","stream":true"#).await;
         assert_eq!(usages(&not_asked).len(), plain, "{mode}");
         let got = completion(&engine, USAGE).await;
-        assert_eq!(usages(&got).len(), asked, "{mode}");
+        assert_eq!(usages(&got).len(), requested, "{mode}");
         assert_eq!(
             got.body().contains(r#""choices":[]"#),
             matches!(mode, "final" | "always" | "continuous")
@@ -206,7 +206,7 @@ const COUNTS: &str = "[counts]\ndraft-tokens = 8\naccepted-draft-tokens = 6\ninp
     input-video-tokens = 48\ninput-audio-tokens = 0\noutput-audio-tokens = 2\n";
 
 #[tokio::test(start_paused = true)]
-async fn further_counts_are_those_of_the_whole_answer() {
+async fn further_counts_describe_the_whole_answer() {
     let of_prompt = json!({"image_tokens": 576, "video_tokens": 48, "audio_tokens": 0});
     let of_answer = json!({
         "accepted_prediction_tokens": 6, "rejected_prediction_tokens": 2, "audio_tokens": 2,

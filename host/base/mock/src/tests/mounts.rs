@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use super::*;
 use crate::{Mounts, Page, listen, serve_mounts};
 
-async fn asked(address: std::net::SocketAddr, method: &str, path: &str, body: &str) -> String {
+async fn reply_to(address: std::net::SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("{method} {path} HTTP/1.1\r\nhost: mock\r\nconnection: close");
     let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
@@ -40,21 +40,21 @@ fn mounted(names: &[&str]) -> (std::net::SocketAddr, Arc<Mounts>) {
 #[tokio::test]
 async fn each_engine_has_a_base_path_and_a_log() {
     let (address, mounts) = mounted(&["a", "b"]);
-    let models = asked(address, "GET", "/b/v1/models", "").await;
+    let models = reply_to(address, "GET", "/b/v1/models", "").await;
     assert!(models.contains(r#""id":"b""#), "{models}");
     let body = r#"{"model":"a","prompt":"x","max_tokens":2,"stream":true}"#;
-    let reply = asked(address, "POST", "/a/v1/completions?x=1", body).await;
+    let reply = reply_to(address, "POST", "/a/v1/completions?x=1", body).await;
     assert!(reply.contains("[DONE]"), "{reply}");
     assert_eq!(mounts.engine("a").unwrap().truths().len(), 1);
-    let log = asked(address, "GET", "/a/truth", "").await;
+    let log = reply_to(address, "GET", "/a/truth", "").await;
     assert!(log.contains(r#""asked":"{\"model\":\"a\""#) && log.contains("[DONE]"), "{log}");
-    assert!(asked(address, "GET", "/b/truth", "").await.ends_with("\r\n\r\n"));
-    let page = asked(address, "GET", "/a/expected", "").await;
+    assert!(reply_to(address, "GET", "/b/truth", "").await.ends_with("\r\n\r\n"));
+    let page = reply_to(address, "GET", "/a/expected", "").await;
     assert!(page.ends_with("page of a"), "{page}");
-    assert!(asked(address, "GET", "/", "").await.ends_with("page of all"));
-    asked(address, "POST", "/a/reset", "").await;
-    assert!(asked(address, "GET", "/a/truth", "").await.ends_with("\r\n\r\n"));
-    let none = asked(address, "GET", "/v1/models", "").await;
+    assert!(reply_to(address, "GET", "/", "").await.ends_with("page of all"));
+    reply_to(address, "POST", "/a/reset", "").await;
+    assert!(reply_to(address, "GET", "/a/truth", "").await.ends_with("\r\n\r\n"));
+    let none = reply_to(address, "GET", "/v1/models", "").await;
     assert!(none.starts_with("HTTP/1.1 404") && none.contains("there are a, b"), "{none}");
 }
 
@@ -62,7 +62,7 @@ async fn each_engine_has_a_base_path_and_a_log() {
 async fn a_single_engine_needs_no_base_path() {
     let (address, _) = mounted(&["a"]);
     for path in ["/v1/models", "/a/v1/models"] {
-        let models = asked(address, "GET", path, "").await;
+        let models = reply_to(address, "GET", path, "").await;
         assert!(models.contains(r#""id":"a""#), "{models}");
     }
 }

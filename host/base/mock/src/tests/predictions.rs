@@ -1,4 +1,4 @@
-//! Replicate's predictions: created by one request, streamed or asked for by others.
+//! Replicate's predictions: created by one request, streamed or looked at by others.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -41,8 +41,8 @@ async fn the_output_streams_at_times_that_count_from_the_creation() {
          event: output\nid: 3:0\ndata: b\n\nevent: done\nid: 3:0\ndata: {}\n\n"
     );
     let truths = engine.truths();
-    let told: Vec<_> = truths.iter().map(|truth| (truth.status, truth.end)).collect();
-    assert_eq!(told, [(Some(201), End::Whole), (Some(200), End::Whole)]);
+    let endings: Vec<_> = truths.iter().map(|truth| (truth.status, truth.end)).collect();
+    assert_eq!(endings, [(Some(201), End::Whole), (Some(200), End::Whole)]);
     assert_eq!(truths[0].path, "/v1/predictions");
     assert!(truths[1].path.starts_with("/v1/streams/"), "{}", truths[1].path);
     assert_eq!((truths[0].tokens_sent(), truths[1].tokens_sent()), (0, 3));
@@ -115,7 +115,7 @@ async fn faults_hit_each_of_the_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_key_is_asked_for_except_by_streams() {
+async fn requests_except_streams_need_the_key() {
     let engine = engine("api-key = 'k'");
     let body = r#"{"input":{"prompt":"hello"},"stream":true}"#;
     assert_eq!(post(&engine, CREATE, body).await.status, 401);

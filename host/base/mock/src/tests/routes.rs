@@ -1,4 +1,4 @@
-//! Routes that a script defines: their replies byte by byte, and every mistake that one can make.
+//! Routes that a script defines: their replies byte by byte, and every mistake in them.
 
 use super::*;
 use crate::End;
@@ -87,7 +87,7 @@ async fn a_reply_in_one_piece_and_fixed_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_wrongly_is_refused_in_the_routes_own_words() {
+async fn scripted_routes_refuse_wrong_requests_in_their_words() {
     let engine = engine(LINES);
     for (body, status, message) in [
         ("{", 400, "the body is not JSON"),
@@ -212,8 +212,8 @@ async fn events_of_aws_are_messages_with_their_names() {
     let ask = ASK.replace("3}", "2}");
     let got = post(&engine, "/x", &ask).await;
     assert_eq!(got.content_type(), "application/vnd.amazon.eventstream");
-    let said = |bytes: &[u8]| {
-        let mut said = Vec::new();
+    let messages = |bytes: &[u8]| {
+        let mut messages = Vec::new();
         let mut rest = bytes;
         while let Some((length, _)) = rest.split_first_chunk::<4>() {
             let (message, after) = rest.split_at(u32::from_be_bytes(*length) as usize);
@@ -223,15 +223,15 @@ async fn events_of_aws_are_messages_with_their_names() {
             // for its own.
             let value = &headers[1 + usize::from(headers[0]) + 3..];
             let value = value.split(|byte| *byte < b' ').next().unwrap();
-            said.push(String::from_utf8([value, b" ", payload].concat()).unwrap());
+            messages.push(String::from_utf8([value, b" ", payload].concat()).unwrap());
             rest = after;
         }
-        said
+        messages
     };
     let expected =
         ["messageStart {}", "delta \"a\"", "delta \"b\"", "stop \"length\"", "metadata 2"];
-    assert_eq!(said(&got.bytes()), expected);
-    let failed = said(&post(&engine, "/x", &ask).await.bytes());
+    assert_eq!(messages(&got.bytes()), expected);
+    let failed = messages(&post(&engine, "/x", &ask).await.bytes());
     assert_eq!(failed[..2], expected[..2]);
     assert!(failed[2].starts_with("someException \""), "{failed:?}");
 }
@@ -261,7 +261,7 @@ async fn a_scripted_route_stands_before_our_own() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once_with_its_line() {
+fn all_mistakes_are_reported_with_their_lines() {
     let script = r#"
 ttft = 5
 [[route]]
@@ -339,9 +339,9 @@ body = ""
         "44:16: `route.content-type`: expected a media type, but found \"a\\nb\"",
         "49:1: `route`: GET /f is defined twice",
     ];
-    let told: Vec<&str> = error.lines().filter(|line| line.starts_with("script:")).collect();
-    for (line, expected) in told.iter().zip(expected) {
+    let messages: Vec<&str> = error.lines().filter(|line| line.starts_with("script:")).collect();
+    for (line, expected) in messages.iter().zip(expected) {
         assert!(line.starts_with(&format!("script:{expected}")), "{line}\n{expected}");
     }
-    assert_eq!(told.len(), expected.len(), "{error}");
+    assert_eq!(messages.len(), expected.len(), "{error}");
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::*;
-use crate::{End, Sent, Truth};
+use crate::{End, SentPiece, Truth};
 
 fn ms(values: &[u64]) -> Vec<f64> {
     values.iter().map(|ms| *ms as f64).collect()
@@ -28,10 +28,10 @@ async fn every_token_comes_when_it_is_due() {
 
     let truths = engine.truths();
     let [truth] = truths.as_slice() else { panic!("{truths:?}") };
-    let sent: Vec<Sent> = got
+    let sent: Vec<SentPiece> = got
         .pieces
         .iter()
-        .map(|(at, bytes)| Sent {
+        .map(|(at, bytes)| SentPiece {
             at: *at,
             tokens: u32::from(!bytes.ends_with(b"[DONE]\n\n")),
             bytes: bytes.len(),
@@ -185,7 +185,7 @@ async fn whole_replies_wait_for_a_slot_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn role_and_headers_come_when_the_script_says() {
+async fn the_script_decides_the_time_of_role_and_headers() {
     let chat = r#"{"messages":[{"role":"user","content":"hi"}],"max_tokens":1,"stream":true}"#;
     let early = post(&engine("role-chunk = 'at-once'"), "/v1/chat/completions", chat).await;
     assert_eq!(early.at_ms(), ms(&[0, 120, 120]));

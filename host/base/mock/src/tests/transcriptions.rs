@@ -31,7 +31,7 @@ fn values(got: &Got) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chunks_are_those_of_vllm() {
+async fn chunks_are_like_vllms() {
     let engine = engine("answer = { text = 'Hi é' }\ntokens-per-chunk = 2");
     let fields = [("model", "m"), ("stream", "true"), ("stream_include_usage", "true")];
     let got = transcribe(&engine, &fields).await;
@@ -59,7 +59,7 @@ async fn chunks_are_those_of_vllm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_those_of_openai() {
+async fn events_are_like_openais() {
     let engine = engine("answer = 'echo'\ntranscriptions = 'openai'\ntokens-per-chunk = 4");
     let got = transcribe(&engine, &[("prompt", "Hello"), ("stream", "true")]).await;
     let usage = json!({

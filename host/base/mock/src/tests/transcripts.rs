@@ -1,7 +1,7 @@
-//! Replies that are written down, and pauses of the whole server.
+//! Transcripts of replies, and pauses of the whole server.
 
 use super::*;
-use crate::{End, Written};
+use crate::{End, WrittenBytes};
 
 const TRANSCRIPT: &str = r#"
 [[transcript]]
@@ -33,8 +33,8 @@ async fn events_go_out_when_they_are_due() {
     assert_eq!(truth.asked.as_deref(), Some(body));
     let tokens: Vec<u32> = truth.chunks.iter().map(|chunk| chunk.tokens).collect();
     assert_eq!(tokens, [0, 0, 2, 0, 0]);
-    assert!(matches!(&truth.written[1], Written::Hex(hex) if hex.ends_with("6ec3")));
-    assert_eq!(truth.written[4], Written::Text("data: [DONE]\n\n".into()));
+    assert!(matches!(&truth.written[1], WrittenBytes::Hex(hex) if hex.ends_with("6ec3")));
+    assert_eq!(truth.written[4], WrittenBytes::Text("data: [DONE]\n\n".into()));
 }
 
 #[tokio::test(start_paused = true)]

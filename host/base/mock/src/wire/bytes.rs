@@ -1,4 +1,4 @@
-//! Bytes that formats share: JSON, and what keeps an event stream alive.
+//! Bytes that formats share: JSON, and the ping of an event stream.
 
 use std::io::Write;
 

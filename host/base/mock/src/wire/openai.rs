@@ -1,5 +1,5 @@
-//! OpenAI's completions and chat completions as vLLM 0.32 writes them, but for counts of the
-//! script's own, which have the names of OpenAI and SGLang.
+//! OpenAI's completions and chat completions as vLLM 0.32 writes them. Counts of the script's own
+//! have the names of OpenAI and SGLang.
 
 use std::cell::Cell;
 
@@ -26,14 +26,14 @@ pub(super) struct OpenAi {
     reasoning_key: &'static str,
     /// Usage in every event that holds a choice.
     in_every: bool,
-    /// Usage in the last of them.
+    /// Usage in the last event that holds a choice.
     in_last: bool,
     /// An event of its own for usage.
     own_event: bool,
     /// Usage in a whole reply.
     in_whole: bool,
-    /// The facts that vLLM reports beside usage, if it was started to: the steps of speculative decoding, and
-    /// its own timings, which are known with the last token.
+    /// The facts that vLLM reports beside usage, if it was started to: the steps of speculative
+    /// decoding, and its own timings, which are known with the last token.
     counts: Counts,
     timed: bool,
     timings: Cell<Option<Timings>>,
@@ -59,7 +59,7 @@ impl OpenAi {
         let counts = &script.counts;
         let both = counts.draft_tokens.zip(counts.accepted_draft_tokens);
         let rejected = both.map(|(drafted, accepted)| drafted.saturating_sub(accepted));
-        let asked = ask.include_usage && usage == UsageIn::Final;
+        let requested = ask.include_usage && usage == UsageIn::Final;
         OpenAi {
             chat,
             prompt_tokens: ask.prompt_tokens,
@@ -80,9 +80,9 @@ impl OpenAi {
                 ReasoningField::Reasoning => "reasoning",
                 ReasoningField::ReasoningContent => "reasoning_content",
             },
-            in_every: usage == UsageIn::Continuous || (asked && ask.continuous_usage),
+            in_every: usage == UsageIn::Continuous || (requested && ask.continuous_usage),
             in_last: usage == UsageIn::LastChunk,
-            own_event: asked || matches!(usage, UsageIn::Always | UsageIn::Continuous),
+            own_event: requested || matches!(usage, UsageIn::Always | UsageIn::Continuous),
             in_whole: usage != UsageIn::None,
             counts: counts.clone(),
             timed: script.server_timings.is_some(),

@@ -4,12 +4,12 @@
 use super::bytes::{json, put, put_string};
 use super::{Head, Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::{Ask, Heard, ReplyForm};
+use crate::ask::{Ask, ReplyForm, Sound};
 use crate::script::{Script, UsageIn};
 
 /// Writes vLLM's reply.
 pub(super) struct Vllm {
-    heard: Heard,
+    sound: Sound,
     prompt_tokens: u32,
     /// From `data: {` to the opening of `choices`.
     event_head: String,
@@ -20,19 +20,19 @@ pub(super) struct Vllm {
 }
 
 impl Vllm {
-    pub fn new(script: &Script, ask: &Ask, heard: &Heard, head: &Head<'_>) -> Self {
+    pub fn new(script: &Script, ask: &Ask, sound: &Sound, head: &Head<'_>) -> Self {
         let model = json(&ask.model.as_deref().unwrap_or(head.model));
         let (id, created) = (head.id(), head.created);
         let usage = script.usage;
-        let asked = ask.include_usage && usage == UsageIn::Final;
+        let requested = ask.include_usage && usage == UsageIn::Final;
         Vllm {
-            heard: heard.clone(),
+            sound: sound.clone(),
             prompt_tokens: ask.prompt_tokens,
             event_head: format!(
                 r#"data: {{"id":"transcribe-{id}","object":"transcription.chunk","created":{created},"model":{model},"choices":["#
             ),
-            in_every: usage == UsageIn::Continuous || (asked && ask.continuous_usage),
-            own_event: asked || matches!(usage, UsageIn::Always | UsageIn::Continuous),
+            in_every: usage == UsageIn::Continuous || (requested && ask.continuous_usage),
+            own_event: requested || matches!(usage, UsageIn::Always | UsageIn::Continuous),
         }
     }
 
@@ -77,8 +77,8 @@ impl Wire for Vllm {
     }
 
     fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {
-        let seconds = self.heard.seconds;
-        if self.heard.form == ReplyForm::VerboseJson {
+        let seconds = self.sound.seconds;
+        if self.sound.form == ReplyForm::VerboseJson {
             return verbose(answer, seconds, out);
         }
         out.extend_from_slice(br#"{"text":"#);
@@ -90,15 +90,15 @@ impl Wire for Vllm {
 
 /// Writes OpenAI's reply.
 pub(super) struct OpenAi {
-    heard: Heard,
+    sound: Sound,
     prompt_tokens: u32,
     usage: bool,
 }
 
 impl OpenAi {
-    pub fn new(script: &Script, ask: &Ask, heard: &Heard) -> Self {
+    pub fn new(script: &Script, ask: &Ask, sound: &Sound) -> Self {
         OpenAi {
-            heard: heard.clone(),
+            sound: sound.clone(),
             prompt_tokens: ask.prompt_tokens,
             usage: script.usage != UsageIn::None,
         }
@@ -108,7 +108,7 @@ impl OpenAi {
         if !self.usage {
             return;
         }
-        let (input, audio, output) = (self.prompt_tokens, self.heard.tokens, answer.tokens);
+        let (input, audio, output) = (self.prompt_tokens, self.sound.tokens, answer.tokens);
         let (text, total) = (input - audio, u64::from(input) + u64::from(output));
         put(out, format_args!(r#","usage":{{"type":"tokens","input_tokens":{input}"#));
         put(
@@ -140,12 +140,12 @@ impl Wire for OpenAi {
     }
 
     fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {
-        match self.heard.form {
+        match self.sound.form {
             ReplyForm::Text => {
                 out.extend_from_slice(answer.content().as_bytes());
                 out.push(b'\n');
             }
-            ReplyForm::VerboseJson => verbose(answer, self.heard.seconds, out),
+            ReplyForm::VerboseJson => verbose(answer, self.sound.seconds, out),
             ReplyForm::Json => {
                 out.extend_from_slice(br#"{"text":"#);
                 put_string(out, answer.content());

@@ -67,7 +67,7 @@ impl Wire for Triton {
     }
 }
 
-/// Appends a message that says what went wrong.
+/// Appends an error message.
 pub(super) fn error(refusal: &Refusal, out: &mut Vec<u8>) {
     let message = Streamed { error_message: refusal.message.clone(), ..Streamed::default() };
     grpc::put(&message, out);

@@ -132,7 +132,7 @@ mod tests {
     use crate::access::template::Piece;
 
     #[test]
-    fn a_placeholder_that_is_not_known_is_named() {
+    fn errors_name_an_unknown_placeholder() {
         let pieces = message("{method} a{time-ms}").unwrap();
         let expected = [
             Piece::Value(Placeholder::Method),

@@ -1,4 +1,4 @@
-//! Texts with placeholders in braces, as a backend writes them for what the host adds to requests.
+//! Texts with placeholders in braces, which a backend writes for additions to requests.
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl<P: Copy + PartialEq> Template<P> {
         }
     }
 
-    /// Reads a text; `unknown` is asked about a brace that begins no placeholder, with the text
+    /// Reads a text; `unknown` decides about a brace that begins no placeholder, and gets the text
     /// behind it.
     fn read<E>(
         text: &str,

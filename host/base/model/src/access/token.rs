@@ -1,5 +1,5 @@
-//! Tokens that a server gives for a key: the login as a backend describes it, and the tokens of each
-//! target so far. Logging in is the session's.
+//! Tokens that a server gives for a key: the login as a backend describes it, and the tokens of
+//! each target so far. Logging in is the session's.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,7 +51,7 @@ pub struct Tokens(RwLock<HashMap<String, IssuedToken>>);
 pub struct IssuedToken {
     /// The header fields.
     pub fields: Arc<[(HeaderName, HeaderValue)]>,
-    /// The instant at which to log in again; absent if its end is not known.
+    /// The instant of the next login; absent if the token's end is not known.
     pub renewal: Option<Instant>,
 }
 
@@ -119,11 +119,11 @@ impl Token {
 
 impl Tokens {
     /// Returns the token of a target; absent before the first login.
-    pub fn of(&self, target: &str) -> Option<IssuedToken> {
+    pub fn get(&self, target: &str) -> Option<IssuedToken> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
     }
 
-    /// Takes a token in place of the one before.
+    /// Replaces the token of a target.
     pub fn put(&self, target: String, issued: IssuedToken) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(target, issued);
     }

@@ -1,5 +1,5 @@
-//! NumPy's legacy random stream, as far as arrivals need it: `np.random.seed(seed)` and then
-//! `np.random.gamma`, number for number. Others turn them into due times.
+//! The part of NumPy's legacy random stream that arrivals need: `np.random.seed(seed)` and then
+//! `np.random.gamma`, number for number. Others turn the numbers into due times.
 
 use rand_mt::Mt;
 

@@ -2,7 +2,7 @@
 //! number.
 //!
 //! Everything is in closed form: no stepping, so that due times neither drift nor depend on a step.
-//! The arrival decides which numbers are asked for (1, 2, 3 … or a random process of rate 1).
+//! The arrival chooses the numbers (1, 2, 3 … or a random process of rate 1).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 /// Areas that differ by less than the first, or by less than the second as a share of the whole,
-/// are equal: what is due at the very end of a stage belongs to the next, however its rate and
-/// duration were rounded.
+/// are equal. So a request at the very end of a stage belongs to the next stage, in spite of
+/// rounded rates and durations.
 const SLACK: (f64, f64) = (1e-9, 1e-12);
 
 crate::words! {
-    /// The way in which a rate goes from one value to another.
+    /// The course of a rate from one value to another.
     pub enum Shape {
         /// By the same amount in every second.
         Linear = "linear",
@@ -77,7 +77,7 @@ impl Stage {
     }
 }
 
-/// Computes how long a rate must take from one value to another until this many requests were due.
+/// Computes the length of a change from one rate to another with this many due requests.
 pub fn length_for(shape: Shape, from: f64, to: f64, requests: u64) -> Nanos {
     let second = Stage { from, to, shape, length: Nanos(1_000_000_000) };
     Nanos::from_secs_f64(requests as f64 / second.area())
@@ -97,7 +97,7 @@ impl<S: Iterator<Item = Stage>> Profile<S> {
     }
 
     /// Seconds until the area has reached `area`, which must not be less than in the call before.
-    /// If the rate is zero for a while, the end of that while. `None` beyond the last stage.
+    /// At a rate of zero, the end of that period. `None` beyond the last stage.
     pub(super) fn seconds_until(&mut self, area: f64) -> Option<f64> {
         loop {
             let stage = self.current?;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_are_those_of_trapezium_and_exponential() {
+    fn areas_are_exact_for_each_shape() {
         assert_eq!(stage(Shape::Linear, 2.0, 4.0, 10.0).area(), 30.0);
         assert_eq!(stage(Shape::Linear, 3.0, 3.0, 10.0).area(), 30.0);
         assert_eq!(stage(Shape::Exponential, 3.0, 3.0, 10.0).area(), 30.0);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_at_the_end_of_a_stage_belongs_to_the_next() {
+    fn requests_at_the_end_of_a_stage_belong_to_the_next() {
         // A tenth a second for thirty seconds is a little more than 3 in binary.
         let stages = [
             stage(Shape::Linear, 0.1, 0.1, 30.0),
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn instants_are_where_the_area_under_the_rate_reaches_the_number(
+        fn instants_match_the_area_under_the_rate(
             stages in prop::collection::vec(any_stage(), 1..5),
             shares in prop::collection::vec(0.0..0.999_f64, 1..6),
         ) {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn of(arrival: &Arrival, seed: u64, requests: u64, trace: &Trace) -> Vec<u64> {
+fn instants(arrival: &Arrival, seed: u64, requests: u64, trace: &Trace) -> Vec<u64> {
     let due_times = arrival.due_times(seed, Some(requests), trace);
     due_times
         .take(requests as usize)
@@ -17,7 +17,7 @@ fn of(arrival: &Arrival, seed: u64, requests: u64, trace: &Trace) -> Vec<u64> {
 }
 
 fn first(arrival: &Arrival, seed: u64, requests: u64) -> Vec<u64> {
-    of(arrival, seed, requests, &Trace::default())
+    instants(arrival, seed, requests, &Trace::default())
 }
 
 fn stage(shape: Shape, from: f64, to: f64, seconds: f64) -> Stage {
@@ -63,10 +63,10 @@ fn poisson_arrivals_are_numpys() {
     assert_eq!(due, [0, 53_960_584, 181_373_109, 181_384_547]);
 }
 
-/// Seed, rate, burstiness, whether normalised, and the first of eight due times in nanoseconds, as
-/// NumPy 2.4 gives them to what vLLM's `get_request` does: `np.random.seed(seed)`, then for each
-/// request `np.random.gamma(shape=burstiness, scale=1.0 / (rate * burstiness))` added to the one
-/// before, then all times `(8 / rate) / last` where normalised, and `round(1e9 * seconds)`.
+/// Seed, rate, burstiness, true if normalised, and eight due times in nanoseconds. NumPy 2.4 gives
+/// them with the steps of vLLM's `get_request`: `np.random.seed(seed)`, then for each request
+/// `np.random.gamma(shape=burstiness, scale=1.0 / (rate * burstiness))` added to the time before,
+/// then all times `(8 / rate) / last` if normalised, and `round(1e9 * seconds)`.
 #[rustfmt::skip]
 const GAMMA: [(u64, f64, f64, bool, [u64; 8]); 10] = [
     (0, 10.0, 1.0, false, [79_587_451, 205_180_527, 297_502_842, 376_222_957, 431_327_806, 535_143_736, 592_695_655, 815_048_097]),
@@ -93,8 +93,7 @@ fn gamma_arrivals_are_vllms() {
     }
 }
 
-/// The same, seed 0 and rate 10: the last of a million. A draw too many or too few anywhere would
-/// show.
+/// The last of a million due times, with seed 0 and rate 10: any draw too many or too few shows.
 #[test]
 fn a_million_gamma_arrivals_are_vllms() {
     for (burstiness, last) in
@@ -150,7 +149,7 @@ fn an_exponential_ramp_is_due_by_the_area_under_it() {
 }
 
 #[test]
-fn a_ramp_over_so_many_requests_ends_with_them() {
+fn a_ramp_over_a_number_of_requests_ends_with_them() {
     for shape in [Shape::Linear, Shape::Exponential] {
         let length = length_for(shape, 2.0, 20.0, 1000);
         let ramp = Stage { from: 2.0, to: 20.0, shape, length };
@@ -203,8 +202,8 @@ fn poisson_stages_of_one_rate_are_poisson() {
     }
 }
 
-/// A process of rate 1 carried through the area: with 10/s for 1 s and then 1/s, what is due after
-/// the change is as far from it as a plain process's 10 requests in.
+/// A process of rate 1 carried through the area, with 10/s for 1 s and then 1/s. The times after
+/// the change equal a plain process's times after 10 requests.
 #[test]
 fn poisson_stages_are_exact_over_a_change_of_rate() {
     let stages = Arrival::Stages {
@@ -222,8 +221,8 @@ fn poisson_stages_are_exact_over_a_change_of_rate() {
 fn a_trace_is_played_to_its_end() {
     let lines = "{\"timestamp\": 500}\n{\"timestamp\": 2500}\n{\"timestamp\": 1000}\n";
     let (arrival, contents) = trace(lines, 2.0);
-    assert_eq!(of(&arrival, 0, 100, &contents), [0, SECOND / 4, SECOND]);
-    assert_eq!(of(&arrival, 0, 2, &contents), [0, SECOND / 4]);
+    assert_eq!(instants(&arrival, 0, 100, &contents), [0, SECOND / 4, SECOND]);
+    assert_eq!(instants(&arrival, 0, 2, &contents), [0, SECOND / 4]);
     assert_eq!(arrival.limit(), Some(3));
     assert_eq!(arrival.rate(), Some(3.0));
     assert_eq!(arrival.peak_rate(), Some(2.0));
@@ -315,7 +314,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_distances_are_as_many_as_the_area_holds(
+    fn constant_requests_number_the_area(
         stages in prop::collection::vec(stages(), 1..6),
     ) {
         let area: f64 = stages.iter().map(Stage::area).sum();
@@ -325,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn normalised_arrivals_end_where_they_would_without_chance(
+    fn normalised_arrivals_end_at_the_expected_time(
         rate in 0.1..1e4_f64,
         burstiness in 0.05..20.0_f64,
         seed in any::<u64>(),

@@ -1,6 +1,5 @@
-//! Think time: how long a user in a closed loop thinks between an answer and the next request. It
-//! is a function of seed, user and turn, so that a user's pauses are the same whatever the server
-//! does.
+//! Think time: the pause of a user in a closed loop between an answer and the next request. It is a
+//! function of seed, user and turn, so a user's pauses do not depend on the server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,9 +18,9 @@ pub struct Think {
 }
 
 crate::words! {
-    /// The variation of the time that users think.
+    /// The variation of users' think time.
     pub enum ThinkSpread {
-        /// It does not.
+        /// Always the same.
         Constant = "constant",
         /// Exponentially distributed.
         Exponential = "exponential",
@@ -29,7 +28,7 @@ crate::words! {
 }
 
 impl Think {
-    /// Returns how long this user thinks before its request of this turn; turn 1 follows its first
+    /// Returns this user's think time before its request of this turn; turn 1 follows its first
     /// answer.
     pub fn pause(&self, seed: u64, user: u32, turn: u32) -> Nanos {
         match self.spread {

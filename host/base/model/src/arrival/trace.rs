@@ -1,6 +1,6 @@
 //! Recorded arrival times: reads them from the lines of a file.
 //!
-//! The plan holds which file it is, and its digest; `resolve` opens it.
+//! The plan holds the file's path and digest; `resolve` opens it.
 
 use std::io::{BufRead, Read};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::units::Nanos;
 
-/// Times of a trace in seconds, in order; those of a file count from its first.
+/// Times of a trace in seconds, in order; a file's times count from its first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace(Arc<[f64]>);
 
@@ -20,14 +20,14 @@ pub enum TraceError {
     #[error(transparent)]
     Read(#[from] std::io::Error),
     /// A line without a time.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {mistake}")]
     Line {
         /// Its number, from 1.
         line: usize,
         /// The mistake in the line.
-        what: String,
+        mistake: String,
     },
-    /// It has more times than are held.
+    /// It has more times than memory may hold.
     #[error("line {line}: it has more than {MOST_TIMES} times; use a part of it")]
     TooMany {
         /// The number of the first line too many, from 1.
@@ -63,7 +63,7 @@ impl Trace {
     /// seconds. Its times are sorted and counted from the first. Blank lines are ignored.
     ///
     /// # Errors
-    /// The first line that is neither, or not written like the lines before it.
+    /// If a line is neither, or is not written like the lines before it.
     pub fn read(mut lines: impl BufRead) -> Result<Self, TraceError> {
         let mut all = Vec::new();
         let mut notation = None;
@@ -71,14 +71,14 @@ impl Trace {
         loop {
             bytes.clear();
             line += 1;
-            let wrong = |what| TraceError::Line { line, what };
+            let wrong = |mistake| TraceError::Line { line, mistake };
             let mut one = Read::take(&mut lines, LONGEST_LINE + 1);
             if one.read_until(b'\n', &mut bytes)? == 0 {
                 break;
             }
             if bytes.len() as u64 > LONGEST_LINE {
-                let what = format!("it is longer than {LONGEST_LINE} bytes");
-                return Err(wrong(what));
+                let mistake = format!("it is longer than {LONGEST_LINE} bytes");
+                return Err(wrong(mistake));
             }
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| wrong("it is not text in UTF-8".to_owned()))?
@@ -102,7 +102,7 @@ impl Trace {
     }
 
     /// From times since the beginning, in order; the offset of the first is kept.
-    pub fn of(instants: &[Nanos]) -> Self {
+    pub fn from_instants(instants: &[Nanos]) -> Self {
         Trace(instants.iter().map(|at| at.as_secs_f64()).collect())
     }
 
@@ -111,7 +111,7 @@ impl Trace {
         Nanos::from_secs_f64(self.0.first().map_or(0.0, |first| first / time_scale))
     }
 
-    /// Returns the number of times that it has.
+    /// Returns the number of its times.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -160,10 +160,10 @@ fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
         Notation::Objects => {
             serde_json::from_str::<Object>(text)
                 .map_err(|cause| {
-                    // Its line is the first of one; the file's is told before.
+                    // serde's line number is always 1; the message names the file's line.
                     let cause = cause.to_string();
-                    let what = cause.split(" at line ").next().unwrap_or_default();
-                    format!("expected a JSON object with a `timestamp` in milliseconds: {what}")
+                    let message = cause.split(" at line ").next().unwrap_or_default();
+                    format!("expected a JSON object with a `timestamp` in milliseconds: {message}")
                 })?
                 .timestamp
         }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_files_are_refused_with_their_line() {
+    fn refuses_hostile_traces_with_their_line() {
         let long = format!("1\n{}", "9".repeat(LONGEST_LINE as usize + 1));
         let nested = format!("{{\"timestamp\": 1, \"x\": {}", "[".repeat(1 << 19));
         let expects = "expected a number of seconds";
@@ -225,9 +225,9 @@ mod tests {
             (b"[1]", 1, expects),
         ] {
             let error = Trace::read(bytes).unwrap_err();
-            let TraceError::Line { line: at, what } = &error else { panic!("{error:?}") };
-            assert_eq!(*at, line, "{what}");
-            assert!(what.contains(expected), "{what:.300}");
+            let TraceError::Line { line: at, mistake } = &error else { panic!("{error:?}") };
+            assert_eq!(*at, line, "{mistake}");
+            assert!(mistake.contains(expected), "{mistake:.300}");
         }
         // A device that never ends its first line takes no more memory than one line.
         let error = Trace::read(std::io::BufReader::new(std::io::repeat(b'1'))).unwrap_err();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_has_a_most_of_times() {
+    fn a_trace_with_too_many_times_is_refused() {
         let error = Trace::read(std::io::BufReader::new(Zeros)).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_no_instant_is_named() {
+    fn errors_name_a_line_without_an_instant() {
         let cases = [
             ("", "it holds no timestamps"),
             ("\n \n", "it holds no timestamps"),

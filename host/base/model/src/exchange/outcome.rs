@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 crate::words! {
     /// The outcome of an exchange, as a class. Each class is counted and printed separately.
     pub enum Class {
-        /// The reply was complete and held the answer that was asked for.
+        /// The reply was complete and held the requested answer.
         Complete = "complete",
         /// The answer ended before its length, although the request forced the length.
         Short = "short",
@@ -37,7 +37,7 @@ crate::words! {
         Protocol = "protocol",
         /// The plugin trapped, ran too long or broke its contract.
         Plugin = "plugin",
-        /// This client hung up on purpose, as the plan asks of a share of the requests; not a
+        /// This client hung up on purpose, as the plan demands for a share of the requests; not a
         /// failure.
         Cancelled = "cancelled",
         /// The run was stopped while the request was in flight.
@@ -46,15 +46,14 @@ crate::words! {
         NotSent = "not-sent",
         /// A request that it depends on failed, so it was not sent.
         ParentFailed = "parent-failed",
-        /// An agent that was lost had to send it. Whether it did, and what came of it, is not
-        /// known.
+        /// A lost agent had to send it. The outcome is not known.
         LostWithAgent = "lost-with-agent",
     }
 }
 
 impl Class {
-    /// True if a request of this class failed: no user got what was asked for, and none had left on
-    /// purpose.
+    /// True if a request of this class failed: its user got no requested answer, and had not left
+    /// on purpose.
     pub const fn is_failure(self) -> bool {
         !matches!(self, Class::Complete | Class::Cancelled)
     }
@@ -81,19 +80,18 @@ crate::words! {
     }
 }
 
-/// The outcome of an exchange. What is not complete is never counted as a success.
+/// The outcome of an exchange. Only a complete answer is a success.
 ///
-/// In JSON it is an object with the `class`, also that of a complete answer.
+/// In JSON it is an object with the `class`, also for a complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The reply was complete and held the answer that was asked for.
+    /// The reply was complete and held the requested answer.
     Ok,
-    /// It was not.
+    /// Any other outcome.
     Incomplete {
-        /// In what way; never [`Class::Complete`].
+        /// Its class, never [`Class::Complete`].
         class: Class,
-        /// Reason why the server refused, as far as its reply says; absent if it does not, and if
-        /// the server did not refuse.
+        /// The server's reason for a refusal, if its reply states one.
         reason: Option<Reason>,
         /// A message for people; without secrets.
         message: String,
@@ -113,33 +111,32 @@ impl Outcome {
 /// An outcome in JSON.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Written {
+struct Fields {
     /// Class of the outcome.
     class: Class,
-    /// Reason why the server refused, as far as its reply says; absent if it does not, and if the
-    /// server did not refuse.
+    /// The server's reason for a refusal, if its reply states one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
-    /// A message for people; without secrets. Absent of a complete answer.
+    /// A message for people, without secrets; absent for a complete answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let written = match self {
-            Outcome::Ok => Written { class: Class::Complete, reason: None, message: None },
+        let fields = match self {
+            Outcome::Ok => Fields { class: Class::Complete, reason: None, message: None },
             Outcome::Incomplete { class, reason, message } => {
-                Written { class: *class, reason: *reason, message: Some(message.clone()) }
+                Fields { class: *class, reason: *reason, message: Some(message.clone()) }
             }
         };
-        written.serialize(serializer)
+        fields.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { class, reason, message } = Written::deserialize(deserializer)?;
+        let Fields { class, reason, message } = Fields::deserialize(deserializer)?;
         if class == Class::Complete {
             return Ok(Outcome::Ok);
         }
@@ -157,9 +154,8 @@ impl JsonSchema for Outcome {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = Written::json_schema(generator);
-        let about =
-            "The outcome of an exchange. What is not complete is never counted as a success.";
+        let mut schema = Fields::json_schema(generator);
+        let about = "The outcome of an exchange. Only a complete answer is a success.";
         schema.insert("description".to_owned(), about.into());
         schema
     }
@@ -191,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_outcome_is_refused() {
+    fn refuses_an_incomplete_outcome() {
         for (text, why) in [
             ("{}", "missing field `class`"),
             (r#"{"class":"reset"}"#, "missing field `message`"),
@@ -203,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_answered_or_given_up_on_purpose_is_no_failure() {
+    fn only_answers_and_cancellations_are_no_failure() {
         let others = Class::ALL.into_iter().filter(|class| !class.is_failure());
         assert_eq!(others.collect::<Vec<_>>(), [Class::Complete, Class::Cancelled]);
     }

@@ -18,7 +18,7 @@ pub struct Prepared {
     pub index: u64,
     /// Part of the run that it belongs to.
     pub phase: Phase,
-    /// Facts about the sample that it asks.
+    /// Facts about its sample.
     pub sample: SampleFacts,
     /// Index of its target among the plan's targets, from 0.
     pub target: u32,
@@ -44,8 +44,8 @@ pub struct Due {
     pub granted: Option<Nanos>,
 }
 
-/// An exchange under way, with the times that the transport has seen so far. What is absent has not
-/// happened, or never will.
+/// An exchange under way, with the times that the transport has seen so far. An absent time has not
+/// come, or never will.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Open {
     /// The request.
@@ -62,21 +62,21 @@ pub struct Open {
     pub headers: Option<Nanos>,
     /// The reply's HTTP status.
     pub status: Option<u16>,
-    /// The longest that bytes of the reply lay in the socket before they were read.
+    /// The longest time that bytes of the reply lay in the socket before they were read.
     pub read_lag: Option<Nanos>,
     /// Instant at which the reply ended, well or badly.
     pub ended: Option<Nanos>,
     /// Its requests, if it is of several by its nature.
     pub steps: Vec<Step>,
-    /// Instants at which messages were handed to a WebSocket: at least all that may be the last before
-    /// the first output.
+    /// Instants at which messages were handed to a WebSocket: all that may be the last before the
+    /// first output, and perhaps more.
     pub inputs: Vec<Nanos>,
 }
 
 /// The decoded reply of an exchange, as far as it came.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// Meaning of its frames, and when each arrived.
+    /// Meaning and arrival of its frames.
     pub events: Events,
     /// The answer's text.
     pub output: String,
@@ -90,7 +90,7 @@ pub struct Reply {
     pub vectors: Option<Vectors>,
     /// The order, best first.
     pub order: Vec<Ranked>,
-    /// The server's own word for why it stopped.
+    /// The server's own finish reason.
     pub finish: Option<String>,
     /// Counts of tokens that the server reported, if it did.
     pub usage: Option<Usage>,
@@ -98,7 +98,7 @@ pub struct Reply {
     pub timings: Option<ServerTimings>,
     /// The steps of speculative decoding, if the server reported them.
     pub speculation: Option<Speculation>,
-    /// The length of the answer's sound, if it has some and its pieces tell.
+    /// The length of the answer's sound, if its pieces state theirs.
     pub audio_duration: Option<Nanos>,
     /// Further numbers that the server counted, by name.
     pub counts: BTreeMap<String, u64>,
@@ -242,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_the_first_output_is_its_input() {
-        let said = |events: &[(u64, Kind)]| {
+    fn the_last_message_before_the_output_is_its_input() {
+        let input_sent = |events: &[(u64, Kind)]| {
             let mut open = prepared().due(Nanos(10), None).open();
             open.inputs = [12, 20, 30].map(Nanos).to_vec();
             let mut reply = Reply::default();
@@ -253,10 +253,10 @@ mod tests {
             open.finish(reply, Outcome::Ok).input_sent
         };
         let role = (13, Kind::Role);
-        assert_eq!(said(&[role, (25, Kind::Text)]), Some(Nanos(20)));
-        assert_eq!(said(&[role, (30, Kind::Audio), (40, Kind::Text)]), Some(Nanos(30)));
-        assert_eq!(said(&[(11, Kind::Text)]), None);
-        assert_eq!(said(&[role, (50, Kind::End)]), None);
+        assert_eq!(input_sent(&[role, (25, Kind::Text)]), Some(Nanos(20)));
+        assert_eq!(input_sent(&[role, (30, Kind::Audio), (40, Kind::Text)]), Some(Nanos(30)));
+        assert_eq!(input_sent(&[(11, Kind::Text)]), None);
+        assert_eq!(input_sent(&[role, (50, Kind::End)]), None);
     }
 
     #[test]

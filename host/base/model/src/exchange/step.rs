@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::Connection;
 use crate::units::Nanos;
 
-/// One request of an exchange that has several, and what the transport saw of its reply. The
-/// answer's events are those of the exchange.
+/// One request of an exchange that has several, with the transport's view of its reply. The
+/// exchange has the answer's events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Step {
     /// The host that it went to, with its port unless that is the scheme's own; absent if it went
-    /// to the exchange's target. Paths are not kept, because what servers put there may give
-    /// access.
+    /// to the exchange's target. Paths are not kept, because a server may put an access key there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Opening of its connection; absent if it had none.
@@ -34,8 +33,7 @@ pub struct Step {
     /// The HTTP status of its reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Bytes of the reply's body, without what frames it on the wire; of an error, those that were
-    /// kept.
+    /// Bytes of the reply's body, without framing; for an error, the kept bytes.
     pub bytes: u64,
 }
 

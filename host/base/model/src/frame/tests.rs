@@ -135,11 +135,11 @@ fn messages_of_grpc_and_their_trailers() {
     let fields = [("grpc-status", &b"0"[..]), ("grpc-message", b"all well")];
     let mut reply = b"\0\0\0\0\x02ab\0\0\0\0\0".to_vec();
     reply.extend(trailers(fields.into_iter()));
-    let said = "grpc-status: 0\r\ngrpc-message: all well\r\n";
+    let fields = "grpc-status: 0\r\ngrpc-message: all well\r\n";
     let expected = [
         (0, None, "ab".to_owned(), false),
         (0, None, String::new(), false),
-        (0, Some(TRAILERS.to_owned()), said.to_owned(), false),
+        (0, Some(TRAILERS.to_owned()), fields.to_owned(), false),
     ];
     assert_eq!(cut(Framing::Grpc, &[&reply]), expected);
     for at in 0..=reply.len() {
@@ -157,9 +157,9 @@ fn raw_frames_are_the_reads() {
     assert_eq!(cut(Framing::Raw, &[b"a\n\n", b"", b"b"]), expected);
 }
 
-/// However small the reads are and however large the frames, each byte is copied once to be held.
+/// Each byte is copied once to be held, for reads and frames of any size.
 #[test]
-fn what_is_held_is_copied_once() {
+fn held_bytes_are_copied_once() {
     for framing in [FOUR, Framing::EventStream, Framing::Lines] {
         for size in [1_000_u32, 10_000, 100_000] {
             let content = "x".repeat(size as usize);

@@ -29,20 +29,20 @@ fn member(index: u64) -> Member<'static> {
     }
 }
 
-fn of(ids: &RequestIds, member: &Member<'_>) -> Ids {
+fn ids_of(ids: &RequestIds, member: &Member<'_>) -> Ids {
     let identities = Identities::new(run(), ids, std::iter::empty());
-    *identities.of(member).unwrap()
+    *identities.ids(member).unwrap()
 }
 
 #[test]
 fn a_prefix_is_followed_by_the_number() {
     let ids = RequestIds { prefix: Some("bench-".to_owned()), ..everything() };
-    let alone = of(&ids, &member(17));
+    let alone = ids_of(&ids, &member(17));
     assert_eq!(alone.request.as_deref(), Some("bench-17"));
     assert_eq!(alone.session.as_deref(), Some("bench-s17"));
     assert_eq!(alone.parent, None);
     assert_eq!(alone.routing_key, alone.session);
-    let warm = of(&ids, &Member { phase: Phase::Warmup, ..member(17) });
+    let warm = ids_of(&ids, &Member { phase: Phase::Warmup, ..member(17) });
     assert_eq!(warm.request.as_deref(), Some("bench-w17"));
     assert_eq!(warm.session.as_deref(), Some("bench-ws17"));
 }
@@ -51,7 +51,7 @@ fn a_prefix_is_followed_by_the_number() {
 fn requests_of_a_session_share_its_id_and_its_trace() {
     let turn = |index| Member { root: 3, session: Some("a"), ..member(index) };
     let sub = |index| Member { session: Some("b"), parent: Some("a"), ..turn(index) };
-    let [first, second, agent] = [turn(3), turn(4), sub(5)].map(|it| of(&everything(), &it));
+    let [first, second, agent] = [turn(3), turn(4), sub(5)].map(|it| ids_of(&everything(), &it));
     assert_eq!(first.session, second.session);
     assert_eq!(agent.parent, first.session);
     assert_ne!(agent.session, first.session);
@@ -71,7 +71,7 @@ fn no_two_requests_of_any_phase_or_process_have_an_id_in_common() {
             let identities = Identities::new(run, &ids, std::iter::empty());
             for phase in [Phase::Warmup, Phase::Measure] {
                 for index in 0..2_000 {
-                    let ids = *identities.of(&Member { phase, ..member(index) }).unwrap();
+                    let ids = *identities.ids(&Member { phase, ..member(index) }).unwrap();
                     let parts = [
                         ids.request.unwrap(),
                         ids.session.unwrap(),
@@ -96,10 +96,10 @@ fn uuids_have_the_standards_form() {
 }
 
 #[test]
-fn fields_are_those_that_were_asked_for_and_the_users_go_first() {
+fn only_requested_fields_are_sent_and_the_users_first() {
     let taken = ["X-Session-ID"];
     let identities = Identities::new(run(), &everything(), taken.into_iter());
-    let mut ids = identities.of(&member(1));
+    let mut ids = identities.ids(&member(1));
     let fields = identities.fields(&mut ids, |name| name == "x-smg-routing-key");
     let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["x-request-id", "x-correlation-id", "traceparent"]);
@@ -116,7 +116,7 @@ fn fields_are_those_that_were_asked_for_and_the_users_go_first() {
 fn nothing_is_made_where_nothing_is_sent() {
     let off = RequestIds::default();
     let identities = Identities::new(run(), &off, std::iter::empty());
-    assert_eq!(identities.of(&member(0)), None);
+    assert_eq!(identities.ids(&member(0)), None);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn prompts_that_begin_alike_have_a_routing_key_in_common() {
     let ids = RequestIds { routing_by: Routing::Prefix, ..everything() };
     let key = |index, text: &str| {
         let beginning = Some(beginning(text.bytes()));
-        of(&ids, &Member { beginning, ..member(index) }).routing_key
+        ids_of(&ids, &Member { beginning, ..member(index) }).routing_key
     };
     assert_eq!(key(1, "alike"), key(2, "alike"));
     assert_ne!(key(1, "alike"), key(1, "other"));
@@ -132,7 +132,7 @@ fn prompts_that_begin_alike_have_a_routing_key_in_common() {
 
 #[test]
 fn ids_are_read_back_from_records() {
-    let ids = of(&everything(), &Member { parent: Some("a"), ..member(1) });
+    let ids = ids_of(&everything(), &Member { parent: Some("a"), ..member(1) });
     let json = serde_json::to_string(&ids).unwrap();
     assert_eq!(serde_json::from_str::<Ids>(&json).unwrap(), ids);
     for wrong in [

@@ -13,7 +13,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_is_made_is_its_owners_alone() {
+fn new_files_and_folders_are_private() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("above/below");
     super::folder(&folder).unwrap();
@@ -35,7 +35,7 @@ fn what_is_made_is_its_owners_alone() {
 }
 
 #[test]
-fn a_file_that_is_there_is_written_over_and_no_longer_by_others() {
+fn overwriting_a_file_makes_it_private() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("file");
     fs::write(&path, "before").unwrap();
@@ -54,7 +54,7 @@ fn a_file_is_replaced_whole_or_not_at_all() {
     let (path, victim) = (home.path().join("file"), home.path().join("victim"));
     fs::write(&path, "before").unwrap();
     fs::write(&victim, "mine").unwrap();
-    // What an earlier write left, or somebody put there, is not written through.
+    // A link that an earlier write or somebody else left is not written through.
     symlink(&victim, part(&path)).unwrap();
     replace(&path, b"after").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"after");
@@ -69,7 +69,7 @@ fn a_file_is_replaced_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_others_may_write_to_is_not_taken_for_our_own() {
+fn refuses_files_that_others_may_write() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("own");
     own_folder(&folder).unwrap();
@@ -82,15 +82,15 @@ fn what_others_may_write_to_is_not_taken_for_our_own() {
     }
     for open in [0o620, 0o602, 0o666] {
         set_mode(&file, open);
-        let said = open_own(&file).unwrap_err().to_string();
-        assert_eq!(said, format!("other users may write to it (mode {open:03o})"));
+        let message = open_own(&file).unwrap_err().to_string();
+        assert_eq!(message, format!("other users may write to it (mode {open:03o})"));
     }
-    let said = open_own(&folder).unwrap_err().to_string();
-    assert_eq!(said, "it is not a regular file");
+    let message = open_own(&folder).unwrap_err().to_string();
+    assert_eq!(message, "it is not a regular file");
     for open in [0o770, 0o707, 0o1777] {
         set_mode(&folder, open);
-        let said = own_folder(&folder).unwrap_err();
-        assert!(matches!(said, NotOwn::Stranger(_)), "{said}");
+        let error = own_folder(&folder).unwrap_err();
+        assert!(matches!(error, NotOwn::Stranger(_)), "{error}");
     }
     let link = home.path().join("link");
     symlink(&folder, &link).unwrap();
@@ -101,7 +101,7 @@ fn what_others_may_write_to_is_not_taken_for_our_own() {
 
 /// As root alone: nobody else can give a file away.
 #[test]
-fn what_belongs_to_another_user_is_not_taken_for_our_own() {
+fn refuses_files_of_another_user() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -114,11 +114,11 @@ fn what_belongs_to_another_user_is_not_taken_for_our_own() {
     for path in [&file, &folder, &link] {
         std::os::unix::fs::lchown(path, Some(65_534), None).unwrap();
     }
-    let said = "it belongs to user 65534, but this is user 0";
-    assert_eq!(open_own(&file).unwrap_err().to_string(), said);
-    assert_eq!(own_folder(&folder).unwrap_err().to_string(), said);
+    let message = "it belongs to user 65534, but this is user 0";
+    assert_eq!(open_own(&file).unwrap_err().to_string(), message);
+    assert_eq!(own_folder(&folder).unwrap_err().to_string(), message);
     std::os::unix::fs::lchown(&folder, Some(0), None).unwrap();
-    assert_eq!(own_folder(&link).unwrap_err().to_string(), said, "a stranger's link");
+    assert_eq!(own_folder(&link).unwrap_err().to_string(), message, "a stranger's link");
     let error = io::Error::from(own_folder(&link).unwrap_err());
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
 }

@@ -140,21 +140,21 @@ fn a_secret_that_holds_another_is_removed_whole() {
 }
 
 #[test]
-fn what_the_runner_holds_is_said_nowhere() {
+fn known_secrets_are_removed_from_the_description() {
     let secrets = Secrets { access: Access::Bearer("abcdef".to_owned()), ..Secrets::default() };
-    let said = About {
+    let stated = About {
         launch_command: Some("serve abcdef".to_owned()),
         notes: [("key".to_owned(), "is abcdef".to_owned())].into(),
         ..About::default()
     };
-    let kept = about(said, &secrets);
+    let kept = about(stated, &secrets);
     assert_eq!(kept.launch_command.as_deref(), Some("serve [redacted]"));
     assert_eq!(kept.notes["key"], "is [redacted]");
 }
 
 /// A stranger's scenario may hold any words; they must not take the stack.
 #[test]
-fn what_nests_without_end_is_taken_away() {
+fn deep_nesting_is_removed_whole() {
     let deep = "a=".repeat(200_000) + "b";
     let shown = command(&deep);
     assert!(shown.ends_with(REDACTED) && shown.len() < 100, "{shown}");

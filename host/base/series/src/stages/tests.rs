@@ -90,7 +90,7 @@ fn shown(stages: &Stages) -> Vec<(&'static str, f64)> {
 }
 
 #[test]
-fn both_queues_and_the_transfer_are_told_of_servers_that_prefill_and_decode() {
+fn stages_of_prefill_and_decode_servers() {
     for pages in [[vllm_prefills as Page, vllm_decodes], [vllm_decodes, vllm_prefills]] {
         let found = stages(&pages).unwrap();
         let expected = [
@@ -119,7 +119,7 @@ fn both_queues_and_the_transfer_are_told_of_servers_that_prefill_and_decode() {
 }
 
 #[test]
-fn servers_that_do_everything_have_one_queue_and_half_a_way_is_not_told() {
+fn stages_of_servers_without_a_role() {
     let found = stages(&[vllm_prefills, vllm_prefills]).unwrap();
     assert_eq!(found.prefill_servers, Vec::<String>::new());
     let names: Vec<_> = found.stages.iter().map(|it| (it.stage, it.mean_ms)).collect();

@@ -1,5 +1,5 @@
-//! The audit of published results as a page: for each source page the verdicts, the rules that
-//! spoke with the meaning of each, and the arithmetic of each result. The words are the audit's.
+//! The audit of published results as a page: for each source page the verdicts, the broken rules
+//! with their meanings, and the arithmetic of each result. The audit wrote the texts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,13 +83,13 @@ fn page(url: &str, results: &[&Value]) -> Result<String> {
         text += "\n</details>\n";
     }
     if !silent.is_empty() {
-        text += &format!("\nNo rule speaks about {}.\n", silent.join(", "));
+        text += &format!("\nNo rule is broken in {}.\n", silent.join(", "));
     }
     Ok(text)
 }
 
-/// A list of the rules that spoke about these results: the number of results and the meaning for
-/// each rule.
+/// A list of the rules that these results break: the number of results and the meaning for each
+/// rule.
 fn rules(results: &[&Value]) -> Result<String> {
     let mut rules: BTreeMap<(usize, &str), (usize, &Value)> = BTreeMap::new();
     for result in results {
@@ -191,7 +191,7 @@ mod tests {
             "- **`peak-impossible`**, invalid, in 1: it is 12. *To do:* count again.\n",
             "<code>x/one</code> <span class=\"verdict invalid\">",
             "- **invalid** `peak-impossible`: 3 \\* 4 is 13. *Explained by:* 3 + 10\n",
-            "No rule speaks about `x/two`.",
+            "No rule is broken in `x/two`.",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

@@ -37,10 +37,10 @@ fn a_version_is_raised_everywhere() {
     assert_eq!(scratch.xtask(&["release", "0.3.0"]).badly().len(), 1);
 }
 
-/// A package of ours that did not have the old version would stay behind, and one of somebody else
-/// that has it must not be touched.
+/// A package of ours without the old version would stay behind. A package of others that has this
+/// version must not be touched.
 #[test]
-fn lock_files_name_what_the_workspace_has() {
+fn lock_files_match_the_workspace() {
     let members = Command::new("cargo")
         .current_dir(root())
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])

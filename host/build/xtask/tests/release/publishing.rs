@@ -7,7 +7,7 @@ use super::workflow::{Workflow, list};
 /// A job runs after all jobs that it needs went well. No step may go on after a failure.
 #[test]
 fn a_release_is_published_whole_and_attested_or_not_at_all() {
-    let release = Workflow::of("release.yml");
+    let release = Workflow::read("release.yml");
     let needs = |job: &str| list(&release.contents["jobs"][job]["needs"]);
     assert_eq!(needs("gather"), ["check", "test", "package", "site"]);
     assert_eq!(needs("attest"), ["check", "gather"]);
@@ -44,7 +44,7 @@ fn a_release_is_published_whole_and_attested_or_not_at_all() {
 /// Runs the step that gathers the packages of both machines.
 #[test]
 fn a_package_that_is_missing_fails_the_release() {
-    let release = Workflow::of("release.yml");
+    let release = Workflow::read("release.yml");
     let steps = release.contents["jobs"]["gather"]["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "No package is missing").unwrap();
     let mut packages = Vec::new();

@@ -12,7 +12,7 @@ pub struct Workflow {
 }
 
 impl Workflow {
-    pub fn of(name: &str) -> Self {
+    pub fn read(name: &str) -> Self {
         let text = read(root().join(".github/workflows").join(name));
         let contents =
             serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -23,7 +23,7 @@ impl Workflow {
     pub fn all() -> Vec<Self> {
         let folder = std::fs::read_dir(root().join(".github/workflows")).unwrap();
         let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.map(|name| Self::of(&name)).collect()
+        names.map(|name| Self::read(&name)).collect()
     }
 
     /// Jobs by name.

@@ -1,5 +1,4 @@
-//! Rights of the workflows: least rights, pinned actions, and scripts that take nothing from
-//! outside.
+//! Rights of the workflows: least rights, pinned actions, and scripts without text from outside.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,7 +10,7 @@ use super::{Scratch, read, root, xtask};
 
 #[test]
 fn each_job_has_the_least_rights() {
-    let release = Workflow::of("release.yml");
+    let release = Workflow::read("release.yml");
     assert_eq!(release.contents["permissions"], json!({}));
     let reads = json!({"contents": "read"});
     let signs = json!({"id-token": "write"});
@@ -34,7 +33,7 @@ fn each_job_has_the_least_rights() {
         .collect::<serde_json::Map<_, _>>()
         .into();
     assert_eq!(rights, expected);
-    let test = Workflow::of("test.yml");
+    let test = Workflow::read("test.yml");
     assert_eq!(test.contents["permissions"], reads);
     assert!(test.jobs().all(|(_, job)| job["permissions"].is_null()));
 }
@@ -43,7 +42,7 @@ fn each_job_has_the_least_rights() {
 /// somebody.
 #[test]
 fn jobs_with_rights_run_no_code_of_the_repository() {
-    let release = Workflow::of("release.yml");
+    let release = Workflow::read("release.yml");
     for (name, job) in release.jobs() {
         let may_write =
             job["permissions"].as_object().unwrap().values().any(|right| right == "write");
@@ -84,7 +83,7 @@ fn actions_are_pinned_to_commits() {
             );
             pinned += 1;
         }
-        // One that YAML finds and the lines do not would not have been looked at.
+        // The lines must show every use that YAML finds.
         let steps = workflow.steps();
         let used = steps.iter().filter(|(_, step)| step["uses"].is_string());
         assert_eq!(used.count(), pinned, "{}", workflow.name);
@@ -127,10 +126,10 @@ fn scripts_take_nothing_from_outside() {
     }
 }
 
-/// Jobs share the steps of the one command that the README has: none is forgotten, none is unknown.
+/// Jobs share the steps of the README's command: none is forgotten, none is unknown.
 #[test]
 fn pull_requests_run_the_readmes_test() {
-    let test = Workflow::of("test.yml");
+    let test = Workflow::read("test.yml");
     let steps = test.steps();
     let scripts = steps.iter().filter_map(|(_, step)| step["run"].as_str());
     let called: BTreeSet<&str> = (scripts.filter_map(|run| run.strip_prefix("cargo xtask test ")))
@@ -143,7 +142,7 @@ fn pull_requests_run_the_readmes_test() {
     let events = test.contents["on"].as_object().unwrap();
     // `pull_request_target` would run a stranger's change with the rights of the repository.
     assert_eq!(events.keys().collect::<Vec<_>>(), ["pull_request", "push"]);
-    // The job that a branch rule requires knows how all others ended.
+    // The job that a branch rule requires depends on all others.
     let all: BTreeSet<String> = test.jobs().map(|(name, _)| name.clone()).collect();
     let mut required: BTreeSet<String> =
         list(&test.contents["jobs"]["test"]["needs"]).into_iter().collect();
@@ -154,7 +153,7 @@ fn pull_requests_run_the_readmes_test() {
 /// A change in any folder is tested, and only documents are spared the tests of code.
 #[test]
 fn changed_paths_choose_the_jobs() {
-    let test = Workflow::of("test.yml");
+    let test = Workflow::read("test.yml");
     let plan = &test.contents["jobs"]["plan"]["steps"];
     let script = plan[1]["run"].as_str().unwrap();
     for job in ["unit", "whole"] {
@@ -195,7 +194,7 @@ fn changed_paths_choose_the_jobs() {
 /// Only a tag publishes by itself, and only one release runs at a time.
 #[test]
 fn a_release_starts_with_a_tag_or_a_dry_run() {
-    let release = Workflow::of("release.yml");
+    let release = Workflow::read("release.yml");
     let events = release.contents["on"].as_object().unwrap();
     assert_eq!(events.keys().collect::<Vec<_>>(), ["push", "workflow_dispatch"]);
     assert_eq!(events["push"], json!({"tags": ["v*"]}));

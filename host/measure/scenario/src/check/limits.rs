@@ -1,5 +1,5 @@
-//! The most that a scenario may ask for. Everything here is far beyond the needs of a measurement;
-//! beyond it a number is a slip of the pen, and would cost all memory, or a run without end.
+//! The upper limits of a scenario, far beyond the needs of a measurement. A larger number is a
+//! slip of the pen, and costs all memory or a run without end.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -36,7 +36,7 @@ pub(super) const FACTORS: RangeInclusive<f64> = 1e-6..=1e6;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// One call of a plugin, or its compilation.
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 3600);
-/// The time between two readings of devices: counters of energy in processors begin again after
+/// The time between two readings of devices. The energy counters of processors wrap around after
 /// little more than a minute.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
 /// The highest cost of machines per hour, in any currency.
@@ -118,7 +118,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The devices that are watched, and the cost.
+/// Checks the watched devices and the cost.
 fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
     let (run, cost) = (&scenario.run, &scenario.cost);
     let expected = "a duration from 10ms to 1m";
@@ -165,19 +165,19 @@ pub(super) fn together(load: &Load, problems: &mut Vec<Problem>) {
 
 /// True if each value is within its limit, so that they can be checked together.
 fn fits(load: &Load) -> bool {
-    let stages = || load.stages.iter().flatten().map(|said| &said.value);
+    let stages = || load.stages.iter().flatten().map(|located| &located.value);
     let ends = stages().flat_map(|stage| [&stage.rate, &stage.from, &stage.to]);
     let mut rates = [&load.ramp.from, &load.ramp.to].into_iter().chain(ends).flatten();
     let lengths = stages().map(|stage| &stage.length);
     let mut spans = [&load.duration, &load.ramp.over].into_iter().chain(lengths).flatten();
-    let steady = load.rate.iter().all(|said| is_rate(said.value));
+    let steady = load.rate.iter().all(|located| is_rate(located.value));
     let counted = (load.requests.iter())
         .chain(&load.sessions)
-        .all(|said| (1..=REQUESTS).contains(&said.value));
+        .all(|located| (1..=REQUESTS).contains(&located.value));
     steady
         && counted
-        && rates.all(|said| said.value == 0.0 || RATES.contains(&said.value))
-        && spans.all(|said| !said.value.0.is_zero() && said.value.0 <= LONGEST)
+        && rates.all(|located| located.value == 0.0 || RATES.contains(&located.value))
+        && spans.all(|located| !located.value.0.is_zero() && located.value.0 <= LONGEST)
 }
 
 /// True if requests can come at this rate; at an infinite one, all come at once.
@@ -191,13 +191,13 @@ fn at_once(load: &Load, problems: &mut Vec<Problem>) {
     if !is_inf || load.max_in_flight.is_some() {
         return;
     }
-    for (said, what) in [(&load.requests, "requests"), (&load.sessions, "sessions")] {
-        let Some(said) = said.as_ref().filter(|said| said.value > AT_ONCE) else {
+    for (located, unit) in [(&load.requests, "requests"), (&load.sessions, "sessions")] {
+        let Some(located) = located.as_ref().filter(|located| located.value > AT_ONCE) else {
             continue;
         };
-        let message = format!("`load.{what}`: at most {AT_ONCE} {what} can begin at once");
+        let message = format!("`load.{unit}`: at most {AT_ONCE} {unit} can begin at once");
         problems
-            .push(Problem::new(message).at(said.place.clone(), "all of them due at once").help(
+            .push(Problem::new(message).at(located.place.clone(), "all of them due at once").help(
             "cap them with `max-in-flight` (--max-concurrency), or set a `rate` (--request-rate)",
         ));
     }
@@ -205,7 +205,7 @@ fn at_once(load: &Load, problems: &mut Vec<Problem>) {
 
 /// Gaps are scaled by their sum, so all of them are drawn first.
 fn scaled(load: &Load, problems: &mut Vec<Problem>) {
-    let many = load.requests.as_ref().filter(|said| said.value > SCALED);
+    let many = load.requests.as_ref().filter(|requests| requests.value > SCALED);
     if let (Some(requests), Some(normalise)) = (many, &load.normalise)
         && normalise.value
     {
@@ -214,7 +214,7 @@ fn scaled(load: &Load, problems: &mut Vec<Problem>) {
             Problem::new(message)
                 .at(requests.place.clone(), "this many")
                 .at(normalise.place.clone(), "with this")
-                .help("ask for fewer requests, or drop `normalise`: of so many gaps the mean hardly differs"),
+                .help("ask for fewer requests, or drop `normalise`; with this many gaps the mean hardly differs"),
         );
     }
 }
@@ -223,7 +223,7 @@ fn scaled(load: &Load, problems: &mut Vec<Problem>) {
 fn whole_length(load: &Load) -> Option<Problem> {
     let stages = load.stages.as_ref()?;
     let lengths = stages.iter().filter_map(|stage| stage.value.length.as_ref());
-    let whole = lengths.map(|said| said.value.0).fold(Duration::ZERO, Duration::saturating_add);
+    let whole = lengths.map(|length| length.value.0).fold(Duration::ZERO, Duration::saturating_add);
     (whole > LONGEST).then(|| {
         let [longest, whole] = [LONGEST, whole].map(duration::format);
         let message = format!("`load.stages`: expected at most {longest} in all, found {whole}");
@@ -238,19 +238,19 @@ fn most_due(load: &Load) -> Option<Problem> {
     let usual = load.requests();
     let duration = load.duration.as_ref();
     let requests = load.requests.as_ref();
-    let seconds = duration.map(|said| said.value.0.as_secs_f64());
+    let seconds = duration.map(|duration| duration.value.0.as_secs_f64());
     if let Some(stages) = &load.stages {
         let due = stages.iter().map(|stage| {
             let stage = &stage.value;
             let rates = [&stage.rate, &stage.from, &stage.to].into_iter().flatten();
             let peak = rates.map(|rate| rate.value).fold(0.0, f64::max);
-            let length = stage.length.as_ref().map_or(Duration::ZERO, |said| said.value.0);
+            let length = stage.length.as_ref().map_or(Duration::ZERO, |length| length.value.0);
             peak * length.as_secs_f64()
         });
         return too_many(due.sum(), &stages.first()?.place);
     }
-    let said = |said: &Option<Located<f64>>| said.as_ref().map(|said| said.value);
-    if let (Some(from), Some(to)) = (said(&load.ramp.from), said(&load.ramp.to)) {
+    let rate = |rate: &Option<Located<f64>>| rate.as_ref().map(|rate| rate.value);
+    if let (Some(from), Some(to)) = (rate(&load.ramp.from), rate(&load.ramp.to)) {
         let place = load.ramp.place()?;
         if from.max(to) == 0.0 || (load.ramp.shape() == Shape::Exponential && from.min(to) == 0.0) {
             return None;
@@ -258,7 +258,7 @@ fn most_due(load: &Load) -> Option<Problem> {
         if let Some(seconds) = seconds {
             return too_many(from.max(to) * seconds, place);
         }
-        let count = requests.map_or(usual, |said| said.value);
+        let count = requests.map_or(usual, |requests| requests.value);
         let needs = match &load.ramp.over {
             None => length_for(load.ramp.shape(), from, to, count),
             Some(over) => {
@@ -277,7 +277,7 @@ fn most_due(load: &Load) -> Option<Problem> {
     match seconds {
         Some(seconds) => too_many(rate.value * seconds, &rate.place),
         None => {
-            let count = requests.map_or(usual, |said| said.value);
+            let count = requests.map_or(usual, |requests| requests.value);
             too_long(length_for(Shape::Linear, rate.value, rate.value, count), &rate.place)
         }
     }
@@ -298,7 +298,8 @@ fn too_long(needs: Nanos, place: &Place) -> Option<Problem> {
     let needs = Duration::from(needs);
     (needs > LONGEST).then(|| {
         let longest = duration::format(LONGEST);
-        let message = format!("the last request would be due after more than {longest}, which is the longest that a run may take");
+        let message =
+            format!("the last request would be due after {longest}, the longest time of a run");
         Problem::new(message)
             .at(place.clone(), "at this rate")
             .help("raise the rate, or ask for fewer requests (--num-prompts)")
@@ -313,14 +314,18 @@ fn as_number(count: u64) -> f64 {
     count as f64
 }
 
-fn within(name: &str, said: &Option<Located<u64>>, range: &RangeInclusive<u64>) -> Option<Problem> {
+fn within(
+    name: &str,
+    located: &Option<Located<u64>>,
+    range: &RangeInclusive<u64>,
+) -> Option<Problem> {
     let expected = format!("a whole number from {} to {}", range.start(), range.end());
-    unless(name, said, &expected, |number| range.contains(number))
+    unless(name, located, &expected, |number| range.contains(number))
 }
 
-fn lasting(name: &str, said: &Option<Located<Span>>, longest: Duration) -> Option<Problem> {
+fn lasting(name: &str, located: &Option<Located<Span>>, longest: Duration) -> Option<Problem> {
     let expected = format!("a duration above zero, at most {}", duration::format(longest));
-    unless(name, said, &expected, |span| !span.0.is_zero() && span.0 <= longest)
+    unless(name, located, &expected, |span| !span.0.is_zero() && span.0 <= longest)
 }
 
 /// A range of numbers in messages.

@@ -152,7 +152,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         clash("ramp", load.ramp.place(), help);
         clash("stages", first_stage(load), help);
     }
-    let normalise = load.normalise.as_ref().filter(|said| said.value);
+    let normalise = load.normalise.as_ref().filter(|normalise| normalise.value);
     if let Some(normalise) = normalise
         && !matches!(meant, Some(Arrival::Poisson | Arrival::Gamma))
     {
@@ -164,7 +164,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
                     or keep a server busy for a while with `arrival` = \"closed\"";
         clash("duration", place(&load.duration), help);
     }
-    ways_to_say_a_rate(load, problems);
+    several_rates(load, problems);
     if let (Some(cache), Some(flush)) = (&load.cache, &load.flush_cache)
         && (cache.value == Cache::Flush) != flush.value
     {
@@ -202,8 +202,8 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     stages(load, problems);
 }
 
-fn place<T>(said: &Option<Located<T>>) -> Option<&Place> {
-    said.as_ref().map(|said| &said.place)
+fn place<T>(located: &Option<Located<T>>) -> Option<&Place> {
+    located.as_ref().map(|located| &located.place)
 }
 
 fn first_stage(load: &Load) -> Option<&Place> {
@@ -222,7 +222,7 @@ pub(crate) fn decided_at(load: &Load) -> Option<&Place> {
     decider(load).map(|(place, _)| place)
 }
 
-/// The key that decides on the arrival, and how a message shows it; in the order of
+/// The key that decides on the arrival, and its form in messages; in the order of
 /// [`Load::meant_arrival`].
 fn decider(load: &Load) -> Option<(&Place, String)> {
     if let Some(arrival) = &load.arrival {
@@ -248,19 +248,19 @@ fn keyed<'a>(place: Option<&'a Place>, key: &str) -> Option<(&'a Place, String)>
 }
 
 /// A constant rate, a ramp and stages are three ways to set one thing; scaling needs the first.
-fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
+fn several_rates(load: &Load, problems: &mut Vec<Problem>) {
     let ways =
         [("rate", place(&load.rate)), ("ramp", load.ramp.place()), ("stages", first_stage(load))];
-    let mut said = ways.into_iter().filter_map(|(key, at)| Some((key, at?)));
-    let Some((kept, kept_at)) = said.next() else {
+    let mut keys = ways.into_iter().filter_map(|(key, at)| Some((key, at?)));
+    let Some((kept, kept_at)) = keys.next() else {
         return;
     };
-    for (key, at) in said {
+    for (key, at) in keys {
         let help = "a rate is constant (`rate`), changes once ([load.ramp]) or several times ([[load.stages]]); keep one";
         let decision = format!("`load.{kept}`");
         problems.push(against(key, at, kept_at, &decision, help));
     }
-    if let Some(normalise) = load.normalise.as_ref().filter(|said| said.value)
+    if let Some(normalise) = load.normalise.as_ref().filter(|normalise| normalise.value)
         && kept != "rate"
     {
         let help = "gaps are scaled to a constant rate; drop `normalise`";
@@ -269,16 +269,15 @@ fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A rate without a word on how requests are spread over time. Set by a flag, it means Poisson, as
-/// with the tools that have the flag.
-pub(crate) fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
+/// A rate without an arrival. Set by a flag, it means Poisson, as in the tools that have the flag.
+pub(crate) fn missing_arrival(load: &Load, problems: &mut Vec<Problem>) {
     if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
         return;
     }
     let ways =
         [("rate", place(&load.rate)), ("ramp", load.ramp.place()), ("stages", first_stage(load))];
-    let said = ways.into_iter().find_map(|(key, at)| Some((key, at?)));
-    if let Some((key, at @ Place::Text { .. })) = said {
+    let first = ways.into_iter().find_map(|(key, at)| Some((key, at?)));
+    if let Some((key, at @ Place::Text { .. })) = first {
         problems.push(
             Problem::new(format!("`load.{key}` does not say how requests are spread over time"))
                 .at(at.clone(), "a rate without an arrival")
@@ -291,14 +290,14 @@ pub(crate) fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
 fn stages(load: &Load, problems: &mut Vec<Problem>) {
     let Some(stages) = &load.stages else { return };
     let mut ends = None;
-    for said in stages {
-        problems.extend(ways_of(said, ends.is_some()));
-        let stage = &said.value;
+    for located in stages {
+        problems.extend(stage_rate(located, ends.is_some()));
+        let stage = &located.value;
         ends = stage.to.as_ref().or(stage.rate.as_ref());
         if stage.length.is_none() {
             problems.push(
                 Problem::new("a stage has no duration")
-                    .at(said.place.clone(), "without `for`")
+                    .at(located.place.clone(), "without `for`")
                     .help("add for instance `for = \"30s\"`"),
             );
         }
@@ -308,7 +307,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
         rates.into_iter().flatten().any(|rate| rate.value > 0.0 || rate.value.is_nan())
     };
     if let Some(first) = stages.first()
-        && !stages.iter().any(|said| loads(&said.value))
+        && !stages.iter().any(|located| loads(&located.value))
     {
         problems.push(
             Problem::new("no stage has a rate above 0")
@@ -343,13 +342,13 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
 }
 
 /// A stage has a constant rate, or ramps to one.
-fn ways_of(said: &Located<Stage>, follows: bool) -> Option<Problem> {
-    let stage = &said.value;
-    let at = || said.place.clone();
+fn stage_rate(located: &Located<Stage>, follows: bool) -> Option<Problem> {
+    let stage = &located.value;
+    let at = || located.place.clone();
     let ramp: Vec<String> =
         [("from", place(&stage.from)), ("to", place(&stage.to)), ("shape", place(&stage.shape))]
             .into_iter()
-            .filter_map(|(key, said)| said.map(|_| format!("`{key}`")))
+            .filter_map(|(key, place)| place.map(|_| format!("`{key}`")))
             .collect();
     match (&stage.rate, &stage.to) {
         (Some(rate), _) if !ramp.is_empty() => {
@@ -368,7 +367,7 @@ fn ways_of(said: &Located<Stage>, follows: bool) -> Option<Problem> {
             ))
         }
         (None, Some(to)) if stage.from.is_none() && !follows => Some(
-            Problem::new("the first stage ramps to a rate, but does not say from which")
+            Problem::new("the first stage ramps to a rate, but has no `from`")
                 .at(to.place.clone(), "to this")
                 .help("add for instance `from = 1.0`"),
         ),

@@ -1,4 +1,4 @@
-//! Checks what makes sense in `[request]`.
+//! Checks that `[request]` makes sense.
 
 use http::header::HeaderName;
 
@@ -24,7 +24,7 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
         &Temperature::expected(),
         |t| t.stated().is_none_or(|t| t.is_finite() && t >= 0.0),
     ));
-    for (name, said, (expected, fits)) in [
+    for (name, located, (expected, fits)) in [
         (
             "request.top-p",
             &request.top_p,
@@ -44,15 +44,15 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
             ("a number above 0 and at most 1", |p| *p > 0.0 && *p <= 1.0),
         ),
     ] {
-        problems.extend(unless(name, said, expected, fits));
+        problems.extend(unless(name, located, expected, fits));
     }
-    for (name, said) in [
+    for (name, located) in [
         ("request.top-k", &request.top_k),
         ("request.output-tokens", &request.output_tokens),
         ("request.min-output-tokens", &request.min_output_tokens),
     ] {
         let expected = format!("a whole number from 1 to {MOST}");
-        problems.extend(unless(name, said, &expected, |n| (1..=MOST).contains(n)));
+        problems.extend(unless(name, located, &expected, |n| (1..=MOST).contains(n)));
     }
     if let Some(after) = &request.cancel_after
         && after.value.0.is_zero()
@@ -130,7 +130,7 @@ pub(super) fn ids(ids: &Ids, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Header fields that no id can be sent in, beside the fields that frame a request: keys, the media
+/// Header fields that cannot carry an id, beside the fields that frame a request: keys, the media
 /// types of bodies, and fields with a key of their own.
 const OF_IDS: [&str; 11] = [
     "authorization",
@@ -162,8 +162,8 @@ pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
     body(scenario, problems);
 }
 
-fn place<T>(said: &Option<Located<T>>) -> Option<&Place> {
-    said.as_ref().map(|said| &said.place)
+fn place<T>(located: &Option<Located<T>>) -> Option<&Place> {
+    located.as_ref().map(|located| &located.place)
 }
 
 /// Finds the missing keys that a key needs.
@@ -178,14 +178,14 @@ pub(super) fn gaps(request: &RequestOptions, problems: &mut Vec<Problem>) {
     match (&request.cancel_share, &request.cancel_after) {
         (Some(share), None) => problems.push(
             Problem::new("`request.cancel-share` needs `cancel-after`")
-                .at(share.place.clone(), "when is missing")
+                .at(share.place.clone(), "without a time")
                 .help(
                     "add for instance `cancel-after = \"2s\"` to [request], or --cancel-after 2s",
                 ),
         ),
         (None, Some(after)) => problems.push(
             Problem::new("`request.cancel-after` needs `cancel-share`")
-                .at(after.place.clone(), "how many is missing")
+                .at(after.place.clone(), "without a share")
                 .help("add for instance `cancel-share = 0.1` to [request], or --cancel-share 0.1"),
         ),
         _ => {}
@@ -211,13 +211,13 @@ fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
         ("stop", "request.stop", place(&request.stop)),
         ("model", "target.model", place(&scenario.target.model)),
     ];
-    for (field, key, said) in twins {
+    for (field, key, other) in twins {
         let Some(entry) = request.extra_body.get(field) else {
             continue;
         };
         let at = entry.key.place.clone();
         let name = format!("`request.extra-body.{field}`");
-        let problem = match said {
+        let problem = match other {
             Some(place) => Problem::new(format!("{name} contradicts `{key}`"))
                 .at(at, "this")
                 .at(place.clone(), "conflicts with this")

@@ -1,4 +1,4 @@
-//! The devices of a plan: where their telemetry is from, and how often they are read.
+//! The devices of a plan: the source of their telemetry, and the interval of readings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::DeviceMetrics;
 use model::units::Nanos;
 
-/// The time between two readings by NVML, which most drivers renew as often, in nanoseconds.
+/// The time between two readings by NVML, in nanoseconds. Most drivers renew them as often.
 const NVML: Nanos = Nanos(100_000_000);
 
-/// The time between two readings of a page, which an exporter makes anew no more often, in
-/// nanoseconds.
+/// The time between two readings of a page, in nanoseconds. An exporter renews it no more often.
 const PAGE: Nanos = Nanos(1_000_000_000);
 
 /// Devices that are sampled while a run goes on.

@@ -10,7 +10,7 @@ use model::random::mix;
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
 
-/// The options of every request. What is absent is left to the server.
+/// The options of every request. An absent option is left to the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
@@ -67,7 +67,7 @@ pub struct RequestOptions {
     /// The answers in the history of a conversation.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub history: History,
-    /// The treatment of requests that depend on one that failed.
+    /// The treatment of requests that depend on a failed request.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub after_failure: AfterFailure,
     /// The requests that are cancelled on purpose; absent if none is.
@@ -80,7 +80,7 @@ pub struct RequestOptions {
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub ids: RequestIds,
     /// Options that the scenario states and the backend ignores, by their keys, such as
-    /// `request.top-k`: no request has what is above.
+    /// `request.top-k`. No request carries them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
 }
@@ -91,8 +91,7 @@ pub struct RequestOptions {
 pub struct Cancel {
     /// Their share of the requests, above 0 and at most 1; the seed decides which.
     pub share: f64,
-    /// The time after a request was sent at which it is cancelled, if its answer has not ended by
-    /// then.
+    /// The time from sending a request to its cancellation, unless its answer has ended.
     pub after: Nanos,
 }
 
@@ -136,9 +135,9 @@ impl Plan {
         adapters.get(place).map(String::as_str)
     }
 
-    /// Returns how long after it was sent the measured request with this number is cancelled on
-    /// purpose, if it is one of those. It depends only on the plan, so that each slice of the plan
-    /// cancels the same.
+    /// Returns the time from sending to cancellation, if the measured request with this number is
+    /// cancelled on purpose. It depends only on the plan, so each slice of the plan cancels the
+    /// same requests.
     pub fn cancelled_after(&self, index: u64) -> Option<Nanos> {
         let cancel = self.request.cancel?;
         let is_chosen = cancel.chooses(self.load.seed, index);
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seed_chooses_which_requests_are_cancelled() {
+    fn the_seed_chooses_the_cancelled_requests() {
         let chosen = |share, seed, many| {
             let after = Nanos(1);
             let cancel = Cancel { share, after };
@@ -163,7 +162,7 @@ mod tests {
         for seed in 0..4 {
             let share = chosen(0.4, seed, 10_000).len() as f64 / 10_000.0;
             assert!((share - 0.4).abs() < 0.01, "seed {seed}: {share}");
-            // Who is among fewer is among more.
+            // A larger share includes every request of a smaller one.
             let few = chosen(0.1, seed, 1_000);
             let more = chosen(0.4, seed, 1_000);
             assert!(few.iter().all(|index| more.contains(index)));

@@ -75,7 +75,7 @@ enum Route {
     Chat,
 }
 
-/// A table that says itself what it is.
+/// A table whose key `kind` names its type.
 #[derive(JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 enum Origin {
@@ -100,7 +100,7 @@ fn config(text: &str) -> ConfigTable {
 }
 
 #[test]
-fn wrong_configurations_are_told_what_is_wrong() {
+fn wrong_configurations_get_their_messages() {
     let schema = knobs();
     let mut failures = Vec::new();
     let cases = folders(&folder("config-cases"));
@@ -136,7 +136,7 @@ fn right_configurations_are_left_alone() {
 }
 
 #[test]
-fn a_configuration_by_flags_is_told_by_its_flag() {
+fn messages_name_the_flag_of_a_configuration() {
     let mut config = ConfigTable::default();
     config.set("input-len", Located::flag("--random-input-len", json!(0)));
     let error = ScenarioError::new(check_config(&knobs(), &config));
@@ -195,7 +195,7 @@ const KEYS: [&str; 16] = [
 ];
 
 proptest! {
-    /// Whatever the configuration, it is found wrong exactly where a full validator finds it wrong.
+    /// Finds any configuration wrong exactly where a full validator does.
     #[test]
     fn agrees_with_a_full_validator(
         entries in prop::collection::vec((0..KEYS.len(), 0..15_usize), 0..6)

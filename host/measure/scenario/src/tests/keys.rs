@@ -6,7 +6,7 @@ use super::*;
 use crate::comparability::Fate;
 
 #[test]
-fn every_key_is_declared_whole() {
+fn every_key_has_its_facts() {
     let (mut flags, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for key in keys() {
         let path = &key.path;
@@ -40,38 +40,39 @@ fn keys_agree_on_their_places_in_the_plan() {
 }
 
 #[test]
-fn defaults_hold_where_nothing_is_said() {
+fn absent_keys_have_their_defaults() {
     for key in keys() {
         let Some(default) = &key.default else {
             continue;
         };
-        let (said, problems) = Scenario::assigned(&[format!("{}={default}", key.path)]);
+        let (scenario, problems) = Scenario::assigned(&[format!("{}={default}", key.path)]);
         if key.path.contains("[]") {
             continue;
         }
         assert!(problems.is_empty(), "{} = {default}: {problems:?}", key.path);
-        assert_eq!(said.entries()[0].value, *default, "{}", key.path);
+        assert_eq!(scenario.entries()[0].value, *default, "{}", key.path);
     }
-    let unsaid = Scenario::default();
-    assert_eq!(unsaid.timeouts.connect().to_string(), "10s");
-    assert_eq!(unsaid.load.requests(), 1000);
-    assert!(unsaid.request.stream());
+    let empty = Scenario::default();
+    assert_eq!(empty.timeouts.connect().to_string(), "10s");
+    assert_eq!(empty.load.requests(), 1000);
+    assert!(empty.request.stream());
 }
 
 #[test]
-fn flags_say_what_files_say() {
+fn flags_set_the_same_entries_as_files() {
     for key in keys().iter().filter(|key| key.flag.is_some()) {
         let flag = key.flag.as_ref().unwrap();
         let texts = ["7", "7s", "7MiB", "{\"a\": 1}", "ttft:7", "a=b", "true", "nvml"];
         let words = key.words.iter().map(|(name, _)| *name);
         let text = words.chain(texts).find(|text| (key.check)(text).is_ok()).unwrap();
-        let mut said = Scenario::default();
+        let mut scenario = Scenario::default();
         let name = format!("--{}", flag.long);
-        // Not every text is one for tables of the user's names.
+        // Tables of the user's names take NAME=VALUE.
         let text = if key.path.ends_with(".NAME") { "a=b" } else { text };
-        said.say(&key.path, &name, &[text.to_owned()])
+        scenario
+            .say(&key.path, &name, &[text.to_owned()])
             .unwrap_or_else(|error| panic!("{name} {text}: {error}"));
-        let entries = said.entries();
+        let entries = scenario.entries();
         assert_eq!(entries.len(), 1, "{name}");
         assert_eq!(entries[0].place.to_string(), name);
         let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
@@ -84,7 +85,7 @@ fn assigned(texts: &[&str]) -> Value {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     let (scenario, problems) = Scenario::assigned(&texts);
     if problems.is_empty() {
-        said(&scenario)
+        json(&scenario)
     } else {
         Value::String(ScenarioError::new(problems).to_string())
     }
@@ -158,11 +159,11 @@ fn defaults_are_filled_in_where_they_fit() {
         let found = entries.iter().find(|entry| entry.path == path);
         found.map(|entry| (entry.value.clone(), entry.place.to_string()))
     };
-    let said = |value: &str, place: &str| Some((value.to_owned(), place.to_owned()));
-    assert_eq!(at("load.seed"), said("7", "file.toml:3:8"));
-    assert_eq!(at("load.warmup"), said("1", "default"));
-    assert_eq!(at("timeouts.connect"), said("\"10s\"", "default"));
+    let entry = |value: &str, place: &str| Some((value.to_owned(), place.to_owned()));
+    assert_eq!(at("load.seed"), entry("7", "file.toml:3:8"));
+    assert_eq!(at("load.warmup"), entry("1", "default"));
+    assert_eq!(at("timeouts.connect"), entry("\"10s\"", "default"));
     // Users make a closed loop, which has no ramp.
-    assert_eq!(at("load.arrival"), said("\"closed\"", "file.toml:2:15"));
+    assert_eq!(at("load.arrival"), entry("\"closed\"", "file.toml:2:15"));
     assert_eq!(at("load.ramp.shape"), None);
 }

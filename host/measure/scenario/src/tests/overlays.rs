@@ -73,7 +73,7 @@ fn think(time: &str) -> Load {
 }
 
 #[test]
-fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
+fn a_rate_flag_replaces_the_rate_of_the_file() {
     let gamma = "[load]\nrate = 2.0\nburstiness = 0.5\nnormalise = true\n";
     let ramped = "[load]\narrival = \"constant\"\nramp = { from = 1.0, to = 9.0, over = \"1m\" }\n";
     let staged = "[load]\narrival = \"poisson\"\nstages = [{ rate = 2.0, for = \"30s\" }]\n";
@@ -139,7 +139,7 @@ fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
 }
 
 #[test]
-fn what_a_flag_says_takes_away_what_contradicts_it() {
+fn a_flag_removes_keys_that_contradict_it() {
     let closed = "[load]\narrival = \"closed\"\nconcurrency = 8\n";
     let constant = "[load]\narrival = \"constant\"\nrate = 2.0\nmax-in-flight = 4\n";
     let cases = [
@@ -189,7 +189,7 @@ fn what_a_flag_says_takes_away_what_contradicts_it() {
 }
 
 #[test]
-fn what_still_contradicts_is_told_with_both_places() {
+fn remaining_contradictions_name_both_places() {
     let cases = [
         (
             "[load]\narrival = \"closed\"\nconcurrency = 8\n",
@@ -213,9 +213,10 @@ fn what_still_contradicts_is_told_with_both_places() {
         ),
     ];
     for (text, over, expected) in cases {
-        let told = load_over(text, over);
-        let told = told.as_str().unwrap_or_else(|| panic!("nothing is found wrong: {told}"));
-        assert!(told.starts_with(expected), "{told}");
+        let message = load_over(text, over);
+        let message =
+            message.as_str().unwrap_or_else(|| panic!("nothing is found wrong: {message}"));
+        assert!(message.starts_with(expected), "{message}");
     }
 }
 
@@ -251,7 +252,7 @@ fn tables_are_merged_key_by_key() {
     over.request.extra_body.set("deep", Located::flag("--extra-body", json!({"b": 3})));
     let both = below.clone().overlay(over);
     assert_eq!(
-        said(&both),
+        json(&both),
         json!({
             "target": {"model": "a", "headers": {"x-one": "9", "x-two": "2"}},
             "dataset": {
@@ -277,15 +278,15 @@ fn tables_are_merged_key_by_key() {
 }
 
 #[test]
-fn nothing_laid_over_changes_nothing() {
+fn an_empty_overlay_changes_nothing() {
     let full = Scenario::parse("full.toml", FULL).unwrap();
-    assert_eq!(said(&full.clone().overlay(Scenario::default())), said(&full));
-    assert_eq!(said(&Scenario::default().overlay(full.clone())), said(&full));
-    assert_eq!(said(&full.clone().overlay(full.clone())), said(&full));
+    assert_eq!(json(&full.clone().overlay(Scenario::default())), json(&full));
+    assert_eq!(json(&Scenario::default().overlay(full.clone())), json(&full));
+    assert_eq!(json(&full.clone().overlay(full.clone())), json(&full));
 }
 
 #[test]
-fn a_time_scale_fits_whatever_is_played() {
+fn a_time_scale_fits_a_trace_and_a_dataset() {
     let faster = || Load {
         trace: Trace { time_scale: Some(Located::flag("--time-scale", 2.0)), ..Trace::default() },
         ..Load::default()

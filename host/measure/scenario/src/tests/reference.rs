@@ -1,4 +1,4 @@
-//! The user guide's page on the keys of scenarios, which is what their declarations say.
+//! The user guide's page on the keys of scenarios, generated from their declarations.
 
 use super::*;
 use crate::comparability::Fate;
@@ -34,7 +34,7 @@ fn page() -> String {
          Each key can be set in a scenario file, by its flag or variable if it has one, and by `--set KEY=VALUE`. \
          `--set` overrides flags, and flags override the file. Durations are written as `250ms`, `1.5s` or `1h30m`, \
          sizes as `64MiB`.\n\n\
-         `runner compare` only compares runs that agree in what shapes the measurement. A key that must agree names \
+         `runner compare` only compares runs that agree in the keys that shape the measurement. A key that must agree names \
          its kind, which `--allow` takes.\n"
         .to_owned();
     for (table, about) in TABLES {

@@ -45,13 +45,13 @@ fn plan(load: &Value) -> Plan {
 fn recorded() -> Trace {
     let instants: Vec<Nanos> =
         (1..=RECORDED).map(|number| Nanos(5_000_000_000 - 5_000_000_000 / number)).collect();
-    Trace::of(&instants)
+    Trace::from_instants(&instants)
 }
 
-/// Each request's number, with when it is due and when it is sent: in turn, as soon as one of the
-/// slots is free.
+/// Each request's number, due time and send time. Requests are sent in turn, as soon as a slot is
+/// free.
 fn sent(plan: &Plan) -> Vec<(u64, u64, u64)> {
-    // Looking for the number of a request that there is not would not end.
+    // A search for a request that the plan does not hold never ends.
     let numbers = (0_u64..).filter(|number| plan.holds(*number));
     let due_times: Vec<Due> = plan.due_times(&recorded()).take(LOOKED_AT).collect();
     let mut free: Option<BinaryHeap<Reverse<u64>>> =
@@ -116,13 +116,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn slices_together_ask_what_the_whole_asks(load in loads(), of in 1_u32..=9) {
+    fn slices_together_send_the_whole_plan(load in loads(), of in 1_u32..=9) {
         let whole = plan(&load);
         let slices: Vec<Plan> = (0..of)
             .map(|index| Plan { slice: Some(Slice { index, of }), ..whole.clone() })
             .collect();
         let held = |number: u64| slices.iter().filter(|slice| slice.holds(number)).count();
-        // Every request, every session, and every request of the warm-up is exactly one's.
+        // Exactly one slice holds each request, session and request of the warm-up.
         prop_assert!((0..400).all(|number| held(number) == 1));
         let slots = slices.iter().map(|slice| slice.slots().unwrap_or(0)).sum::<usize>();
         prop_assert_eq!(slots, whole.slots().unwrap_or(0));
@@ -137,7 +137,7 @@ proptest! {
         let alone = sent(&whole);
         let mut together: Vec<_> = slices.iter().flat_map(sent).collect();
         together.sort_unstable();
-        // Of a load without an end, the parts are looked at for longer than the whole.
+        // Of an endless load, the parts have more requests than the whole.
         together.truncate(alone.len());
         prop_assert_eq!(together, alone);
     }

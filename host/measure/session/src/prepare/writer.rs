@@ -125,7 +125,7 @@ impl Writer {
             phase: pending.phase,
             released: pending.composed.released,
             forces_length: false,
-            ids: self.identities.of(&Member {
+            ids: self.identities.ids(&Member {
                 phase: pending.phase,
                 index: pending.index,
                 root: lineage.map_or(pending.index, |lineage| lineage.root),

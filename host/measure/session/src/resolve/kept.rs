@@ -13,7 +13,7 @@ use super::measured::measure;
 use tokenizer::Tokenizer;
 
 const TABLES: Kind =
-    Kind { magic: b"runner tokenizer", what: "a tokenizer", source: "tokenizer", maker: "runner" };
+    Kind { magic: b"runner tokenizer", name: "a tokenizer", source: "tokenizer", maker: "runner" };
 
 /// Opens a tokenizer, if possible from the cached form of its file, whose digest is known if it
 /// could be read. Adds warnings to the remarks.

@@ -36,7 +36,7 @@ impl Resolution<'_> {
         });
         let trace = match drawn {
             Ok(arrivals) => {
-                let trace = Trace::of(&arrivals);
+                let trace = Trace::from_instants(&arrivals);
                 if too_long(&trace, scale) {
                     let error = format!("the dataset's arrival times: {}", too_long_message());
                     let place = self.source.scenario.load.arrival.as_ref();

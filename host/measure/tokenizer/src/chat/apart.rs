@@ -1,13 +1,13 @@
-//! A tokenizer's chat template, and where it is rendered: in this process, or in one of its own.
+//! A tokenizer's chat template, rendered in this process or in a process of its own.
 //!
 //! A template is a program of a stranger, and a text that it doubles sixty times takes all memory
 //! of a machine. So a program calls [`render_in`] when it begins, and is then started again for
-//! each template, with the one argument [`ARGUMENT`]: that process bounds its own memory and time
-//! and calls [`serve`]. One that exceeds a bound ends, and the template counts as one that fails;
-//! it is not tried again. Programs that do not call it, such as tests, render here.
+//! each template, with the single argument [`ARGUMENT`]. That process bounds its own memory and
+//! time and calls [`serve`]. If it exceeds a bound it ends, and the template has failed for good.
+//! Programs that do not call [`render_in`], such as tests, render here.
 //!
-//! Both speak in lines of JSON: the templates' texts go there first, then conversations, and each
-//! line has one as its answer.
+//! Both processes write lines of JSON: the templates' texts, then conversations. Each line has a
+//! line as its answer.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,23 +26,22 @@ use super::{ChatError, ChatTemplate, RENDERED_BYTES, Templates};
 
 /// The argument with which the program is started again.
 pub const ARGUMENT: &str = "render-chat-templates";
-/// Memory that such a process may take, in bytes. A text of the largest size is held some times
-/// over.
+/// The memory limit of such a process, in bytes: it holds a text of the largest size several times.
 pub const MEMORY: u64 = 1 << 30;
-/// Time that it may take for one conversation, in seconds.
+/// The time limit for one conversation, in seconds.
 pub const SECONDS: u64 = 60;
-/// The exit code of such a process that took longer.
+/// The exit code of a process that exceeds [`SECONDS`].
 pub const TOO_LONG: u8 = 3;
 
-/// The longest answer, in bytes: an escape in JSON has six for one.
+/// The longest answer, in bytes: JSON escapes one byte with six.
 const ANSWER: u64 = 6 * RENDERED_BYTES as u64 + (1 << 10);
-/// SIGABRT, with which a process ends that gets no more memory.
+/// SIGABRT, which ends a process without memory.
 const ABORTED: i32 = 6;
 
 /// This program, where it can be started again.
 static PROGRAM: OnceLock<OsString> = OnceLock::new();
 
-/// From now on, templates are rendered in processes of this program.
+/// Renders templates in processes of this program from now on.
 pub fn render_in(program: impl Into<OsString>) {
     let _ = PROGRAM.set(program.into());
 }
@@ -67,7 +66,7 @@ struct Conversation<'a> {
     extra: Cow<'a, Map<String, Value>>,
 }
 
-/// The chat template that comes with a tokenizer. It is read when it is needed first.
+/// The chat template of a tokenizer, read on first use.
 pub struct Chat {
     sources: Result<Sources, ChatError>,
     place: OnceLock<Result<Place, ChatError>>,
@@ -83,7 +82,7 @@ impl Chat {
     pub(crate) fn found(found: &Templates, special: BTreeMap<String, String>) -> Self {
         let file = found.file.clone();
         let texts = found.texts.clone();
-        Chat::of(match texts {
+        Chat::new(match texts {
             Ok(texts) => Ok(Sources { file, texts, special, now: None }),
             Err(cause) => Err(ChatError::Broken { file, cause }),
         })
@@ -91,16 +90,16 @@ impl Chat {
 
     /// Returns the chat template of a tokenizer which has none.
     pub(crate) fn absent(tokenizer: &str) -> Self {
-        Chat::of(Err(ChatError::Absent { tokenizer: tokenizer.to_owned() }))
+        Chat::new(Err(ChatError::Absent { tokenizer: tokenizer.to_owned() }))
     }
 
-    fn of(sources: Result<Sources, ChatError>) -> Self {
+    fn new(sources: Result<Sources, ChatError>) -> Self {
         Chat { sources, place: OnceLock::new() }
     }
 
-    /// It with another date: see [`ChatTemplate::dated`].
+    /// The same with another date: see [`ChatTemplate::dated`].
     pub(crate) fn dated(self, now: DateTime) -> Self {
-        Chat::of(self.sources.map(|sources| Sources { now: Some(now.to_string()), ..sources }))
+        Chat::new(self.sources.map(|sources| Sources { now: Some(now.to_string()), ..sources }))
     }
 
     /// Checks that there is one, and that it can be read.
@@ -135,7 +134,7 @@ impl Chat {
         let place = self.place.get_or_init(|| {
             let sources = self.sources.as_ref().map_err(Clone::clone)?;
             Ok(match PROGRAM.get() {
-                None => Place::Here(Box::new(ChatTemplate::of_sources(sources)?)),
+                None => Place::Here(Box::new(ChatTemplate::from_sources(sources)?)),
                 Some(program) => Place::Apart(Mutex::new(Apart::start(program, sources)?)),
             })
         });
@@ -161,7 +160,7 @@ impl Apart {
     /// Starts it, and has it read the template.
     fn start(program: &OsString, sources: &Sources) -> Result<Self, ChatError> {
         let unable = |cause: &io::Error| ChatError::Failed {
-            cause: format!("the process that is to render it cannot be started: {cause}"),
+            cause: format!("the process that renders it cannot be started: {cause}"),
         };
         let mut child = Command::new(program)
             .arg(ARGUMENT)
@@ -169,8 +168,8 @@ impl Apart {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // An interrupt from the terminal must not reach it: requests in flight are still
-            // counted.
+            // An interrupt from the terminal must not reach it, because requests in flight are
+            // still counted.
             .process_group(0)
             .spawn()
             .map_err(|cause| unable(&cause))?;
@@ -185,8 +184,8 @@ impl Apart {
         read.map(|()| apart)
     }
 
-    fn render(&mut self, asked: &Conversation<'_>) -> Result<String, ChatError> {
-        self.ask(asked)?
+    fn render(&mut self, conversation: &Conversation<'_>) -> Result<String, ChatError> {
+        self.ask(conversation)?
     }
 
     /// Asks, and waits for the answer.
@@ -202,7 +201,8 @@ impl Apart {
             Err(cause) => {
                 let status = process.end();
                 self.process = None;
-                self.ended = ChatError::Failed { cause: status.map_or(cause.to_string(), words) };
+                self.ended =
+                    ChatError::Failed { cause: status.map_or(cause.to_string(), cause_of) };
                 Err(self.ended.clone())
             }
         }
@@ -220,9 +220,9 @@ impl Process {
         Ok(serde_json::from_slice(&answer)?)
     }
 
-    /// Ends it; how it had ended, if it had by itself.
+    /// Ends it; returns the status of a process that had ended by itself.
     fn end(&mut self) -> Option<ExitStatus> {
-        // What closed its output has ended, or does so in a moment.
+        // A process that closed its output has ended, or ends in a moment.
         let ended = self.output.fill_buf().is_ok_and(<[u8]>::is_empty);
         if !ended {
             let _ = self.child.kill();
@@ -239,8 +239,8 @@ impl Drop for Process {
     }
 }
 
-/// Says why a process that ended with this status does not render.
-fn words(status: ExitStatus) -> String {
+/// The cause of a process's end, from its status.
+fn cause_of(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(ABORTED), _) => format!("it takes more than {} MiB of memory", MEMORY >> 20),
         (_, Some(code)) if code == i32::from(TOO_LONG) => {
@@ -250,8 +250,8 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// Renders chats until no more questions come. `busy` hears when a question has come, and when it
-/// is answered.
+/// Renders chats until no more questions come. `busy` is called with true for a question, and with
+/// false for its answer.
 ///
 /// # Errors
 /// If the input is no question, or nobody reads the answers.
@@ -264,16 +264,16 @@ pub fn serve(
         return Ok(());
     };
     busy(true);
-    let template = ChatTemplate::of_sources(&sources);
+    let template = ChatTemplate::from_sources(&sources);
     busy(false);
     answer(output, &template.as_ref().map(|_| ()))?;
     let Ok(template) = template else {
         return Ok(());
     };
-    while let Some(asked) = question::<Conversation<'_>>(input)? {
+    while let Some(conversation) = question::<Conversation<'_>>(input)? {
         busy(true);
-        let tools = asked.tools.as_deref();
-        let rendered = template.render(&asked.messages, tools, &asked.extra);
+        let tools = conversation.tools.as_deref();
+        let rendered = template.render(&conversation.messages, tools, &conversation.extra);
         busy(false);
         answer(output, &rendered)?;
     }
@@ -332,9 +332,9 @@ mod tests {
     #[test]
     fn each_conversation_has_its_answer() {
         let text = "{{ bos_token }}{{ messages[0].content }} {{ 'no' if tools is none else 'some' }} {{ x }} {{ strftime_now('%Y') }}";
-        let asked = |tools: Value| json!({"messages": [{"role": "user", "content": "a\nb"}], "tools": tools, "extra": {"x": 0.1}});
+        let conversation = |tools: Value| json!({"messages": [{"role": "user", "content": "a\nb"}], "tools": tools, "extra": {"x": 0.1}});
         assert_eq!(
-            answers(&[json!(sources(text)), asked(json!(null)), asked(json!([]))]),
+            answers(&[json!(sources(text)), conversation(json!(null)), conversation(json!([]))]),
             [
                 json!({"Ok": null}),
                 json!({"Ok": "<s>a\nb no 0.1 2025"}),
@@ -343,19 +343,19 @@ mod tests {
         );
         let refused = "{{ raise_exception('not these') }}";
         assert_eq!(
-            answers(&[json!(sources(refused)), asked(json!(null))]),
+            answers(&[json!(sources(refused)), conversation(json!(null))]),
             [json!({"Ok": null}), json!({"Err": {"refused": {"message": "not these"}}})]
         );
-        let broken = answers(&[json!(sources("{% if %}")), asked(json!(null))]);
+        let broken = answers(&[json!(sources("{% if %}")), conversation(json!(null))]);
         assert_eq!(broken.len(), 1, "{broken:?}");
         assert_eq!(broken[0]["Err"]["broken"]["file"], "chat_template.jinja", "{broken:?}");
     }
 
     #[test]
-    fn how_a_process_ended_is_said() {
+    fn the_cause_names_how_a_process_ended() {
         let end = |script: &str| {
             let status = Command::new("sh").args(["-c", script]).status().unwrap();
-            words(status)
+            cause_of(status)
         };
         assert_eq!(end("kill -ABRT $$"), "it takes more than 1024 MiB of memory");
         assert_eq!(end("exit 3"), "it takes longer than 60 s");
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_answer_is_a_template_that_fails() {
+    fn a_process_without_an_answer_fails_the_template() {
         let start = |program: &str| Apart::start(&program.into(), &sources("x")).err().unwrap();
         // It ends at once, and its output is no answer.
         let error = start("true").to_string();

@@ -69,7 +69,7 @@ fn templates_are_found_beside_the_tokenizer() {
 }
 
 #[test]
-fn a_template_that_is_missing_or_broken_is_no_error_until_it_is_needed() {
+fn a_missing_or_broken_template_fails_only_on_use() {
     for (files, says) in [
         (&[][..], "has no chat template; looked beside it for `chat_template.jinja`"),
         (

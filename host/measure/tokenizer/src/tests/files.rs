@@ -1,5 +1,5 @@
-//! Tests of files: which file of a folder is read, and files of strangers: rank files and models
-//! that would make tokenizing wrong, endless or enormous.
+//! Tests of files: the choice of a folder's file, and rank files and models of strangers that would
+//! make tokenizing wrong, endless or enormous.
 
 use std::path::Path;
 
@@ -50,15 +50,14 @@ fn a_folders_first_tokenizer_is_read() {
     assert_eq!(size(&folder(&[settings, ("x.tiktoken", &ranks)])).unwrap(), 801);
     // Ranks under a model's name.
     assert_eq!(size(&folder(&[settings, ("tokenizer.model", &ranks)])).unwrap(), 801);
-    // Kimi's file and Qwen's are known by their names alone, with the special tokens that they
-    // have.
+    // The names of Kimi's file and Qwen's tell their special tokens.
     assert_eq!(size(&folder(&[("tiktoken.model", &ranks)])).unwrap(), lines + 256);
     assert_eq!(size(&folder(&[("qwen.tiktoken", &ranks)])).unwrap(), lines + 208);
     assert_eq!(size(&folder(&[("o200k_harmony.tiktoken", &ranks)])).unwrap(), 201_088);
 }
 
 #[test]
-fn what_is_missing_or_unknown_is_said() {
+fn errors_name_the_missing_or_unknown_part() {
     let ranks = golden("small.tiktoken");
     let ranks: &[u8] = &ranks;
     for (files, says) in [
@@ -113,20 +112,17 @@ fn what_is_missing_or_unknown_is_said() {
                     b"{\"added_tokens_decoder\": {\"4294967295\": {\"content\": \"y\"}}}",
                 ),
             ],
-            "special token `y` has id 4294967295, which is a rank, or beyond 4194304",
+            "special token `y` has id 4294967295, which is a rank or above 4194304",
         ),
-        (
-            &[("cl100k_base.tiktoken", b"YQ== 0\nYg== 0\n")],
-            "line 2 has rank 0, as an earlier line has",
-        ),
-        (&[("cl100k_base.tiktoken", b"YQ== 0\nYQ== 1\n")], "ranks 0 and 1 are of the same bytes"),
+        (&[("cl100k_base.tiktoken", b"YQ== 0\nYg== 0\n")], "line 2 repeats rank 0"),
+        (&[("cl100k_base.tiktoken", b"YQ== 0\nYQ== 1\n")], "ranks 0 and 1 have the same bytes"),
         (&[("cl100k_base.tiktoken", b"YQ== 0\n\nY 1\n")], "line 3 is not a token in base64"),
         (
             &[("cl100k_base.tiktoken", b"YQ== 4194304\n")],
             "line 1 has rank 4194304; ranks are below 4194304",
         ),
-        (&[("cl100k_base.tiktoken", b"YQ== 0\n")], "no rank is that of byte 0 alone"),
-        (&[("cl100k_base.tiktoken", b"")], "no rank is that of byte 0 alone"),
+        (&[("cl100k_base.tiktoken", b"YQ== 0\n")], "byte 0 has no rank"),
+        (&[("cl100k_base.tiktoken", b"")], "byte 0 has no rank"),
         (&[("tokenizer.model", b"")], "it holds no pieces"),
         (&[("tokenizer.model", b"\x0a\xff")], "it is cut off, or no SentencePiece model"),
         (&[("tokenizer.model", b"\x0a\x03\x0a\x01a\x12\x02\x18\x04")], "its model type is 4"),
@@ -147,7 +143,7 @@ fn what_is_missing_or_unknown_is_said() {
 }
 
 #[test]
-fn long_tokens_and_texts_take_no_long_time() {
+fn long_tokens_and_texts_take_little_time() {
     // Ranks of a letter alone: words of any length, of tokens that all merge with one another.
     let mut ranks = golden("small.tiktoken");
     let start = ranks.split(|byte| *byte == b'\n').count() as u32;

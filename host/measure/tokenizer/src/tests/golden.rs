@@ -23,7 +23,7 @@ fn all_ids(value: &Value) -> Vec<Vec<u32>> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// A folder with a file of the golden ones under that name, and settings.
+/// A folder with a golden file under that name, and settings.
 fn beside(file: &str, name: &str, settings: &Value) -> tempfile::TempDir {
     let beside = tempfile::tempdir().unwrap();
     std::fs::copy(folder().join(file), beside.path().join(name)).unwrap();
@@ -79,8 +79,7 @@ fn models_encode_as_sentencepiece_does() {
         let model = case["model"].as_str().unwrap();
         let beside = beside(&format!("{model}.model"), "tokenizer.model", &Value::Null);
         let tokenizer = Tokenizer::open(beside.path()).unwrap();
-        // Where the text of a special token is in a text, SentencePiece takes it for a text, and we
-        // do not.
+        // SentencePiece reads the text of a special token as text, and this crate does not.
         let ids = all_ids(&case["ids"]);
         let marked = |text: &String| {
             text.contains("<unk>")
@@ -100,7 +99,7 @@ fn models_encode_as_sentencepiece_does() {
 }
 
 #[test]
-fn what_is_put_around_a_text_is_as_the_settings_say() {
+fn the_settings_decide_the_tokens_around_a_text() {
     let text = ["a".to_owned()];
     let around = |file: &str, name: &str, settings: Value| {
         let beside = beside(file, name, &settings);
@@ -124,8 +123,8 @@ fn what_is_put_around_a_text_is_as_the_settings_say() {
             (vec![430], vec![]),
         ),
     ] {
-        let said = settings.to_string();
-        assert_eq!(around("llama.model", "tokenizer.model", settings), expected, "{said}");
+        let settings_text = settings.to_string();
+        assert_eq!(around("llama.model", "tokenizer.model", settings), expected, "{settings_text}");
     }
 }
 
@@ -142,7 +141,7 @@ fn special_tokens_of_a_model_are_found_in_texts() {
     assert_eq!(marked[..plain.len()], plain);
     assert_eq!(marked[plain.len()], 2);
     assert_eq!(marked.last(), Some(&425));
-    // Nothing is put before what follows a special token.
+    // No space precedes the text after a special token.
     let behind = ids("</s>the");
     assert_eq!(tokenizer.decode(&[behind[1..].to_vec()]).unwrap(), ["the"]);
     assert_ne!(behind[1..], plain);

@@ -6,7 +6,7 @@ use super::{small, split, split_by};
 use crate::Tokenizer;
 
 /// A tokenizer of words.
-fn words() -> Value {
+fn word_level() -> Value {
     json!({
         "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {"type": "Whitespace"},
         "post_processor": null, "decoder": null,
@@ -27,7 +27,7 @@ fn opened(file: &str) -> Result<Tokenizer, String> {
     Tokenizer::open(&path).map_err(|error| error.to_string())
 }
 
-/// A text of many tokens, one of few and none.
+/// A text of many tokens, a short text and an empty text.
 fn texts() -> Vec<String> {
     vec!["a b ".repeat(300), "a".to_owned(), String::new()]
 }
@@ -48,7 +48,7 @@ fn truncation_and_padding_change_no_count() {
         })
     };
     let paddings = [padding(8), padding(0), json!(3)];
-    for plain in [words(), byte_level()] {
+    for plain in [word_level(), byte_level()] {
         let expected = opened(&plain.to_string()).unwrap();
         let counts = |tokenizer: &Tokenizer| {
             assert_eq!(tokenizer.facts(), expected.facts());
@@ -122,16 +122,16 @@ fn a_hostile_file_is_an_error_that_names_it() {
             "key `normalizer`: recursion limit",
         ),
         ("no model", "{\"version\":\"1.0\"}".to_owned(), "Model missing"),
-        ("no words", with(words(), "/model/vocab", json!({})), "its vocabulary is empty"),
+        ("no words", with(word_level(), "/model/vocab", json!({})), "its vocabulary is empty"),
         (
             "a long token",
-            with(words(), "/model/vocab", json!({"x".repeat(5_000): 0})),
+            with(word_level(), "/model/vocab", json!({"x".repeat(5_000): 0})),
             "a token has 5000 bytes, at most 4096 are supported",
         ),
         (
             "texts that double again and again",
             with(
-                words(),
+                word_level(),
                 "/normalizer",
                 json!({"type": "Sequence", "normalizers": vec![replace("aa".to_owned()); 40]}),
             ),
@@ -139,13 +139,13 @@ fn a_hostile_file_is_an_error_that_names_it() {
         ),
         (
             "a letter that stands for a book",
-            with(words(), "/normalizer", replace("a".repeat(1 << 20))),
+            with(word_level(), "/normalizer", replace("a".repeat(1 << 20))),
             "`normalizer` can make a text more than 1024 times longer",
         ),
         (
             "a character that stands for a page",
             with(
-                words(),
+                word_level(),
                 "/normalizer",
                 json!({"type": "Precompiled", "precompiled_charsmap": charsmap}),
             ),
@@ -154,7 +154,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "bytes of bytes of bytes",
             with(
-                words(),
+                word_level(),
                 "/pre_tokenizer",
                 json!({
                     "type": "Sequence",
@@ -166,7 +166,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "both of them",
             with(
-                serde_json::from_str(&with(words(), "/normalizer", replace("a".repeat(600))))
+                serde_json::from_str(&with(word_level(), "/normalizer", replace("a".repeat(600))))
                     .unwrap(),
                 "/pre_tokenizer",
                 json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true}),
@@ -176,7 +176,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "a book before every text",
             with(
-                words(),
+                word_level(),
                 "/normalizer",
                 json!({"type": "Prepend", "prepend": "a".repeat(1 << 20)}),
             ),
@@ -185,7 +185,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "decoding that doubles",
             with(
-                words(),
+                word_level(),
                 "/decoder",
                 json!({"type": "Sequence", "decoders": vec![replace("aa".to_owned()); 40]}),
             ),
@@ -194,7 +194,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "many components",
             with(
-                words(),
+                word_level(),
                 "/normalizer",
                 json!({"type": "Sequence", "normalizers": vec![json!({"type": "Lowercase"}); 100]}),
             ),
@@ -202,7 +202,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         ),
         (
             "nested components",
-            words().to_string().replace(
+            word_level().to_string().replace(
                 "\"normalizer\":null",
                 &format!("\"normalizer\":{}", nested(50, "normalizers", r#"{"type":"NFC"}"#)),
             ),
@@ -210,7 +210,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         ),
         (
             "a million tokens around each text",
-            with(words(), "/post_processor", template(1_000, 1_000)),
+            with(word_level(), "/post_processor", template(1_000, 1_000)),
             "`post_processor` puts more than 1024 tokens around every text",
         ),
         (
@@ -221,7 +221,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "words that are compared for hours",
             with(
-                words(),
+                word_level(),
                 "/model",
                 json!({
                     "type": "WordPiece", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]",
@@ -233,7 +233,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "a replacement that passes for a sequence",
             with(
-                words(),
+                word_level(),
                 "/normalizer",
                 json!({
                     "type": "Replace", "pattern": {"String": "a"}, "content": "b".repeat(1 << 20), "normalizers": [],
@@ -244,7 +244,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "a length of words that is there twice",
             with(
-                words(),
+                word_level(),
                 "/model",
                 json!({
                     "type": "WordPiece", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]",
@@ -270,7 +270,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         (
             "an expression that is none",
             with(
-                words(),
+                word_level(),
                 "/pre_tokenizer",
                 json!({"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": false}),
             ),
@@ -279,14 +279,14 @@ fn a_hostile_file_is_an_error_that_names_it() {
         // The crate panics where it cuts a text into pieces of no length.
         (
             "pieces of nothing",
-            with(words(), "/pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
+            with(word_level(), "/pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
             "the library that reads it failed: chunk size must be non-zero",
         ),
         // The crate panics where a template names a token that it does not list.
         (
             "a template of unknown tokens",
             with(
-                words(),
+                word_level(),
                 "/post_processor",
                 json!({
                     "type": "TemplateProcessing", "pair": [], "special_tokens": {},
@@ -296,12 +296,12 @@ fn a_hostile_file_is_an_error_that_names_it() {
             "the library that reads it failed: ",
         ),
     ];
-    for (what, file, says) in cases {
+    for (case, file, says) in cases {
         match opened(&file) {
-            Ok(_) => panic!("{what}: it was opened"),
+            Ok(_) => panic!("{case}: it was opened"),
             Err(error) => assert!(
                 error.contains("tokenizer.json` cannot be read: ") && error.contains(says),
-                "{what}: {error}"
+                "{case}: {error}"
             ),
         }
     }
@@ -321,12 +321,12 @@ fn odd_files_that_can_be_used_are_used() {
     for (what, file) in [
         (
             "a thousand added tokens of many lengths",
-            with(words(), "/added_tokens", (0..1_000).map(added).collect()),
+            with(word_level(), "/added_tokens", (0..1_000).map(added).collect()),
         ),
-        ("an expression that backtracks", with(words(), "/pre_tokenizer", catastrophe)),
+        ("an expression that backtracks", with(word_level(), "/pre_tokenizer", catastrophe)),
         (
             "ids with gaps as wide as they can be",
-            with(words(), "/model/vocab", json!({"a": 0, "b": u32::MAX, "?": 5})),
+            with(word_level(), "/model/vocab", json!({"a": 0, "b": u32::MAX, "?": 5})),
         ),
     ] {
         let tokenizer = opened(&file).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -354,13 +354,13 @@ fn added_tokens_are_found_whatever_their_number() {
     let mut file = byte_level();
     file["added_tokens"] = added.into();
     file["post_processor"] = Value::Null;
-    let both = super::Both::of(&file.to_string());
+    let both = super::Both::new(&file.to_string());
     let texts = ["<c1<c12><c1999><c2000><c1<c", "a<c0>b<c <c1>>", "<<c7>"];
     both.agree_on(&texts.map(str::to_owned));
 }
 
 #[test]
-fn decoding_is_never_longer_than_said() {
+fn decoding_is_never_longer_than_predicted() {
     use proptest::prelude::*;
     let all = super::smalls();
     proptest!(ProptestConfig::with_cases(100), |(ids in prop::collection::vec(0..400u32, 0..60))| {

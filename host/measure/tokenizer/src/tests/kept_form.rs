@@ -1,6 +1,5 @@
 //! The form in which a tokenizer is kept: cut or damaged bytes make no tokenizer, or a consistent
-//! one. That it encodes as the file does is checked wherever a file of the kind is read in these
-//! tests.
+//! one. All tests that read a file of the kind check that the form encodes as the file does.
 
 use std::path::Path;
 
@@ -32,7 +31,7 @@ fn used(form: &[u8]) -> bool {
 }
 
 #[test]
-fn what_is_cut_is_no_tokenizer() {
+fn a_cut_form_is_no_tokenizer() {
     let whole = form(true);
     assert!(used(&whole));
     for length in 0..whole.len() {
@@ -42,7 +41,7 @@ fn what_is_cut_is_no_tokenizer() {
 }
 
 #[test]
-fn what_is_damaged_is_no_tokenizer_or_one_that_holds_together() {
+fn a_damaged_form_is_consistent_or_no_tokenizer() {
     let whole = form(true);
     let mut taken = 0;
     for at in 0..whole.len() {
@@ -52,12 +51,12 @@ fn what_is_damaged_is_no_tokenizer_or_one_that_holds_together() {
             taken += u32::from(used(&bytes));
         }
     }
-    // Most changes are of an id into another one, which only a digest tells.
+    // Most changes turn an id into another id, which only a digest tells.
     assert!(taken > 0);
 }
 
 #[test]
-fn what_depends_on_more_than_its_file_is_not_kept() {
+fn a_tokenizer_of_several_files_is_not_kept() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden");
     for file in ["small.tiktoken", "llama.model"] {
         let bytes = std::fs::read(folder.join(file)).unwrap();
@@ -69,7 +68,7 @@ fn what_depends_on_more_than_its_file_is_not_kept() {
 }
 
 #[test]
-fn what_lies_beside_is_read_anew() {
+fn files_beside_the_tokenizer_are_read_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (regex, _) = Pattern::KNOWN[2];
     let file = small("null", &split_by(regex), false, false);

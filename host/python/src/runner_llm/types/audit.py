@@ -257,7 +257,7 @@ class Source:
 
 @dataclass(frozen=True)
 class About:
-    """The subject of a result. Anything that was not said is absent."""
+    """The subject of a result. A key that nobody stated is absent."""
 
     engine: str | None
     """The engine under test: `vllm`."""

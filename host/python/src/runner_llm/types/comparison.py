@@ -52,7 +52,7 @@ Kind = Literal[
 - `client`: The client: connections, time stamps, timeouts.
 - `verdict`: An invalid run.
 - `engine`: The engine and its version, where `--must-agree` asks for it.
-- `hardware`: The hardware that is said of the engine, where `--must-agree` asks for it.
+- `hardware`: The engine's stated hardware, where `--must-agree` asks for it.
 - `machine`: The machine of the client: processor and cores, where `--must-agree` asks for it.
 """
 
@@ -148,7 +148,7 @@ class SideFacts:
 
 @dataclass(frozen=True)
 class About:
-    """The subject of a result. Anything that was not said is absent."""
+    """The subject of a result. A key that nobody stated is absent."""
 
     engine: str | None
     """The engine under test: `vllm`."""

@@ -228,7 +228,7 @@ Stage = Literal[
 - `prefill`: The prefill.
 - `transfer`: The transfer of keys and values to the server that decodes.
 - `decode-queue`: The queue of a server that decodes, without the transfer.
-- `first-step`: The first step of a server that decodes, where that computes the first token.
+- `first-step`: The first step of a server that decodes, if it computes the first token.
 """
 
 Basis = Literal[
@@ -283,8 +283,8 @@ Cache2 = Literal[
 """The treatment of the server's prefix cache, which may hold prompts of earlier runs.
 
 - `keep`: It is left as it is.
-- `salt`: Every prompt begins with a text that no other run has, so that nothing of an earlier run
-  is found. Prompts of this run share what they share otherwise.
+- `salt`: Every prompt begins with a text that no other run has, so that the cache finds nothing of
+  an earlier run. Prompts of this run share their usual beginnings.
 - `flush`: The server clears it between the warmup and the measurement.
 """
 
@@ -1434,7 +1434,7 @@ class Stages:
     prefill_servers: list[str]
     """The base URLs of the servers that do prefills alone; absent if none does."""
     decode_servers: list[str]
-    """Those of the servers that decode what these have begun."""
+    """The base URLs of the servers that decode after these prefills."""
     stages: list[Staged]
     """The stages that are known, in the order in which a request passes them."""
 
@@ -1455,9 +1455,9 @@ class Staged:
     stage: Stage
     """The stage."""
     mean_ms: float
-    """The mean over what was observed, in milliseconds."""
+    """The mean over the observations, in milliseconds."""
     count: float
-    """How many times were observed, of the metric that has fewest."""
+    """The number of observations, of the metric with the fewest."""
     metrics: list[str]
     """The server's own metrics that it is made of."""
 
@@ -2237,25 +2237,22 @@ class Lost:
 @dataclass(frozen=True)
 class Client:
     """The performance of this client during the measurement. If the records of several load
-    generators are merged, each figure comes from the one with the worst value (see
-    [`Client::worst`]).
+    generators are merged, each figure is the worst of theirs (see [`Client::worst`]).
     """
 
     watched_s: float
     """Seconds that were monitored: from the start of the measurement until the last reply ended."""
     threads: dict[str, Thread]
-    """Its threads by name: `pace`, `read-0`, `decode-0`, `record`; those that only observe are
-    `progress`, `dashboard` and `metrics`. A thread without data from the system is not listed.
+    """Its threads by name: `pace`, `read-0`, `decode-0`, `record`. The threads `progress`,
+    `dashboard` and `metrics` only observe. A thread without data from the system is not listed.
     """
     decode_backlog: int
     """Most replies that waited to be decoded, each with one or more frames."""
     decode_behind_ms: float
-    """The longest time from when a reader passed frames on until they were decoded, in
-    milliseconds.
-    """
+    """The longest time that frames waited from their reader to their decoding, in milliseconds."""
     longest_pause_ms: float
-    """The longest that the whole process stood still, or that no core was free for it, in
-    milliseconds: how late a thread was that wakes every ten milliseconds.
+    """The longest time that the whole process stood still, or that no core was free for it, in
+    milliseconds. It is the lateness of a thread that wakes every ten milliseconds.
     """
     paused_s: float
     """Sum of such pauses longer than 50 ms, in seconds."""
@@ -2366,13 +2363,13 @@ class HeldBack:
     from_to_s: list[tuple[float, float]]
     """The first of the periods, each from and to, in seconds since the measurement began."""
     throttled_from_s: float | None
-    """From when on the engine may have had to wait, because more had come in the meantime than the
-    smallest receive buffer takes, in seconds since the measurement began; absent if all of it
+    """The time from which the engine may have had to wait, in seconds since the measurement began:
+    more had come in the meantime than the smallest receive buffer takes. Absent if all of it
     fit.
     """
     late_s: float | None
-    """Lateness, in seconds, of the stamps on what came meanwhile, at most: each has the time of the
-    last packet that was read with it. Absent if nothing came.
+    """The maximum lateness of the time stamps in such a period, in seconds. Bytes that were read
+    together have the time of their last packet. Absent if nothing came.
     """
 
     @classmethod
@@ -2389,8 +2386,7 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class SessionMemory:
-    """The memory of sessions under way: what they still had to send, and the answers in their
-    histories.
+    """The memory of sessions under way: their unsent prompts, and the answers in their histories.
     """
 
     bound_bytes: int
@@ -2439,7 +2435,7 @@ class Errands:
     failed: int
     """Requests that it did not accept, or that could not be sent."""
     error: str | None
-    """The first reason why one failed."""
+    """The reason of the first failure."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Errands:
@@ -2528,7 +2524,7 @@ class ServerSeries:
     pages: int
     """Pages that were read during the measurement, of all targets."""
     covered: float
-    """Share of the measurement that lies between pages, of the target that has least."""
+    """Share of the measurement that lies between pages, of the target with the smallest share."""
     series: int
     """The number of series that the pages have."""
     longest_page_ms: float
@@ -2541,11 +2537,11 @@ class ServerSeries:
     """Lines of a page that were not kept because there are too many or their labels are too long.
     """
     figures: dict[str, Figure]
-    """The figures that all targets report. One that a target does not report is absent."""
+    """The figures that all targets report."""
     queues: list[Queue]
-    """The queue in front of each target's scheduler, of those that report one."""
+    """The queue in front of each target's scheduler, for targets that report a queue."""
     stages: Stages | None
-    """The stages of a request before its first token; absent where the pages do not tell them."""
+    """The stages of a request before its first token; absent if the pages do not show them."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ServerSeries:
@@ -2574,24 +2570,24 @@ class Figure:
     metrics: list[str]
     """The server's own metrics that it is made of."""
     mean: float | None
-    """The mean over time; of times, over what was observed; of shares, the share of the whole."""
+    """The mean over time; for times, over the observations; for shares, the share of the whole."""
     mean_within: float | None
-    """How far off the mean of what was observed may be, because pages lie across the ends of the
-    interval: the most that it changes if all or nothing of these counts. Absent if none does.
+    """The maximum error of the mean of observations from pages across the ends of the interval: its
+    change if all or none of their observations count. Absent if no page lies across an end.
     """
     min: float | None
     """The smallest value on a page."""
     max: float | None
     """The largest value on a page."""
     total: float | None
-    """What a counter grew by, or how many observations there are. Where a page lies beyond an end
-    of the interval, the growth up to it is shared out evenly over time.
+    """The growth of a counter, or the number of observations. Growth up to a page beyond an end of
+    the interval is spread evenly over time.
     """
     per_s: float | None
     """The same per second."""
     p50: float | None
-    """The median of what was observed: linear within a bucket of the server's histogram. Absent
-    where it lies in the lowest bucket, of which only the upper bound is known.
+    """The median of the observations: linear within a bucket of the server's histogram. Absent if
+    it lies in the lowest bucket, which has only an upper bound.
     """
     p99: float | None
     """The 99th percentile likewise; where it lies beyond the last finite bound, that bound."""
@@ -2629,11 +2625,11 @@ class Queue:
     pages: int
     """Pages on which requests waited."""
     max_waiting: float
-    """The most that waited on a page."""
+    """The most waiting requests on a page."""
     ceiling: float | None
-    """The most that ran on a page while others waited; absent if none did."""
+    """The most running requests on a page while others waited; absent if none ran."""
     at_ceiling: float | None
-    """Share of the time in which requests waited that at least 95 % of that many ran."""
+    """The share of the waiting time with at least 95 % of this number running."""
     kv_usage: float | None
     """Mean share of the KV cache in use while requests waited."""
 
@@ -2653,9 +2649,8 @@ class Queue:
 
 @dataclass(frozen=True)
 class Devices:
-    """Figures of devices and their host over an interval, and what a million tokens took of their
-    energy. Of a run, the interval is from the start of the measurement to the end of its last
-    exchange.
+    """Figures of devices and their host over an interval, and their energy for a million tokens.
+    For a run, the interval is from the start of the measurement to the end of its last exchange.
     """
 
     source: str | None
@@ -2667,7 +2662,7 @@ class Devices:
     each: list[Figures]
     """Each device."""
     energy_j: float | None
-    """The energy of all devices in joules; absent if that of any is unknown."""
+    """The energy of all devices in joules; absent if the energy of any device is unknown."""
     mean_power_w: float | None
     """The mean power of all devices together in watts: their energy over the time."""
     max_power_w: float | None
@@ -2682,7 +2677,7 @@ class Devices:
     """The most memory in use on all devices together in bytes, of the samples."""
     throttled_share: float | None
     """The largest share of the time in which heat or the power supply kept a device's clock down,
-    of any device and reason; absent if no device says why its clock is down.
+    of any device and reason; absent if no device reports reasons.
     """
     energy_per_million_output_tokens: float | None
     """The energy of all devices for a million output tokens of answered requests, in joules."""
@@ -2697,7 +2692,7 @@ class Devices:
     failed_readings: int | None
     """Readings that failed, over the whole recording; absent if none did."""
     last_error: str | None
-    """The reason why the last of these failed."""
+    """The error of the last failed reading."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Devices:
@@ -2734,8 +2729,8 @@ class Figures:
     samples: int
     """Samples in the interval."""
     covered: float
-    """The share of the interval that samples cover: what lies between two of them that are not far
-    apart.
+    """The share of the interval that samples cover: the time between neighbouring samples that are
+    not far apart.
     """
     energy_j: float | None
     """The energy, in joules."""
@@ -2762,8 +2757,8 @@ class Figures:
     mean_utilization: float | None
     """The mean share of the time in which anything ran on it."""
     throttled: dict[str, float] | None
-    """For each reason, the share of the time in which its clock was kept down for it. Absent if it
-    does not say; empty if it never was.
+    """For each reason, the share of the time in which it kept the clock down. Absent if the device
+    reports no reasons; empty if its clock was never kept down.
     """
     notes: list[str]
     """Reasons why figures are absent, or not as expected."""

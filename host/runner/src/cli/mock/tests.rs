@@ -40,7 +40,7 @@ fn flags_override_the_file() {
     let script = script(&flags).unwrap();
     assert_eq!(script.ttft, Span(Duration::from_secs(1)));
     assert_eq!(script.itl, Span(Duration::from_micros(1500)));
-    assert_eq!(script.answer, Says::Echo);
+    assert_eq!(script.answer, AnswerText::Echo);
     assert_eq!(script.models, ["a", "b"]);
     assert_eq!(
         script.faults,

@@ -1,11 +1,11 @@
-//! Faults as they are written in TOML: one flat table, whose keys depend on its `kind`.
+//! The notation of faults in TOML: one flat table, whose keys depend on its `kind`.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breakdown, Fault, On, What};
+use super::{Breakdown, Fault, FaultKind, Selection};
 use model::duration::Span;
 
 impl FromStr for Fault {
@@ -24,10 +24,10 @@ impl FromStr for Fault {
     }
 }
 
-/// A fault as it is written in TOML.
+/// A fault's table in TOML.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(super) struct Written {
+pub(super) struct FaultTable {
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -56,16 +56,16 @@ pub(super) struct Written {
 const KINDS: &str = "http-error, html, hang-up, goodbye, slow-headers, in-band-error, cut, no-done, close, \
                      stall, stop-early, split, merge, crlf or ping";
 
-impl TryFrom<Written> for Fault {
+impl TryFrom<FaultTable> for Fault {
     type Error = String;
 
-    fn try_from(mut written: Written) -> Result<Self, String> {
+    fn try_from(mut written: FaultTable) -> Result<Self, String> {
         let kind = std::mem::take(&mut written.kind);
         let on = match (written.every.take(), written.requests.take(), written.share.take()) {
-            (None, None, None) => On::All,
-            (Some(n), None, None) => On::Every(n),
-            (None, Some(numbers), None) => On::Requests(numbers),
-            (None, None, Some(share)) if (0.0..=1.0).contains(&share) => On::Share(share),
+            (None, None, None) => Selection::All,
+            (Some(n), None, None) => Selection::Every(n),
+            (None, Some(numbers), None) => Selection::Requests(numbers),
+            (None, None, Some(share)) if (0.0..=1.0).contains(&share) => Selection::Share(share),
             (None, None, Some(share)) => {
                 return Err(format!("`share` is {share}, but must be between 0 and 1"));
             }
@@ -77,47 +77,47 @@ impl TryFrom<Written> for Fault {
         let needs = |key: &str| format!("a fault of kind `{kind}` needs `{key}`");
         let after_tokens = written.after_tokens.take();
         let after = after_tokens.ok_or_else(|| needs("after-tokens"));
-        let breaks = |how| after.clone().map(|after_tokens| What::Break { after_tokens, how });
+        let breaks = |how| after.clone().map(|after_tokens| FaultKind::Break { after_tokens, how });
         let mut uses_after = true;
-        let what = match kind.as_str() {
+        let fault_kind = match kind.as_str() {
             "in-band-error" => breaks(Breakdown::InBandError)?,
             "cut" => breaks(Breakdown::Cut { reset: written.reset.take().unwrap_or(false) })?,
             "no-done" => breaks(Breakdown::NoDone)?,
             "close" => {
                 breaks(Breakdown::Close { code: close_code(written.code.take().unwrap_or(1011))? })?
             }
-            "stall" => What::Stall {
+            "stall" => FaultKind::Stall {
                 after_tokens: after.clone()?,
                 lasting: written.lasting.take().map(|span| span.0),
             },
-            "stop-early" => What::StopEarly { after_tokens: after.clone()? },
+            "stop-early" => FaultKind::StopEarly { after_tokens: after.clone()? },
             other => {
                 uses_after = false;
                 match other {
-                    "http-error" => What::HttpError {
+                    "http-error" => FaultKind::HttpError {
                         status: error_status(written.status.take().unwrap_or(500))?,
                         retry_after: written.retry_after.take().map(|span| span.0),
                     },
-                    "html" => What::Html {
+                    "html" => FaultKind::Html {
                         status: match written.status.take().unwrap_or(200) {
                             200 => 200,
                             status => error_status(status)?,
                         },
                     },
-                    "hang-up" => What::HangUp { reset: written.reset.take().unwrap_or(false) },
-                    "goodbye" => What::Goodbye,
+                    "hang-up" => FaultKind::HangUp { reset: written.reset.take().unwrap_or(false) },
+                    "goodbye" => FaultKind::Goodbye,
                     "slow-headers" => {
                         let by = written.lasting.take().ok_or_else(|| needs("for"))?;
-                        What::SlowHeaders { by: by.0 }
+                        FaultKind::SlowHeaders { by: by.0 }
                     }
-                    "split" => {
-                        What::Split { bytes: written.bytes.take().ok_or_else(|| needs("bytes"))? }
-                    }
-                    "merge" => What::Merge {
+                    "split" => FaultKind::Split {
+                        bytes: written.bytes.take().ok_or_else(|| needs("bytes"))?,
+                    },
+                    "merge" => FaultKind::Merge {
                         events: written.events.take().ok_or_else(|| needs("events"))?,
                     },
-                    "crlf" => What::Crlf,
-                    "ping" => What::Ping,
+                    "crlf" => FaultKind::Crlf,
+                    "ping" => FaultKind::Ping,
                     "" => return Err(format!("a fault needs a `kind`: {KINDS}")),
                     _ => {
                         return Err(format!("`{other}` is not a kind of fault; expected {KINDS}"));
@@ -137,7 +137,7 @@ impl TryFrom<Written> for Fault {
         ];
         match left.iter().find(|(_, left)| *left) {
             Some((key, _)) => Err(format!("`{key}` has no effect on a fault of kind `{kind}`")),
-            None => Ok(Fault { what, on }),
+            None => Ok(Fault { kind: fault_kind, on }),
         }
     }
 }
@@ -159,35 +159,35 @@ fn error_status(status: u16) -> Result<u16, String> {
     }
 }
 
-impl From<Fault> for Written {
+impl From<Fault> for FaultTable {
     fn from(fault: Fault) -> Self {
-        let mut written = Written::default();
+        let mut written = FaultTable::default();
         match fault.on {
-            On::All => {}
-            On::Every(n) => written.every = Some(n),
-            On::Requests(numbers) => written.requests = Some(numbers),
-            On::Share(share) => written.share = Some(share),
+            Selection::All => {}
+            Selection::Every(n) => written.every = Some(n),
+            Selection::Requests(numbers) => written.requests = Some(numbers),
+            Selection::Share(share) => written.share = Some(share),
         }
-        let kind = match fault.what {
-            What::HttpError { status, retry_after } => {
+        let kind = match fault.kind {
+            FaultKind::HttpError { status, retry_after } => {
                 written.status = Some(status);
                 written.retry_after = retry_after.map(Span);
                 "http-error"
             }
-            What::Html { status } => {
+            FaultKind::Html { status } => {
                 written.status = (status != 200).then_some(status);
                 "html"
             }
-            What::HangUp { reset } => {
+            FaultKind::HangUp { reset } => {
                 written.reset = reset.then_some(true);
                 "hang-up"
             }
-            What::Goodbye => "goodbye",
-            What::SlowHeaders { by } => {
+            FaultKind::Goodbye => "goodbye",
+            FaultKind::SlowHeaders { by } => {
                 written.lasting = Some(Span(by));
                 "slow-headers"
             }
-            What::Break { after_tokens, how } => {
+            FaultKind::Break { after_tokens, how } => {
                 written.after_tokens = Some(after_tokens);
                 match how {
                     Breakdown::InBandError => "in-band-error",
@@ -202,27 +202,27 @@ impl From<Fault> for Written {
                     }
                 }
             }
-            What::Stall { after_tokens, lasting } => {
+            FaultKind::Stall { after_tokens, lasting } => {
                 written.after_tokens = Some(after_tokens);
                 written.lasting = lasting.map(Span);
                 "stall"
             }
-            What::StopEarly { after_tokens } => {
+            FaultKind::StopEarly { after_tokens } => {
                 written.after_tokens = Some(after_tokens);
                 "stop-early"
             }
-            What::Split { bytes } => {
+            FaultKind::Split { bytes } => {
                 written.bytes = Some(bytes);
                 "split"
             }
-            What::Merge { events } => {
+            FaultKind::Merge { events } => {
                 written.events = Some(events);
                 "merge"
             }
-            What::Crlf => "crlf",
-            What::Ping => "ping",
+            FaultKind::Crlf => "crlf",
+            FaultKind::Ping => "ping",
         };
-        Written { kind: kind.to_owned(), ..written }
+        FaultTable { kind: kind.to_owned(), ..written }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arrival models in words, as a run's summary names them.
+//! The labels of arrival models in a run's summary.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -6,7 +6,7 @@ use super::{Arrival, Shape, Spread, Stage, Think, ThinkSpread};
 use crate::duration::format;
 
 /// The most stages that are listed one by one.
-const TOLD: usize = 6;
+const LISTED: usize = 6;
 
 impl Display for Arrival {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -23,11 +23,11 @@ impl Display for Arrival {
             Arrival::Ramp { spread, ramp } => write!(f, "{spread}, ramp {ramp}"),
             Arrival::Stages { spread, stages } => {
                 write!(f, "{spread}, {} stages: ", stages.len())?;
-                for (number, stage) in stages.iter().take(TOLD).enumerate() {
+                for (number, stage) in stages.iter().take(LISTED).enumerate() {
                     let separator = if number == 0 { "" } else { "; " };
                     write!(f, "{separator}{stage}")?;
                 }
-                let rest = if stages.len() > TOLD { "; …" } else { "" };
+                let rest = if stages.len() > LISTED { "; …" } else { "" };
                 f.write_str(rest)
             }
             Arrival::Trace { file, time_scale, timestamps, .. } => {
