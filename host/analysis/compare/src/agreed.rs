@@ -59,7 +59,7 @@ impl<'t> Agreeing<'t> {
         (folder, plan, facts): (&str, &Plan, &RunFacts),
         exchanges: impl Iterator<Item = Result<Exchange, X>>,
     ) -> Result<(), X> {
-        let mut scored = Scored::of(&facts.scores);
+        let mut scored = Scored::new(&facts.scores);
         for exchange in exchanges {
             let exchange = exchange?;
             self.answers.add_baseline(&exchange);
@@ -96,7 +96,7 @@ impl<'t> Agreeing<'t> {
         (folder, plan, facts): (&str, &Plan, &RunFacts),
         exchanges: impl Iterator<Item = Result<Exchange, X>>,
     ) -> Result<Agreed, X> {
-        let mut scored = Scored::of(&facts.scores);
+        let mut scored = Scored::new(&facts.scores);
         for exchange in exchanges {
             let exchange = exchange?;
             self.answers.add_run(&exchange);

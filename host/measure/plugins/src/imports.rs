@@ -100,7 +100,7 @@ fn foreign(name: &str) -> (bool, &'static str) {
 /// Describes the refused imports; absent if none is refused. Our own interfaces are checked only
 /// once the version is known to be supported: otherwise the version is the error.
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
-    let mut refused = (of(outline).into_iter())
+    let mut refused = (list(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))
         .map(|import| format!("imports `{}`, which is refused: {}", import.name, import.why));
     let first = refused.next()?;

@@ -115,7 +115,7 @@ impl Table {
             return self.hold_parquet();
         }
         let packed = Packed::detect(&start);
-        self.format = self.detect(packed)?;
+        self.format = self.detect_format(packed)?;
         let cut = self.cut();
         let mut records = Records::new(stream(&self.file, packed), cut);
         let (mut begins, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);

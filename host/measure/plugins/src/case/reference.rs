@@ -200,8 +200,8 @@ fn kind(rules: &Value) -> String {
     if let Some(target) = rules["$ref"].as_str() {
         return named(target.trim_start_matches("#/$defs/"));
     }
-    if let Some(alternatives) = alternatives(rules) {
-        return alternatives;
+    if let Some(values) = enum_values(rules) {
+        return values;
     }
     if let Some(parts) = rules["anyOf"].as_array() {
         return either(&mut parts.iter().map(kind));
@@ -217,7 +217,7 @@ fn kind(rules: &Value) -> String {
 }
 
 /// The words of an enum without values.
-fn alternatives(rules: &Value) -> Option<String> {
+fn enum_values(rules: &Value) -> Option<String> {
     let alternatives: Vec<&Value> = match (rules["enum"].as_array(), rules["oneOf"].as_array()) {
         (Some(alternatives), _) => alternatives.iter().collect(),
         (_, Some(parts)) => parts.iter().map(|part| part.get("const")).collect::<Option<_>>()?,

@@ -61,7 +61,7 @@ fn trial(out: &mut String, lab: &Lab, trial: &Trial) {
     let _ = writeln!(out, "{} {model}{}", trial.id, lab.label(trial));
     let command = trial.command(engine);
     let command = command.unwrap_or_else(|| vec![format!("at {}", engine.base_url)]);
-    for word in words {
+    for word in command {
         let _ = writeln!(out, "    {word}");
     }
     let secret = |name: &str| Some(format!("<{name}>"));
