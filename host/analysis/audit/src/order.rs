@@ -1,10 +1,10 @@
 //! Rules on the statistics of one latency: percentiles are in order, and the mean is consistent
 //! with them.
 //!
-//! Let samples be sorted from 0 to N - 1. The p-th percentile lies between the sample at floor(p (N
-//! - 1)) and the next, with any interpolation; a tool that takes the nearest rank is off by one. So
-//! all but this number of the N samples are at least, or at most, the percentile, which bounds the
-//! mean.
+//! Let samples be sorted from 0 to N - 1. The p-th percentile lies between the sample at
+//! `floor(p (N - 1))` and the next, with any interpolation; a tool that takes the nearest rank is
+//! off by one. So all but this number of the N samples are at least, or at most, the percentile,
+//! which bounds the mean.
 
 use super::figures::{Figures, shown};
 use super::finding::Finding;
