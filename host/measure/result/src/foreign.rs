@@ -199,6 +199,13 @@ fn median(summary: &Summary, metric: &str) -> Sure {
     (of.median, sure.and_then(|of| of.median), sure.and_then(|of| of.same_requests?.median))
 }
 
+fn output(summary: &Summary) -> Sure {
+    let of = &summary.throughput;
+    let sure = of.confidence.unwrap();
+    let same = sure.same_requests.output_tokens_per_s;
+    (of.output_tokens_per_s.unwrap(), sure.other_requests.output_tokens_per_s, same)
+}
+
 /// The number of intervals that hold the average of all figures, and half the median width as a
 /// multiple of the figures' own variation at 95 %.
 fn held(seen: &[(f64, Option<Bounds>)]) -> (usize, f64) {
@@ -233,6 +240,26 @@ fn a_burst_takes_a_client_milliseconds() {
             let seen: Vec<_> = runs.iter().map(figure).map(|(own, new, _)| (own, new)).collect();
             let (held, wide) = held(&seen);
             assert!(held >= 26 && wide < 2.5, "{sending_ms} ms: {held} of 30, {wide} as wide");
+        }
+    }
+}
+
+/// Other requests meet the noise that repeats meet, also where all have one length.
+#[test]
+fn other_requests_differ_by_no_less_than_the_same() {
+    let even = Foreign { lengths: ([990.0, 310.0], 0.0), ..Foreign::USUAL };
+    let open = Foreign { comes: Comes::Rate(21.0), ..Foreign::USUAL };
+    for (engine, run) in
+        [even, open, Foreign::USUAL].into_iter().flat_map(|own| (0..7).map(move |run| (own, run)))
+    {
+        let summary = engine.summary(run, run);
+        let metrics = [metric::TTFT, metric::TPOT, metric::E2E].into_iter();
+        let sure = metrics.flat_map(|name| [mean(&summary, name), median(&summary, name)]);
+        for (figure, new, same) in sure.chain([output(&summary)]) {
+            let (new, same) = (new.unwrap(), same.unwrap());
+            let contains =
+                new.low <= same.low && new.high.is_none_or(|high| Some(high) >= same.high);
+            assert!(contains, "{figure}: {new:?} {same:?} of {engine:?}");
         }
     }
 }
