@@ -21,4 +21,6 @@ pub mod summary;
 pub mod threshold;
 
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod laboratory;

@@ -27,6 +27,7 @@ pub mod saved;
 pub mod schema;
 pub mod search;
 mod served;
+mod sure;
 pub mod sweep;
 pub mod text;
 pub mod time_slices;

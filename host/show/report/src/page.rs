@@ -16,9 +16,11 @@ mod tests;
 
 pub use self::beside::Comparison;
 use super::charts::{Charts, RunView};
+use super::sure;
 use crate::document::{Block, Document, Span, Text};
 use crate::time_slices;
 use result::metric::{self, Metric};
+use result::summary::Summary;
 
 /// The charts beside the headline figures: the first metric's distribution, drawn in two ways.
 const PICTURES: usize = 2;
@@ -54,7 +56,7 @@ pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
             if !further.is_empty() {
                 page.push(Block::Figures(further));
             }
-            page.remark("Intervals are 95 % confidence intervals of the average of many runs with other requests of this kind. They come from this run alone, and leave out effects on a whole run, such as a restart; repeats show these. All figures has the intervals of repeats of these requests too.");
+            sure(&mut page, summary);
         }
     }
     run::findings(&mut page, runs);
@@ -106,6 +108,16 @@ pub fn page(runs: &[RunView], compared: Option<&Comparison>) -> Document {
         blocks: vec![Block::Definitions(definitions(runs))],
     });
     page
+}
+
+/// Adds the intervals of the figures by which people decide.
+fn sure(page: &mut Document, summary: &Summary) {
+    let table = figures::sure(summary, |row| row.decides);
+    if !table.rows.is_empty() {
+        page.heading(3, "How sure (95 %)");
+        page.table(table);
+        page.remark(sure::NOTE);
+    }
 }
 
 /// Adds a part of every run, below its name if there are several.

@@ -375,9 +375,13 @@ impl Expected {
             _ => return None,
         };
         let [of_mean, of_median] = around;
+        // Other requests meet the noise that the same ones meet.
+        let about = |own: Option<Around>, same: f64, figure: f64| {
+            own.map(|own| own.with(Some(Around::even(same))).times(1e3).about(figure))
+        };
         Some([
-            of_mean.map(|own| own.times(1e3).about(figures.mean())),
-            of_median.map(|own| own.times(1e3).about(figures.percentile(50.0))),
+            about(of_mean, same_mean, figures.mean()),
+            about(of_median, same_median, figures.percentile(50.0)),
         ])
     }
 
@@ -466,7 +470,8 @@ impl Expected {
     fn waits(&self, figures: &Figures, blocks: &Blocks) -> [Option<Around>; 2] {
         let (mean, median) = (figures.mean(), figures.percentile(50.0));
         let loads = self.loads.filter(|_| self.full.seen);
-        // Where requests are alike, the fill is the same in every run.
+        // Where requests are alike, the fill of every run differs by noise alone, which `other`
+        // adds.
         let fill = if self.is_timed() { 1.0 } else { self.differ() };
         let of_mean = if self.is_calm() {
             interval::mean_beside_trend(blocks, figures)

@@ -34,12 +34,14 @@ pub(super) enum Coming {
 
 impl Coming {
     pub(super) fn from_run(run: &Run, surveyed: &Surveyed) -> Self {
-        let at_once = surveyed.due.is_none_or(|(first, last)| first == last);
+        let due_at_once = surveyed.due.is_none_or(|(first, last)| first == last);
+        // A client takes milliseconds to send a burst.
+        let all_left = surveyed.first_answer.is_none_or(|end| surveyed.last_sent <= Some(end));
         match run.r#loop {
             Loop::Closed => Coming::Closed,
-            Loop::Open if !at_once => Coming::Timed,
+            Loop::Open if !due_at_once => Coming::Timed,
+            Loop::Open if all_left || run.max_in_flight.is_none() => Coming::AtOnce,
             // A cap makes a loop of a burst.
-            Loop::Open if surveyed.first_sent == surveyed.last_sent => Coming::AtOnce,
             Loop::Open => Coming::Closed,
         }
     }

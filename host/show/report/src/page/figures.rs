@@ -2,6 +2,7 @@
 
 use crate::charts::RunView;
 use crate::document::{Cell, Figure, Fit, Span, Table, Text};
+use crate::sure::{COLUMNS, Row, rows};
 use model::number::{count, fixed, percent, significant};
 use result::figure::{Statistic, mirrored};
 use result::metric::{self, Unit};
@@ -18,12 +19,16 @@ pub(super) fn label(metric: &str) -> &str {
     place.map_or(metric, |place| LABELS[place])
 }
 
-/// The interval of a figure as text, over runs with other requests.
-fn sure(bounds: Option<Bounds>, unit: &str) -> Option<String> {
-    bounds.map(|bounds| format!("95 %: {} {unit}", between(bounds)))
+/// The wanted rows of the table *How sure*.
+pub(super) fn sure(summary: &Summary, wanted: impl Fn(&Row) -> bool) -> Table {
+    let mut table = Table::new(["Figure"].into_iter().chain(COLUMNS));
+    for row in rows(summary).into_iter().filter(|row| wanted(row)) {
+        table.row(std::iter::once(row.name).chain(row.cells));
+    }
+    table
 }
 
-/// The headline: throughput, latencies with their intervals, and failures.
+/// The headline: throughput, latencies and failures.
 pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
     let Summary { throughput, requests, goodput, concurrency, .. } = summary;
     let mut figures = Vec::new();
@@ -37,7 +42,6 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
             });
         }
     };
-    let rates = throughput.confidence;
     let per_s = |value: Option<f64>, unit: &str, what: &str| {
         value.map(|value| format!("{} {unit} {what}", significant(value, 4)))
     };
@@ -47,7 +51,6 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         throughput.output_tokens_per_s,
         "tok/s",
         vec![
-            sure(rates.and_then(|sure| sure.other_requests.output_tokens_per_s), "tok/s"),
             per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
             per_s(throughput.peak_output_tokens_per_s, "tok/s", "in the best second"),
         ],
@@ -58,7 +61,6 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         throughput.requests_per_s,
         "req/s",
         vec![
-            sure(rates.and_then(|sure| sure.other_requests.requests_per_s), "req/s"),
             per_s(throughput.due_requests_per_s, "req/s", "were due"),
             concurrency.mean_in_flight.map(|mean| {
                 let peak = concurrency.peak.map(|peak| format!(", at most {}", count(peak)));
@@ -70,13 +72,7 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         let Some(of) = summary.metric(name) else {
             continue;
         };
-        let p99 = of.percentile(99.0).map(|p99| {
-            let sure = of
-                .confidence
-                .and_then(|sure| sure.p99)
-                .map(|bounds| format!(" ({})", between(bounds)));
-            format!("P99 {} ms{}", significant(p99, 4), sure.unwrap_or_default())
-        });
+        let p99 = of.percentile(99.0).map(|p99| format!("P99 {} ms", significant(p99, 4)));
         let is_closed = summary.run.r#loop == Loop::Closed;
         tile(
             &format!("{label}, median"),
@@ -84,7 +80,6 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
             Some(of.median),
             "ms",
             vec![
-                sure(of.confidence.and_then(|sure| sure.median), "ms"),
                 p99,
                 is_closed.then(|| "of a closed loop: slow periods get fewer requests".to_owned()),
             ],
@@ -165,10 +160,6 @@ fn sessions(summary: &Summary) -> Option<Figure> {
         unit: "s",
         lines: lines.into_iter().flatten().collect(),
     })
-}
-
-fn between(bounds: Bounds) -> String {
-    bounds.words(" to ", |end| significant(end, 4))
 }
 
 /// Every metric that was measured, in the catalogue's order, and how to read it.

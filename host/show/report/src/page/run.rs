@@ -217,6 +217,11 @@ pub(super) fn figures(page: &mut Document, shown: &RunView, level: u8) {
     if !note.is_empty() {
         page.remark(note);
     }
+    let sure = figures::sure(summary, |_| true);
+    if !sure.rows.is_empty() {
+        page.heading(level, "How sure, every figure (95 %)");
+        page.table(sure);
+    }
     let parts = parts::parts(summary).into_iter().map(|part| {
         let words = part.words.map(|words| Block::Paragraph(words.into()));
         let pairs = (!part.pairs.is_empty()).then_some(Block::Pairs(part.pairs));
