@@ -13,6 +13,7 @@ use scenario::plan::Plan;
 use serde_json::json;
 use simulator::{Case, Load, Parameters, Random};
 use statistics::anytime;
+use statistics::bounded;
 use statistics::clusters::{self, Cluster};
 
 pub fn sections(comparisons: u64) -> Vec<Section> {
@@ -369,35 +370,57 @@ fn until(sequences: u64) -> Section {
     }
 }
 
-/// A kind of score: its name, a draw of it, and its mean.
-type Scores = (&'static str, fn(&mut Random) -> f64, f64);
+/// A kind of score: its name, a draw of it, its mean, and the ends of its scale.
+type Scores = (&'static str, fn(&mut Random) -> f64, f64, Option<[f64; 2]>);
 
-const SCORES: [Scores; 5] = [
-    ("mostly right: beta (5, 1)", |random| random.uniform().powf(0.2), 5.0 / 6.0),
+/// Draws a grade from 1 to 5 by these shares of the grades from 1 to 4.
+fn grade(random: &mut Random, shares: [f64; 4]) -> f64 {
+    let drawn = random.uniform();
+    let mut sum = 0.0;
+    let below = shares.iter().position(|share| {
+        sum += share;
+        drawn < sum
+    });
+    below.map_or(5.0, |place| place as f64 + 1.0)
+}
+
+const UNIT: Option<[f64; 2]> = Some([0.0, 1.0]);
+const GRADES: Option<[f64; 2]> = Some([1.0, 5.0]);
+
+const SCORES: [Scores; 8] = [
+    ("grades: 85 % 5, others all", |random| grade(random, [0.05, 0.02, 0.03, 0.05]), 4.63, GRADES),
+    ("grades: 90 % 5, else 1", |random| grade(random, [0.1, 0.0, 0.0, 0.0]), 4.6, GRADES),
+    ("grades: 60 % 1, others all", |random| grade(random, [0.6, 0.25, 0.1, 0.03]), 1.62, GRADES),
+    ("mostly right: beta (5, 1)", |random| random.uniform().powf(0.2), 5.0 / 6.0, UNIT),
     (
         "1, but for 15 % that are anything",
         |random| if random.uniform() < 0.85 { 1.0 } else { random.uniform() },
         0.925,
+        UNIT,
     ),
     (
         "0, but for 30 % that are anything",
         |random| if random.uniform() < 0.7 { 0.0 } else { random.uniform() },
         0.15,
+        UNIT,
     ),
-    ("exponential", Random::exponential, 1.0),
-    ("lognormal, \u{3c3} = 1", |random| random.normal().exp(), 1.648_721_270_700_128),
+    ("exponential", Random::exponential, 1.0, None),
+    ("lognormal, \u{3c3} = 1", |random| random.normal().exp(), 1.648_721_270_700_128, None),
 ];
 
 fn scores(runs: u64) -> Section {
     let mut rows = Vec::new();
-    for (name, draw, mean) in SCORES {
+    for (name, draw, mean, scale) in SCORES {
         let mut row = vec![name.to_owned()];
         for many in [5, 10, 20, 50] {
             let found = each(runs, |seed| {
                 let mut random = Random::new(8_000_000 + seed);
                 let values = (0..many).map(|_| Cluster { sum: draw(&mut random), count: 1 });
                 let values: Vec<Cluster> = values.collect();
-                let found = clusters::interval(&values);
+                let found = match scale {
+                    Some(scale) => bounded::interval(&values, scale),
+                    None => clusters::interval(&values),
+                };
                 found.map(|found| found.low <= mean && found.high >= mean)
             });
             let given: Vec<bool> = found.into_iter().flatten().collect();

@@ -45,10 +45,18 @@ pub struct Found {
     /// was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<f64>,
-    /// The most likely load at which the share of bad requests is the allowed one. It lies within
-    /// the interval; absent without both ends.
+    /// The best estimate of the highest load that holds: the most likely load at which the share of
+    /// bad requests is the allowed one. It lies within the interval, and needs none of its ends.
+    /// Without `seems_to_fail` and `failed` it is the least that the highest load can be; absent if
+    /// no load seems to hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<f64>,
+    /// The highest load tried that seems to hold by the share of its bad requests, shown or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seems_to_hold: Option<f64>,
+    /// The lowest load tried that seems not to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seems_to_fail: Option<f64>,
     /// For each objective, the regression over loads that the ends follow from; absent where the
     /// runs allow none, and the ends are loads that were decided by their own requests.
     pub curves: Vec<Option<Curve>>,
@@ -108,6 +116,8 @@ pub enum Ended {
     Lowest,
     /// The number of loads or of requests was used up.
     Budget,
+    /// It is not complete: it is under way, or was interrupted.
+    Open,
 }
 
 impl Found {

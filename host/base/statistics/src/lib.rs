@@ -12,7 +12,7 @@
 //! | any number of samples in bounded memory | [`histogram`], [`spread`], [`cells`], [`covariance`] |
 //! | distributions | [`beta`], [`student`], [`dunnett`] |
 //! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
-//! | values in clusters | [`clusters`] |
+//! | values in clusters | [`clusters`], [`bounded`] |
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
 //! | two sides | [`decomposed`], [`bootstrap`], [`difference`] |
 //! | several sides | [`several`], [`dunnett`], [`twoway`] |
@@ -32,6 +32,7 @@ pub mod batches;
 pub mod beta;
 pub mod blocks;
 pub mod bootstrap;
+pub mod bounded;
 pub mod bounds;
 pub mod cells;
 pub mod clusters;

@@ -19,6 +19,7 @@ use model::nearest;
 
 pub use score::better as score_is_better;
 pub(crate) use score::needs_the_end as score_needs_the_end;
+pub(crate) use score::scale as score_scale;
 pub use whole::{FIRST_TOKEN_AFTER, READY_AFTER, WHOLE, Whole};
 
 /// The name of a figure.

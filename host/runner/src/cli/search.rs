@@ -23,7 +23,7 @@ use model::share::parse as share;
 use report::saved::Searched;
 use report::search::{page, progress, text};
 use search::slo::tiers;
-use search::{Config, Load, Search, Step};
+use search::{Answer, Config, Load, Search, Step};
 use session::Source;
 
 /// The most requests that a search may make for one load.
@@ -212,6 +212,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         };
         tell(progress::begins(&probe));
         let made = probes.make(&probe, &state.search.config().tiers);
+        // A search that ends early has its answer too.
+        if (interrupt.came() || made.is_err()) && !state.runs.is_empty() {
+            write_stdout(&args.shown(&state.search.answer())?)?;
+        }
         if interrupt.came() {
             return Ok(saved.interrupted());
         }
@@ -230,8 +234,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     state.answer = Some((*answer).clone());
     saved.write(&state)?;
     saved.draw(state.folders(), |name, of| page(&state, name, of))?;
-    let shown = if args.keep.json { json(&answer)? } else { text(&answer) };
-    write_stdout(&shown)?;
+    write_stdout(&args.shown(&answer)?)?;
     saved.tell();
     let holds = answer.tiers.iter().all(|found| found.passed.is_some());
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(Exit::Threshold as u8) })
@@ -242,6 +245,11 @@ fn wrong(words: String) -> Failure {
 }
 
 impl Args {
+    /// An answer, as text or as JSON.
+    fn shown(&self, answer: &Answer) -> Result<String, Failure> {
+        if self.keep.json { json(answer) } else { Ok(text(answer)) }
+    }
+
     /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
         let said = !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();

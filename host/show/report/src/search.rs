@@ -52,23 +52,13 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     let mut lines = Vec::new();
     lines.push(match (found.passed, found.failed) {
         (Some(passed), Some(failed)) => {
-            format!("holds at {}, does not hold at {}", holds(passed), holds(failed))
+            format!("surely holds at {}, surely fails at {}", holds(passed), holds(failed))
         }
-        (Some(passed), None) => format!("holds at {}; none was shown to fail", holds(passed)),
-        (None, Some(failed)) => {
-            format!("no load was shown to hold; {} does not hold", holds(failed))
-        }
-        (None, None) => "nothing was shown either way".to_owned(),
+        (Some(passed), None) => format!("surely holds at {}; no load surely fails", holds(passed)),
+        (None, Some(failed)) => format!("no load surely holds; surely fails at {}", holds(failed)),
+        (None, None) => "no load surely holds, and none surely fails".to_owned(),
     });
-    if let Some(estimate) = found.estimate {
-        let curve = found.curves.iter().flatten().map(|curve| curve.loads).max();
-        lines.push(match curve {
-            Some(loads) => {
-                format!("most likely {}, by a regression over {loads} loads", holds(estimate))
-            }
-            None => format!("most likely about {}", holds(estimate)),
-        });
-    }
+    lines.push(best(load, found));
     if let (Some(passed), Some(again)) = (found.passed, found.again) {
         let at = holds(passed);
         lines.push(match again {
@@ -96,6 +86,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
                 "the lowest load (--least) failed; lower --least or relax the objectives"
             }
             Ended::Budget => "the search used up its loads (--loads) or requests (--requests-in-all)",
+            Ended::Open => "the search is not complete; if it was interrupted, --resume continues it",
         }
         .to_owned(),
     );
@@ -120,6 +111,33 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// The best estimate of the highest load that holds, and its base.
+pub(crate) fn best(load: Load, found: &Found) -> String {
+    let at = |load_of: f64| amount(load, load_of);
+    let curve = found.curves.iter().flatten().map(|curve| curve.loads).max();
+    match (found.estimate, curve, found.seems_to_hold, found.seems_to_fail) {
+        (Some(estimate), Some(loads), ..) => {
+            format!("best estimate {}, by a regression over {loads} loads", at(estimate))
+        }
+        (Some(estimate), None, Some(below), Some(above)) => format!(
+            "best estimate {}: {} seems to hold, {} seems to fail",
+            at(estimate),
+            short(below),
+            short(above)
+        ),
+        (Some(estimate), None, ..) if found.failed.is_some() => {
+            format!("best estimate {}, between the two", at(estimate))
+        }
+        (Some(estimate), None, ..) => {
+            format!("best estimate at least {}: no load tried seems to fail", at(estimate))
+        }
+        (None, _, _, above) => match above.or(found.failed) {
+            Some(above) => format!("best estimate below {}: no load tried seems to hold", at(above)),
+            None => "no estimate: no run was valid".to_owned(),
+        },
+    }
 }
 
 /// The load that is nearest to being decided where an end of the interval is missing, and the

@@ -42,12 +42,15 @@ impl Search {
             })
             .collect();
         violations.sort_unstable_by(|a, b| a.failed.total_cmp(&b.failed));
-        let ends = interval.low.zip(interval.high);
+        let least = bracket.below.into_iter().chain(interval.low).max_by(f64::total_cmp);
+        let between = interval.low.zip(interval.high).map(|(low, high)| (low * high).sqrt());
         Found {
             tier: self.config.tiers[tier].clone(),
             passed: interval.low,
             failed: interval.high,
-            estimate: ends.and(interval.guess),
+            estimate: interval.guess.or(between).or(least),
+            seems_to_hold: bracket.below,
+            seems_to_fail: bracket.above,
             curves: interval.curves.clone(),
             more: if interval.is_narrow(&self.config) {
                 None
@@ -67,7 +70,12 @@ impl Search {
             violations,
             ended: match self.goal(tier) {
                 Goal::Done(ended) => ended,
-                Goal::Run { .. } => Ended::Budget,
+                Goal::Run { at, purpose, requests } => {
+                    match self.probe(tier, at, purpose, requests) {
+                        Some(_) => Ended::Open,
+                        None => Ended::Budget,
+                    }
+                }
             },
         }
     }

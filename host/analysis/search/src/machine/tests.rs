@@ -267,6 +267,35 @@ fn a_search_ends_when_its_budget_does() {
     assert_eq!(answer.tiers[0].passed, Some(64.0));
 }
 
+/// An answer has a best estimate after each report, with none of its ends shown, one or both.
+#[test]
+fn every_answer_has_a_best_estimate() {
+    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
+    assert_eq!(search.answer().tiers[0].estimate, None);
+    let mut seen = Vec::new();
+    while let Step::Probe(probe) = search.next() {
+        let outcome = shares(&probe, &[if probe.at <= 20.0 { 0.004 } else { 0.013 }]);
+        search.report(Report { probe, outcome }).unwrap();
+        let found = search.answer().tiers.remove(0);
+        if seen.len() == 3 {
+            // 4, 8, 16 and 32, none of which is shown.
+            assert_eq!((found.passed, found.failed), (None, None));
+            assert_eq!((found.seems_to_hold, found.seems_to_fail), (Some(16.0), Some(32.0)));
+            assert_eq!(found.ended, Ended::Open);
+        }
+        let is_last = matches!(search.next(), Step::Done(_));
+        assert_eq!(found.ended == Ended::Open, !is_last, "{found:?}");
+        seen.push(found.estimate.unwrap());
+    }
+    assert_eq!(seen[..3], [4.0, 8.0, 16.0]);
+    assert!(seen[3..].iter().all(|own| (16.0..=32.0).contains(own)), "{seen:?}");
+    // None holds.
+    let low = Config { least: 2.0, ..config(Load::Rate, 4.0) };
+    let answer = drive(&mut Search::new(low).unwrap(), step(1.0));
+    let found = &answer.tiers[0];
+    assert_eq!((found.estimate, found.seems_to_fail), (None, Some(2.0)));
+}
+
 /// Runs whose outcome shows nothing are paid for too, so their planned requests count.
 #[test]
 fn a_search_never_takes_more_requests_than_it_may() {

@@ -33,6 +33,22 @@ pub(crate) fn needs_the_end(name: &str) -> bool {
     !(name == "sane" || name.starts_with("sanity-") || name.starts_with("output-length"))
 }
 
+/// Finds the ends of the scale of a score, given the least and the most of its values, and whether
+/// all are whole: 0 to 1, and 1 to 5 or to 10 for grades. `None` for counts, lengths and rates of
+/// errors, and for other values. Where no grade is above 5 and none is 5, the scale may reach 10.
+pub(crate) fn scale(name: &str, [least, most]: [f64; 2], are_whole: bool) -> Option<[f64; 2]> {
+    let name = first_of(name);
+    let is_count = name == "word-hits" || name.starts_with("output-length");
+    if is_count || better(name) != Better::Higher {
+        return None;
+    }
+    if least >= 0.0 && most <= 1.0 {
+        return Some([0.0, 1.0]);
+    }
+    (are_whole && least >= 1.0 && most <= 10.0)
+        .then_some([1.0, if most == 5.0 { 5.0 } else { 10.0 }])
+}
+
 /// Writes the error of a name that ends where the score's begins.
 pub(super) fn unnamed(text: &str) -> String {
     format!("`{text}`: name the score, as in `score.exact-match`")
@@ -58,6 +74,23 @@ mod tests {
             ("audio-seconds", Better::Neither),
         ] {
             assert_eq!(better(name), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn scores_on_a_scale_have_its_ends() {
+        for (name, seen, are_whole, wanted) in [
+            ("judge.grade", [3.0, 5.0], true, Some([1.0, 5.0])),
+            ("judge.grade", [2.0, 4.0], true, Some([1.0, 10.0])),
+            ("judge.grade.2", [4.0, 7.0], true, Some([1.0, 10.0])),
+            ("judge.grade", [4.0, 11.0], true, None),
+            ("mine", [1.5, 4.5], false, None),
+            ("rouge-l", [0.0, 0.8], false, Some([0.0, 1.0])),
+            ("word-error-rate", [0.0, 0.8], false, None),
+            ("word-hits", [1.0, 5.0], true, None),
+            ("output-length", [1.0, 5.0], true, None),
+        ] {
+            assert_eq!(scale(name, seen, are_whole), wanted, "{name} {seen:?}");
         }
     }
 

@@ -15,11 +15,15 @@ use super::facts::RunFacts;
 use super::groups::{Divided, Merge};
 use super::unjudged::Unjudged;
 use crate::agreement::conversation_digest;
-use crate::figure::{Better, score_is_better};
+use crate::figure::{Better, score_is_better, score_scale};
 use model::exchange::Exchange;
+use statistics::bounded;
 use statistics::clusters::{self, Cluster, Mean};
 use statistics::share::wilson;
 
+/// Conversations, or answers of none, up to which a score on a scale has the interval of the scale's
+/// ends.
+const FEW: usize = 1000;
 /// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;
 /// Characters of a text that are shown of its beginning and of its end; the middle is left out.
@@ -31,6 +35,9 @@ model::words! {
         /// Wilson's interval of a share; answers of one conversation count as the independent ones
         /// that they are worth.
         Wilson = "wilson",
+        /// Gaffke's interval of values on a scale, by the scale's ends; over conversations where
+        /// there are any.
+        Bounded = "bounded",
         /// Student's distribution, adjusted for skewness; over conversations where there are any.
         Student = "student",
     }
@@ -230,9 +237,10 @@ impl<'a> Gather<'a> {
             let missing =
                 Missing { failed: listed(&facts.unscored), left_out: listed(&facts.left_out) };
             let is_share = column.iter().all(|(_, value)| value == 0.0 || value == 1.0);
+            let scale = if is_share { None } else { scale_of(name, column) };
             let judge = |places: &[usize]| {
                 let answers = places.iter().map(|place| &answers[*place]);
-                Judgements::new(answers, column, missing, is_share)
+                Judgements::new(answers, column, missing, is_share, scale)
             };
             let groups = |groups: &[(Option<String>, Vec<usize>)]| match groups {
                 [] | [_] => Vec::new(),
@@ -288,6 +296,13 @@ fn keep_worst(worst: &mut Vec<Example>, (better, value): (Better, f64), exchange
     }
 }
 
+/// The ends of the scale of a score's values.
+fn scale_of(name: &str, column: &Column<f64>) -> Option<[f64; 2]> {
+    let values = || column.iter().map(|(_, value)| value);
+    let seen = [values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?];
+    score_scale(name, seen, values().all(|value| value.fract() == 0.0))
+}
+
 /// The reasons why answers have no score, where they are known; numbers in order.
 #[derive(Clone, Copy)]
 struct Missing<'f> {
@@ -313,6 +328,7 @@ impl Judgements {
         column: &Column<f64>,
         missing: Missing<'_>,
         is_share: bool,
+        scale: Option<[f64; 2]>,
     ) -> Self {
         let mut unjudged = Unjudged::default();
         let mut places: HashMap<u64, usize> = HashMap::new();
@@ -344,11 +360,16 @@ impl Judgements {
             clusters[place].count += 1;
         }
         let mean = Mean::of(&clusters);
-        let interval = match (mean, is_share) {
-            (Some(mean), true) => {
+        // Of many values the spread says enough.
+        let scale = scale.filter(|_| clusters.len() <= FEW);
+        let interval = match (mean, scale) {
+            (Some(mean), None) if is_share => {
                 wilson(mean.mean, mean.independent(count)).map(|interval| (interval, By::Wilson))
             }
-            (Some(_), false) => {
+            (Some(_), Some(scale)) => {
+                bounded::interval(&clusters, scale).map(|interval| (interval, By::Bounded))
+            }
+            (Some(_), None) => {
                 clusters::interval(&clusters).map(|interval| (interval, By::Student))
             }
             (None, _) => None,

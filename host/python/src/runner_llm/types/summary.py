@@ -290,12 +290,15 @@ Cache2 = Literal[
 
 By = Literal[
     "wilson",
+    "bounded",
     "student",
 ]
 """The method of a mean's interval.
 
 - `wilson`: Wilson's interval of a share; answers of one conversation count as the independent ones
   that they are worth.
+- `bounded`: Gaffke's interval of values on a scale, by the scale's ends; over conversations where
+  there are any.
 - `student`: Student's distribution, adjusted for skewness; over conversations where there are any.
 """
 

@@ -17,31 +17,24 @@ use search::{Config, Purpose};
 /// yet.
 pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Document {
     let config = searched.search.config();
-    let mut levels: Vec<&Level> = match &searched.answer {
-        Some(answer) => answer.levels.iter().collect(),
-        None => searched.search.levels().iter().collect(),
-    };
-    levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));
+    let answer = searched.answer.clone().unwrap_or_else(|| searched.search.answer());
+    let levels: Vec<&Level> = answer.levels.iter().collect();
     let mut page =
         Document::new("Search", workload.map_or(name, |workload| workload.name.as_str()));
     if searched.answer.is_none() {
         page.paragraph(Text::strong(
-            "This search is not complete: the loads below were tried so far.",
+            "This search is not complete: the answer is what the loads so far show.",
         ));
     }
     for (number, tier) in config.tiers.iter().enumerate() {
         page.heading(2, heading(tier));
-        let found = searched.answer.as_ref().and_then(|answer| answer.tiers.get(number));
+        let found = answer.tiers.get(number);
         let ends = found.map(|found| [found.passed, found.failed]);
         for limit in 0..tier.limits.len() {
             page.chart(shares(config, tier, [number, limit], &levels, ends));
         }
-        if let Some(found) = found {
-            let answer = searched.answer.as_ref();
-            let lines =
-                answer.map(|answer| conclusion(answer, found)).unwrap_or_default().into_iter();
-            page.list(lines.map(Text::plain).collect());
-        }
+        let lines = found.map(|found| conclusion(&answer, found)).unwrap_or_default();
+        page.list(lines.into_iter().map(Text::plain).collect());
     }
     if let Some(workload) = workload {
         let mut workload = workload.clone().without_load();

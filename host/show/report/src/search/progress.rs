@@ -1,6 +1,8 @@
 //! The messages of a search under way: a line before each run and one after it.
 
-use super::{amount, short};
+use std::fmt::Write as _;
+
+use super::{amount, best, short};
 use search::{Probe, Purpose, Search};
 
 /// A run that is about to begin.
@@ -33,14 +35,18 @@ pub fn ended(search: &Search, number: u32) -> Vec<String> {
                 tiers.map(|(found, decided)| format!("{}: {decided}", found.tier.name)).collect();
             format!("{}: {}", amount(answer.load, level.at), tiers.join("; "))
         });
-    let of_tiers = answer.tiers.iter().filter_map(|found| {
-        let (passed, failed) = (found.passed?, found.failed?);
-        let width = 100.0 * (failed / passed - 1.0);
-        let (from, to) = (short(passed), amount(answer.load, failed));
-        Some(format!(
-            "{}: the highest load that holds is between {from} and {to} ({width:.1} %)",
-            found.tier.name
-        ))
+    let of_tiers = (answer.tiers.iter()).map(|found| {
+        let mut line = format!("{}: {}", found.tier.name, best(answer.load, found));
+        if let (Some(passed), Some(failed)) = (found.passed, found.failed) {
+            let width = 100.0 * (failed / passed - 1.0);
+            let _ = write!(
+                line,
+                "; surely between {} and {} ({width:.1} %)",
+                short(passed),
+                amount(answer.load, failed)
+            );
+        }
+        line
     });
     of_load.chain(of_tiers).collect()
 }

@@ -66,29 +66,34 @@ fn conversations_count_as_units() {
 fn other_scores_have_students_interval_in_any_order() {
     let mut run: Vec<Exchange> = (0..40).map(answer).collect();
     let column: Column<f64> = (0..40).map(|i| (i, (i % 7) as f64 / 6.0)).collect();
-    let columns = [("rouge-l", column)];
+    let long: Column<f64> = (0..40).map(|i| (i, (i * 7 % 23) as f64)).collect();
+    let columns = [("rouge-l", column), ("output-length", long)];
     let scores = judged(&run, &columns);
+    assert_eq!(scores["output-length"].by, Some(By::Student));
     let score = &scores["rouge-l"];
-    assert_eq!(score.by, Some(By::Student));
+    assert_eq!(score.by, Some(By::Bounded));
     let bounds = score.confidence.unwrap();
     assert!(bounds.low < Some(score.mean) && bounds.high > Some(score.mean));
     run.reverse();
     assert_eq!(judged(&run, &columns), scores);
 }
 
-/// Two grades of 7 do not show that every grade is 7.
+/// Two grades of 7 do not show that every grade is 7. Where no scale is known, nothing shows how
+/// they vary.
 #[test]
-fn equal_grades_have_no_interval() {
+fn equal_grades_have_the_interval_of_their_scale() {
     let mut run: Vec<Exchange> = (0..2).map(answer).collect();
     for exchange in &mut run {
         exchange.sample.turn = None;
     }
-    let column = |grades: [f64; 2]| -> Column<f64> { (0..).zip(grades).collect() };
-    let grades = [("judge.grade", column([7.0, 7.0]))];
-    let score = &judged(&run, &grades)["judge.grade"];
-    assert_eq!((score.mean, score.confidence, score.by), (7.0, None, None));
-    let grades = [("judge.grade", column([7.0, 8.0]))];
-    assert!(judged(&run, &grades)["judge.grade"].confidence.is_some());
+    let column: Column<f64> = (0..).zip([7.0, 7.0]).collect();
+    let scores = judged(&run, &[("judge.grade", column.clone()), ("output-length", column)]);
+    let grade = &scores["judge.grade"];
+    let bounds = grade.confidence.unwrap();
+    assert_eq!((grade.mean, grade.by), (7.0, Some(By::Bounded)));
+    assert!(bounds.low.unwrap() < 3.0 && bounds.high.unwrap() > 9.0, "{bounds:?}");
+    let length = &scores["output-length"];
+    assert_eq!((length.mean, length.confidence, length.by), (7.0, None, None));
 }
 
 #[test]
