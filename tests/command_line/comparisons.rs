@@ -77,6 +77,31 @@ fn repeats_take_turns_and_tell_their_spread() {
     assert!(jsonschema::is_valid(&schema, &found));
 }
 
+/// The engine sees the lengths of the prompts.
+#[test]
+fn repeats_send_the_same_requests_or_new_ones() {
+    for (flag, has_new) in [("", false), (" --new-requests", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mock = Mock::logging(&["--ttft", "2ms", "--itl", "1ms"]);
+        let line = "run --backend vllm --dataset-name random --num-prompts 7 --warmup-requests 0 --random-input-len 400 --random-range-ratio 0.9 --random-output-len 3 --request-rate inf --seed 5 --repeat 3 --json";
+        let mut command = runner();
+        command.args(words(&format!("{line}{flag} --base-url"))).arg(&mock.url);
+        let ended = run(command.current_dir(folder.path())).with_code(0);
+        assert_eq!(ended.stderr.contains("repeats send the same prompts"), !has_new, "{ended:#?}");
+        let lengths: Vec<_> = mock.end().iter().filter_map(|seen| seen.prompt_tokens).collect();
+        assert_eq!(lengths.len(), 3 * 7);
+        let mut repeats: Vec<_> = lengths.chunks(7).map(<[_]>::to_vec).collect();
+        repeats.iter_mut().for_each(|lengths| lengths.sort_unstable());
+        assert_eq!(repeats[0] == repeats[1], !has_new, "{repeats:?}");
+        assert_eq!(repeats[1] == repeats[2], !has_new, "{repeats:?}");
+        // They stay one side.
+        let found = compare(folder.path(), "runs --allow verdict");
+        assert!(found.stderr.contains("are repeats and form one side"), "{found:#?}");
+    }
+    let alone = run(runner().args(words("run --base-url http://127.0.0.1:1 --new-requests")));
+    assert!(alone.with_code(2).stderr.contains("add --repeat N or --until"));
+}
+
 /// A list with commas is a side, even if its runs are repeats of runs in another list.
 #[test]
 fn listed_runs_are_the_sides_that_the_user_makes_of_them() {

@@ -19,6 +19,10 @@ pub struct Repeats {
     pub scenario: String,
     /// The number of repeats that were measured.
     pub runs: usize,
+    /// True if each repeat drew new requests with a seed of its own; absent if all sent the same
+    /// requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_requests: bool,
     /// Confidence level of the intervals, in percent.
     pub level: f64,
     /// Each figure that any of them has.
@@ -78,6 +82,7 @@ pub fn repeats(
     Repeats {
         scenario: scenario.to_owned(),
         runs: summaries.len(),
+        new_requests: false,
         level: LEVEL,
         figures: figures.collect(),
         stopped,

@@ -19,7 +19,19 @@ use result::figure::{Figure, Statistic};
 use result::finding::Verdict;
 use result::summary::Summary;
 use runs::repeat::Repeat;
+use scenario::Scenario;
 use session::{Draft, ResolvedRun, Source, resolve};
+
+/// The number of repeats, and their requests.
+#[derive(Clone, Copy)]
+pub(super) struct Repetition<'a> {
+    /// The figures whose precision ends the repeats; empty for a fixed number.
+    pub until: &'a [Until],
+    /// The number of repeats, at most if they stop themselves.
+    pub of: u32,
+    /// Each repeat draws its requests with the next seed.
+    pub new_requests: bool,
+}
 
 /// A scenario and the results of its repeats.
 struct Repeated {
@@ -40,12 +52,12 @@ struct Repeated {
 /// If the first run cannot begin.
 pub(super) fn exec(
     sources: Vec<Source>,
-    until: &[Until],
-    of: u32,
+    repetition: Repetition<'_>,
     output: &Output,
     watch: &Watch,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
+    let Repetition { until, of, new_requests } = repetition;
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     for (number, source) in (1..).zip(sources) {
@@ -60,10 +72,9 @@ pub(super) fn exec(
             seconds: 0.0,
         });
     }
-    if scenarios
-        .iter()
-        .any(|scenario| !scenario.draft.control.flush_cache && !scenario.draft.load.salted)
-    {
+    let may_be_cached =
+        |scenario: &Repeated| !scenario.draft.control.flush_cache && !scenario.draft.load.salted;
+    if !new_requests && scenarios.iter().any(may_be_cached) {
         tell(
             "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --cache flush clears it, or --cache salt makes the prompts of each repeat new",
         );
@@ -88,7 +99,7 @@ pub(super) fn exec(
             };
             let began = Instant::now();
             let code = scenario
-                .again(until)
+                .again(repetition, number)
                 .and_then(|resolved| measure(resolved, output, &watching, interrupt, &mut round));
             scenario.seconds += began.elapsed().as_secs_f64();
             scenario.summaries.extend(round.summary);
@@ -110,7 +121,7 @@ pub(super) fn exec(
             most: of,
             known: scenario.known(until),
         });
-        print(scenario, stopped, until, output.json)?;
+        print(scenario, stopped, repetition, output.json)?;
     }
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
@@ -164,12 +175,21 @@ impl Repeated {
 
     /// The run, to be measured again: plugins, tokenizer and files are read again, and must not
     /// have changed.
-    fn again(&mut self, until: &[Until]) -> Result<ResolvedRun, Failure> {
+    fn again(&mut self, repetition: Repetition<'_>, number: u32) -> Result<ResolvedRun, Failure> {
         if let Some(ready) = self.ready.take() {
             return Ok(ready);
         }
-        let resolved = with_figures(resolve(&self.source)?, until);
-        if resolved.draft != self.draft {
+        let (mut source, mut expected) = (self.source.clone(), self.draft.clone());
+        if repetition.new_requests {
+            let seed = self.draft.load.seed.wrapping_add(u64::from(number - 1));
+            expected.load.seed = seed;
+            let mut over = Scenario::default();
+            over.say("load.seed", "--new-requests", &[seed.to_string()])
+                .map_err(Failure::command_line)?;
+            source.scenario = source.scenario.overlay(over);
+        }
+        let resolved = with_figures(resolve(&source)?, repetition.until);
+        if resolved.draft != expected {
             return Err(Failure::input(format!(
                 "{}: a plugin, the tokenizer or a file changed since the first repeat; do not change them while repeats run",
                 self.draft.name
@@ -182,12 +202,13 @@ impl Repeated {
 fn print(
     scenario: &Repeated,
     stopped: Option<Stopped>,
-    until: &[Until],
+    repetition: Repetition<'_>,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let figures: Vec<Figure> = until.iter().map(|until| until.figure.clone()).collect();
+    let figures: Vec<Figure> = repetition.until.iter().map(|until| until.figure.clone()).collect();
     let stopped = stopped.map(|stopped| (stopped, figures.as_slice()));
-    let repeats = repeats(&scenario.draft.name, &scenario.summaries, stopped);
+    let mut repeats = repeats(&scenario.draft.name, &scenario.summaries, stopped);
+    repeats.new_requests = repetition.new_requests;
     let shown = if as_json {
         json(&repeats)?
     } else {

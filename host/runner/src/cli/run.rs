@@ -11,7 +11,7 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::limits::limits;
 use super::output::Output;
-use super::repeat;
+use super::repeat::{self, Repetition};
 use super::round::measure_all;
 use super::sources::sources;
 use super::watch::Watch;
@@ -32,6 +32,10 @@ pub struct Args {
     /// with --until 20]
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     repeat: Option<u32>,
+    /// Draw other requests for each repeat, with the next seed, so that the spread covers new
+    /// requests; without it, repeats send the same requests
+    #[arg(long, env = "RUNNER_NEW_REQUESTS", help_heading = "Load")]
+    new_requests: bool,
     /// Repeat until the mean of this figure is certain enough, such as 'ttft.p99 ±5%' (or +-5%);
     /// repeatable
     ///
@@ -52,7 +56,7 @@ pub struct Args {
         long,
         value_name = "NAME",
         env = "RUNNER_PRESET",
-        conflicts_with_all = ["repeat", "until", "baseline"],
+        conflicts_with_all = ["repeat", "new_requests", "until", "baseline"],
         help_heading = "Load"
     )]
     preset: Option<String>,
@@ -85,7 +89,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let repeats = args.repeats()?;
     if repeats > 1 {
         let (until, sources) = (args.until()?, sources()?);
-        return repeat::exec(sources, &until, repeats, &args.output, &args.watch, &interrupt);
+        let plan = Repetition { until: &until, of: repeats, new_requests: args.new_requests };
+        return repeat::exec(sources, plan, &args.output, &args.watch, &interrupt);
+    }
+    if args.new_requests {
+        let message = "--new-requests: one run has no repeats; add --repeat N or --until";
+        return Err(Failure::command_line(message));
     }
     let runs: Result<Vec<_>, _> = sources()?.iter().map(resolve).collect();
     measure_all(runs?, &args.output, &args.watch, &interrupt)

@@ -20,6 +20,11 @@ pub fn page(repeats: &Repeats) -> Document {
         table.row(cells(figure, repeats.runs));
     }
     page.table(table);
+    page.remark(if repeats.new_requests {
+        "Each run drew new requests, so the intervals hold for new requests of this kind."
+    } else {
+        "All runs sent the same requests, so the intervals leave out new requests; --new-requests draws them."
+    });
     for line in repeats.stopped.iter().flat_map(Stopped::lines) {
         page.paragraph(Text::plain(line));
     }

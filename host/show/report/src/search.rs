@@ -134,7 +134,9 @@ pub(crate) fn best(load: Load, found: &Found) -> String {
             format!("best estimate at least {}: no load tried seems to fail", at(estimate))
         }
         (None, _, _, above) => match above.or(found.failed) {
-            Some(above) => format!("best estimate below {}: no load tried seems to hold", at(above)),
+            Some(above) => {
+                format!("best estimate below {}: no load tried seems to hold", at(above))
+            }
             None => "no estimate: no run was valid".to_owned(),
         },
     }
