@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::pending`] has
+    /// A stage: its report once all its runs have ended. Until then `None`, and [`Walk::pending`] has
     /// the runs.
     pub fn stage(&mut self, planned: PlannedStage) -> Option<StageReport> {
         let rounds = self.round + 1..=self.round + planned.rounds;
