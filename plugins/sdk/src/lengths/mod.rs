@@ -9,7 +9,7 @@
 //! | `{ distribution = "uniform", min = 100, max = 200 }` | all from 100 to 200 alike |
 //! | `{ distribution = "normal", mean = 512, deviation = 80, min = 1, max = 2048 }` | normal |
 //! | `{ distribution = "lognormal", median = 512, sigma = 0.8, max = 8192 }` | log-normal |
-//! | `{ distribution = "histogram", bins = [BIN, ...] }` | a bin by weight, then uniform in the bin |
+//! | `{ distribution = "histogram", bins = [BIN, ...] }` | a bin by weight, uniform within |
 //!
 //! A bin is `{ value = 128, weight = 3 }` or `{ min = 200, max = 299, weight = 1 }`.
 //!
