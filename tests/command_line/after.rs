@@ -1,5 +1,5 @@
-//! Events of a backend beside the answer: numbers that the server counts, and a request to send once
-//! an exchange has ended, as the server gets it.
+//! Events of a backend beside the answer: numbers that the server counts, and a request after the
+//! end of an exchange, as the server gets it.
 
 use std::path::Path;
 

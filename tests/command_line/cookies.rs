@@ -1,5 +1,5 @@
-//! Cookies of conversations, as a server gets them back: it refuses a further turn without the cookie
-//! of its own conversation.
+//! Cookies of conversations, as a server gets them back: the server refuses a further turn without
+//! the cookie of its own conversation.
 
 use std::collections::HashMap;
 use std::io::Write;

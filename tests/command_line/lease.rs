@@ -1,5 +1,5 @@
-//! Tokens for a key, and workspaces that a backend prepares, both for a time. The server here demands
-//! both, lets them end, and refuses to give them.
+//! Tokens for a key, and workspaces that a backend prepares, both for a time. The server demands
+//! both, lets both expire, and refuses to give new ones.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

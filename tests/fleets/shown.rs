@@ -202,7 +202,7 @@ fn nvml_is_that_of_rank_0() {
 #[test]
 fn notes_on_flags_are_printed_once() {
     let fleet = Fleet::new(2);
-    let note = "note: no dataset is named, so it is random";
+    let note = "note: no dataset is named, so the dataset is `random`";
     let scenario = "name = \"bare\"\n[load]\nrequests = 20\narrival = \"constant\"\nrate = 20.0\n";
     std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
     let processes = fleet.start("--random-input-len 8 --random-output-len 4");

@@ -272,6 +272,6 @@ fn a_digest_without_its_prefix_is_not_taken_for_a_name() {
     assert_eq!(
         error,
         "plugin `mine.wasm`: a pinned digest is `mine.wasm@sha256:` followed by 64 hexadecimal digits, \
-         but this one lacks `sha256:` before its digits"
+         but this digest lacks `sha256:` before its digits"
     );
 }

@@ -44,7 +44,7 @@ fn an_invalid_digest_is_reported() {
         assert_eq!(
             error.to_string(),
             format!(
-                "plugin `{BACKEND}`: a pinned digest is `{BACKEND}@sha256:` followed by 64 hexadecimal digits, but this one {what}"
+                "plugin `{BACKEND}`: a pinned digest is `{BACKEND}@sha256:` followed by 64 hexadecimal digits, but this digest {what}"
             )
         );
     }

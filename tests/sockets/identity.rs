@@ -1,4 +1,4 @@
-//! Ids of requests, as servers and a router that are not ours see them: two engines behind a proxy that
+//! Ids of requests, as third-party servers and a router see them: two engines behind a proxy that
 //! hashes a header.
 
 use std::collections::{BTreeMap, BTreeSet};

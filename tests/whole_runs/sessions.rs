@@ -395,7 +395,7 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
     assert!(late > 2_000 * MS, "{late}");
 }
 
-/// The time that a trace states for a request is a fact of its record; a request without one has none.
+/// The time that a trace states for a request is in the request's record, and only then.
 #[tokio::test(start_paused = true)]
 async fn a_recorded_duration_stays_with_its_request() {
     const TRACE: &str =

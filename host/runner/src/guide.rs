@@ -11,7 +11,7 @@ pub mod reference;
 /// A page of the guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Page {
-    /// Plugins, their tools, what is stable, the sandbox
+    /// Plugins, their tools, the stable parts, the sandbox
     Start,
     /// The way to support another engine
     Backend,

@@ -2,7 +2,7 @@
 
 The component has no files, no network, no processes and no clock, whatever a program tries. This module's task is to
 make these things fail as an exception that the program could meet elsewhere, instead of by ending the component; and to
-have the standard library in memory, because a component cannot load what it did not import when it was built.
+have the standard library in memory, because a component can only load modules that its build imported.
 """
 
 import ast

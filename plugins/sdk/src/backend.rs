@@ -170,8 +170,8 @@ pub trait Backend: Sized + 'static {
         request.map(Call::Request)
     }
 
-    /// Returns the way to split the reply to one request into frames. The default is an event stream if the reply
-    /// is streamed.
+    /// Returns the way to split the reply to one request into frames. The default is an event
+    /// stream if the reply is streamed.
     fn framing(&self, streaming: bool) -> Framing {
         openai::framing(streaming)
     }

@@ -102,8 +102,8 @@ impl Settings {
             return Ok(());
         }
         let (these, it) = match names.len() {
-            1 => ("a setting", "it"),
-            _ => ("settings", "them"),
+            1 => ("a setting", "the setting"),
+            _ => ("settings", "the settings"),
         };
         Err(Error::InvalidConfig(format!(
             "{route} has no field for {these} under [request]: {}; leave {it} out, or use another backend",
@@ -140,14 +140,14 @@ mod tests {
         };
         assert_eq!(
             refusal(&settings),
-            "/x has no field for a setting under [request]: `top-k` (--top-k); leave it out, or use another backend"
+            "/x has no field for a setting under [request]: `top-k` (--top-k); leave the setting out, or use another backend"
         );
         settings.ignore_eos = true;
         settings.sampling.stop = vec!["\n".to_owned()];
         assert_eq!(
             refusal(&settings),
             "/x has no field for settings under [request]: `ignore-eos` (turn it off with --disable-ignore-eos), \
-             `top-k` (--top-k), `stop` (--stop); leave them out, or use another backend"
+             `top-k` (--top-k), `stop` (--stop); leave the settings out, or use another backend"
         );
         settings.sampling.temperature = Some(0.0);
         settings.sampling.top_p = Some(0.5);

@@ -63,7 +63,7 @@ pub enum FaultKind {
         /// Delay of the headers.
         by: Duration,
     },
-    /// `in-band-error`, `cut`, `no-done`, `close`: the reply breaks off when the next token would be due.
+    /// `in-band-error`, `cut`, `no-done`, `close`: the reply breaks off when the next token is due.
     Break {
         /// Number of tokens that are sent before.
         after_tokens: u32,

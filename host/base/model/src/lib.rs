@@ -15,7 +15,7 @@ pub mod adapter;
 pub mod arrival;
 pub mod clean;
 pub mod client;
-#[allow(clippy::disallowed_methods, reason = "the one clock")]
+#[allow(clippy::disallowed_methods, reason = "the only clock")]
 pub mod clock;
 pub mod connection;
 pub mod duration;
@@ -30,7 +30,7 @@ pub mod number;
 mod percent;
 pub mod places;
 pub mod plugin;
-#[allow(clippy::disallowed_methods, reason = "the one place that makes private files")]
+#[allow(clippy::disallowed_methods, reason = "only this module makes private files")]
 pub mod private;
 pub mod random;
 pub mod redact;

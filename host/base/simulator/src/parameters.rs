@@ -69,7 +69,7 @@ pub const NAMES: [(&str, &str); 10] = [
     ("chunk", "prompt tokens that a step reads at most"),
     ("kv", "tokens that the KV cache holds, 0 for no limit"),
     ("jitter", "standard deviation of the logarithm of a step's time"),
-    ("correlation", "correlation of a step's jitter with the one before"),
+    ("correlation", "correlation of a step's jitter with the previous step's jitter"),
     ("run", "standard deviation of the logarithm of a run's pace"),
 ];
 

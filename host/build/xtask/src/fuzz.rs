@@ -259,7 +259,7 @@ fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     let (binary, input) = (built.join(name), input.display());
     let binary = binary.display();
     format!(
-        "{name}: {message}\n  replay:  {binary} {input}\n  shorten: {binary} -minimize_crash=1 -max_total_time=60 {input}\n  keep:    copy the shortened input to tests/fuzz/cases/{name}, named by what it was"
+        "{name}: {message}\n  replay:  {binary} {input}\n  shorten: {binary} -minimize_crash=1 -max_total_time=60 {input}\n  keep:    copy the shortened input to tests/fuzz/cases/{name}, with the mistake as its name"
     )
 }
 

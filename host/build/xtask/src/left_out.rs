@@ -37,7 +37,7 @@ pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), Stri
         // One write, so that lines of several processes do not mix.
         let line = format!("{name}\t{remedy}\t{who}\n");
         list.and_then(|mut list| list.write_all(line.as_bytes()))
-            .map_err(|cause| format!("{who}: noting what was left out: {cause}"))?;
+            .map_err(|cause| format!("{who}: noting the skipped test: {cause}"))?;
     }
     Ok(())
 }

@@ -159,8 +159,8 @@ fn filled(text: &str, mut of: impl FnMut(&str) -> Result<String>) -> Result<Stri
     Ok(filled)
 }
 
-/// Makes links out of the book lead to the repository, or plain words if it has no address. `page`
-/// is its path below the book's pages.
+/// Makes links out of the book lead to the repository, or plain text if the repository has no
+/// address. `page` is the page's path below the book's pages.
 fn within_book(text: &str, page: &Path, repository: Option<&str>) -> String {
     let mut changed = String::new();
     let mut done = 0;

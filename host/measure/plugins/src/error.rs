@@ -30,14 +30,14 @@ pub enum PluginError {
         what: String,
     },
     /// The pinned digest is malformed.
-    #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this one {what}", plugin = text(.plugin), what = text(.what))]
+    #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this digest {what}", plugin = text(.plugin), what = text(.what))]
     Pin {
         plugin: String,
         /// The mistake in the digest.
         what: String,
     },
     /// Its digest is not the pinned one.
-    #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; use the file that was pinned, or pin this one once you trust it", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
+    #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; restore the pinned file, or pin the new SHA-256 if you trust the new file", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
     OtherDigest {
         plugin: String,
         origin: String,

@@ -15,7 +15,7 @@ use super::sandbox::{Guest, Output};
 const PIECE: usize = 64 << 10;
 
 /// The errors of `wasi:cli/types`. None of them happens here.
-#[expect(dead_code, reason = "the type of a future must be the one that the guest imports")]
+#[expect(dead_code, reason = "the type of a future must equal the type that the guest imports")]
 #[derive(Clone, Copy, Debug, ComponentType, Lift, Lower)]
 #[component(enum)]
 #[repr(u8)]

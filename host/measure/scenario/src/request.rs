@@ -115,7 +115,7 @@ table! {
             .delimiter(',');
         /// Header fields for the id of the session, such as X-Session-ID.
         ///
-        /// The requests of a conversation share an id; a request outside a conversation has its own.
+        /// The requests of a conversation share an id. Any other request has its own id.
         session: Maybe<Vec<Located<String>>> => plan("request.ids.session", Silent)
             .flag("session-header", "NAME", REQUESTS)
             .delimiter(',')
@@ -136,7 +136,7 @@ table! {
         /// Scope of a routing key.
         routing_by: Maybe<Routing> = Routing::default() => plan("request.ids.routing-by", Silent)
             .flag("routing-by", "WHAT", REQUESTS);
-        /// Text that ids begin with, before the request's number; up to 64 letters, digits and -_.:/
+        /// Prefix of ids, before the request's number: up to 64 letters, digits and -_.:/
         prefix: Maybe<String> => plan("request.ids.prefix", Silent)
             .flag("request-id-prefix", "TEXT", REQUESTS)
             .otherwise("a random text, new in each run")

@@ -9,7 +9,8 @@
 /// ```text
 /// /// Longest wait for a connection to open.
 /// connect: Maybe<Span> = Span(Duration::from_secs(10))
-///     => plan("timeouts.connect", Must(Kind::Client)).flag("connect-timeout", "TIME", CONNECTIONS);
+///     => plan("timeouts.connect", Must(Kind::Client))
+///     .flag("connect-timeout", "TIME", CONNECTIONS);
 /// ```
 ///
 /// The macro makes the struct (a key that is not set has an absent field), its reader, its overlay

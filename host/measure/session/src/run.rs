@@ -412,7 +412,8 @@ struct Decoded<'r> {
 }
 
 impl Decoded<'_> {
-    /// Waits until everything is recorded; its errors take precedence over those of the load.
+    /// Waits until everything is recorded. Errors of the records take precedence over errors of the
+    /// load.
     fn finish(
         self,
         conducted: Result<(), RunError>,

@@ -153,7 +153,7 @@ impl ChatTemplate {
             _ => "default",
         };
         let template = (self.templates.get_template(name)).map_err(|_| ChatError::Failed {
-            cause: "there are several templates, none of which is named `default`".to_owned(),
+            cause: "there are several templates, but no template `default`".to_owned(),
         })?;
         let mut seen = self.special.clone();
         seen.insert("add_generation_prompt".to_owned(), true.into());

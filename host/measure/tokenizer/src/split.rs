@@ -209,7 +209,7 @@ impl Reader<'_> {
         self.lines(start, first, false)
     }
 
-    /// `U*L+`. A character may be of both classes, so the capitals give back the characters that the
+    /// `U*L+`. A character may be of both classes, so the capitals give back characters that the
     /// rest needs.
     fn lower_word(
         &self,

@@ -207,7 +207,7 @@ fn long_words_merge_as_the_crate_merges_them() {
 fn every_character_is_read_as_the_crate_reads_it() {
     let nfc = r#"{"type": "NFC"}"#;
     let both = Both::new(&small(nfc, &split_by(split::Pattern::KNOWN[2].0), false, false));
-    // Beside a letter, a digit and a space, so that its class shows. Later characters have no class.
+    // Beside a letter, a digit and a space, which show its class. Later characters have no class.
     let every: Vec<char> = ('\0'..'\u{40000}').collect();
     let texts: Vec<String> = every
         .chunks(64)

@@ -66,7 +66,7 @@ pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
         );
         return Err(Failure::new(
             Exit::Target,
-            format!("every request failed; the first one: {}", first.unwrap_or_default()),
+            format!("every request failed; the first failure: {}", first.unwrap_or_default()),
         ));
     }
     Ok(())

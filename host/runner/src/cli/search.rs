@@ -31,11 +31,11 @@ const MOST: u64 = 100_000_000;
 
 /// Find the highest load at which the engine keeps its service level objectives
 ///
-/// Makes one run after the other, at loads that follow from what the runs before them showed: first
-/// the load is doubled (or halved) until one seems to hold and one does not; then loads are placed
-/// about the crossing, until a regression over all of them gives an interval that is narrow enough.
-/// Its lower end is measured once more. The answer is the interval: the highest load that was shown
-/// to hold, and the lowest that was shown not to.
+/// Runs at one load after the other. The results of earlier runs choose each load: first the load
+/// is doubled (or halved) until one load seems to hold and one does not; then loads are placed
+/// about the crossing, until a regression over all loads gives an interval that is narrow enough.
+/// The lower end of the interval is measured once more. The answer is the interval: the highest
+/// load that was shown to hold, and the lowest load that was shown not to hold.
 ///
 /// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss
 /// it; failed and unsent requests miss it. Times to the first token and to the end count from the
@@ -162,10 +162,9 @@ pub struct Args {
     no_confirm: bool,
     #[command(flatten)]
     flags: Flags,
-    /// Resume what is saved in this folder, which holds the scenario and the flags that it began
-    /// with
+    /// Resume the search in this folder, with its saved scenario and flags
     ///
-    /// Flags given beside it override those. Secrets are not kept: keys are read from the
+    /// Given flags override the saved flags. Secrets are not saved: keys are read from the
     /// environment again, and headers have to be given again.
     #[arg(long, value_name = "FOLDER", env = "RUNNER_SEARCH_RESUME", help_heading = "Result")]
     resume: Option<PathBuf>,

@@ -40,7 +40,7 @@ use verify::{Card, Case, Outcome, Profile};
         runner verify guidellm.json vllm.json --format html -o clients.html\n  \
         runner verify --list                            the cases and the clients that ship\n\n\
         runner guide verify explains profiles.\n\n\
-        Exit codes: 0 done, 3 a profile or a case is wrong, 7 a figure is not what it claims (with --strict)")]
+        Exit codes: 0 done, 3 a profile or a case is wrong, 7 a figure does not match its claim (with --strict)")]
 pub struct Args {
     /// Client: the name of a profile that ships, a profile's file, or a card to show again
     ///
@@ -86,7 +86,7 @@ pub struct Args {
     /// File to write, - for stdout
     #[arg(long, short, value_name = "FILE", env = "RUNNER_VERIFY_OUTPUT", default_value = "-", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Exit with 7 if a figure is not what it claims, or a case fails
+    /// Exit with 7 if a figure does not match its claim, or a case fails
     #[arg(long, env = "RUNNER_VERIFY_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
 }

@@ -281,7 +281,7 @@ mod tests {
             interface numbers {
                 /// One of them.
                 record one {
-                    /// How much | how many.
+                    /// An amount | a number.
                     much: option<u32>,
                 }
             }
@@ -304,7 +304,7 @@ mod tests {
             "# `a:b` 1.2.3\n",
             "### `w`\n\nA world.\n\nExports: [`sums`](#sums)\n\nImports: [`numbers`](#numbers)\n",
             "## numbers\n\nNumbers.\n\n### numbers.one\n\nA record. One of them.\n",
-            "| `much` | `option<u32>` | How much \\| how many. |\n",
+            "| `much` | `option<u32>` | An amount \\| a number. |\n",
             "| `add` | `func(ones: list<`[`one`](#numbersone)`>) -> result<`[`one`](#numbersone)`, string>` | Adds some. |\n",
             "### sums.plus\n\n`func(a: `[`one`](#numbersone)`, b: `[`one`](#numbersone)`) -> `[`one`](#numbersone)\n\nAdds two.\n",
         ] {

@@ -4,14 +4,17 @@
 //! This module owns the names and the meaning of those variables. It takes the environment as a map
 //! and reads nothing itself. Where a starter lacks a value, the error names the variable for it.
 //!
-//! | starter | rank | size | host of rank 0 |
-//! | --- | --- | --- | --- |
-//! | anything | `RUNNER_FLEET_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
-//! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | this one, if `OMPI_COMM_WORLD_LOCAL_SIZE` is the size |
-//! | MPICH's and Intel's `mpiexec` | `PMI_RANK` | `PMI_SIZE` | this one, if `MPI_LOCALNRANKS` is the size |
-//! | Slurm's `srun` | `SLURM_PROCID` | `SLURM_STEP_NUM_TASKS`, `SLURM_NTASKS` | first of `SLURM_STEP_NODELIST`, `SLURM_JOB_NODELIST` |
-//! | PMIx alone | `PMIX_RANK` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
-//! | Indexed Job, JobSet | `JOB_COMPLETION_INDEX` | `RUNNER_FLEET_SIZE` | `RUNNER_FLEET_COORDINATOR` |
+//! For each starter, the variables of the rank, the size, and the host of rank 0:
+//!
+//! - Any starter: `RUNNER_FLEET_RANK`; `RUNNER_FLEET_SIZE`; `RUNNER_FLEET_COORDINATOR`
+//! - Open MPI's `mpirun`: `OMPI_COMM_WORLD_RANK`; `OMPI_COMM_WORLD_SIZE`; this host, if
+//!   `OMPI_COMM_WORLD_LOCAL_SIZE` is the size
+//! - MPICH's and Intel's `mpiexec`: `PMI_RANK`; `PMI_SIZE`; this host, if `MPI_LOCALNRANKS` is
+//!   the size
+//! - Slurm's `srun`: `SLURM_PROCID`; `SLURM_STEP_NUM_TASKS`, `SLURM_NTASKS`; first of
+//!   `SLURM_STEP_NODELIST`, `SLURM_JOB_NODELIST`
+//! - PMIx alone: `PMIX_RANK`; `RUNNER_FLEET_SIZE`; `RUNNER_FLEET_COORDINATOR`
+//! - Indexed Job, JobSet: `JOB_COMPLETION_INDEX`; `RUNNER_FLEET_SIZE`; `RUNNER_FLEET_COORDINATOR`
 //!
 //! The order is by nearness: `mpirun` within a Slurm job starts its daemons with `srun`, so Slurm's
 //! variables are then a daemon's and not this process's. Where PMI agrees with Slurm about rank and

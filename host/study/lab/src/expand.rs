@@ -1,7 +1,7 @@
 //! From a lab to its trials: an engine, a model and values of the engine's options, as a command
 //! line.
 //!
-//! **A trial's id is a digest of what it runs**: the command line, the variables, the backend and
+//! **A trial's id is a digest of its inputs**: the command line, the variables, the backend and
 //! the keys laid over scenarios. Names of engines and models, and ports, are not in it. So after a
 //! change of the lab file only the changed trials run again, and two combinations that run the same
 //! are one trial. Secrets have no part in it.

@@ -91,8 +91,8 @@ pub struct StartReport {
     pub round: u32,
     /// Seconds from the start of its process until it answered.
     pub ready_after_s: f64,
-    /// Seconds from the start of its process until the first token of the first run that had one, of
-    /// the warm-up or of the measurement; absent if no run had one.
+    /// Seconds from the start of its process until the first token of its first run with a token,
+    /// of the warm-up or of the measurement; absent without such a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_after_s: Option<f64>,
 }
@@ -175,8 +175,8 @@ pub struct Conclusion {
     /// Its command, as a shell reads it, with its variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The text block of the recommended trial's last run on the first scenario; absent where no run
-    /// of it was kept.
+    /// The text block of the recommended trial's last run on the first scenario; absent if no run
+    /// was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<String>,
     /// The gain of the chosen trial over the baseline.

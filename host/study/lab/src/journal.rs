@@ -1,7 +1,7 @@
 //! The journal of a lab: one line of JSON for each event, appended at once.
 //!
-//! It records everything that a lab has done: which engines were started, how they failed, which
-//! runs were made and what they measured. Strategies decide only from [`Results`], and results do
+//! It records every event of a lab: the start and the failure of engines, and the runs with their
+//! measurements. Strategies decide only from [`Results`], and results do
 //! not depend on the order of lines of different runs; so a lab that was stopped anywhere continues
 //! as if it had not been.
 //!

@@ -258,7 +258,7 @@ pub const KEYS: [Key; 44] = [
         "a table of options",
         "nothing",
         "Options of the engine by name. A value is written as it is: 64 as `--name 64`, `true` as `--name` alone, `false` as \
-         nothing, a list as several words, a table as JSON. A list holds values to try, of which the first is the baseline; a \
+         nothing, a list as several words, a table as JSON. A list holds values to try; the first value is the baseline; a \
          table with `values` says more.",
     ),
     key(

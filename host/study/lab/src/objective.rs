@@ -110,8 +110,8 @@ model::words! {
     pub enum Standing {
         /// It meets it, beyond chance.
         Meets = "meets",
-        /// It breaks it, beyond chance; or a run was not measured, or lost so many requests that
-        /// its figure is infinite.
+        /// It breaks it, beyond chance; or a run was not measured, or too many lost requests made
+        /// its figure infinite.
         Breaks = "breaks",
         /// Neither is shown.
         NotShown = "not-shown",

@@ -1,5 +1,5 @@
-//! JSON Schemas of a lab's files, generated from the types that write them. Tests keep the copies in
-//! `schemas/` equal to them; `runner schema` prints these copies.
+//! JSON Schemas of a lab's files, generated from the types that write the files. Tests keep the
+//! copies in `schemas/` equal; `runner schema` prints the copies.
 
 use schemars::schema_for;
 

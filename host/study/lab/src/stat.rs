@@ -89,7 +89,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// A number of differences, any two of which have at least that correlation.
+    /// A number of differences; any two have at least the given correlation.
     pub fn new(many: usize, correlation: f64, residual: Residual) -> Self {
         let deviation = residual.deviation();
         let many = if deviation.is_some() { many } else { 0 };

@@ -15,7 +15,7 @@
 //! fresh runs of it and the baseline; if they do not show it, the baseline stays. Where no trial is
 //! shown to be better, the most promising trial is confirmed all the same: a test of one side at 5
 //! % is enough to try. The more choices led to a trial, the stronger its confirmation must be
-//! ([`needed`]), so that of 200 labs without any difference at most one recommends a trial. Each
+//! ([`needed`]), so that at most one of 200 labs without any difference recommends a trial. Each
 //! model is a study of its own.
 
 mod one_at_a_time;

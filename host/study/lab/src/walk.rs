@@ -88,8 +88,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A stage: its report, once all its runs are made. Until then nothing, and [`Walk::pending`] has
-    /// the runs.
+    /// A stage: its report once all its runs have ended. Until then `None`, and [`Walk::pending`]
+    /// has the runs.
     pub fn stage(&mut self, planned: PlannedStage) -> Option<StageReport> {
         let rounds = self.round + 1..=self.round + planned.rounds;
         self.round += planned.rounds;

@@ -35,8 +35,8 @@ pub(crate) struct Process {
 /// The processor time of the children that this process has waited for, and of their children.
 pub(crate) fn children_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name may hold anything. The fields behind it begin with the third, the state; `cutime` and
-    // `cstime` are the sixteenth and the seventeenth (proc_pid_stat(5)).
+    // The name may hold anything. The fields after the name begin with the third, the state.
+    // `cutime` and `cstime` are the sixteenth and the seventeenth (proc_pid_stat(5)).
     let (_, fields) = stat.rsplit_once(')')?;
     let times = fields.split_whitespace().skip(13).take(2);
     let ticks: u64 = times.map(|ticks| ticks.parse::<u64>().ok()).sum::<Option<u64>>()?;

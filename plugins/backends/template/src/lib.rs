@@ -8,8 +8,12 @@
 //! [backend.config]
 //! path = "/infer"
 //! framing = "lines"
-//! body = { model = "{model}", input = "{prompt}", limits = { new_tokens = "{max-tokens}" }, stream = "{stream}" }
 //! events = { text = "/text", finish = "/stop", done = { at = "/done", is = true } }
+//! [backend.config.body]
+//! model = "{model}"
+//! input = "{prompt}"
+//! limits = { new_tokens = "{max-tokens}" }
+//! stream = "{stream}"
 //! ```
 #![deny(unsafe_code)]
 

@@ -201,8 +201,8 @@ impl Conversations {
                 session = format!("{session}#{}", self.pass);
             } else if conversation.name.is_some() && !self.names.insert(hash(&session)) {
                 return Err(Error::InvalidInput(format!(
-                    "file `{}`, {}: there is a conversation `{session}` before this one; put all lines of a \
-                     conversation together, and give each its own name",
+                    "file `{}`, {}: an earlier conversation has the name `{session}` too; put all lines of a \
+                     conversation together, and give each conversation its own name",
                     dialogue::FILE,
                     conversation.place
                 )));

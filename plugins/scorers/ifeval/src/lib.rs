@@ -2,24 +2,27 @@
 //! (Zhou et al., 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
 //! (`lm_eval/tasks/ifeval/`).
 //!
-//! | score | meaning |
-//! | --- | --- |
-//! | `prompt-level-strict` | 1 if the answer follows all instructions of its prompt |
-//! | `prompt-level-loose` | the same, each instruction also in the answer without its first line, its last, both, and its asterisks |
-//! | `inst-level-strict`, `inst-level-loose` | of the run: the share of all judged instructions that are followed |
-//! | `ifeval-unjudged` | 1 if an instruction of the prompt cannot be judged |
+//! The scores:
+//!
+//! - `prompt-level-strict`: 1 if the answer follows all instructions of its prompt
+//! - `prompt-level-loose`: the same, but an instruction may also be followed in the answer without
+//!   its first line, its last line, its asterisks, or several of these parts
+//! - `inst-level-strict`, `inst-level-loose`, of the run: the followed share of all judged
+//!   instructions
+//! - `ifeval-unjudged`: 1 if an instruction of the prompt cannot be judged
 //!
 //! The reference is a row of the dataset: `instruction_id_list`, and `kwargs` with a table for each
 //! instruction; other fields are not read.
 //!
 //! # Unjudged instructions
 //!
-//! | instruction | why |
-//! | --- | --- |
-//! | `language:response_language` | the harness asks `langdetect`, whose answers are random |
-//! | `change_case:english_capital`, `change_case:english_lowercase` | the same, but only for an answer that has the right case; another does not follow the instruction |
-//! | `length_constraints:number_sentences`, `change_case:capital_word_frequency` | the harness splits sentences with a trained model (NLTK's Punkt) |
-//! | any whose letter or number the harness replaces by a random one | there is nothing to compare with |
+//! - `language:response_language`: the harness asks `langdetect`, whose answers are random
+//! - `change_case:english_capital`, `change_case:english_lowercase`: the same reason, but only for
+//!   an answer in the right case; any other answer does not follow the instruction
+//! - `length_constraints:number_sentences`, `change_case:capital_word_frequency`: the harness
+//!   splits sentences with a trained model (NLTK's Punkt)
+//! - any instruction whose letter or number the harness replaces by a random one: nothing remains
+//!   to compare with
 //!
 //! An instruction that is not judged counts in no share. A prompt that has one has a
 //! `prompt-level-` score only if another instruction is not followed, which makes it 0. So means

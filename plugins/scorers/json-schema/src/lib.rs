@@ -4,19 +4,21 @@
 //! An answer's JSON is the whole answer, or else the first block between lines of three backquotes
 //! that is JSON.
 //!
-//! Schemas are read as JSON Schema 2020-12. A keyword that is not in this table is an error when
+//! Schemas are read as JSON Schema 2020-12. A keyword that is not in this list is an error when
 //! the scorer opens, and for a sample's schema an error for that sample. An unchecked rule makes
 //! answers look valid:
 //!
-//! | keywords | |
-//! | --- | --- |
-//! | any value | `type`, `enum`, `const`, `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`, `$ref` |
-//! | numbers | `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf` |
-//! | texts | `minLength`, `maxLength`, `pattern` |
-//! | lists | `items` (one schema), `prefixItems`, `contains`, `minContains`, `maxContains`, `minItems`, `maxItems`, `uniqueItems` |
-//! | tables | `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas` |
-//! | definitions | `$defs`, `definitions` |
-//! | read, without effect | `$schema`, `$id` at the root, `$comment`, `title`, `description`, `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `format` |
+//! - any value: `type`, `enum`, `const`, `allOf`, `anyOf`, `oneOf`, `not`, `if`, `then`, `else`,
+//!   `$ref`
+//! - numbers: `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`
+//! - texts: `minLength`, `maxLength`, `pattern`
+//! - lists: `items` (one schema), `prefixItems`, `contains`, `minContains`, `maxContains`,
+//!   `minItems`, `maxItems`, `uniqueItems`
+//! - tables: `properties`, `required`, `additionalProperties`, `patternProperties`,
+//!   `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`
+//! - definitions: `$defs`, `definitions`
+//! - read, without effect: `$schema`, `$id` at the root, `$comment`, `title`, `description`,
+//!   `default`, `examples`, `deprecated`, `readOnly`, `writeOnly`, `format`
 //!
 //! So `unevaluatedProperties`, `unevaluatedItems`, `$anchor`, `$dynamicRef`, and the older
 //! `dependencies`, `additionalItems` and lists of `items` are errors. `$ref` is `#` or a JSON

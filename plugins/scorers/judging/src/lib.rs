@@ -4,12 +4,10 @@
 //!
 //! # One rule for all scorers
 //!
-//! | what there is | scores |
-//! | --- | --- |
-//! | no reference where the scorer needs one | none: the sample is not judged, and no mean counts it |
-//! | a reference that the scorer cannot use | an error, which the host counts as the scorer's |
-//! | a wrong answer | 0 |
-//! | an answer in which the scorer finds nothing to compare | 0, and `NAME-unparsed` is 1 |
+//! - Without a needed reference, the sample has no score, and no mean counts the sample.
+//! - A reference that the scorer cannot use is an error, which the host counts as the scorer's.
+//! - A wrong answer has the score 0.
+//! - An answer in which the scorer finds nothing to compare has 0, and `NAME-unparsed` is 1.
 //!
 //! A scorer that extracts something gives `NAME-unparsed` for every judged answer, so that its mean
 //! is the share of answers without a find.

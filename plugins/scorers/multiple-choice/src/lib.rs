@@ -1,15 +1,15 @@
 //! Scorer that checks if an answer chooses the right letter. The extractions come from the
 //! generative tasks of EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/`, with the
-//! filters of `lm_eval/filters/extraction.py`):
+//! filters of `lm_eval/filters/extraction.py`). Each `extraction`, with its task:
 //!
-//! | `extraction` | of the task | extracted part |
-//! | --- | --- | --- |
-//! | `mmlu-pro` | `mmlu_pro` | the first `answer is \(?([ABCDEFGHIJ])\)?` |
-//! | `mmlu` | `mmlu_*_generative` | the first line |
-//! | `mmlu-strict` | `mmlu_*_flan_cot_zeroshot`, `strict-match` | the rest of the line, but for its last character, after the first `answer is `, `The answer: ` or `The final answer: ` |
-//! | `gpqa-strict` | `gpqa_*_cot_zeroshot`, `strict-match` | the same after `The answer is ` |
-//! | `flexible` | both of these, `flexible-extract` | the last `(A)`; without one, the last choice whose text the answer repeats; without one, the last letter after `:` |
-//! | `arc` | `arc_challenge_chat` | the whole answer |
+//! - `mmlu-pro` (`mmlu_pro`): the first `answer is \(?([ABCDEFGHIJ])\)?`
+//! - `mmlu` (`mmlu_*_generative`): the first line
+//! - `mmlu-strict` (`mmlu_*_flan_cot_zeroshot`, `strict-match`): the rest of the line, but for its
+//!   last character, after the first `answer is `, `The answer: ` or `The final answer: `
+//! - `gpqa-strict` (`gpqa_*_cot_zeroshot`, `strict-match`): the same after `The answer is `
+//! - `flexible` (these two groups of tasks, `flexible-extract`): the last `(A)`, else the last
+//!   choice whose text the answer repeats, else the last letter after `:`
+//! - `arc` (`arc_challenge_chat`): the whole answer
 //!
 //! The choice and the reference are compared without regard to case and ASCII punctuation, so `(b)`
 //! is `B`. Where a task cuts answers at certain texts, set them as `request.stop`: `.` and an empty

@@ -1,12 +1,14 @@
 //! Scorer that measures the overlap of an answer with the reference. Of several references each
 //! measure takes the best.
 //!
-//! | score | meaning | as in |
-//! | --- | --- | --- |
-//! | `rouge-l` | F1 of the longest common subsequence of words, from 0 to 1 | google-research's `rouge_score` 0.1.2, `rougeL`, `use_stemmer=False` |
-//! | `chrf` | chrF2: F-score with β = 2 of character n-grams up to 6, from 0 to 100 | sacreBLEU 2.6.0, `CHRF()` for one sentence |
-//! | `squad-exact` | whether the normalized texts are equal | SQuAD's `evaluate-v1.1.py`, `exact_match_score` |
-//! | `squad-f1` | F1 of the normalized words, from 0 to 1 | the same, `f1_score`; lm-evaluation-harness 0.4.13, `longbench`, `qa_f1_score` |
+//! - `rouge-l`: F1 of the longest common subsequence of words, from 0 to 1 (google-research's
+//!   `rouge_score` 0.1.2, `rougeL`, `use_stemmer=False`)
+//! - `chrf`: chrF2: F-score with β = 2 of character n-grams up to 6, from 0 to 100 (sacreBLEU
+//!   2.6.0, `CHRF()` for one sentence)
+//! - `squad-exact`: 1 if the normalized texts are equal (SQuAD's `evaluate-v1.1.py`,
+//!   `exact_match_score`)
+//! - `squad-f1`: F1 of the normalized words, from 0 to 1 (the same, `f1_score`;
+//!   lm-evaluation-harness 0.4.13, `longbench`, `qa_f1_score`)
 //!
 //! ROUGE's words are runs of `a` to `z` and `0` to `9` in lower case, so texts in other scripts
 //! have none and score 0. SQuAD's normalization makes lower case, deletes ASCII punctuation, then

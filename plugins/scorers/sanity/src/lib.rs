@@ -2,15 +2,20 @@
 //! broken by a wrong kernel, a bad quantization or a wrong chat template shows here first. Each
 //! check is 1 where the answer has the fault:
 //!
-//! | score | 1 if |
-//! | --- | --- |
-//! | `sanity-empty` | the answer is nothing but white space, and calls no tool |
-//! | `sanity-cut` | the finish reason says that the limit of tokens ended it: `length`, `limit`, `max_tokens`, `model_length`, `max_output_tokens`, `model_context_window_exceeded`, in either case |
-//! | `sanity-repetitive` | of its 4-grams of words, more than `repetition` are repeats, if it has 50 words or more; or it ends in a loop |
-//! | `sanity-mixed-scripts` | a word has Latin and Cyrillic letters, or each of three scripts has a twentieth of the letters or more |
-//! | `sanity-leaked-tokens` | it has a special token of a chat template in it, such as `<\|im_end\|>` or `</s>` |
-//! | `sanity-broken-characters` | it has U+FFFD, which stands for invalid bytes, a control character, or no character of Unicode |
-//! | `sane` | 1 if none of these is 1, but for those under `ignore` |
+//! - `sanity-empty`: the answer is nothing but white space, and calls no tool
+//! - `sanity-cut`: the finish reason says that the limit of tokens ended the answer: `length`,
+//!   `limit`, `max_tokens`, `model_length`, `max_output_tokens`, `model_context_window_exceeded`,
+//!   in either case
+//! - `sanity-repetitive`: more than the share `repetition` of the 4-grams of words are repeats, in
+//!   an answer of 50 words or more; or the answer ends in a loop
+//! - `sanity-mixed-scripts`: a word has Latin and Cyrillic letters, or each of three scripts has a
+//!   twentieth of the letters or more
+//! - `sanity-leaked-tokens`: the answer contains a special token of a chat template, such as
+//!   `<|im_end|>` or `</s>`
+//! - `sanity-broken-characters`: the answer has U+FFFD, which stands for invalid bytes, a control
+//!   character, or no character of Unicode
+//!
+//! `sane` is 1 if no check is 1; the checks under `ignore` do not count.
 //!
 //! The share of repeated n-grams is seq-rep-4 of Welleck et al., "Neural Text Generation with
 //! Unlikelihood Training", 2020: one minus the distinct 4-grams by all. A loop is a piece of any

@@ -122,8 +122,8 @@ impl ParameterType {
             (name.and_then(Value::as_str).and_then(Type::declared)).ok_or_else(|| {
                 let found = name.map_or_else(|| "none".to_owned(), shown);
                 format!(
-                    "a type of `{parameter}` and its items that is string, integer, float, boolean, array, tuple, \
-                     dict or any, not {found}"
+                    "the type of `{parameter}` and of its items to be string, integer, float, boolean, array, \
+                     tuple, dict or any, found {found}"
                 )
             })
         };

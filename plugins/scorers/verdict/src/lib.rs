@@ -2,10 +2,9 @@
 //! ask for these forms (lm-sys/FastChat, `fastchat/llm_judge/data/judge_prompts.jsonl`): `[[7]]`
 //! for a grade, and `[[A]]`, `[[B]]` or `[[C]]` for the better of two answers, C being a tie.
 //!
-//! | score | value |
-//! | --- | --- |
-//! | `grade` | the number in double brackets, or in single ones after `Rating:` as FastChat accepts it |
-//! | `choice` | 1 for the first answer, 0 for the second, 0.5 for a tie |
+//! - `grade`: the number in double brackets, or in single ones after `Rating:` as FastChat accepts
+//!   it
+//! - `choice`: 1 for the first answer, 0 for the second, 0.5 for a tie
 //!
 //! The last verdict of an answer counts, because judges repeat the requested form before they use
 //! it. FastChat takes the first grade, and A before B before C at any place. A grade outside of the

@@ -1,14 +1,17 @@
 //! Scorer of transcriptions: word error rate and character error rate, as Python's `jiwer` 4.0.0
 //! computes them.
 //!
-//! | score | of | meaning | as in |
-//! | --- | --- | --- | --- |
-//! | `word-error-rate` | the run | insertions, deletions and substitutions of all samples by the words of all references | `jiwer.wer` of two lists |
-//! | `character-error-rate` | the run | the same of characters, spaces included | `jiwer.cer` of two lists |
-//! | `sample-word-error-rate` | a sample | the same of one sample; its mean weighs a short sample as much as a long one | `jiwer.wer` of two texts |
-//! | `sample-character-error-rate` | a sample | the same of characters | `jiwer.cer` of two texts |
-//! | `word-hits`, `word-substitutions`, `word-deletions`, `word-insertions` | a sample | how many words | `jiwer.process_words` |
-//! | `audio-seconds` | a sample | the length of the sound, where the reference has it as `seconds` | |
+//! - `word-error-rate`, of the run: insertions, deletions and substitutions of all samples by the
+//!   words of all references; as `jiwer.wer` of two lists
+//! - `character-error-rate`, of the run: the same of characters, spaces included; as `jiwer.cer` of
+//!   two lists
+//! - `sample-word-error-rate`, of a sample: the same of one sample; its mean weighs a short sample
+//!   as much as a long one; as `jiwer.wer` of two texts
+//! - `sample-character-error-rate`, of a sample: the same of characters; as `jiwer.cer` of two
+//!   texts
+//! - `word-hits`, `word-substitutions`, `word-deletions`, `word-insertions`, of a sample: numbers
+//!   of words; as `jiwer.process_words`
+//! - `audio-seconds`, of a sample: the length of the sound, where the reference has it as `seconds`
 //!
 //! A rate is above 1 where more is inserted than the reference has. With an empty reference it is
 //! the number of insertions, as in `jiwer`: 0 if the answer to silence is empty. Of several
@@ -16,10 +19,9 @@
 //!
 //! `normalization` defines a word:
 //!
-//! | value | as in `jiwer` |
-//! | --- | --- |
-//! | `none` | `wer_default`: runs of white space become a space, and words are between spaces. A single tab or line break is part of a word |
-//! | `words` | `ToLowerCase`, `RemovePunctuation`, `SubstituteRegexes({r"\s+": " "})`, `Strip` |
+//! - `none`: `wer_default`: runs of white space become a space, and words are between spaces. A
+//!   single tab or line break is part of a word
+//! - `words`: `ToLowerCase`, `RemovePunctuation`, `SubstituteRegexes({r"\s+": " "})`, `Strip`
 //!
 //! Counts come from the alignment that `jiwer` takes of the shortest ones. They equal its own up to
 //! some 2000 words a text; beyond, it takes another alignment of the same length. Beyond 268

@@ -8,8 +8,10 @@
 //! | `{ distribution = "constant", value = 512 }` | always 512, as the number 512 itself |
 //! | `{ distribution = "uniform", min = 100, max = 200 }` | all from 100 to 200 alike |
 //! | `{ distribution = "normal", mean = 512, deviation = 80, min = 1, max = 2048 }` | normal |
-//! | `{ distribution = "lognormal", median = 512, sigma = 0.8, max = 8192 }` | the logarithm is normal |
-//! | `{ distribution = "histogram", bins = [{ value = 128, weight = 3 }, { min = 200, max = 299, weight = 1 }] }` | a bin by weight, then uniform in it |
+//! | `{ distribution = "lognormal", median = 512, sigma = 0.8, max = 8192 }` | log-normal |
+//! | `{ distribution = "histogram", bins = [BIN, ...] }` | a bin by weight, uniform within |
+//!
+//! A bin is `{ value = 128, weight = 3 }` or `{ min = 200, max = 299, weight = 1 }`.
 //!
 //! Each number is the distribution's quantile at one uniform number `p` from `[0, 1)`, so every
 //! draw takes exactly one [`random`](Stream::random) from the generator, whatever the distribution.

@@ -1,6 +1,5 @@
-//! PCG64 (XSL-RR 128/64, <https://www.pcg-random.org>) and `SeedSequence`, which NumPy seeds it
-//! through
-//! (<https://numpy.org/doc/stable/reference/random/bit_generators/generated/numpy.random.SeedSequence.html>).
+//! PCG64 (XSL-RR 128/64, <https://www.pcg-random.org>) and `SeedSequence`, with which NumPy seeds
+//! the generator (`numpy.random.SeedSequence` in NumPy's reference).
 
 /// NumPy's default bit generator.
 #[derive(Clone, Debug)]

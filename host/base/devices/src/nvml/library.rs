@@ -1,4 +1,4 @@
-//! The functions of NVML: the one module with unsafe code. Names, types and numbers are from
+//! The functions of NVML: the only module with unsafe code. Names, types and numbers are from
 //! `nvml.h`.
 #![allow(unsafe_code)]
 

@@ -145,7 +145,7 @@ fn title(url: &str) -> String {
         .to_owned()
 }
 
-/// Plain words, in Markdown.
+/// Plain text, as Markdown.
 fn escaped(words: &str) -> String {
     let mut escaped = String::new();
     for letter in words.chars() {

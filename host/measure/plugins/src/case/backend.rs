@@ -189,7 +189,7 @@ pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Ob
     }
     let (file, doing) = match what {
         Aside::Control(Control::Metrics) => ("metrics.json", "reading the metrics"),
-        Aside::Prepare => ("prepared.json", "reading what was prepared"),
+        Aside::Prepare => ("prepared.json", "reading the prepared values"),
         _ => ("models.json", "reading the models"),
     };
     let read = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {

@@ -1,21 +1,23 @@
 //! The files of a case's folder, read and checked. All mistakes are collected, and unknown files
 //! are mistakes: an expectation that nothing reads passes unchecked.
 //!
-//! | file | kind | contents |
-//! | --- | --- | --- |
-//! | `config.toml` | all | the plugin's configuration; without it there is none |
-//! | `sample.json` | backend | the sample to send |
-//! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
-//! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache`, `metrics` or `prepare` |
-//! | `reply.sse`, `.lines`, `.grpc`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
-//! | `reply.ws` | backend | the messages of a WebSocket, see [`messages`](super::messages) |
-//! | `head.json` | backend | the status and the header fields of such a reply; optional |
-//! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
-//! | `reply.N.EXT`, `reply.N.STATUS.EXT` | backend | instead: the replies of an exchange of several requests, from 1 |
-//! | `case.toml` | dataset | the dataset's inputs: see [`Draw`] |
-//! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
-//! | `README.md` | all | documentation |
-//! | expectations | all | see [`expectations`] |
+//! - `config.toml`: the plugin's configuration; without it there is none
+//! - `sample.json` (backend): the sample to send
+//! - `settings.json` (backend): the run's settings for every request; the file and each key are
+//!   optional
+//! - `control.txt` (backend): a control request instead of a sample: `health`, `list-models`,
+//!   `flush-cache`, `metrics` or `prepare`
+//! - `reply.sse`, `.lines`, `.grpc`, `.json` or `.txt`, `.bin` (backend): a reply body as received;
+//!   the framing decides the extension
+//! - `reply.ws` (backend): the messages of a WebSocket, see [`messages`](super::messages)
+//! - `head.json` (backend): the status and the header fields of such a reply; optional
+//! - `reply.STATUS.EXT` (backend): the body of an error reply, instead of the reply
+//! - `reply.N.EXT`, `reply.N.STATUS.EXT` (backend): the replies of an exchange of several requests,
+//!   from 1
+//! - `case.toml` (dataset): the dataset's inputs: see [`Draw`]
+//! - `exchanges.json`, `exchanges.jsonl` (scorer): exchanges in the order in which they are scored
+//! - `README.md`: documentation
+//! - expectations: see [`expectations`]
 //!
 //! The page of the guide about these files is made from `case/reference.md`; see
 //! `case/reference.rs`.

@@ -47,7 +47,7 @@ pub(super) fn warm_by_accident(summary: &Summary) -> Option<Finding> {
             found * 100.0,
             reusable * 100.0
         ),
-        why: "the rest was left in the cache by an earlier run or by another client, and was not computed: time to first token and input throughput are better than those of this workload".into(),
+        why: "the other cached tokens come from an earlier run or another client, and were not computed: time to first token and input throughput are better than this workload gives without them".into(),
         advice: "flush the cache (--cache flush), make the prompts of every run new to the server (--cache salt), or restart it".into(),
     })
 }
@@ -57,8 +57,8 @@ pub(super) fn not_reported(summary: &Summary) -> Option<Finding> {
     (cache.reported.is_none() && cache.requests > 0).then(|| Finding {
         id: Id::CacheNotReported,
         severity: Severity::Note,
-        seen: "the server reported for no request how many of its prompt tokens were in the prefix cache".into(),
-        why: "what the run repeats is known, but not what of it the server found".into(),
+        seen: "the server reported cached prompt tokens for no request".into(),
+        why: "the repeated tokens of the run are known, but not the share that the server found in its cache".into(),
         advice: "start the server so that it reports cached tokens (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report); the counters of the whole server come with --server-metrics".into(),
     })
 }

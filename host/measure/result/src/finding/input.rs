@@ -20,16 +20,16 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
         Treatment::ALL.iter().filter_map(|what| altered(dataset, *what)).collect();
     let why = match (repeated, truncated) {
         (true, true) => {
-            "repeated prompts are found in the server's prefix cache, so they are answered faster than new ones; and truncated ones are shorter than what the dataset is known for"
+            "repeated prompts are found in the server's prefix cache, so they are answered faster than new prompts; and truncated samples are shorter than the known dataset's samples"
         }
         (true, false) => {
-            "repeated prompts are found in the server's prefix cache, so they are answered faster than new ones, and more of them as the run goes on"
+            "repeated prompts are found in the server's prefix cache, so they are answered faster than new prompts, and their share grows during the run"
         }
         (false, true) => {
-            "truncated samples are shorter than those that the dataset is known for, so the figures belong to another workload"
+            "truncated samples are shorter than the known dataset's samples, so the figures belong to another workload"
         }
         (false, false) => {
-            "what was sent is not quite what the input holds; another tool may alter it in another way"
+            "the sent prompts differ from the input, and another tool may alter the input differently"
         }
     };
     let advice = match (repeated, truncated) {
@@ -78,11 +78,11 @@ pub(super) fn recorded_answers(summary: &Summary) -> Option<Finding> {
         id: Id::RecordedAnswers,
         severity: if share > OTHERS { Severity::Suspect } else { Severity::Note },
         seen: format!(
-            "{} of {} histories hold answers on record in place of the server's ({} of {} answers)",
+            "{} of {} histories hold recorded answers in place of the server's answers ({} of {} answers)",
             histories.with_recorded, histories.requests, histories.recorded, histories.answers
         ),
-        why: "the server did not write those answers, so it does not have them in its prefix cache, and prompts are as long as on record and not as long as its own answers make them".into(),
-        advice: "check for failed requests, and for answers whose tool calls are not those on record; if you want recorded answers, set request.history = \"recorded\"".into(),
+        why: "the server did not write the recorded answers: its prefix cache does not hold them, and prompts have the recorded length, not the length with the server's answers".into(),
+        advice: "check for failed requests, and for answers whose tool calls differ from the recorded calls; if you want recorded answers, set request.history = \"recorded\"".into(),
     })
 }
 
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(severity, Severity::Note);
         assert_eq!(
             seen,
-            "10 of 100 histories hold answers on record in place of the server's (10 of 200 answers)"
+            "10 of 100 histories hold recorded answers in place of the server's answers (10 of 200 answers)"
         );
         let (severity, ..) = found(&facts, &record(11), Id::RecordedAnswers).unwrap();
         assert_eq!(severity, Severity::Suspect);

@@ -71,7 +71,7 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
         id: Id::Failures,
         severity,
         seen: format!("{failed} of {total} requests failed ({share:.precise$} %){followed}{hidden}"),
-        why: "latency covers answered requests only: failed ones, often the slowest, are missing, and each failure took load off the server".into(),
+        why: "latency covers answered requests only: failed requests, often the slowest, are missing, and each failure reduced the server's load".into(),
         advice: "look at the failures by class and at their messages; lower the load, or fix the server".into(),
     })
 }
@@ -120,7 +120,7 @@ pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
         id: Id::RecordsDamaged,
         severity: Severity::Invalid,
         seen: damage.words(),
-        why: "the figures come from the records that can be read, and not from what the run measured".into(),
+        why: "the figures come from the readable records only, not from all records of the run".into(),
         advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
     })
 }
@@ -180,7 +180,7 @@ pub(super) fn rate_not_reached(summary: &Summary) -> Option<Finding> {
         id: Id::RateNotReached,
         severity: Severity::Suspect,
         seen: format!("{due:.2} requests per second were due, but {sent:.2} were sent ({:.0} %)", sent / due * 100.0),
-        why: "the server saw a lower rate than the plan states; latency from the send time belongs to that lower rate".into(),
+        why: "the server saw a lower rate than the plan states; latency from the send time describes the lower rate".into(),
         advice: "check whether the cap on requests in flight, connections or this machine held requests back; use latency from the due time, or lower the rate to one that this client can send".into(),
     })
 }
@@ -328,7 +328,7 @@ pub(super) fn beyond_context(summary: &Summary) -> Option<Finding> {
     (beyond > 0).then(|| Finding {
         id: Id::BeyondContext,
         severity: if beyond as f64 / total.max(1) as f64 > ACCIDENT { Severity::Suspect } else { Severity::Note },
-        seen: format!("{beyond} of {total} requests ask for more tokens, prompt and answer together, than the model's context of {context}"),
+        seen: format!("{beyond} of {total} requests ask for more tokens (prompt plus answer) than the model's context holds: {context}"),
         why: "an engine refuses such a request, cuts its prompt or ends its answer early".into(),
         advice: "use shorter prompts or answers, or start the engine with a longer context".into(),
     })

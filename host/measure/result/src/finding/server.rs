@@ -84,7 +84,7 @@ pub(super) fn preempted(summary: &Summary) -> Option<Finding> {
             "the server preempted requests {preemptions} times, {per_request:.2} times per answered request{when}"
         ),
         why: "its KV cache was too small for the load: preempted requests are computed again or swapped, which costs throughput and makes long gaps between tokens".into(),
-        advice: "lower the load, cap what the server runs at once, or give it more memory for the KV cache; otherwise publish this number together with the result".into(),
+        advice: "lower the load, cap the requests that the server runs at once, or give its KV cache more memory; otherwise publish this number with the result".into(),
     })
 }
 

@@ -121,7 +121,7 @@ pub(super) fn paused(summary: &Summary) -> Option<Finding> {
             beside.unwrap_or_default(),
             client.paused_s
         ),
-        why: "everything that was due or arrived during a pause was sent or read after it, all at once".into(),
+        why: "requests due and bytes that arrived during a pause were sent or read together after the pause".into(),
         advice: "check whether this machine or its container is suspended, throttled or short of memory; give it more resources, or a machine of its own".into(),
     })
 }
@@ -231,15 +231,15 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
             Some(late) => Finding {
                 id: Id::HeldBack,
                 severity: Severity::Suspect,
-                seen: format!("{waits}; what came meanwhile may be stamped up to {late:.2} s late"),
-                why: "the system took in what came meanwhile, so the engine did not wait; but what is read at once has the time of its last packet, which moves tokens together".into(),
+                seen: format!("{waits}; the times of bytes that arrived meanwhile may be up to {late:.2} s late"),
+                why: "the system stored the bytes that arrived meanwhile, so the engine did not wait; but bytes that are read together get the time of their last packet, so their tokens seem to arrive together".into(),
                 advice: advice.into(),
             },
             None => Finding {
                 id: Id::HeldBack,
                 severity: Severity::Note,
                 seen: waits,
-                why: "nothing to speak of came meanwhile, so the engine did not wait, and times are correct".into(),
+                why: "almost no bytes arrived meanwhile, so the engine did not wait, and times are correct".into(),
                 advice: advice.into(),
             },
         },
@@ -253,7 +253,7 @@ pub(super) fn sessions_waited(summary: &Summary) -> Option<Finding> {
         id: Id::SessionsWaited,
         severity: Severity::Suspect,
         seen: format!(
-            "for {waited:.1} s no session began, because those under way held {} MiB",
+            "for {waited:.1} s no session began, because running sessions held {} MiB",
             memory.bound_bytes >> 20
         ),
         why: "sessions that were due then began late, so the engine had less load than planned".into(),

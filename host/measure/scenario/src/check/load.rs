@@ -123,7 +123,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     }
     let closed = meant == Some(Arrival::Closed);
     if !closed {
-        let help = "`concurrency` is how many requests a closed loop keeps in flight \
+        let help = "`concurrency` is the number of requests in flight of a closed loop \
                     (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
         clash("concurrency", place(&load.concurrency), help);
         let help = "only users in a closed loop think; set `concurrency` instead of a rate";
@@ -175,8 +175,8 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     if let Some(normalise) = normalise
         && let Some(duration) = &load.duration
     {
-        let help = "gaps are scaled so that the last of `requests` requests is due at \
-                    requests / rate; keep one of the two";
+        let help = "`normalise` needs a number of requests: the last request is due at `requests` / `rate`; \
+                    drop `normalise` or `duration`";
         let decision = "`load.duration`";
         problems.push(against("normalise", &normalise.place, &duration.place, decision, help));
     }

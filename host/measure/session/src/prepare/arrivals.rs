@@ -104,7 +104,7 @@ fn due(sample: &Sample, before: Option<Nanos>) -> Result<Nanos, String> {
     let id = sample.id.escape_debug();
     let Some(due) = sample.arrival.map(Nanos) else {
         return Err(format!(
-            "sample `{id}` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset; name another arrival, or a dataset that sets them"
+            "sample `{id}` has no arrival time, but `arrival` = \"dataset\" takes due times from the dataset; choose another `arrival`, or a dataset with due times"
         ));
     };
     match before.filter(|before| due < *before) {

@@ -2,8 +2,8 @@
 //! user's headers.
 //!
 //! A backend says how a key is used and where people keep it; it never sees one. It does not choose
-//! which of the user's secrets leave the machine. A variable that it names is read only if its name
-//! is that of an API key. The user must name others.
+//! which of the user's secrets leave the machine. A variable that the backend names is read only
+//! if the variable's name ends in `_API_KEY`. The user must name others.
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ impl Resolution<'_> {
                     self.faults.scenario.push(
                         problem
                             .at(entry.place.clone(), "not with this backend")
-                            .help("leave it out, or use the engine's own backend"),
+                            .help("remove this key or flag, or use the engine's own backend"),
                     );
                 }
                 Err(error) => self.faults.add(error, None),

@@ -86,7 +86,7 @@ fn a_missing_or_broken_template_fails_only_on_use() {
                 "tokenizer_config.json",
                 r#"{"chat_template": [{"name": "rag", "template": "x"}]}"#,
             )],
-            "none of which is named `default`",
+            "but no template `default`",
         ),
     ] {
         let tokenizer = with(files);

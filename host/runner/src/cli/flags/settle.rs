@@ -264,7 +264,7 @@ impl Settled {
         // The note on such a line covers its settings.
         if !in_sglangs_line {
             self.notes.push(
-                "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
+                "no dataset is named, so the dataset is `random`, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
                     .to_owned(),
             );
         }

@@ -111,8 +111,8 @@ fn scenarios_that_differ_in_their_load_are_a_curve() {
     assert!(body(&page).contains("knee of mode fast at "));
 }
 
-/// Suspect runs are counted below the answer and marked in each mean; a throughput at a fixed rate is
-/// questioned; engines that never answered are the first words.
+/// Suspect runs are counted below the answer and marked in each mean. A throughput at a fixed rate
+/// is questioned. Engines that never answered come first.
 #[test]
 fn doubts_stand_beside_the_answer() {
     let truth = |settings: &Settings, _: &str| match settings["mode"].as_str() {

@@ -20,7 +20,7 @@ fn rows<'k>(keys: impl Iterator<Item = &'k Key>) -> String {
 
 fn page() -> String {
     let mut text = String::from(
-        "# Lab keys\n\n[Labs](../labs.md) explains what a lab does. This page lists every key of its file.\n",
+        "# Lab keys\n\n[Labs](../labs.md) explains labs. This page lists every key of its file.\n",
     );
     let all = KEYS.iter().chain(&OPTION);
     let mut tables: Vec<&str> = all.clone().map(|key| key.table).collect();

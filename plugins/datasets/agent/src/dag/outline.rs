@@ -137,7 +137,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
             return Err(wrong(
                 number,
                 &format!(
-                    "there is a conversation `{}` before this one: give each its own `session_id`",
+                    "an earlier conversation has the id `{}` too; give each conversation its own `session_id`",
                     outline.session_id
                 ),
             ));

@@ -42,7 +42,7 @@ fn mistakes_name_their_line_and_their_key() {
         ("{}", dag(", 'spawns': ['a']"), "the file `data` has no first conversation"),
         ("{}", dag(", 'delay': -5"), "line 1: `turns[0]`: `delay` is -0.005 seconds"),
         ("{}", dag(", 'max_tokens': 0"), "`turns[0]`: `max_tokens` is 0"),
-        ("{}", dag("") + &dag(""), "line 2: there is a conversation `a` before this one"),
+        ("{}", dag("") + &dag(""), "line 2: an earlier conversation has the id `a` too"),
         ("{}", "{'session_id': 'a', 'turns': []}".to_owned(), "line 1: `turns` is empty"),
         ("{}", "{'session_id': 'a', 'turns': [{'messages': []}]}".to_owned(), "no message for the model to answer"),
         ("{}", "{'session_id': 'a', 'orchestrator': true}".to_owned(), "`orchestrator` is not supported"),

@@ -1,12 +1,11 @@
 //! Vectors and orders: requests for `/v1/embeddings`, `/v1/rerank` and `/v1/score`, and their
 //! replies, which are never streamed.
 //!
-//! | reply | servers |
-//! | --- | --- |
-//! | `{"data": [{"index", "embedding"}], "usage"}`, a vector as numbers or as base64 of little-endian floats | all |
-//! | `{"results": [{"index", "relevance_score"}], "usage"}` | vLLM, Jina, Cohere |
-//! | `{"data": [{"index", "score"}], "usage"}`, in the order of the request | vLLM's `/v1/score` |
-//! | `[{"index", "score", "meta_info": {"prompt_tokens"}}]` | SGLang |
+//! - all: `{"data": [{"index", "embedding"}], "usage"}`, a vector as numbers or as base64 of
+//!   little-endian floats
+//! - vLLM, Jina, Cohere: `{"results": [{"index", "relevance_score"}], "usage"}`
+//! - vLLM's `/v1/score`: `{"data": [{"index", "score"}], "usage"}`, in the order of the request
+//! - SGLang: `[{"index", "score", "meta_info": {"prompt_tokens"}}]`
 
 use schemars::JsonSchema;
 use serde::Deserialize;

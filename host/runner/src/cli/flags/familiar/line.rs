@@ -163,14 +163,14 @@ impl Flags {
         }
         read.prompts(client.word);
         let Reading { defaults, apart, .. } = read;
-        let mut note = format!("read as a line of {} for its {why}", client.name);
+        let mut note = format!("read as a line of {}, because of {why}", client.name);
         if !defaults.is_empty() {
             note += &format!(": {}", defaults.join(", "));
         }
         if !apart.is_empty() {
             note += &format!("; differences: {}", apart.join(", "));
         }
-        note += "; --line-of runner has this program's own defaults";
+        note += "; for runner's own defaults, add --line-of runner";
         settled.notes.push(note);
     }
 }
@@ -228,7 +228,7 @@ impl Reading<'_> {
         self.take(
             |s| &mut s.scenario.request.temperature,
             Temperature::Server,
-            "sampling is the server's",
+            "sampling left to the server",
         );
         let forced = matches!(dataset, None | Some("random" | "random-mm" | "timed_trace"));
         let label = if forced {
@@ -249,7 +249,8 @@ impl Reading<'_> {
         }
         let load = &self.settled.scenario.load;
         if load.warmup.is_none() && load.warming.is_none() {
-            self.apart.push("one unmeasured request comes first (its --num-warmups is 0)");
+            self.apart
+                .push("one unmeasured request comes first (that client's --num-warmups is 0)");
         }
         let route = self.route();
         match route.as_deref() {
@@ -290,18 +291,18 @@ impl Reading<'_> {
                 self.config("output-len", 1024.into(), "1024 output tokens");
                 let files = &self.settled.scenario.dataset.files;
                 if dataset != Some("random-ids") && files.is_empty() {
-                    self.apart.push("prompts are made of token ids (its random-ids) without a ShareGPT file (--dataset-path)");
+                    self.apart.push("prompts are made of token ids (that client's random-ids) without a ShareGPT file (--dataset-path)");
                 }
             }
             Some("images") => {
                 self.config("input-len", 1024.into(), "1024 input tokens");
                 self.config("output-len", 1024.into(), "1024 output tokens");
-                self.apart.push("lengths are exact (its --random-range-ratio 1)");
+                self.apart.push("lengths are exact (that client's --random-range-ratio 1)");
             }
             _ => {}
         }
         if dataset.is_none() {
-            self.apart.push("the dataset is random, not sharegpt, which it downloads (--dataset-name sharegpt --dataset-path FILE)");
+            self.apart.push("the dataset is random, not sharegpt, which that client downloads (--dataset-name sharegpt --dataset-path FILE)");
         }
         if matches!(self.route().as_deref(), Some("completions" | "chat")) {
             self.apart.push("replies end with the server's token counts (stream_options)");
@@ -320,7 +321,7 @@ impl Reading<'_> {
             _ => false,
         };
         if draws {
-            self.config("like", word.into(), "prompts as it draws them");
+            self.config("like", word.into(), "prompts as that client draws them");
         }
     }
 }

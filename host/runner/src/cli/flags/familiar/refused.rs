@@ -2,7 +2,7 @@
 
 use super::{Means, Row, Takes};
 
-const PROFILE: &str = "the server's own profiler is not started here, since a profiled server is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
+const PROFILE: &str = "a profiled server is slower; start and stop its profiler around a separate short run (POST /start_profile and /stop_profile)";
 const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and give one with `--dataset-name custom --dataset-path FILE`; --output-len sets the length of answers";
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
 const ASR: &str = "`--dataset-name speech` leaves out recordings by `min-seconds` and `max-seconds` in `[dataset.config]`";
