@@ -116,6 +116,8 @@ pub enum Ended {
     Lowest,
     /// The number of loads or of requests was used up.
     Budget,
+    /// The time was used up.
+    Time,
     /// It is not complete: it is under way, or was interrupted.
     Open,
 }

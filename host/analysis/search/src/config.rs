@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::level::GLANCE;
 use crate::slo::Tier;
 
 /// The load that a search varies.
@@ -65,6 +66,9 @@ pub struct Config {
     /// Requests of the whole search, at most; absent for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_in_all: Option<u64>,
+    /// Seconds of the whole search, at most; absent for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_in_all: Option<f64>,
     /// Requests of each run, at least.
     pub requests_least: u64,
     /// Seconds for which each run at a rate sends requests, at least.
@@ -75,6 +79,12 @@ pub struct Config {
     pub seed: u64,
 }
 
+/// Requests of a search 20 % wide, in the median.
+const LIKELY: f64 = 50_000.0;
+/// The power of the width with which requests grow.
+const NARROWER: f64 = 1.35;
+/// Such looks that a search with a limit of its time has room for, at least.
+const GLANCES: f64 = 12.0;
 /// The bounds of a load, far from any server.
 const HIGHEST: f64 = 1e9;
 
@@ -94,7 +104,8 @@ impl Config {
             loads: 40,
             requests_each: 100_000,
             requests_in_all: None,
-            requests_least: 100,
+            seconds_in_all: None,
+            requests_least: 40,
             seconds_least: 0.0,
             confirm: true,
             seed: 0,
@@ -122,6 +133,18 @@ impl Config {
             Load::Concurrency | Load::Sessions => 20.0 * at,
         };
         (steady.ceil() as u64).max(self.requests_least)
+    }
+
+    /// Requests that a search of this width likely takes, as simulated searches of a rate did in the
+    /// median (`host/benches/search`), and no more than it may take.
+    pub fn likely_requests(&self) -> u64 {
+        let likely = LIKELY * (0.2_f64.ln_1p() / self.width.ln_1p()).powf(NARROWER);
+        (likely as u64).min(self.requests_in_all.unwrap_or(u64::MAX))
+    }
+
+    /// Seconds of a run that looks for the side of the answer on which a load lies.
+    pub(crate) fn glance_seconds(&self) -> f64 {
+        GLANCE.min(self.seconds_in_all.unwrap_or(f64::INFINITY) / GLANCES).max(self.seconds_least)
     }
 
     /// Lists its mistakes, as text; none if a search can begin.
@@ -185,6 +208,18 @@ impl Config {
                 "`requests-in-all`: the first run alone, at {}, takes at least {first} requests, found {}",
                 own.start,
                 own.requests_in_all.unwrap_or_default()
+            ),
+        );
+        let seconds = match own.load {
+            Load::Rate => first as f64 / own.start,
+            Load::Concurrency | Load::Sessions => 0.0,
+        };
+        unless(
+            own.seconds_in_all.is_none_or(|most| most > 0.0 && most >= seconds),
+            format!(
+                "`within`: the first run alone, at {}, takes at least {seconds:.0} s, found {} s",
+                own.start,
+                own.seconds_in_all.unwrap_or_default()
             ),
         );
         unless(

@@ -9,9 +9,13 @@
 //! undecided is never a pass.
 //!
 //! **A queue that has not built up yet shows nothing.** Close to capacity a queue takes long to
-//! reach its full length, and a shorter run looks healthy throughout. The number of requests in
-//! flight shows the changes of the load itself: a pass in an open loop takes runs that hold
-//! [`LOADS`] independent ones together.
+//! reach its full length, and a shorter run looks healthy throughout. The backlog shows the changes
+//! of the load itself: a pass in an open loop takes runs that hold [`LOADS`] independent ones
+//! together.
+//!
+//! **Nobody doubts a load at which most requests miss**, though the run holds a single load: each
+//! run starts with no queue, and a queue seldom grows so long that later stays short
+//! ([`late`]). So a fail takes either bound.
 //!
 //! The bounds are one-sided, at the level that one load has
 //! ([`Config::alpha_each`](crate::Config::alpha_each)). Every objective has to pass; that makes a
@@ -29,7 +33,7 @@ use statistics::student;
 use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
 use crate::gather::Counted;
 use crate::slo::Limit;
-use statistics::bounds::{fewest, lower, upper};
+use statistics::bounds::{fewest, late, lower, upper};
 
 /// Requests beyond which none are predicted.
 const FAR: u64 = 1 << 40;
@@ -53,25 +57,42 @@ pub struct Pooled {
     effects: [f64; 3],
     /// Degrees of freedom of their estimate.
     freedom: f64,
+    /// The number of runs, and the sum of the logarithms of the odds of their misses.
+    #[serde(default)]
+    runs: u32,
+    #[serde(default)]
+    odds: f64,
 }
 
 impl Pooled {
     /// Adds the counts of an independent run.
     pub fn add(&mut self, counted: &Counted) {
-        let (before, own) = (self.requests as f64, counted.requests as f64);
+        let known = counted.bad.saturating_sub(counted.unknown) as f64;
+        self.join(&Pooled {
+            requests: counted.requests,
+            bad: counted.bad,
+            unknown: counted.unknown,
+            effects: [counted.effect, counted.tail_effect, counted.near_effect],
+            freedom: f64::from(counted.batches.saturating_sub(1)),
+            runs: 1,
+            odds: (known.max(0.5) / (counted.requests as f64 - known + 1.0)).ln(),
+        });
+    }
+
+    /// Adds the counts of other independent runs.
+    pub fn join(&mut self, other: &Pooled) {
+        let (before, own) = (self.requests as f64, other.requests as f64);
         if own > 0.0 {
-            for (all, effect) in self.effects.iter_mut().zip([
-                counted.effect,
-                counted.tail_effect,
-                counted.near_effect,
-            ]) {
+            for (all, effect) in self.effects.iter_mut().zip(other.effects) {
                 *all = (*all * before + effect * own) / (before + own);
             }
         }
-        self.requests += counted.requests;
-        self.bad += counted.bad;
-        self.unknown += counted.unknown;
-        self.freedom += f64::from(counted.batches.saturating_sub(1));
+        self.requests += other.requests;
+        self.bad += other.bad;
+        self.unknown += other.unknown;
+        self.freedom += other.freedom;
+        self.runs += other.runs;
+        self.odds += other.odds;
     }
 
     /// The design effect at a level, widened because it is an estimate. It is the larger of the
@@ -118,10 +139,17 @@ pub fn decide(
             // than it.
             let steady = worth.min(loads.unwrap_or(f64::INFINITY));
             let known = pooled.bad.saturating_sub(pooled.unknown);
+            let of = |worth: f64| {
+                lower(known as f64 / pooled.requests as f64 * worth, worth, of_failures)
+            };
+            let late = || {
+                let queue = late(pooled.runs, pooled.odds, of_failures);
+                queue.min(of(pooled.requests as f64))
+            };
             let (low, high) = match pooled.requests {
                 0 => (0.0, 1.0),
                 _ => (
-                    lower(known as f64 / pooled.requests as f64 * steady, steady, of_failures),
+                    of(steady).max(loads.map_or(0.0, |_| late())),
                     upper(pooled.bad as f64 / effect, worth, level),
                 ),
             };

@@ -65,8 +65,13 @@ impl Little {
 
     /// The number of unanswered requests, divided by the law's value; absent if that is nothing.
     pub fn ratio(&self) -> Option<f64> {
-        let expected = self.per_s * self.latency_s;
+        let expected = self.in_flight();
         (expected > 0.0).then(|| self.unanswered / expected)
+    }
+
+    /// Requests that are in flight in the long run.
+    pub fn in_flight(&self) -> f64 {
+        self.per_s * self.latency_s
     }
 
     pub fn agrees(&self) -> bool {
@@ -80,9 +85,9 @@ impl Little {
 pub struct Measured {
     /// Requests that were due.
     pub requests: u64,
-    /// The number of independent loads that the run holds, by the number of unanswered requests
-    /// when each was due: of all requests, each counts by the design effect of that number. As many
-    /// as requests where it does not vary.
+    /// The number of independent loads that the run holds, by the backlog when each request was
+    /// due: of all requests, each counts by the design effect of that number. As many as requests
+    /// where it does not vary.
     pub loads: f64,
     /// The counts for each objective of each tier, in their order.
     pub tiers: Vec<Vec<Counted>>,
@@ -108,6 +113,8 @@ pub struct Gather {
 
 struct Request {
     due: Nanos,
+    /// The first token of a streamed answer.
+    began: Option<Nanos>,
     ended: Option<Nanos>,
 }
 
@@ -130,17 +137,23 @@ impl Gather {
         if exchange.phase != Phase::Measure || exchange.outcome.class() == Class::Cancelled {
             return;
         }
-        self.requests.push(Request { due: exchange.due, ended: exchange.ended });
+        let began = reading.began();
+        self.requests.push(Request { due: exchange.due, began, ended: exchange.ended });
         for reader in &self.readers {
             let seen = exchange.is_ok().then(|| reader.read(reading));
             self.values.push(coded(seen));
         }
     }
 
-    /// Adds a request by its observations of each metric that the tiers name, in the order in which
-    /// they name them first. `None` if it was not answered.
-    pub fn add_seen(&mut self, due: Nanos, ended: Option<Nanos>, seen: Option<&[Observation]>) {
-        self.requests.push(Request { due, ended });
+    /// Adds a request by its first token and its end, and its observations of each metric that the
+    /// tiers name, in the order in which they name them first. `None` if it was not answered.
+    pub fn add_seen(
+        &mut self,
+        due: Nanos,
+        [began, ended]: [Option<Nanos>; 2],
+        seen: Option<&[Observation]>,
+    ) {
+        self.requests.push(Request { due, began, ended });
         for place in 0..self.readers.len() {
             let own = seen.map(|seen| seen.get(place).copied().unwrap_or(Observation::Unknown));
             self.values.push(coded(own));
@@ -223,23 +236,26 @@ fn effect_above(values: &[f64], limit: f64) -> (f64, u32) {
 }
 
 /// Counts the independent loads that requests met, given their order by the time at which they
-/// were due.
+/// were due. The load is the backlog: requests that wait for their first token, or for their answer
+/// where it is not streamed. Answers under way change slowly where they are long, whether anybody
+/// waits or not.
 fn loads(order: &[usize], requests: &[Request]) -> f64 {
-    let mut ends: Vec<Nanos> = requests.iter().filter_map(|own| own.ended).collect();
+    let left = |own: &Request| own.began.or(own.ended);
+    let mut ends: Vec<Nanos> = requests.iter().filter_map(left).collect();
     ends.sort_unstable();
     let (mut begun, mut ended) = (0, 0);
-    let in_flight: Vec<u32> = (order.iter())
+    let waiting: Vec<u32> = (order.iter())
         .map(|place| {
-            let Request { due, ended: end } = &requests[*place];
-            while ends.get(ended).is_some_and(|end| end <= due) {
+            let own = &requests[*place];
+            while ends.get(ended).is_some_and(|end| *end <= own.due) {
                 ended += 1;
             }
             let before = begun - ended.min(begun);
-            begun += usize::from(end.is_some());
+            begun += usize::from(left(own).is_some());
             before as u32
         })
         .collect();
-    requests.len() as f64 / design_effect_of(&in_flight, FEWEST)
+    requests.len() as f64 / design_effect_of(&waiting, FEWEST)
 }
 
 fn little(requests: &[Request]) -> Option<Little> {

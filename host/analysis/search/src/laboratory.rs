@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use model::units::Nanos;
 use result::summary::Backlog;
-use simulator::{Case, Engine, Lengths, Parameters, Random, open, poisson};
+use simulator::{Case, Engine, Lengths, Parameters, Random, Workload, open, poisson};
 
 use search::answer::Ended;
 use search::gather::{Gather, Measured};
@@ -93,9 +93,41 @@ pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     for (due, end) in run {
         let took = Observation::Took((end - due) * 1000.0);
         let [due, end] = [due, end].map(|instant| Nanos::from_secs_f64(*instant));
-        gather.add_seen(due, Some(end), Some(&[took]));
+        gather.add_seen(due, [None, Some(end)], Some(&[took]));
     }
     gather.finish(is_open.then(|| backlog(run)))
+}
+
+/// A run of an engine of these parameters at a rate: when each request is due, its first token and
+/// its end.
+pub fn streamed_run(
+    parameters: &str,
+    workload: Workload,
+    rate: f64,
+    requests: u64,
+    seed: u64,
+) -> Vec<[f64; 3]> {
+    let parameters = parameters.parse().unwrap();
+    let case =
+        Case::of("case", parameters, workload, simulator::Load::Rate(rate), requests as usize);
+    (case.served(seed, seed).iter())
+        .map(|own| {
+            let of = |token: Option<&Nanos>| token.unwrap_or(&own.sent).as_secs_f64();
+            [own.sent.as_secs_f64(), of(own.tokens.first()), of(own.tokens.last())]
+        })
+        .collect()
+}
+
+/// Counts a streamed run for tiers that limit `ttft` alone.
+pub fn streamed(tiers: &[Tier], run: &[[f64; 3]]) -> Measured {
+    let mut gather = Gather::new(tiers);
+    for [due, first, end] in run {
+        let took = Observation::Took((first - due) * 1000.0);
+        let [due, first, end] = [due, first, end].map(|own| Nanos::from_secs_f64(*own));
+        gather.add_seen(due, [Some(first), Some(end)], Some(&[took]));
+    }
+    let waits: Vec<(f64, f64)> = run.iter().map(|own| (own[0], own[1])).collect();
+    gather.finish(Some(backlog(&waits)))
 }
 
 /// Computes the backlog as the summary of a run does.
@@ -118,7 +150,11 @@ pub fn drive(search: &mut Search, mut run: impl FnMut(&Probe) -> Outcome) -> Ans
             Step::Done(answer) => return *answer,
             Step::Probe(probe) => {
                 let outcome = run(&probe);
-                let reported = search.report(Report { probe, outcome });
+                let seconds = match probe.load {
+                    Load::Rate => probe.requests as f64 / probe.at,
+                    Load::Concurrency | Load::Sessions => 0.0,
+                };
+                let reported = search.report(Report { probe, outcome, seconds });
                 assert_eq!(reported, Ok(()));
             }
         }
@@ -252,7 +288,7 @@ pub fn searches(seconds: &[f64], runs: u64, width: f64) -> Tally {
 
 /// Searches of the usual engine under chats, by seed, with the truth: the load where three runs of
 /// `requests` requests together have the allowed number of late ones, found by halving.
-pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tally) {
+pub fn engine_searches(objective: &str, width: f64, runs: u64, requests: usize) -> (f64, Tally) {
     let limits = tiers([objective]).unwrap();
     let late = |load: f64, step: u64| {
         let runs = [0, 1, 2].map(|run| engine_run(load, requests, 90_000 + 10 * step + run));
@@ -269,15 +305,15 @@ pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tal
         }
     }
     let truth = f64::midpoint(low, high) * engine_capacity();
-    let found = (0..runs).map(|seed| engine_searched(&limits, truth, seed));
+    let found = (0..runs).map(|seed| engine_searched(&limits, truth, seed, width));
     (truth, tallied(found))
 }
 
 /// A search of the usual engine under chats.
-pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64) -> Searched {
+pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64, width: f64) -> Searched {
     let config = Config {
         seed,
-        width: 0.05,
+        width,
         requests_each: 1_000_000,
         confirm: false,
         ..Config::new(Load::Rate, limits.to_vec(), 1.0)

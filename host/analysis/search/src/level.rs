@@ -26,6 +26,17 @@ const INVALID: u32 = 2;
 /// Requests of the first run at a load, at least: fewer hardly show whether the backlog grows.
 const FIRST: u64 = 400;
 
+/// The length of a run from which on it has [`LOADS`] independent loads at most, as a multiple of
+/// its mean answer. They grow with the square of the length: an engine whose slots still fill shows
+/// nothing, though nobody waits for a place.
+const FILLED: f64 = 4.0;
+/// The length of a run that is to be as long, where the number in flight is known of a lower load.
+const FILLS: f64 = 5.0;
+
+/// Seconds of a run that looks for the side of the answer on which a load lies, as long as no load
+/// is known on one of the sides. Such a run decides nothing that another does not show again.
+pub(crate) const GLANCE: f64 = 45.0;
+
 /// One load, or the confirmation of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -55,6 +66,11 @@ pub struct Level {
     invalid_in_a_row: u32,
     /// Requests for each independent load.
     pace: f64,
+    /// The length of the longest run, as a multiple of its mean answer, and requests in flight.
+    #[serde(default)]
+    length: f64,
+    #[serde(default)]
+    in_flight: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<Alarm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +103,8 @@ impl Level {
             tiers: Vec::new(),
             loads: 0.0,
             pace: 1.0,
+            length: 0.0,
+            in_flight: 0.0,
             little: Vec::new(),
             invalid: Vec::new(),
             closed: false,
@@ -128,7 +146,11 @@ impl Level {
                 Outcome::Measured(measured) => {
                     self.requests += measured.requests;
                     self.pace = self.pace.max(measured.requests as f64 / measured.loads.max(1.0));
-                    self.loads = self.requests as f64 / self.pace;
+                    self.in_flight = measured.little.map_or(0.0, |own| own.in_flight());
+                    let length = measured.requests as f64 / self.in_flight.max(0.01);
+                    self.length = self.length.max(length);
+                    let filled = LOADS * (self.length / FILLED).powi(2);
+                    self.loads = (self.requests as f64 / self.pace).min(filled);
                     self.little.extend(measured.little);
                     if let Some(backlog) = measured.backlog.filter(Backlog::grew) {
                         self.grown.get_or_insert(backlog);
@@ -182,9 +204,15 @@ impl Level {
     pub(crate) fn side(&self, config: &Config, tier: usize) -> Side {
         let own = &self.tiers[tier];
         let share = |bad: u64, requests: u64| bad as f64 / requests.max(1) as f64;
-        let is_above = (own.limits.iter())
-            .any(|own| share(own.bad.saturating_sub(own.unknown), own.requests) > own.allowed);
-        let is_unclear = (own.limits.iter()).any(|own| share(own.bad, own.requests) > own.allowed);
+        // A single miss among so few that none may miss says nothing.
+        let seen = |own: &crate::decision::Stated| {
+            let known = own.bad.saturating_sub(own.unknown);
+            let is_few = own.requests as f64 * own.allowed < 1.0;
+            share(known.saturating_sub(u64::from(is_few)), own.requests)
+        };
+        let is_above = own.limits.iter().any(|own| seen(own) > own.allowed);
+        let is_unclear = (own.limits.iter())
+            .any(|own| own.unknown > 0 && share(own.bad, own.requests) > own.allowed);
         let is_short = config.load == Load::Rate && self.loads < STEADY;
         match &own.decision {
             Decision::Pass | Decision::Below => Side::Below,
@@ -213,6 +241,11 @@ impl Level {
         (self.requests > 0 && !self.grew()).then_some(self.pace)
     }
 
+    /// Requests of a run at another rate that is long enough for the answers to fill the engine.
+    pub(crate) fn filling(&self, at: f64) -> u64 {
+        (FILLS * self.in_flight * at / self.at).ceil() as u64
+    }
+
     /// Number of the attempt at the next run, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.invalid_in_a_row + 1
@@ -237,6 +270,11 @@ impl Level {
         })
     }
 
+    /// The pooled results of its runs for an objective.
+    pub(crate) fn pooled(&self, tier: usize, limit: usize) -> Option<&Pooled> {
+        self.pooled.get(tier)?.get(limit)
+    }
+
     /// True if an objective is shown to hold here, by the requests of this load alone.
     pub(crate) fn shows(&self, config: &Config, tier: usize, limit: usize) -> bool {
         let has_built_up = config.load != Load::Rate || self.loads >= LOADS;
@@ -247,6 +285,8 @@ impl Level {
     /// Chooses the number of requests of the next run, where there are too few so far for a steady
     /// state, or to decide.
     pub(crate) fn next_requests(&self, config: &Config, tier: usize) -> u64 {
+        let decision = &self.tiers[tier].decision;
+        let few = matches!(decision, Decision::Undecided { why: Doubt::FewLoads(_), .. });
         let steady = (1.5 * STEADY * self.pace) as u64;
         let decides = match &self.tiers[tier].decision {
             Decision::Undecided { more: Some(more), .. } => {
@@ -254,14 +294,36 @@ impl Level {
             }
             _ => 0,
         };
+        // A run of its own has to be long enough, whatever the others were.
+        if few && self.length < FILLED {
+            let most = config.requests_at(self.at).saturating_sub(self.requests);
+            let fills = (FILLS * self.in_flight).ceil() as u64;
+            return fills.min(most).max(config.requests_least_at(self.at));
+        }
         let wanted = match self.side(config, tier) {
             Side::Open => steady,
             _ => decides,
         };
+        let first = first_requests(config, self.at, 1.0);
+        // A number of loads is no doubt that another look may settle by chance.
+        let least = if few { 1 } else { 2 };
         let total = wanted
-            .clamp(self.requests.saturating_mul(2), self.requests.saturating_mul(4))
+            .clamp(least * self.requests, self.requests.saturating_mul(4).max(first))
             .min(config.requests_at(self.at));
         (total.saturating_sub(self.requests)).max(config.requests_least_at(self.at))
+    }
+}
+
+/// Chooses the number of requests of a run that looks for the side on which a load lies: as many as
+/// are due in a short time, if these are fewer than decide.
+pub(crate) fn glance_requests(config: &Config, at: f64) -> u64 {
+    let first = first_requests(config, at, 1.0);
+    match config.load {
+        Load::Rate => {
+            let due = (at * config.glance_seconds()).ceil() as u64;
+            first.min(due.max(config.requests_least_at(at)))
+        }
+        Load::Concurrency | Load::Sessions => first,
     }
 }
 

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
-use crate::config::Config;
+use crate::config::{Config, Load};
 use crate::level::{Level, first_requests};
 use crate::probe::{Outcome, Probe, Purpose};
 
@@ -25,6 +25,11 @@ mod found;
 mod interval;
 
 use bracket::Goal;
+
+/// Requests of a run that is made long enough for the answers to fill the engine, at most.
+const MOST_FILLING: u64 = 10_000;
+/// Seconds that a run takes beyond its requests' due times, before any was made.
+const SHORT: f64 = 3.0;
 
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,12 +48,26 @@ pub struct Report {
     pub probe: Probe,
     /// Its outcome.
     pub outcome: Outcome,
+    /// Seconds that it took, with its beginning and its end; 0 if not known.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub seconds: f64,
 }
 
 /// A report that the search did not ask for: of another probe, of another search, or of other
 /// tiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected(String);
+
+impl Report {
+    /// Requests that the run took: the planned ones, where the number due is not known.
+    fn sent(&self) -> u64 {
+        match &self.outcome {
+            Outcome::Measured(measured) => measured.requests,
+            Outcome::Stopped(alarm) => alarm.progress.due,
+            Outcome::Invalid { .. } => self.probe.requests,
+        }
+    }
+}
 
 impl fmt::Display for Unexpected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -182,30 +201,81 @@ impl Search {
         Ok(())
     }
 
-    /// Requests that runs have taken so far, valid or not: their planned requests, where the number
-    /// due is not known.
+    /// Requests that runs have taken so far, valid or not.
     fn spent(&self) -> u64 {
-        let of = |report: &Report| match &report.outcome {
-            Outcome::Measured(measured) => measured.requests,
-            Outcome::Stopped(alarm) => alarm.progress.due,
-            Outcome::Invalid { .. } => report.probe.requests,
-        };
-        self.reports.iter().map(of).sum()
+        self.reports.iter().map(Report::sent).sum()
     }
 
-    /// Computes the number of requests of a run that the whole search can still afford; `None` if
-    /// they are too few for any run.
+    /// Seconds that the search has left; absent for no limit.
+    pub fn seconds_left(&self) -> Option<f64> {
+        let spent: f64 = self.reports.iter().map(|own| own.seconds).sum();
+        self.config.seconds_in_all.map(|most| (most - spent).max(0.0))
+    }
+
+    /// Requests per second at a load; absent where no run shows it. In a closed loop it is the
+    /// nearest load's, and in proportion to the load below that.
+    fn per_s(&self, at: f64) -> Option<f64> {
+        if self.config.load == Load::Rate {
+            return Some(at);
+        }
+        let known = self.reports.iter().filter(|own| own.seconds > 0.0 && own.sent() > 0);
+        let distance = |own: &Report| (own.probe.at / at).ln().abs();
+        let nearest = known.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        Some(nearest.sent() as f64 / nearest.seconds * (at / nearest.probe.at).min(1.0))
+    }
+
+    /// Requests of a run at a rate that is long enough for the answers to fill the engine, by the
+    /// nearest load below.
+    fn filling(&self, at: f64) -> u64 {
+        let lower = self.levels.iter().filter(|own| own.at < at && !own.grew());
+        let nearest = lower.max_by(|a, b| a.at.total_cmp(&b.at));
+        match self.config.load {
+            Load::Rate => nearest.map_or(0, |own| own.filling(at)).min(MOST_FILLING),
+            Load::Concurrency | Load::Sessions => 0,
+        }
+    }
+
+    /// Seconds that runs at a rate take beyond the time in which their requests are due.
+    fn beyond(&self) -> f64 {
+        if self.config.load != Load::Rate {
+            return 0.0;
+        }
+        let of = |own: &Report| own.seconds - own.sent() as f64 / own.probe.at;
+        self.reports.iter().map(of).fold(SHORT, f64::max)
+    }
+
+    /// Computes the number of requests of a run that the whole search can still afford, by their
+    /// number and by the time; `None` if they are too few for any run.
     fn affordable(&self, at: f64, requests: u64) -> Option<u64> {
-        let Some(most) = self.config.requests_in_all else {
-            return Some(requests);
+        let of_time = self.seconds_left().map(|left| match self.per_s(at) {
+            Some(per_s) => ((left - self.beyond()) * per_s).max(0.0) as u64,
+            None => u64::MAX,
+        });
+        // No run takes most of the time that is left, but for a glance.
+        let glance = self.glance(at);
+        let requests = match of_time {
+            Some(all) if requests > all / 3 => requests.min((all / 3).max(glance)),
+            _ => requests,
         };
-        let left = most.saturating_sub(self.spent());
+        let of_number = self.config.requests_in_all.map(|most| most.saturating_sub(self.spent()));
+        let left = of_time.into_iter().chain(of_number).min().unwrap_or(u64::MAX);
         (left >= self.config.requests_least_at(at)).then_some(requests.min(left))
     }
 
     fn place(&self, at: f64, confirms: bool) -> Option<usize> {
         let same = |level: &Level| level.at == at && level.confirms == confirms;
         self.levels.iter().position(same)
+    }
+
+    /// Seconds after which a run sends no more: the time that is left, and less where a closed loop's
+    /// pace is not known.
+    fn seconds(&self, at: f64, purpose: Purpose) -> Option<f64> {
+        let left = self.seconds_left().map(|left| (left - self.beyond()).max(1.0));
+        let is_first = self.config.load != Load::Rate
+            && purpose == Purpose::Bracket
+            && self.place(at, false).is_none();
+        let glance = is_first.then(|| self.config.glance_seconds());
+        left.into_iter().chain(glance).min_by(f64::total_cmp)
     }
 
     /// The run that a tier needs; `None` if it takes a new load and there may be no more of them,
@@ -221,7 +291,7 @@ impl Search {
         let wanted = match (requests, known) {
             (Some(requests), _) => requests.max(self.config.requests_least_at(at)),
             (None, Some(level)) if level.requests > 0 => level.next_requests(&self.config, tier),
-            (None, _) => first_requests(&self.config, at, 1.0),
+            (None, _) => first_requests(&self.config, at, 1.0).max(self.filling(at)),
         };
         let left =
             self.config.requests_at(at).saturating_sub(known.map_or(0, |level| level.requests));
@@ -236,6 +306,7 @@ impl Search {
             load: self.config.load,
             at,
             requests,
+            seconds: self.seconds(at, purpose),
             seed: mix(mix(self.config.seed) ^ u64::from(number)),
             look: known.map_or(1, |level| level.looks + 1),
             attempt: known.map_or(1, Level::attempt),

@@ -19,6 +19,9 @@ pub struct Probe {
     pub at: f64,
     /// Requests of the measurement.
     pub requests: u64,
+    /// Seconds after which it sends no more requests, whatever their number; absent for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// The run's seed, which no other run of the search has.
     pub seed: u64,
     /// The number of this run at this load, from 1. Its counts are added to those of the runs

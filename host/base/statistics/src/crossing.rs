@@ -35,7 +35,7 @@ const FEWEST: usize = 4;
 /// The lowest slope that is considered: odds that hardly grow with the load.
 const FLAT: f64 = 0.5;
 /// The highest slope: odds that jump.
-const STEEP: f64 = 1e4;
+const STEEP: f64 = 1e6;
 /// The distance over which design effects are averaged, as a difference of logarithms of loads.
 const SMOOTH: f64 = 0.02;
 /// Degrees of freedom of the design effects for each independent load: the tenth of them that a

@@ -39,6 +39,11 @@ pub(super) struct Place<'p> {
 pub(super) trait Overseer: Sync {
     /// True if the run is to stop now, without waiting for the replies under way.
     fn stops(&self, state: &Snapshot) -> bool;
+
+    /// True if the run is to send no more, and to wait for the replies under way.
+    fn ends(&self, _state: &Snapshot) -> bool {
+        false
+    }
 }
 
 /// Measures one run, from preflight to summary, and prints only its progress. Until the caller
@@ -110,14 +115,20 @@ fn overseen(
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let looking = scope.spawn(|| {
+            let mut has_ended = false;
             while !over.load(Ordering::Acquire) {
-                if overseer.stops(&live.snapshot()) {
+                let state = live.snapshot();
+                if overseer.stops(&state) {
                     signal.abort();
                     return true;
                 }
+                if !has_ended && overseer.ends(&state) {
+                    has_ended = true;
+                    signal.stop();
+                }
                 std::thread::park_timeout(LOOK_EVERY);
             }
-            false
+            has_ended
         });
         let loaded = run.load_now(connect);
         over.store(true, Ordering::Release);

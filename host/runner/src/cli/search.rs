@@ -4,6 +4,7 @@ mod probes;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
@@ -41,14 +42,16 @@ const MOST: u64 = 100_000_000;
 /// it; failed and unsent requests miss it. Times to the first token and to the end count from the
 /// due time (`ttft-from-due`), so that a client that is held back does not make the engine look
 /// fast. That the share is shown, and not only seen, is a matter of enough requests: an interval of
-/// 5 % takes from 400,000 to more than 1,000,000, one of 10 % about a quarter of that. The search's
-/// folder has a page with every load and its decision, `search.html`.
+/// 20 % takes about 50,000, and one of 5 % 235,000 to 400,000. A search ends earlier with `--within`
+/// or `--requests-in-all`, and always has a best estimate. The search's folder has a page with every
+/// load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
             --backend vllm --base-url http://127.0.0.1:8000 --random-input-len 512\n  \
         runner search chat.toml --slo 'chat: ttft.p99<1s; tpot.p99<50ms' --slo 'batch: e2e.p95<60s'\n  \
         runner search chat.toml --load concurrency --slo 'tpot.p99<30ms'\n  \
+        runner search chat.toml --slo 'ttft.p99<500ms' --start 4 --within 10m\n  \
         runner search --resume runs/20260102-030405-chat-search\n\n\
         The scenario's own arrival keeps its shape (poisson, unless it says constant or gamma); its rate, concurrency, \
         number of requests and seed are the search's.\n\n\
@@ -103,7 +106,7 @@ pub struct Args {
         long,
         value_name = "SHARE",
         env = "RUNNER_WIDTH",
-        default_value = "5%",
+        default_value = "20%",
         value_parser = share,
         help_heading = "Search"
     )]
@@ -138,6 +141,12 @@ pub struct Args {
         help_heading = "Search"
     )]
     requests_in_all: Option<u64>,
+    /// Time of the whole search, at most
+    ///
+    /// The search plans its loads so that it ends in this time, and answers with what it has. Before
+    /// it sends anything, it says how long it likely takes.
+    #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN", help_heading = "Search")]
+    within: Option<model::duration::Span>,
     /// Loads to try, at most
     #[arg(
         long,
@@ -201,6 +210,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     saved.write(&state)?;
     saved.tell();
+    for line in progress::forecast(&state.search) {
+        tell(line);
+    }
     let watching = args.watch.begin()?;
     let probes = Probes::new(&source, saved.folder(), &watching, &interrupt);
     interrupt.between_runs(Some("ending the search"));
@@ -210,7 +222,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             Step::Probe(probe) => probe,
         };
         tell(progress::begins(&probe));
-        let made = probes.make(&probe, &state.search.config().tiers);
+        let left = state.search.seconds_left();
+        let left = left.and_then(|left| Duration::try_from_secs_f64(left).ok());
+        let made = probes.make(&probe, &state.search.config().tiers, left);
         // A search that ends early has its answer too.
         if (interrupt.came() || made.is_err()) && !state.runs.is_empty() {
             write_stdout(&args.shown(&state.search.answer())?)?;
@@ -275,6 +289,7 @@ impl Args {
         config.alpha = self.alpha;
         config.requests_each = self.requests_each.max(16 * config.requests_least);
         config.requests_in_all = self.requests_in_all;
+        config.seconds_in_all = self.within.map(|most| most.0.as_secs_f64());
         config.loads = self.loads;
         config.seconds_least = config.seconds_least.max(self.run_for.0.as_secs_f64());
         config.confirm = !self.no_confirm;

@@ -86,6 +86,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
                 "the lowest load (--least) failed; lower --least or relax the objectives"
             }
             Ended::Budget => "the search used up its loads (--loads) or requests (--requests-in-all)",
+            Ended::Time => "the search used up its time (--within)",
             Ended::Open => "the search is not complete; if it was interrupted, --resume continues it",
         }
         .to_owned(),
@@ -94,7 +95,7 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         lines.push(format!(
             "to narrow the interval to the requested width takes about {}{}",
             rounded(more),
-            lasting(answer, found, more)
+            needed(answer, found, more)
         ));
     } else if found.passed.is_none() || found.failed.is_none() {
         lines.extend(missing(answer, found));
@@ -160,7 +161,7 @@ fn missing(answer: &Answer, found: &Found) -> Option<String> {
 }
 
 /// `, some 12 minutes`: the time for these requests about the highest load that holds.
-fn lasting(answer: &Answer, found: &Found, requests: u64) -> String {
+fn needed(answer: &Answer, found: &Found, requests: u64) -> String {
     let at = found.estimate.or(found.passed).or(found.failed);
     at.map_or(String::new(), |at| time(answer, at, requests))
 }
@@ -179,16 +180,18 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
     };
     match per_s.filter(|per_s| *per_s > 0.0) {
         None => String::new(),
-        Some(per_s) => {
-            let seconds = requests as f64 / per_s;
-            let (number, unit) = match seconds {
-                seconds if seconds < 90.0 => (seconds, "seconds"),
-                seconds if seconds < 5400.0 => (seconds / 60.0, "minutes"),
-                seconds => (seconds / 3600.0, "hours"),
-            };
-            format!(", some {} {unit} at this load", number.round().max(2.0))
-        }
+        Some(per_s) => format!(", {}", lasting(requests as f64 / per_s, "at this load")),
     }
+}
+
+/// `some 12 minutes at this load`.
+fn lasting(seconds: f64, ends: &str) -> String {
+    let (number, unit) = match seconds {
+        seconds if seconds < 90.0 => (seconds, "seconds"),
+        seconds if seconds < 5400.0 => (seconds / 60.0, "minutes"),
+        seconds => (seconds / 3600.0, "hours"),
+    };
+    format!("some {} {unit} {ends}", number.round().max(2.0))
 }
 
 /// The number of further requests, in two digits.

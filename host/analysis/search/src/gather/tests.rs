@@ -18,7 +18,7 @@ fn clusters_far_from_the_limit_do_not_count() {
             waits = if random.uniform() < 0.08 { 100.0 } else { 10.0 };
         }
         let due = Nanos(place * 1_000_000);
-        gather.add_seen(due, Some(Nanos(due.0 + 1)), Some(&[Observation::Took(waits)]));
+        gather.add_seen(due, [None, Some(Nanos(due.0 + 1))], Some(&[Observation::Took(waits)]));
     }
     let shown = gather.finish(None);
     let [far, near] = [shown.tiers[0][0], shown.tiers[1][0]];
@@ -44,7 +44,7 @@ fn requests_are_counted_for_each_objective_in_any_order() {
             ];
             let answered = place % 25 != 24;
             let ended = Nanos(due.0 + 2_000_000);
-            gather.add_seen(due, answered.then_some(ended), answered.then_some(&seen));
+            gather.add_seen(due, [None, answered.then_some(ended)], answered.then_some(&seen));
         }
         gather.finish(None)
     };
@@ -67,7 +67,7 @@ fn littles_law_is_broken_where_the_backlog_grows() {
     for place in 0..100_u64 {
         let due = Nanos(place * 1_000_000);
         let ended = Some(Nanos(due.0 * 3 + 1));
-        gather.add_seen(due, ended, Some(&[Observation::Took(1.0)]));
+        gather.add_seen(due, [None, ended], Some(&[Observation::Took(1.0)]));
     }
     let little = gather.finish(None).little.unwrap();
     assert!(!little.agrees() && little.ratio().unwrap() < 0.8, "{little:?}");

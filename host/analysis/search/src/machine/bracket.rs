@@ -7,7 +7,7 @@ use super::interval::Interval;
 use crate::answer::Ended;
 use crate::config::Config;
 use crate::decision::Decision;
-use crate::level::{Level, Side, first_requests};
+use crate::level::{Level, Side, first_requests, glance_requests};
 use crate::probe::Purpose;
 use statistics::crossing::{NEAR, STEADY};
 
@@ -110,11 +110,17 @@ impl Search {
             }
             let coarse = if unknown.is_empty() { COARSE } else { 1.0 + self.config.width };
             if let Some(at) = self.within(gap, open, coarse) {
-                return Goal::Run { at, purpose: Purpose::Bracket, requests: None };
+                let is_first = self.place(at, false).is_none();
+                let is_glance = is_first && (gap.0.is_none() || gap.1.is_none());
+                let requests = is_glance.then(|| self.glance(at));
+                return Goal::Run { at, purpose: Purpose::Bracket, requests };
             }
         }
         match (below, above) {
             (Some(below), Some(above)) if unknown.is_empty() => {
+                if let Some(goal) = self.ends([*below, *above], &interval) {
+                    return goal;
+                }
                 if let Some(goal) = self.narrowing([*below, *above], &interval) {
                     return goal;
                 }
@@ -131,6 +137,41 @@ impl Search {
                 }))
             }
         }
+    }
+
+    /// Requests of a run that looks for the side on which a load lies.
+    pub(super) fn glance(&self, at: f64) -> u64 {
+        let usual = glance_requests(&self.config, at);
+        let due = (at * self.config.glance_seconds()) as u64;
+        usual.max(self.filling(at).min(due))
+    }
+
+    /// A further run at the load below, where a glance alone says so, and one that is to show a load
+    /// that does not hold: at the load above, and then far above it.
+    fn ends(&self, [below, above]: [f64; 2], interval: &Interval) -> Option<Goal> {
+        let Config { most, factor, .. } = self.config;
+        let is_glance = |at: f64| {
+            let level = self.place(at, false).map(|place| &self.levels[place]);
+            level.is_none_or(|own| {
+                !own.closed && !own.grew() && own.requests < first_requests(&self.config, at, 1.0)
+            })
+        };
+        let far = self.round((above * factor).min(most), (above, f64::INFINITY));
+        let unsure = [above, far].into_iter().filter(|at| interval.high.is_none() && *at <= most);
+        // A search that may end at any time has a lower end early.
+        let is_limited = self.config.requests_in_all.is_some() || self.seconds_left().is_some();
+        let is_unsure = is_limited && interval.low.is_none();
+        let tried = self.levels.iter().filter(|own| !own.confirms && own.at < below);
+        let mut lower: Vec<f64> = tried.filter(|_| is_unsure).map(|own| own.at).collect();
+        lower.sort_unstable_by(|a, b| b.total_cmp(a));
+        let mut candidates = [below].into_iter().chain(unsure).chain(lower);
+        let at = candidates.find(|at| is_glance(*at))?;
+        let known = self.place(at, false).map_or(0, |place| self.levels[place].requests);
+        Some(Goal::Run {
+            at,
+            purpose: Purpose::Bracket,
+            requests: Some(first_requests(&self.config, at, 1.0) - known),
+        })
     }
 
     /// A further run at a load that is to pass by its own requests, because no load is above it.
@@ -168,7 +209,10 @@ impl Search {
         let middle = interval.guess.unwrap_or((below * above).sqrt());
         let (odds, most) = AWAY;
         let away = match interval.slope {
-            Some(slope) => (odds / slope).clamp((0.4 * width).min(most), most),
+            Some(slope) => {
+                let most = most.max(0.5 * width);
+                (odds / slope).clamp((0.4 * width).min(most), most)
+            }
             None => 0.45 * width,
         };
         // Requests below the crossing, at it and above it, and the part of them that each is to

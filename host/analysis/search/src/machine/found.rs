@@ -73,6 +73,13 @@ impl Search {
                 Goal::Run { at, purpose, requests } => {
                     match self.probe(tier, at, purpose, requests) {
                         Some(_) => Ended::Open,
+                        None if self.seconds_left().is_some_and(|left| {
+                            (left - self.beyond()) * self.per_s(at).unwrap_or(f64::INFINITY)
+                                < self.config.requests_least_at(at) as f64
+                        }) =>
+                        {
+                            Ended::Time
+                        }
                         None => Ended::Budget,
                     }
                 }

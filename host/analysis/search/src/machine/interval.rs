@@ -1,7 +1,9 @@
 //! The interval of a tier: which loads all runs together leave as the highest that holds.
 
 use super::Search;
-use crate::config::Config;
+use super::bracket::Bracket;
+use crate::config::{Config, Load};
+use crate::decide::{Pooled, decide};
 use crate::decision::{Decision, Failure};
 use crate::level::{Level, Side};
 use statistics::crossing::{Curve, NEAR, Point, crossing, effects, fit};
@@ -92,10 +94,12 @@ impl Search {
             let shown = (self.levels.iter())
                 .filter(|level| level.shows(config, tier, place) && is_lower(level.at))
                 .map(|level| level.at)
+                .chain(self.holds_together(tier, place, &seen))
                 .max_by(f64::total_cmp);
             let lower = curve.and_then(|curve| curve.low).or(shown);
             low = low.zip(lower).map(|(a, b)| a.min(b));
-            if let Some(end) = curve.and_then(|curve| curve.high) {
+            let together = || self.fails_together(tier, place, &seen);
+            if let Some(end) = curve.and_then(|curve| curve.high).or_else(together) {
                 high = Some(high.map_or(end, |high| high.min(end)));
             }
             let own_guess = curve.map(|curve| curve.estimate).or(crossed);
@@ -148,6 +152,48 @@ impl Search {
             requests = guess.map_or(0, |guess| self.requests_near(guess));
         }
         Interval { low, high, guess, slope, overload, curves, requests, points, allowed }
+    }
+
+    /// The highest load that holds by its requests and the requests of higher loads that seem to
+    /// hold: where it did not hold, neither would these.
+    fn holds_together(&self, tier: usize, place: usize, seen: &Bracket) -> Option<f64> {
+        let mut own: Vec<&Level> = self.levels.iter().filter(|own| !own.grew()).collect();
+        own.retain(|level| seen.below.is_some_and(|below| level.at <= below));
+        own.sort_by(|a, b| b.at.total_cmp(&a.at));
+        let level = self.config.alpha_each();
+        self.together(&own, tier, place, level, |own| own.is_pass())
+    }
+
+    /// The lowest load that does not hold by its requests and the requests of lower loads that seem
+    /// not to hold.
+    fn fails_together(&self, tier: usize, place: usize, seen: &Bracket) -> Option<f64> {
+        let mut own: Vec<&Level> = self.levels.iter().collect();
+        own.retain(|level| seen.above.is_some_and(|above| level.at >= above));
+        own.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let level = self.config.alpha_each() / self.config.tiers[tier].limits.len() as f64;
+        self.together(&own, tier, place, level, |own| own.is_fail())
+    }
+
+    /// The first of these loads up to which their runs together decide so.
+    fn together(
+        &self,
+        levels: &[&Level],
+        tier: usize,
+        place: usize,
+        alpha: f64,
+        is_so: impl Fn(&Decision) -> bool,
+    ) -> Option<f64> {
+        let limit = &self.config.tiers[tier].limits[place];
+        let (mut all, mut loads) = (Pooled::default(), 0.0);
+        let found = levels.iter().find(|level| {
+            if let Some(own) = level.pooled(tier, place) {
+                all.join(own);
+                loads += level.loads;
+            }
+            let loads = (self.config.load == Load::Rate).then_some(loads);
+            is_so(&decide(&[(limit.clone(), all)], None, loads, alpha).decision)
+        });
+        found.map(|level| level.at)
     }
 
     /// The ends in few digits, rounded outwards; whole numbers where only these make sense.

@@ -214,7 +214,7 @@ fn what_contradicts_monotonicity_is_flagged() {
     let second = &answer.tiers[1];
     assert!(!second.violations.is_empty(), "{second:?}");
     let violation = second.violations[0];
-    assert!(violation.failed < 6.0 && violation.passed >= 8.0);
+    assert!(violation.failed < 6.0 && violation.passed > 6.0, "{violation:?}");
     assert!(second.passed.unwrap() < 5.0 && second.failed.unwrap() < 6.0, "the lower end counts");
 }
 
@@ -254,8 +254,8 @@ fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
     let (passed, failed) = (found.passed.unwrap(), found.failed.unwrap());
     assert!(passed < 10.0 && failed > 9.0, "{found:?}");
     assert!((9.0..10.0).contains(&found.estimate.unwrap()), "{found:?}");
-    let alone = |level: &&Level| level.at > passed && level.at < failed;
-    assert!(answer.levels.iter().filter(alone).count() >= 2, "{answer:?}");
+    let among = |level: &&Level| (9.0..10.0).contains(&level.at);
+    assert!(answer.levels.iter().filter(among).count() >= 2, "{answer:?}");
 }
 
 #[test]
@@ -267,6 +267,25 @@ fn a_search_ends_when_its_budget_does() {
     assert_eq!(answer.tiers[0].passed, Some(64.0));
 }
 
+/// Six hundred requests of a closed loop, none bad, of which some come near the limit together: they
+/// show no load, and the answer has an estimate.
+#[test]
+fn a_search_that_shows_nothing_has_a_best_estimate() {
+    let few = Config {
+        tiers: tiers(["e2e.p90 < 400ms"]).unwrap(),
+        requests_in_all: Some(600),
+        ..config(Load::Concurrency, 1.0)
+    };
+    let answer = drive(&mut Search::new(few).unwrap(), |probe| {
+        let Outcome::Measured(mut own) = shares(probe, &[0.0]) else { unreachable!() };
+        own.tiers[0][0].near_effect = 12.0;
+        Outcome::Measured(own)
+    });
+    let found = &answer.tiers[0];
+    assert_eq!((found.passed, found.failed, found.ended), (None, None, Ended::Budget));
+    assert_eq!((found.estimate, found.seems_to_hold), (Some(2.0), Some(2.0)), "{answer:?}");
+}
+
 /// An answer has a best estimate after each report, with none of its ends shown, one or both.
 #[test]
 fn every_answer_has_a_best_estimate() {
@@ -275,7 +294,7 @@ fn every_answer_has_a_best_estimate() {
     let mut seen = Vec::new();
     while let Step::Probe(probe) = search.next() {
         let outcome = shares(&probe, &[if probe.at <= 20.0 { 0.004 } else { 0.013 }]);
-        search.report(Report { probe, outcome }).unwrap();
+        search.report(Report { probe, outcome, seconds: 0.0 }).unwrap();
         let found = search.answer().tiers.remove(0);
         if seen.len() == 3 {
             // 4, 8, 16 and 32, none of which is shown.
@@ -383,12 +402,12 @@ fn reports_of_other_searches_are_refused() {
     let Step::Probe(probe) = search.next() else { panic!() };
     let outcome = step(9.0)(&probe);
     let other = Probe { at: 5.0, ..probe.clone() };
-    let error = search.report(Report { probe: other, outcome: outcome.clone() });
+    let error = search.report(Report { probe: other, outcome: outcome.clone(), seconds: 0.0 });
     assert!(error.unwrap_err().to_string().contains("is not of the probe that comes next, 1 at 4"));
     let wrong = shares(&probe, &[0.0, 0.0]);
-    let error = search.report(Report { probe: probe.clone(), outcome: wrong });
+    let error = search.report(Report { probe: probe.clone(), outcome: wrong, seconds: 0.0 });
     assert!(error.unwrap_err().to_string().contains("other objectives"));
     drive(&mut search, step(9.0));
-    let error = search.report(Report { probe, outcome });
+    let error = search.report(Report { probe, outcome, seconds: 0.0 });
     assert!(error.unwrap_err().to_string().contains("after the search has ended"));
 }

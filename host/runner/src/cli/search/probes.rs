@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::super::failure::Failure;
 use super::super::interrupt::Interrupt;
@@ -45,7 +47,13 @@ impl<'p> Probes<'p> {
     ///
     /// # Errors
     /// If it cannot begin, or ends early for another reason than the server's.
-    pub(super) fn make(&self, probe: &Probe, tiers: &[Tier]) -> Result<(Report, String), Failure> {
+    pub(super) fn make(
+        &self,
+        probe: &Probe,
+        tiers: &[Tier],
+        left: Option<Duration>,
+    ) -> Result<(Report, String), Failure> {
+        let began = Instant::now();
         let source = loads::with(
             self.source,
             Amount {
@@ -56,24 +64,28 @@ impl<'p> Probes<'p> {
             },
         );
         let resolved = resolve(&source)?;
-        let guard = Guard::new();
-        let place = Place {
-            within: self.within,
-            repeat: None,
-            overseer: (probe.load == Load::Rate).then_some(&guard as &dyn Overseer),
+        let guard = Guard {
+            watch: (probe.load == Load::Rate).then(|| Mutex::new((Watch::new(1.0), None))),
+            sends_for: probe.seconds.and_then(|own| Duration::try_from_secs_f64(own).ok()),
+            stops_at: left.and_then(|left| began.checked_add(left)),
+            is_late: AtomicBool::new(false),
         };
+        let place = Place { within: self.within, repeat: None, overseer: Some(&guard) };
         let measured = measured(resolved, place, self.watching, self.interrupt);
         self.interrupt.done();
         let measured = measured?;
         let folder = measured.folder.path().file_name().unwrap_or_default();
         let folder = folder.to_string_lossy().into_owned();
-        let outcome = match (guard.alarm(), invalid(&measured.summary.findings)) {
+        let late = guard.is_late.load(Ordering::Acquire);
+        let late = late.then(|| "it was under way when the time was over (--within)".to_owned());
+        let outcome = match (guard.alarm(), invalid(&measured.summary.findings).or(late)) {
             (_, Some(why)) => Outcome::Invalid { why },
             (Some(alarm), None) => Outcome::Stopped(alarm),
             (None, None) => Outcome::Measured(gathered(measured, tiers)?),
         };
         let probe = probe.clone();
-        Ok((Report { probe, outcome }, folder))
+        let seconds = began.elapsed().as_secs_f64();
+        Ok((Report { probe, outcome, seconds }, folder))
     }
 }
 
@@ -100,28 +112,40 @@ fn gathered(measured: MeasuredRun, tiers: &[Tier]) -> Result<search::gather::Mea
     Ok(gather.finish(summary.concurrency.backlog))
 }
 
-/// Stops a run whose backlog grows.
-struct Guard(Mutex<(Watch, Option<Alarm>)>);
+/// Stops a run whose backlog grows, or whose time is over.
+struct Guard {
+    /// The detector of a backlog that grows, and its alarm; absent in a closed loop. Gaps are taken
+    /// for a Poisson process's; with more even ones, it is slower to raise an alarm than it might
+    /// be.
+    watch: Option<Mutex<(Watch, Option<Alarm>)>>,
+    /// The time since the first request was due, after which the run sends no more.
+    sends_for: Option<Duration>,
+    /// The end of the search.
+    stops_at: Option<Instant>,
+    /// True if it was stopped by that end.
+    is_late: AtomicBool,
+}
 
 impl Guard {
-    fn new() -> Self {
-        // A Poisson process; with more even gaps, it is slower to raise an alarm than it might be.
-        Guard(Mutex::new((Watch::new(1.0), None)))
-    }
-
     fn alarm(&self) -> Option<Alarm> {
-        self.lock().1
+        self.watch.as_ref().and_then(|watch| locked(watch).1)
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, (Watch, Option<Alarm>)> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
+fn locked(
+    watch: &Mutex<(Watch, Option<Alarm>)>,
+) -> std::sync::MutexGuard<'_, (Watch, Option<Alarm>)> {
+    watch.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Overseer for Guard {
     fn stops(&self, state: &Snapshot) -> bool {
-        let (Phase::Measuring, Some(at), Some(due)) =
-            (state.counts.phase, state.counts.elapsed, state.counts.due)
+        if self.stops_at.is_some_and(|end| Instant::now() > end) {
+            self.is_late.store(true, Ordering::Release);
+            return true;
+        }
+        let (Some(watch), Phase::Measuring, Some(at), Some(due)) =
+            (&self.watch, state.counts.phase, state.counts.elapsed, state.counts.due)
         else {
             return false;
         };
@@ -131,12 +155,18 @@ impl Overseer for Guard {
             sent: state.counts.given_out,
             ended: state.counts.over(),
         };
-        let mut watch = self.lock();
+        let mut watch = locked(watch);
         if let Some(ttft) = state.ttft.recent {
             watch.0.waits(Nanos::from_secs_f64(ttft.p50_ms / 1000.0));
         }
         let alarm = watch.0.sample(progress);
         watch.1 = watch.1.or(alarm);
         alarm.is_some()
+    }
+
+    fn ends(&self, state: &Snapshot) -> bool {
+        let elapsed = (state.counts.elapsed).filter(|_| state.counts.phase == Phase::Measuring);
+        let is_over = |(at, most): (Nanos, Duration)| u128::from(at.0) >= most.as_nanos();
+        elapsed.map(|at| Nanos(at.0)).zip(self.sends_for).is_some_and(is_over)
     }
 }

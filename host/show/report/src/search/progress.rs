@@ -1,9 +1,44 @@
 //! The messages of a search under way: a line before each run and one after it.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use super::{amount, best, short};
-use search::{Probe, Purpose, Search};
+use super::{amount, best, counted, lasting, short, time};
+use model::number::percent;
+use search::{Load, Probe, Purpose, Search};
+
+/// The time that a search likely takes, and the most that it takes, before it sends anything.
+pub fn forecast(search: &Search) -> Vec<String> {
+    let config = search.config();
+    let requests = config.likely_requests();
+    let at = amount(config.load, config.start);
+    let likely = match config.load {
+        Load::Rate => format!(
+            "{}, less at higher loads",
+            lasting(requests as f64 / config.start, &format!("at {at}"))
+        ),
+        Load::Concurrency | Load::Sessions => "the first run shows how long they take".to_owned(),
+    };
+    let most = match (search.seconds_left(), config.requests_in_all) {
+        (Some(seconds), _) => {
+            format!("at most: {} (--within), with the best estimate by then", whole(seconds))
+        }
+        (None, Some(requests)) => format!("at most: {requests} requests (--requests-in-all)"),
+        (None, None) => "at most: no limit of time; --within 10m sets one".to_owned(),
+    };
+    vec![
+        format!(
+            "likely: about {requests} requests for an interval of {}; {likely}",
+            percent(config.width)
+        ),
+        most,
+    ]
+}
+
+/// A time in whole seconds.
+fn whole(seconds: f64) -> String {
+    model::duration::format(Duration::from_secs(seconds as u64))
+}
 
 /// A run that is about to begin.
 pub fn begins(probe: &Probe) -> String {
@@ -46,7 +81,11 @@ pub fn ended(search: &Search, number: u32) -> Vec<String> {
                 amount(answer.load, failed)
             );
         }
+        if let Some((more, at)) = found.more.zip(found.estimate) {
+            let _ = write!(line, "; {}{}", counted(more), time(&answer, at, more));
+        }
         line
     });
-    of_load.chain(of_tiers).collect()
+    let left = search.seconds_left().map(|left| format!("left: {} (--within)", whole(left)));
+    of_load.chain(of_tiers).chain(left).collect()
 }

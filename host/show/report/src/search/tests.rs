@@ -62,7 +62,7 @@ pub(crate) fn searched(most: Option<u32>) -> Searched {
         }
         let outcome = made(&probe);
         searched.runs.push((probe.number, format!("run-{}", probe.number)));
-        searched.search.report(Report { probe, outcome }).unwrap();
+        searched.search.report(Report { probe, outcome, seconds: 0.0 }).unwrap();
     }
 }
 

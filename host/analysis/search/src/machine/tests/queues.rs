@@ -1,8 +1,14 @@
 //! Searches of a queue, whose highest rate is known in closed form.
 
+use crate::answer::Ended;
 use crate::decide::{Pooled, decide};
-use crate::laboratory::{engine_run, engine_searches, measured, median, searches};
+use crate::laboratory::{
+    Queue, Service, alarm, drive, engine_run, engine_searches, measured, median, searches,
+    streamed, streamed_run,
+};
 use crate::slo::tiers;
+use crate::{Config, Load, Outcome, Probe, Search};
+use simulator::SHAREGPT;
 
 #[test]
 fn the_highest_rate_of_a_queue_is_found() {
@@ -25,7 +31,7 @@ fn the_interval_holds_the_highest_rate_as_often_as_it_says() {
 #[test]
 #[ignore = "takes minutes; draws forty searches and long runs for the truth"]
 fn the_interval_holds_the_highest_rate_of_an_engine() {
-    let (truth, tally) = engine_searches("e2e.p95 <= 5s", 40, 60_000);
+    let (truth, tally) = engine_searches("e2e.p95 <= 5s", 0.05, 40, 60_000);
     assert!(tally.held >= 35 && tally.too_high <= 4, "{truth} {tally:?}");
 }
 
@@ -46,4 +52,117 @@ fn a_queue_that_has_not_built_up_does_not_pass() {
         }
     }
     assert!(passed[0] >= 3 && passed[1] == 0, "{passed:?}");
+}
+
+/// Answers of many seconds on an engine that has room for all of them: the number in flight changes
+/// slowly, and nobody waits. Neither a load that holds nor one that does not takes many requests.
+#[test]
+fn a_load_that_nobody_doubts_takes_few_requests() {
+    let of = |step: &str| {
+        let limits = tiers(["ttft.p99 < 500ms"]).unwrap();
+        let config = Config { most: 14.0 * 4.0, ..Config::new(Load::Rate, limits.clone(), 14.0) };
+        let parameters = format!("slots=10000,step={step},request=0,prompt-token=0");
+        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+            let Probe { at, requests, seed, .. } = *probe;
+            let run = streamed_run(&parameters, SHAREGPT, at, requests, seed >> 8);
+            Outcome::Measured(streamed(&limits, &run))
+        });
+        let most = answer.levels.iter().map(|level| level.requests).max();
+        assert!(most.unwrap() <= 1500, "{step}: {answer:?}");
+        answer
+    };
+    let room = of("20ms");
+    assert_eq!((room.tiers[0].passed, room.levels.len()), (Some(56.0), 4), "{room:?}");
+    let slow = of("600ms");
+    assert_eq!(slow.tiers[0].passed, None, "{slow:?}");
+    assert!(slow.tiers[0].failed.unwrap() < 0.1, "{slow:?}");
+    let first = slow.levels.last().unwrap();
+    assert!(first.at == 14.0 && first.tiers[0].decision.is_fail(), "{first:?}");
+}
+
+/// A search of 2,500 requests for the rate at which one request in ten takes longer than 4 s, of
+/// four servers that take one second on average; a long run has the truth. Far above it, most
+/// requests are late, and the search says that it fails.
+#[test]
+fn a_search_of_few_requests_has_both_ends() {
+    let limits = tiers(["e2e.p90 <= 4s"]).unwrap();
+    let queue = |load: f64| Queue { servers: 4, service: Service::Exponential, load: load / 4.0 };
+    let late = |load: f64| {
+        let run = queue(load).run(2_000_000, 5);
+        run.iter().filter(|own| own.1 - own.0 > 4.0).count() as f64 / 2e6
+    };
+    let truth = (300..400).map(|own| f64::from(own) / 100.0).find(|own| late(*own) > 0.1);
+    let truth = truth.unwrap();
+    let [mut held, mut both, mut close] = [0; 3];
+    for seed in 0..40 {
+        let config = Config {
+            width: 0.3,
+            requests_in_all: Some(2500),
+            seed,
+            ..Config::new(Load::Rate, limits.clone(), truth / 3.0)
+        };
+        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+            let run = queue(probe.at).run(probe.requests as usize, probe.seed);
+            match alarm(&run, 400) {
+                Some(alarm) => Outcome::Stopped(alarm),
+                None => Outcome::Measured(measured(&limits, &run, true)),
+            }
+        });
+        let found = &answer.tiers[0];
+        let is_high = found.passed.is_some_and(|own| own > truth);
+        let is_low = found.failed.is_some_and(|own| own < truth);
+        held += u32::from(!is_high && !is_low);
+        both += u32::from(found.passed.is_some() && found.failed.is_some());
+        close += u32::from((found.estimate.unwrap() / truth - 1.0).abs() <= 0.15);
+    }
+    assert!(held >= 38 && both >= 24 && close >= 30, "{held} {both} {close}");
+}
+
+/// At the highest rate that holds, however long or short the run, no more searches call it failing
+/// than the level of a look allows. The queue is one whose law is known.
+#[test]
+fn a_load_that_holds_seldom_fails() {
+    let limits = tiers(["e2e.p99 <= 15s"]).unwrap();
+    let load = 1.0 - 100_f64.ln() / 15.0;
+    for requests in [40, 100, 300, 1000] {
+        let failed = (0..1000).filter(|seed| {
+            let run =
+                Queue { servers: 1, service: Service::Exponential, load }.run(requests, *seed);
+            let shown = measured(&limits, &run, true);
+            let mut pooled = Pooled::default();
+            pooled.add(&shown.tiers[0][0]);
+            let of = [(limits[0].limits[0].clone(), pooled)];
+            decide(&of, None, Some(shown.loads), 0.01).decision.is_fail()
+        });
+        let failed = failed.count();
+        assert!(failed <= 16, "{requests}: {failed} of 1000");
+    }
+}
+
+/// A search of ten minutes from one request a second on, of a queue that holds 0.69 a second, which
+/// takes minutes to build up: it ends in time, with a best estimate.
+#[test]
+fn a_search_within_a_time_ends_in_it() {
+    let limits = tiers(["e2e.p99 <= 15s"]).unwrap();
+    let truth = 1.0 - 100_f64.ln() / 15.0;
+    for seed in 0..20 {
+        let config = Config {
+            seconds_in_all: Some(600.0),
+            width: 0.2,
+            seed,
+            ..Config::new(Load::Rate, limits.clone(), 1.0)
+        };
+        let mut search = Search::new(config).unwrap();
+        let answer = drive(&mut search, |probe| {
+            let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
+            let run = queue.run(probe.requests as usize, probe.seed);
+            Outcome::Measured(measured(&limits, &run, true))
+        });
+        let took: f64 = search.reports().iter().map(|own| own.seconds).sum();
+        let found = &answer.tiers[0];
+        assert!((300.0..=600.0).contains(&took), "{took} {found:?}");
+        assert_eq!(found.ended, Ended::Time, "{found:?}");
+        assert!(found.estimate.or(found.seems_to_fail).is_some(), "{found:?}");
+        assert!(found.passed.is_none_or(|own| own < truth), "{found:?}");
+    }
 }
