@@ -142,7 +142,7 @@ fn a_burst_is_one_load() {
     let ttft = summary.metric(metric::TTFT).unwrap().confidence.unwrap();
     assert!(ttft.mean.is_some() && ttft.median.is_some() && ttft.p99.is_none());
     let few = summary.findings.iter().find(|finding| finding.id == Id::FewLoads);
-    assert!(few.unwrap().seen.contains("rose or fell so slowly"));
+    assert!(few.unwrap().seen.contains("rose and fell once or twice"));
     let case = Case::usual(Load::Closed(32), 300);
     let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
     assert_eq!(summary.concurrency.independent, None);
