@@ -101,6 +101,22 @@ fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
     assert!(steady.percentile(99.0) < ttft.percentile(99.0));
 }
 
+/// Of ShareGPT's lengths, a run is short for its longest answers, and long for the others.
+#[test]
+fn a_longest_answer_does_not_hide_drift() {
+    let case = Case::of("case", "slots=64".parse().unwrap(), SHAREGPT, Load::Closed(64), 1000);
+    let facts = facts_of(&case);
+    let drifts = |run: &u64| {
+        let mut exchanges = case.exchanges(*run, *run);
+        // Steps take 20 % longer at the end.
+        simulator::delay(&mut exchanges, |at, length| 0.1 * at * at / length);
+        let findings = Summary::of(&facts, &exchanges).findings;
+        findings.iter().any(|finding| finding.id == Id::Drift)
+    };
+    let found = (0..8).filter(drifts).count();
+    assert!(found >= 4, "{found} of 8");
+}
+
 #[test]
 fn a_queue_that_comes_and_goes_is_no_drift() {
     let false_alarms = found(&Case::usual(Load::Open(0.9), 600), 60, Id::Drift);
