@@ -363,7 +363,8 @@ fn means_that_are_known_roughly() {
     let vary = |by: u64| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
             for exchange in run {
-                let later = ms(u64::from(model::random::mix(exchange.index) % 8 == 0) * by);
+                let later =
+                    ms(u64::from(model::random::mix(exchange.index).is_multiple_of(8)) * by);
                 let at = exchange.events.at.iter_mut();
                 at.for_each(|at| *at = *at + later);
             }
