@@ -181,6 +181,28 @@ impl Blocks {
         [means(fill), means(rest)]
     }
 
+    /// The deviations of a mean and of a median over one request, as shares of them, if requests were
+    /// as independent as blocks after the fill are; `None` if there are too few.
+    pub fn deviations(&self, figures: &impl Ranked) -> Option<[f64; 2]> {
+        let [_, means] = self.means();
+        let fills = self.layout.fills();
+        let median = figures.percentile(50.0);
+        let above = self.above(self.steps(median));
+        let held = above.iter().zip(&self.sums).skip(fills).filter(|(_, (_, count))| *count > 0);
+        let shares: Vec<f64> =
+            held.map(|(above, (_, count))| *above as f64 / *count as f64).collect();
+        let whole = mean(&means);
+        if means.len() < FEWEST as usize / 2 || whole <= 0.0 || median <= 0.0 {
+            return None;
+        }
+        let count: u64 = self.sums[fills..].iter().map(|(_, count)| count).sum();
+        let requests = (count as f64 / means.len() as f64).sqrt();
+        let deviation = |values: &[f64]| variance_about(values, mean(values)).sqrt() * requests;
+        // A fifth of the samples lies between these two.
+        let width = figures.percentile(60.0) - figures.percentile(40.0);
+        Some([deviation(&means) / whole, deviation(&shares) * width / 0.2 / median])
+    }
+
     /// The share of the samples that are of the fill.
     pub(crate) fn fill_share(&self) -> f64 {
         let count = |sums: &[(u128, u64)]| sums.iter().map(|(_, count)| *count).sum::<u64>();

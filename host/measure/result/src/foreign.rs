@@ -263,3 +263,60 @@ fn other_requests_differ_by_no_less_than_the_same() {
         }
     }
 }
+
+/// Answers that end by themselves have other lengths in a repeat, so one run shows nothing of it.
+#[test]
+fn answers_that_end_by_themselves_have_no_interval_for_the_same_seed() {
+    let engine = Foreign { ends: 0.3, requests: 150, ..Foreign::USUAL };
+    let summary = engine.summary(3, 3);
+    for (_, new, same) in
+        [mean(&summary, metric::TPOT), median(&summary, metric::E2E), output(&summary)]
+    {
+        assert!(new.is_some() && same.is_none());
+    }
+}
+
+/// Repeats of the same requests whose pace varies by 1 %: with the usual assumption of 2 %, which
+/// readers add, the intervals hold the average, and noise alone does not.
+#[test]
+fn run_to_run_variation_is_not_within_a_run() {
+    let engine = Foreign {
+        comes: Comes::Rate(24.0),
+        run: 0.01,
+        lengths: ([230.0, 90.0], 0.3),
+        ..Foreign::USUAL
+    };
+    let runs: Vec<Summary> = (0..30).map(|run| engine.summary(5, run)).collect();
+    let with = |assumed: f64| {
+        let seen = runs.iter().map(|run| {
+            let of = run.metric(metric::TPOT).unwrap();
+            let sure = of.confidence.unwrap();
+            let same = sure.same_requests.unwrap().mean.unwrap();
+            let half = 1.96 * assumed * sure.mean_follows_pace * of.mean;
+            let end = |end: f64| of.mean + (end - of.mean).signum() * half.hypot(end - of.mean);
+            (of.mean, Some(Bounds { low: same.low.map(end), high: same.high.map(end) }))
+        });
+        held(&seen.collect::<Vec<_>>()).0
+    };
+    assert!(with(0.02) >= 27, "{}", with(0.02));
+    assert!(with(0.0) < 30, "{}", with(0.0));
+}
+
+/// Near saturation, half of the runs hold no wait for a place, and a few hold long ones. The mean of
+/// the others has no upper end, and its interval a condition.
+#[test]
+fn a_run_without_waits_says_nothing_of_runs_with_waits() {
+    let engine = Foreign { comes: Comes::Rate(30.0), requests: 500, ..Foreign::USUAL };
+    let runs: Vec<Summary> = (0..30).map(|run| engine.summary(run, run)).collect();
+    let ttft = |run: &Summary| run.metric(metric::TTFT).unwrap().confidence.unwrap();
+    let seen: Vec<_> = (runs.iter())
+        .map(|run| mean(run, metric::TTFT))
+        .map(|(figure, new, _)| (figure, Some(new.unwrap_or(Bounds { low: None, high: None }))))
+        .collect();
+    assert!(held(&seen).0 >= 27, "{}", held(&seen).0);
+    let calm = runs.iter().filter(|run| ttft(run).mean_unless_full.is_some());
+    assert!(calm.clone().count() >= 5, "{}", calm.count());
+    for run in calm {
+        assert!(ttft(run).mean.is_none_or(|of| of.high.is_none() && of.low > Some(0.0)));
+    }
+}

@@ -1,6 +1,8 @@
 //! The table *How sure*: figures of a run with their 95 % intervals, over repeats of the same seed
 //! and over runs with a new seed. The text block and the page draw the same rows.
 
+use compare::variation::USUAL;
+use model::number::significant;
 use result::metric;
 use result::summary::{Bounds, Distribution, SteadyState, Summary};
 
@@ -10,10 +12,13 @@ pub(crate) const TITLE: &str = "How Sure (95 %)";
 pub(crate) const COLUMNS: [&str; 3] = ["this run", "same seed", "new seed"];
 
 /// The meaning of the columns.
-pub(crate) const NOTE: &str = "same seed: repeats of these requests; new seed: other requests of this kind; neither has what makes a whole run faster or slower, such as a restart";
+pub(crate) const NOTE: &str = "same seed: noise within this run, and run-to-run variation of 2 % (assumed); new seed: other requests of this kind as well";
 
 /// Runs that are enough for an interval of every figure.
 const ENOUGH: f64 = 3.0;
+
+/// Half of a 95 % interval, as a multiple of the standard deviation.
+const HALF: f64 = 1.96;
 
 /// The metrics that have intervals, with their names in the table.
 const METRICS: [(&str, &str); 3] =
@@ -46,12 +51,17 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
             sure.and_then(|of| of.other_requests.requests_per_s),
         ),
     ];
-    let rates = rates.into_iter().filter_map(|(name, value, same, new)| {
-        Some((name.to_owned(), value?, same, new.map_or_else(|| new_seeds(summary), between)))
-    });
-    let mut rows: Vec<Row> = (rates.enumerate())
-        .map(|(place, (name, value, same, new))| row(name, value, same, new, place == 0))
-        .collect();
+    let mut rows: Vec<Row> = Vec::new();
+    for (name, value, same, new) in rates {
+        let Some(value) = value else { continue };
+        let varies = Varies { value, half: HALF * USUAL * value };
+        let new = new.map_or_else(|| new_seeds(summary), |own| between(varies.with(own)));
+        rows.push(Row {
+            name: name.to_owned(),
+            cells: [shown(value), varies.same_seed(same), new],
+            decides: rows.is_empty(),
+        });
+    }
     // Whole replies have no first token.
     let decides = METRICS.iter().find(|(name, _)| {
         [metric::TTFT, metric::E2E].contains(name) && summary.metric(name).is_some()
@@ -62,34 +72,75 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
         let same = sure.and_then(|of| of.same_requests);
         let of_start = sure.is_some_and(|of| of.p99_of_fill);
         let decides = decides.is_some_and(|(own, _)| *own == name);
-        for (statistic, value, same, new) in [
+        let follows = sure.map_or([1.0; 2], |of| [of.mean_follows_pace, of.median_follows_pace]);
+        for (statistic, value, same, new, follows) in [
             (
                 "median",
                 Some(of.median),
                 same.and_then(|of| of.median),
                 sure.and_then(|of| of.median),
+                follows[1],
             ),
-            ("mean", Some(of.mean), same.and_then(|of| of.mean), sure.and_then(|of| of.mean)),
-            ("P99", of.percentile(99.0), None, sure.and_then(|of| of.p99)),
+            (
+                "mean",
+                Some(of.mean),
+                same.and_then(|of| of.mean),
+                sure.and_then(|of| of.mean),
+                follows[0],
+            ),
+            ("P99", of.percentile(99.0), None, sure.and_then(|of| of.p99), follows[0]),
         ] {
-            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
-            let is_p99 = statistic == "P99";
-            let new = match new {
-                Some(bounds) => between(bounds),
-                None if is_p99 && of_start => start_only(summary, name),
+            let Some(value) = value.filter(|value| value.is_finite()) else {
+                continue;
+            };
+            let varies = Varies { value, half: HALF * USUAL * follows * value };
+            let calm = sure.and_then(|of| of.mean_unless_full).filter(|_| statistic == "mean");
+            let new = match calm.or(new) {
+                Some(bounds) if calm.is_some() => unless_full(summary, varies.with(bounds)),
+                Some(bounds) => between(varies.with(bounds)),
+                None if statistic == "P99" && of_start => start_only(summary, name),
                 None => new_seeds(summary),
             };
-            let decides = decides && statistic != "mean";
-            rows.push(row(format!("{label}, {statistic} (ms)"), value, same, new, decides));
+            rows.push(Row {
+                name: format!("{label}, {statistic} (ms)"),
+                cells: [shown(value), varies.same_seed(same), new],
+                decides: decides && statistic != "mean",
+            });
         }
     }
     rows.sort_by_key(|row| !row.decides);
     rows
 }
 
-fn row(name: String, value: f64, same: Option<Bounds>, new: String, decides: bool) -> Row {
-    let same = same.map_or_else(|| format!("--repeat {ENOUGH}"), between);
-    Row { name, cells: [shown(value), same, new], decides }
+/// A figure, and half the interval that the assumed variation from run to run gives it.
+#[derive(Clone, Copy)]
+struct Varies {
+    value: f64,
+    half: f64,
+}
+
+impl Varies {
+    /// An interval from within the run, with this variation.
+    fn with(self, bounds: Bounds) -> Bounds {
+        let Varies { value, half } = self;
+        Bounds {
+            low: bounds.low.map(|low| (value - half.hypot(value - low)).max(0.0)),
+            high: bounds.high.map(|high| value + half.hypot(high - value)),
+        }
+    }
+
+    /// The cell of *same seed*. Where the run shows little noise, the interval is the assumption.
+    fn same_seed(self, noise: Option<Bounds>) -> String {
+        let Some((low, high)) = noise.and_then(|of| of.low.zip(of.high)) else {
+            return format!("--repeat {ENOUGH}");
+        };
+        let noise = (self.value - low).max(high - self.value);
+        if self.half > 2.0 * noise {
+            let share = self.half.hypot(noise) / self.value;
+            return format!("± {} % assumed", significant(100.0 * share, 2));
+        }
+        between(self.with(Bounds { low: Some(low), high: Some(high) }))
+    }
 }
 
 /// Words in place of the interval of a P99 whose samples are of the time in which the engine
@@ -103,6 +154,13 @@ fn start_only(summary: &Summary, metric: &str) -> String {
         Some(p99) => format!("start only; steady {}", shown(p99)),
         None => "start only".to_owned(),
     }
+}
+
+/// An interval that holds as long as nobody waits for a place in the engine's batch.
+fn unless_full(summary: &Summary, bounds: Bounds) -> String {
+    let peak = summary.concurrency.peak;
+    let peak = peak.map_or(String::new(), |peak| format!("; up to {peak} were in flight"));
+    format!("{} while nobody waits for a place{peak}", between(bounds))
 }
 
 /// The runs that give an interval that one run does not show, and the time that they take.
@@ -165,6 +223,17 @@ mod tests {
         summary.metrics.remove(metric::TPOT);
         let first = ["Output tokens/s", "E2E, median (ms)", "E2E, P99 (ms)"];
         assert_eq!(deciding(&summary), first);
+    }
+
+    /// The assumption of 2 % is ± 3.9 %, and stands alone where it is more than twice the noise.
+    #[test]
+    fn run_to_run_variation_is_in_every_interval() {
+        let bounds = |low, high| Bounds { low: Some(low), high: Some(high) };
+        let varies = Varies { value: 50.0, half: HALF * USUAL * 50.0 };
+        assert_eq!(varies.same_seed(Some(bounds(49.5, 50.5))), "± 4.0 % assumed");
+        assert_eq!(varies.same_seed(Some(bounds(48.0, 52.0))), "47.2 – 52.8");
+        assert_eq!(varies.same_seed(None), "--repeat 3");
+        assert_eq!(between(varies.with(Bounds { low: Some(47.0), high: None })), "at least 46.4");
     }
 
     /// The page and both blocks have the same rows, and no cell is empty.

@@ -1,6 +1,5 @@
 //! Rules on how figures changed over the run: is there a steady state, and is it really steady?
 
-use super::load::Sending;
 use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::course::{Drift, Swing, THROUGHPUT};
@@ -36,12 +35,14 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// A figure that changed over the steady window. A run too short for its longest answers has none:
-/// the answers under way together are then a large part of the window, and their course is one
-/// path.
+/// The number of mean E2E latencies that the steady window must last. In a shorter one, the answers
+/// under way together are a large part of the window, and their course is one path.
+const LASTS: f64 = 10.0;
+
+/// A figure that changed over the steady window.
 pub(super) fn drift(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
-    if Sending::of(summary).is_none_or(|sending| sending.is_short()) {
+    if window.duration_s < LASTS * summary.metric(metric::E2E)?.mean / 1000.0 {
         return None;
     }
     // Waits at one rate come and go with the queue: they grew only if the queue did.

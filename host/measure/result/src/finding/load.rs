@@ -19,6 +19,7 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
     let steady = window.output_tokens_per_s?;
     let whole = summary.throughput.output_tokens_per_s?;
     let drain = summary.throughput.drain_share?;
+    let short = Sending::of(summary).filter(|sending| sending.is_short() && is_judged(summary));
     (drain > DRAINS && whole < (1.0 - APART) * steady).then(|| Finding {
         id: Id::LongDrain,
         severity: Severity::Note,
@@ -27,7 +28,10 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
             drain * 100.0
         ),
         why: "throughput over the run includes the time in which requests finish and none follow, so it depends on the length of the run".into(),
-        advice: "quote the throughput of the steady window, or run longer".into(),
+        advice: match short {
+            Some(Sending { enough, .. }) => format!("quote the figures of the steady window, or send requests for at least {enough:.0} s, ten times the P99 of the E2E latency"),
+            None => "quote the throughput of the steady window, or run longer".into(),
+        },
     })
 }
 
@@ -61,9 +65,14 @@ impl Sending {
     }
 }
 
+/// False for a burst, which takes as long as it takes.
+fn is_judged(summary: &Summary) -> bool {
+    summary.run.request_rate.is_some() || summary.run.r#loop == Loop::Closed
+}
+
+/// A run that a steady window does not rescue: `long_drain` says of the others what matters.
 pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
-    let rate = summary.run.request_rate;
-    if rate.is_none() && summary.run.r#loop == Loop::Open {
+    if !is_judged(summary) || long_drain(summary).is_some() {
         return None;
     }
     let sending = Sending::of(summary)?;

@@ -3,7 +3,7 @@
 //! processor, `tokens` on token counts, `load` on the offered load, `server` on the server's own
 //! metrics, and `course` on changes over the run.
 
-use super::{Finding, Id, Severity};
+use super::{Finding, Id, Severity, load};
 use crate::figure::{Statistic, score_needs_the_end};
 use crate::metric;
 use crate::summary::{Comparison, LEAST_LOADS, Summary};
@@ -431,9 +431,13 @@ pub(super) fn objective_unknown(summary: &Summary) -> Option<Finding> {
 }
 
 /// Half of an interval's width, as a share of the mean, beyond which it is reported.
-const ROUGH: f64 = 0.1;
+const ROUGH: f64 = 0.2;
 
 pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
+    // A longer run is the advice of these already.
+    if load::long_drain(summary).is_some() || load::short_run(summary).is_some() {
+        return None;
+    }
     let rough = [(metric::TTFT, "TTFT"), (metric::TPOT, "TPOT"), (metric::E2E, "E2E")]
         .iter()
         .filter_map(|(name, label)| {
@@ -447,9 +451,9 @@ pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
     (!rough.is_empty()).then(|| Finding {
         id: Id::WideInterval,
         severity: Severity::Note,
-        seen: format!("some means are known only roughly (95 % confidence): {}", rough.join(", ")),
-        why: "the mean over many such runs may be any value of the interval, so a difference that lies within it means nothing".into(),
-        advice: "send more requests, or compare several repeats".into(),
+        seen: format!("for other requests, some means are known only roughly (95 %): {}", rough.join(", ")),
+        why: "runs with other seeds have any mean of the interval; runs of the same seed differ by less".into(),
+        advice: "send more requests: four times as many halve the interval; repeats of the same requests do not narrow it".into(),
     })
 }
 
@@ -460,10 +464,10 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
         id: Id::FewLoads,
         severity: Severity::Note,
         seen: format!(
-            "the number of requests in flight {} so slowly that the run saw fewer than {LEAST_LOADS} independent load states",
-            if summary.run.even_rate { "wandered" } else { "rose or fell" }
+            "{} rose and fell once or twice: fewer than {LEAST_LOADS} independent loads",
+            if summary.run.even_rate { "the queue" } else { "the number of requests in flight" }
         ),
-        why: "requests that are in flight together share a queue and a batch; a run whose load hardly repeats shows few of the loads that another one would show, so some of its figures have no interval, or one without an upper end".into(),
-        advice: if summary.run.even_rate { "run many times longer, lower the rate, or compare several repeats".into() } else { "compare several repeats; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
+        why: "requests in flight together share a queue and a batch, so the averages of such a run are luck".into(),
+        advice: if summary.run.even_rate { "run 5 new seeds or 10 times the requests, or lower the rate".into() } else { "run 5 new seeds; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
     })
 }

@@ -15,6 +15,13 @@ const LEAST_PAGES: u64 = 5;
 /// the queue.
 const FLAT: f64 = 0.8;
 
+/// The fewest running requests that a setting explains: with fewer, the work of a step does.
+const SETTING: f64 = 8.0;
+
+/// Share of a step's largest number of tokens, on average, from which the budget of tokens is the
+/// limit.
+const BUDGET: f64 = 0.7;
+
 /// Share of the KV cache in use from which the cache is the limit, and no setting.
 const FULL: f64 = 0.9;
 
@@ -31,12 +38,17 @@ fn queue(summary: &Summary) -> Option<(&ServerSeries, &Queue)> {
     Some((series, worst))
 }
 
-/// True if the number of running requests is at its highest while others wait, and the KV cache has
-/// room.
-fn is_throttled(queue: &Queue) -> bool {
+/// True if the number of running requests is at its highest while others wait, and neither the KV
+/// cache nor the tokens of a step are.
+fn is_throttled((series, queue): (&ServerSeries, &Queue)) -> bool {
+    let tokens = series.figures.get(&Name::BatchTokens);
+    let tokens = tokens.and_then(|figure| figure.mean.zip(figure.p99));
+    let ceiling = queue.ceiling.unwrap_or(0.0);
+    // A batch that reads no prompt has a token of each request in every step.
+    let budget = tokens.is_some_and(|(mean, p99)| mean >= BUDGET * p99 && mean > 2.0 * ceiling);
     let flat = queue.at_ceiling.is_some_and(|share| share >= FLAT);
     let full = queue.kv_usage.is_some_and(|usage| usage >= FULL);
-    flat && !full && queue.ceiling.is_some_and(|ceiling| ceiling >= 1.0)
+    flat && !full && !budget && ceiling >= SETTING
 }
 
 fn waited(queue: &Queue) -> String {
@@ -50,7 +62,7 @@ fn waited(queue: &Queue) -> String {
 
 pub(super) fn server_queue(summary: &Summary) -> Option<Finding> {
     let (series, queue) = queue(summary)?;
-    if is_throttled(queue) {
+    if is_throttled((series, queue)) {
         return None;
     }
     let mean = (series.figures.get(&Name::QueueTime)).and_then(|figure| figure.mean);
@@ -69,9 +81,9 @@ pub(super) fn server_queue(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
-    let (_, queue) = queue(summary)?;
+    let (series, queue) = queue(summary)?;
     let (ceiling, flat) = queue.ceiling.zip(queue.at_ceiling)?;
-    is_throttled(queue).then(|| {
+    is_throttled((series, queue)).then(|| {
         let room = queue.kv_usage.map_or(String::new(), |usage| {
             format!(", and only {:.0} % of its KV cache were in use", usage * 100.0)
         });
@@ -79,7 +91,7 @@ pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
             id: Id::AdmissionThrottled,
             severity: Severity::Note,
             seen: format!(
-                "{}; for {:.0} % of that time as many ran as ever, {ceiling:.0}{room}",
+                "{}; at most {ceiling:.0} ran at once, for {:.0} % of that time{room}",
                 waited(queue),
                 flat * 100.0
             ),

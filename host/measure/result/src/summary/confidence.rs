@@ -9,9 +9,9 @@ use statistics::Interval;
 
 /// 95 % confidence intervals of a metric's figures, as far as one run can show them. The intervals
 /// of the first level are for other requests of this kind: the average figures of many runs of the
-/// scenario, each with requests of its own. `same-requests` is for repeats of these requests. An
-/// interval is absent if one run cannot show it. None contains the effects that make a whole run
-/// faster or slower, such as a restart.
+/// scenario, each with requests of its own. `same-requests` is the noise within this run. An
+/// interval is absent if one run cannot show it. None contains the variation of the engine's pace
+/// from run to run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Confidence {
@@ -20,6 +20,10 @@ pub struct Confidence {
     /// The mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Bounds>,
+    /// The mean while no request waits for a place in the engine's batch, where requests come by a
+    /// rate and none waited. `mean` has no upper end then: a run with waits is not excluded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_unless_full: Option<Bounds>,
     /// The median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median: Option<Bounds>,
@@ -31,13 +35,29 @@ pub struct Confidence {
     /// beginning of the run and has no interval; the steady window's percentile describes the rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub p99_of_fill: bool,
-    /// The intervals for repeats of the same requests, with the same lengths at the same times; for
-    /// streamed answers.
+    /// The factor from the variation of the engine's pace to the mean's: more than 1 where requests
+    /// come by a rate, because a slower engine also has more of them in its batch.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub mean_follows_pace: f64,
+    /// The same of the median.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub median_follows_pace: f64,
+    /// The noise within this run, as intervals; for streamed answers none of which ended before or
+    /// after its requested length by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_requests: Option<Same>,
 }
 
-/// Intervals of the figures that many repeats of the same requests have on average.
+pub(super) fn one() -> f64 {
+    1.0
+}
+
+fn is_one(factor: &f64) -> bool {
+    *factor == 1.0
+}
+
+/// Intervals of the figures that many repeats of the same requests have on average, if the engine's
+/// pace is the same in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Same {
@@ -57,7 +77,8 @@ pub struct RateConfidence {
     pub level: f64,
     /// The rates that many runs of the scenario, each with requests of its own, have on average.
     pub other_requests: Rates,
-    /// The rates that many repeats of the same requests have on average; for streamed answers.
+    /// The noise within this run, as intervals; for streamed answers none of which ended before or
+    /// after its requested length by itself.
     pub same_requests: Rates,
 }
 
@@ -95,6 +116,11 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// False if every figure lies within.
+    pub(super) fn states_anything(&self) -> bool {
+        self.high.is_some() || self.low.is_some_and(|low| low > 0.0)
+    }
+
     /// The interval as text, each end as `shown`, with `between` between the two: `12.3 to 14.5`,
     /// `at least 12.3`.
     pub fn words(&self, between: &str, shown: impl Fn(f64) -> String) -> String {

@@ -15,7 +15,7 @@ use statistics::{Figures, Ranked};
 
 /// The metrics among these that contain the wait for a place in the engine's batch, which is zero
 /// most of the time.
-const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
+pub(super) const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 
 /// The distribution of a metric's samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -153,7 +153,7 @@ impl Distribution {
         figures: &Figures,
         blocks: &Blocks,
         loads: Option<Loads>,
-        both: Option<(Option<Both>, Same)>,
+        both: Option<(Option<Both>, Option<Same>)>,
     ) -> Self {
         let enough = loads.is_none_or(|loads| loads.independent >= LEAST_LOADS);
         let loads = loads.filter(|_| WAITING.contains(&metric.name));
@@ -166,13 +166,34 @@ impl Distribution {
         let p99_of_fill = interval::is_of_fill(blocks, figures, 99.0);
         self.confidence = Some(Confidence {
             level: interval::LEVEL,
-            mean: mean.map(Bounds::from),
+            mean: mean.map(Bounds::from).filter(Bounds::states_anything),
+            mean_unless_full: None,
             median: median.map(Bounds::from),
             p99: percentile(99.0).map(Bounds::from),
             p99_of_fill,
-            same_requests: both.map(|(_, same)| same),
+            mean_follows_pace: 1.0,
+            median_follows_pace: 1.0,
+            same_requests: both.and_then(|(_, same)| same),
         })
         .filter(|of| of.mean.is_some() || of.median.is_some() || of.p99.is_some() || p99_of_fill);
+        self
+    }
+
+    /// With an interval of the mean that is of runs without waits alone.
+    pub(super) fn without_waits(mut self) -> Self {
+        if let Some(confidence) = &mut self.confidence {
+            confidence.mean_unless_full = confidence.mean.filter(|of| of.high.is_some());
+            let open = confidence.mean.map(|of| Bounds { high: None, ..of });
+            confidence.mean = open.filter(Bounds::states_anything);
+        }
+        self
+    }
+
+    /// With the factors from the variation of the engine's pace to those of mean and median.
+    pub(super) fn following(mut self, [mean, median]: [f64; 2]) -> Self {
+        if let Some(confidence) = &mut self.confidence {
+            (confidence.mean_follows_pace, confidence.median_follows_pace) = (mean, median);
+        }
         self
     }
 }

@@ -2,7 +2,8 @@
 //! times.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same
-//! times, differ by the engine's own noise alone (`statistics::steps`). **Other requests of this
+//! times, differ by the engine's own noise alone (`statistics::steps`). Answers that end by
+//! themselves have other lengths in a repeat. **Other requests of this
 //! kind** differ in their lengths and their gaps as well. Either is a sum over requests or over
 //! time, so the law of large numbers holds for it whatever the queue does:
 //!
@@ -148,6 +149,12 @@ impl Expected {
         self.lived.coming == Coming::Timed
     }
 
+    /// True if requests come by a rate and none waited for a place in the batch: nothing in the run
+    /// tells how long others wait.
+    pub(super) fn shows_no_waits(&self) -> bool {
+        self.is_timed() && !self.full.seen
+    }
+
     /// True if nobody waited for a place in an open loop, and first tokens took a small part of the
     /// time: then the part outside the model is small.
     fn is_calm(&self) -> bool {
@@ -281,14 +288,22 @@ impl Expected {
         name: &str,
         figures: &Figures,
         blocks: &Blocks,
-    ) -> Option<(Option<Both>, Same)> {
+    ) -> Option<(Option<Both>, Option<Same>)> {
         let halves = self.same_halves(name, figures, blocks)?;
         let about = |figure: f64, half: f64| Bounds::from(Around::even(half * 1e3).about(figure));
-        let same = Same {
+        let same = self.lived.forced.then(|| Same {
             mean: Some(about(figures.mean(), halves[0])),
             median: Some(about(figures.percentile(50.0), halves[1])),
-        };
+        });
         Some((self.other(name, figures, blocks, halves), same))
+    }
+
+    /// The factors from the variation of the engine's pace to those of a mean and of a median. A
+    /// slower engine is, by the clock of its steps, one to which requests come faster, and no figure
+    /// follows its load more than it varies from block to block.
+    pub(super) fn follows_pace(&self, figures: &Figures, blocks: &Blocks) -> [f64; 2] {
+        let deviations = blocks.deviations(figures).filter(|_| self.is_timed());
+        deviations.unwrap_or_default().map(|deviation| 1.0 + deviation)
     }
 
     /// Seconds that a request adds to each step of the others, by its traits, times the seconds for
@@ -584,7 +599,9 @@ impl Expected {
         RateConfidence {
             level: interval::LEVEL,
             other_requests: about(halves),
-            same_requests: same.map_or(Rates::default(), |same| about([same; 4])),
+            same_requests: same
+                .filter(|_| lived.forced)
+                .map_or(Rates::default(), |same| about([same; 4])),
         }
     }
 

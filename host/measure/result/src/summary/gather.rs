@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::backlog::Waiting;
 use super::counts::ServerCounts;
+use super::distribution::WAITING;
 use super::expected::Expected;
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
@@ -380,7 +381,15 @@ impl<'a> Gather<'a> {
             if let Some(blocks) = blocks {
                 let both = expected.as_ref();
                 let both = both.and_then(|own| own.both(metric.name, &figures, &blocks));
-                distribution = distribution.with_confidence(metric, &figures, &blocks, loads, both);
+                let follows =
+                    expected.as_ref().map_or([1.0; 2], |own| own.follows_pace(&figures, &blocks));
+                distribution = distribution
+                    .with_confidence(metric, &figures, &blocks, loads, both)
+                    .following(follows);
+                let no_waits = expected.as_ref().map_or(loads.is_some(), Expected::shows_no_waits);
+                if no_waits && WAITING.contains(&metric.name) {
+                    distribution = distribution.without_waits();
+                }
             }
             if run.failures_as_infinite {
                 distribution = distribution.with_failures_included();

@@ -8,6 +8,7 @@ use super::facts::{Loop, Run};
 use super::gaps::Gaps;
 use super::survey::Surveyed;
 use crate::metric::Reading;
+use crate::metric::count::stopped_for_length;
 use model::units::Nanos;
 use statistics::covariance::{self, Products};
 use statistics::start::slow_start;
@@ -164,6 +165,8 @@ pub(super) struct Lives {
     per_token: Cover,
     sent: Vec<Sent>,
     traits: Products<TRAITS>,
+    /// True while no answer has ended by itself, before the requested length or after it.
+    forced: bool,
     /// Milliseconds from the first token to the end.
     took: Spread,
     /// Answers under way when the drain began.
@@ -216,6 +219,8 @@ pub(super) struct Lived {
     pub(super) per_token: Vec<f64>,
     /// Requests sent, by fine slice.
     pub(super) sent: Vec<Sent>,
+    /// True if no answer ended by itself: then a repeat has the same lengths.
+    pub(super) forced: bool,
     /// The number of answers.
     pub(super) count: f64,
     /// The means of their traits.
@@ -247,6 +252,7 @@ impl Lives {
             per_token: Cover::new(),
             sent: vec![Sent::default(); FINE],
             traits: Products::default(),
+            forced: true,
             took: Spread::new(1e6),
             draining: 0,
             first: origin,
@@ -275,6 +281,10 @@ impl Lives {
         };
         let prompt = reading.input_tokens.map_or(0, |count| count.tokens);
         let output = reading.output_tokens.map_or(0, |count| count.tokens);
+        let exchange = reading.exchange;
+        let reason = exchange.finish.as_deref();
+        self.forced &=
+            reason.is_none_or(stopped_for_length) || exchange.sample.output_tokens == Some(output);
         let grid = self.grid;
         self.waiting.add(grid, (sent, first), 1);
         self.answering.add(grid, (first, end), 1);
@@ -388,6 +398,7 @@ impl Lives {
             waiting,
             per_token: self.per_token.finish(self.grid, f64::from(1_u32 << POINT)),
             answering,
+            forced: self.forced,
             count,
             means,
             covariances,

@@ -59,8 +59,27 @@ fn a_server_without_a_queue_raises_no_doubt() {
 fn tells_a_limit_on_running_requests_from_queues() {
     let limited = served(|_| Some(page(64, 30, 0.2, 0)));
     assert_eq!(ids(&limited), [(Id::AdmissionThrottled, Severity::Note)]);
-    assert!(limited[0].seen.contains("as many ran as ever, 64"), "{limited:?}");
+    assert!(limited[0].seen.contains("at most 64 ran at once"), "{limited:?}");
     assert!(limited[0].advice.contains("--max-num-seqs"));
+    // A prompt of 8,192 tokens fills a step: the budget of tokens is the limit, and no setting.
+    let few = served(|_| Some(page(3, 30, 0.2, 0)));
+    assert_eq!(ids(&few), [(Id::ServerQueue, Severity::Note)]);
+    let budget = served(|second| {
+        let steps = 7 * second;
+        let tokens = 8190 * steps;
+        Some(
+            page(11, 30, 0.2, 0)
+                + &format!(
+                    "# TYPE vllm:iteration_tokens_total histogram\n\
+             vllm:iteration_tokens_total_bucket{{le=\"4096\"}} 0\n\
+             vllm:iteration_tokens_total_bucket{{le=\"8192\"}} {steps}\n\
+             vllm:iteration_tokens_total_bucket{{le=\"+Inf\"}} {steps}\n\
+             vllm:iteration_tokens_total_sum {tokens}\n\
+             vllm:iteration_tokens_total_count {steps}\n"
+                ),
+        )
+    });
+    assert_eq!(ids(&budget), [(Id::ServerQueue, Severity::Note)]);
     // The cache is full: no setting is the limit.
     let full = served(|_| Some(page(64, 30, 0.97, 0)));
     assert_eq!(ids(&full), [(Id::ServerQueue, Severity::Note)]);
