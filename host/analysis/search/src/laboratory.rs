@@ -109,7 +109,7 @@ pub fn streamed_run(
 ) -> Vec<[f64; 3]> {
     let parameters = parameters.parse().unwrap();
     let case =
-        Case::of("case", parameters, workload, simulator::Load::Rate(rate), requests as usize);
+        Case::new("case", parameters, workload, simulator::Load::Rate(rate), requests as usize);
     (case.served(seed, seed).iter())
         .map(|own| {
             let of = |token: Option<&Nanos>| token.unwrap_or(&own.sent).as_secs_f64();

@@ -104,7 +104,7 @@ fn the_starting_tail_of_a_closed_loop_has_no_interval() {
 /// Of ShareGPT's lengths, a run is short for its longest answers, and long for the others.
 #[test]
 fn a_longest_answer_does_not_hide_drift() {
-    let case = Case::of("case", "slots=64".parse().unwrap(), SHAREGPT, Load::Closed(64), 1000);
+    let case = Case::new("case", "slots=64".parse().unwrap(), SHAREGPT, Load::Closed(64), 1000);
     let facts = facts_of(&case);
     let drifts = |run: &u64| {
         let mut exchanges = case.exchanges(*run, *run);

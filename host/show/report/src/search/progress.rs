@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{amount, best, counted, lasting, short, time};
+use super::{amount, best, lasting, rounded, short, time};
 use model::number::percent;
 use search::{Load, Probe, Purpose, Search};
 
@@ -82,7 +82,7 @@ pub fn ended(search: &Search, number: u32) -> Vec<String> {
             );
         }
         if let Some((more, at)) = found.more.zip(found.estimate) {
-            let _ = write!(line, "; {}{}", counted(more), time(&answer, at, more));
+            let _ = write!(line, "; {}{}", rounded(more), time(&answer, at, more));
         }
         line
     });
