@@ -317,7 +317,7 @@ mod tests {
             until("ttft.p99 +-5%").forecast(20),
             "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 16 runs if the figure varies by 5 % from run to run; at least 3, at most 20"
         );
-        assert!(until("ttft.p99 +-5ms").forecast(20).contains("shows after the second"));
+        assert!(until("ttft.p99 +-5ms").forecast(20).contains("the second run shows"));
     }
 
     #[test]

@@ -191,7 +191,7 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     honest.state("tokens.input", 64_001.0, 0.0);
     assert_eq!(finding(&honest, &[wrong]), None);
     honest.state("tokens.input", 64_000.0, 0.0);
-    assert_found(finding(&honest, &[wrong]), Severity::Suspect, "of 107 tokens");
+    assert_found(finding(&honest, &[wrong]), Severity::Suspect, "fit 107 tokens for each");
     // Where the source states different lengths, nothing is inferred.
     honest.output_lengths = Some(Lengths { least: 100, most: 114 });
     assert_eq!(finding(&honest, &[wrong]), None);

@@ -55,7 +55,7 @@ mod tests {
         for (socket, what) in [
             (socket("Sec-WebSocket-Key", 0, 0), "`Sec-WebSocket-Key` belongs"),
             (socket("x", half + 1, 0), "messages have 67108866 bytes"),
-            (socket("x", 0, LONGEST + 1), "is to wait 3600000000001 ns"),
+            (socket("x", 0, LONGEST + 1), "a delay of 3600000000001 ns"),
         ] {
             let fault = fault(&socket).unwrap();
             assert!(fault.contains(what), "{fault}");

@@ -1144,7 +1144,9 @@ class RateConfidence:
     other_requests: Rates
     """The rates that many runs of the scenario, each with requests of its own, have on average."""
     same_requests: Rates
-    """The rates that many repeats of the same requests have on average; for streamed answers."""
+    """The noise within this run, as intervals; for streamed answers none of which ended before or
+    after its requested length by itself.
+    """
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> RateConfidence:
@@ -1666,15 +1668,19 @@ class Distribution:
 class Confidence:
     """95 % confidence intervals of a metric's figures, as far as one run can show them. The
     intervals of the first level are for other requests of this kind: the average figures of many
-    runs of the scenario, each with requests of its own. `same-requests` is for repeats of these
-    requests. An interval is absent if one run cannot show it. None contains the effects that
-    make a whole run faster or slower, such as a restart.
+    runs of the scenario, each with requests of its own. `same-requests` is the noise within this
+    run. An interval is absent if one run cannot show it. None contains the variation of the
+    engine's pace from run to run.
     """
 
     level: float
     """The confidence level, in percent."""
     mean: Bounds | None
     """The mean."""
+    mean_unless_full: Bounds | None
+    """The mean while no request waits for a place in the engine's batch, where requests come by a
+    rate and none waited. `mean` has no upper end then: a run with waits is not excluded.
+    """
     median: Bounds | None
     """The median."""
     p99: Bounds | None
@@ -1684,9 +1690,15 @@ class Confidence:
     the first answer had ended. They met an engine that filled, so the percentile describes the
     beginning of the run and has no interval; the steady window's percentile describes the rest.
     """
+    mean_follows_pace: float | None
+    """The factor from the variation of the engine's pace to the mean's: more than 1 where requests
+    come by a rate, because a slower engine also has more of them in its batch.
+    """
+    median_follows_pace: float | None
+    """The same of the median."""
     same_requests: Same | None
-    """The intervals for repeats of the same requests, with the same lengths at the same times; for
-    streamed answers.
+    """The noise within this run, as intervals; for streamed answers none of which ended before or
+    after its requested length by itself.
     """
 
     @classmethod
@@ -1695,16 +1707,21 @@ class Confidence:
         return cls(
             level=value["level"],
             mean=optional(Bounds.from_json, value.get("mean")),
+            mean_unless_full=optional(Bounds.from_json, value.get("mean-unless-full")),
             median=optional(Bounds.from_json, value.get("median")),
             p99=optional(Bounds.from_json, value.get("p99")),
             p99_of_fill=value.get("p99-of-fill", False),
+            mean_follows_pace=value.get("mean-follows-pace"),
+            median_follows_pace=value.get("median-follows-pace"),
             same_requests=optional(Same.from_json, value.get("same-requests")),
         )
 
 
 @dataclass(frozen=True)
 class Same:
-    """Intervals of the figures that many repeats of the same requests have on average."""
+    """Intervals of the figures that many repeats of the same requests have on average, if the
+    engine's pace is the same in all of them.
+    """
 
     mean: Bounds | None
     """The mean."""

@@ -50,7 +50,7 @@ fn mistakes_name_their_line_and_their_key() {
         (
             "{}",
             "{\"id\":1,\"messages\":[{\"role\":\"user\"}]}\n{\"id\":1,\"messages\":[]}",
-            "line 2: there is a conversation `1` before",
+            "line 2: an earlier conversation has the name `1` too",
         ),
         (
             "{}",

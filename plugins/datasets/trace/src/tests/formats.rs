@@ -245,7 +245,7 @@ fn azure_has_dates_and_pictures() {
     assert_eq!(samples.iter().map(arrival).collect::<Vec<_>>(), [Some(0), Some(1250), Some(1250)]);
     assert_eq!(samples[1].class.as_deref(), Some("images"));
     assert_eq!(samples[2].input_tokens, Some(12));
-    assert!(remarks(&dataset)[0].0.contains("pictures"));
+    assert!(remarks(&dataset)[0].0.contains("images"));
     let old = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4,2\n";
     assert_eq!(all("{}", old)[0].class, None);
 }
