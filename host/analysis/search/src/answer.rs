@@ -23,7 +23,7 @@ pub struct Answer {
     pub load: Load,
     /// The answer for each tier, in their order.
     pub tiers: Vec<Found>,
-    /// Every load that was tried, from the lowest, confirmations after what they confirm.
+    /// Every load that was tried, from the lowest, confirmations after the load that they confirm.
     pub levels: Vec<Level>,
     /// The number of runs, valid or not.
     pub probes: u32,

@@ -37,7 +37,7 @@ impl fmt::Display for Load {
     }
 }
 
-/// A search: what it varies, what must hold, and how sure and how costly it is.
+/// A search: its variable, its objectives, its certainty and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {

@@ -56,7 +56,7 @@ pub enum Doubt {
     TooFew,
     /// The runs hold so few independent loads that the queue may not have built up.
     FewLoads(f64),
-    /// The share of bad requests is too close to what is allowed.
+    /// The share of bad requests is too close to the allowed share.
     Close,
     /// The load lies within the interval that all runs together give.
     Within,

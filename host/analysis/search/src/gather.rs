@@ -28,7 +28,7 @@ pub struct Counted {
     pub requests: u64,
     /// Those that failed, were not sent or missed the limit.
     pub bad: u64,
-    /// Of these, those that were answered, and whose metric is not known.
+    /// Answered requests among these whose metric is not known.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub unknown: u64,
     /// The design effect of being bad; at least 1.
@@ -53,7 +53,7 @@ pub struct Little {
     /// Requests that were due and not answered, on average over the time in which requests were
     /// due.
     pub unanswered: f64,
-    /// Requests due per second of that time, of those that have an end.
+    /// Requests due per second of that time, counted over requests with an end.
     pub per_s: f64,
     /// Mean seconds from due to the end of the reply, over the requests that have one.
     pub latency_s: f64,

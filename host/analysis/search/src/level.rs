@@ -43,11 +43,11 @@ pub(crate) const GLANCE: f64 = 45.0;
 pub struct Level {
     /// The load.
     pub at: f64,
-    /// True if its runs confirm that a tier holds, apart from those that showed it first.
+    /// True if its runs confirm that a tier holds, apart from the runs that showed it first.
     pub confirms: bool,
     /// The numbers of its probes, valid or not.
     pub probes: Vec<u32>,
-    /// Requests that were due in its valid runs, those of a stopped one included.
+    /// Requests that were due in its valid runs, stopped runs included.
     pub requests: u64,
     /// Its runs that count.
     pub looks: u32,

@@ -40,7 +40,7 @@ pub enum Step {
     Done(Box<Answer>),
 }
 
-/// A probe and what it came to: an entry of the journal.
+/// A probe and its outcome: an entry of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Report {

@@ -24,7 +24,7 @@ pub struct Probe {
     pub seconds: Option<f64>,
     /// The run's seed, which no other run of the search has.
     pub seed: u64,
-    /// The number of this run at this load, from 1. Its counts are added to those of the runs
+    /// The number of this run at this load, from 1. Its counts are added to the counts of the runs
     /// before.
     pub look: u32,
     /// The number of the attempt at it, from 1: a run that is not valid is made once more.

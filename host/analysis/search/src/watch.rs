@@ -31,7 +31,7 @@ const CHANCE: f64 = 4.0;
 const SMALL: f64 = 0.05;
 /// Requests due before the first look.
 const FIRST: u64 = 200;
-/// The factor by which each look is later than the one before.
+/// The factor by which each look is later than the last.
 const LATER: f64 = 1.25;
 /// Looks in a row that must show growth.
 const ROW: u32 = 2;

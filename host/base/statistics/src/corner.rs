@@ -1,4 +1,4 @@
-//! Two straight lines that meet in a corner, and the one line beside them.
+//! Two straight lines that meet in a corner, and one straight line beside them.
 //!
 //! The lines are fitted by least squares, with the corner wherever the squares are least (Hudson
 //! 1966, "Fitting segmented curves whose join points have to be estimated"). The caller judges by

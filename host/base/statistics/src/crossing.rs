@@ -87,7 +87,7 @@ impl Point {
     }
 }
 
-/// The load at which the share of misses is what is allowed, by a regression over the loads close
+/// The load at which the share of misses is the allowed share, by a regression over the loads close
 /// to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -102,7 +102,7 @@ pub struct Curve {
     pub high: Option<f64>,
     /// The power of the load with which the odds of a miss grow there.
     pub slope: f64,
-    /// The variance of the misses beyond what the design effects of the runs explain; at least 1.
+    /// The variance of the misses beyond the design effects of the runs; at least 1.
     pub scatter: f64,
     /// Loads that took part.
     pub loads: u32,

@@ -41,10 +41,9 @@ const MOST: u64 = 100_000_000;
 /// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss
 /// it; failed and unsent requests miss it. Times to the first token and to the end count from the
 /// due time (`ttft-from-due`), so that a client that is held back does not make the engine look
-/// fast. That the share is shown, and not only seen, is a matter of enough requests: an interval of
-/// 20 % takes about 50,000, and one of 5 % 235,000 to 400,000. A search ends earlier with `--within`
-/// or `--requests-in-all`, and always has a best estimate. The search's folder has a page with every
-/// load and its decision, `search.html`.
+/// fast. An interval of 20 % takes about 50,000 requests, and an interval of 5 % 235,000 to 400,000.
+/// A search ends earlier with `--within` or `--requests-in-all`, and always has a best estimate. The
+/// search's folder has a page with every load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
@@ -143,8 +142,8 @@ pub struct Args {
     requests_in_all: Option<u64>,
     /// Time of the whole search, at most
     ///
-    /// The search plans its loads so that it ends in this time, and answers with what it has. Before
-    /// it sends anything, it says how long it likely takes.
+    /// The search plans its loads for this time, and then states its best estimate. It prints the
+    /// likely time before its first request.
     #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN", help_heading = "Search")]
     within: Option<model::duration::Span>,
     /// Loads to try, at most

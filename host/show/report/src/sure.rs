@@ -33,7 +33,7 @@ pub(crate) struct Row {
     pub(crate) decides: bool,
 }
 
-/// Every figure that has intervals; those that decide come first.
+/// Every figure that has intervals; the deciding figures come first.
 pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
     let throughput = &summary.throughput;
     let sure = throughput.confidence;

@@ -228,7 +228,7 @@ mod tests {
         let points = [
             point(1.0, 10.0, 5.0),
             point(2.0, 20.0, 6.0),
-            // Slower than the one before in both.
+            // Slower than the last in both.
             point(4.0, 19.0, 8.0),
             point(8.0, 25.0, 9.0),
             // As much throughput, later.

@@ -25,7 +25,7 @@ pub(super) struct First {
 }
 
 impl First {
-    /// Takes the progress at an instant, and the instant of the one before.
+    /// Takes the progress at an instant, and the last instant.
     pub(super) fn sample(&mut self, progress: Progress, before: f64, at: f64) {
         if progress.due >= EARLY {
             self.due.get_or_insert(before);

@@ -128,7 +128,7 @@ pub(super) fn clean_ups_failed(summary: &Summary) -> Option<Finding> {
             cleaning.failed.saturating_add(cleaning.done),
             error.map(|error| format!(": {error}")).unwrap_or_default()
         ),
-        why: "what they were to end, such as jobs or sessions, may go on in the server and take its memory".into(),
+        why: "the jobs or sessions may still run in the server and take its memory".into(),
         advice: "look for leftovers on the server before the next run; its log says why it refused the requests".into(),
     })
 }

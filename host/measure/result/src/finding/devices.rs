@@ -42,7 +42,7 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
             Severity::Note
         },
         seen: format!("the clock was kept down: {words}"),
-        why: "a device that is too hot, or whose power supply asks for less, computes more slowly than the same device elsewhere: the figures are those of this machine's cooling or supply".into(),
+        why: "a device that is too hot, or that its power supply limits, is slower than the same device elsewhere: the figures describe this machine's cooling or supply".into(),
         advice: "check fans, air flow and power supply, let the devices cool down before the run, and measure again".into(),
     })
 }
@@ -83,7 +83,7 @@ pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
         id: Id::DeviceGaps,
         severity: Severity::Note,
         seen: format!("samples are missing: {}{failed}", missing.join(", ")),
-        why: "what the devices drew meanwhile is unknown: where samples cover less than 90 % of the time, energy and means are left out, and a peak may have been missed".into(),
+        why: "the power in these gaps is unknown: if samples cover less than 90 % of the time, energy and means are left out, and a peak may be missing".into(),
         advice: "check that the driver or the exporter answers throughout, and that the exporter's --collect-interval is much shorter than the run; then measure again".into(),
     })
 }

@@ -40,7 +40,7 @@ pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
         id: Id::AgentLost,
         severity: Severity::Invalid,
         seen: format!("lost: {}", listed(&lost)),
-        why: "what it did from then on is not on record: it may have sent all of its requests, some or none, so the load is not known, and throughput and the share of requests that met their objectives leave its part out".into(),
+        why: "its later requests are not recorded, so the load is unknown; throughput and the share of requests that met their objectives leave its part out".into(),
         advice: "if its own records are on its disk, take them in with `runner fleet merge`; otherwise find out why that machine or its network failed, and measure again".into(),
     })
 }
@@ -53,8 +53,8 @@ pub(super) fn agent_failed(summary: &Summary) -> Option<Finding> {
         id: Id::AgentFailed,
         severity: Severity::Invalid,
         seen: listed(&failed),
-        why: "what it had still to send is missing from the load".into(),
-        advice: "mend what the message says, and measure again".into(),
+        why: "its remaining requests are missing from the load".into(),
+        advice: "mend the cause that the message names, and measure again".into(),
     })
 }
 
@@ -63,14 +63,14 @@ pub(super) fn agent_clock(summary: &Summary) -> Option<Finding> {
         .filter_map(|agent| {
             let moved = agent.clock_moved?;
             let (name, from, by) = (agent.name(), moved.from_s, moved.by_ms);
-            Some(format!("that of {name} by {by:.3} ms from {from:.1} s on"))
+            Some(format!("the clock of {name} by {by:.3} ms from {from:.1} s on"))
         })
         .collect();
     (!moved.is_empty()).then(|| Finding {
         id: Id::AgentClock,
         severity: Severity::Suspect,
         seen: format!("clocks moved: {}", listed(&moved)),
-        why: "its requests were sent so much earlier or later than those of the others, and figures over all machines (throughput by second, requests in flight) mix instants that are not the same; latency is measured on one machine and stays right".into(),
+        why: "its requests were sent earlier or later by this much than the requests of other machines, and figures over all machines (throughput by second, requests in flight) mix different instants; latency is measured on one machine and stays right".into(),
         advice: "check whether the virtual machine was suspended or migrated, or its clock source changed; measure again".into(),
     })
 }

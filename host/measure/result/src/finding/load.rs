@@ -85,7 +85,7 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
             "requests were sent for {lasted:.2} s, and P99 of the E2E latency is {:.2} s",
             enough / TIMES
         ),
-        why: "the server spends about one such latency filling and another draining, so the figures of a short run are largely those of a server that is not yet or no longer loaded".into(),
+        why: "the server spends about one such latency filling and another draining, so the figures of a short run largely describe a server that is not yet or no longer loaded".into(),
         advice: format!(
             "send requests for at least {enough:.2} s, ten times that latency: at this rate, {:.0} requests",
             (enough * per_second).ceil()

@@ -253,7 +253,7 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
         id: Id::ScorerSilent,
         severity: Severity::Suspect,
         seen,
-        why: "the run says nothing of what the scorer was to judge".into(),
+        why: "the run has no result of this scorer".into(),
         advice: "give the samples the references that the scorer needs (`runner guide scorers` has their forms), or leave the scorer out".into(),
     })
 }
@@ -272,7 +272,7 @@ pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
         )
     } else {
         (
-            "an answer without its end is judged by its beginning, so the score says what the limit left of it and not what the model answers",
+            "an answer without its end is judged by its beginning, so the score depends on the limit and not on the model alone",
             "raise the limit (--output-tokens, or the lengths in the dataset's configuration)",
         )
     };
@@ -468,6 +468,6 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
             if summary.run.even_rate { "the queue" } else { "the number of requests in flight" }
         ),
         why: "requests in flight together share a queue and a batch, so the averages of such a run are luck".into(),
-        advice: if summary.run.even_rate { "run 5 new seeds or 10 times the requests, or lower the rate".into() } else { "run 5 new seeds; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
+        advice: if summary.run.even_rate { "run 5 new seeds (--repeat 5 --new-requests) or 10 times the requests, or lower the rate".into() } else { "run 5 new seeds (--repeat 5 --new-requests); where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
     })
 }

@@ -95,8 +95,8 @@ pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
                 waited(queue),
                 flat * 100.0
             ),
-            why: "a limit on running requests, and not the engine's speed or memory, made requests wait: throughput and time to first token are those of that setting".into(),
-            advice: "raise the limit (vLLM: --max-num-seqs, SGLang: --max-running-requests, TensorRT-LLM: --max_batch_size, llama.cpp: --parallel, TGI: --max-batch-size, LMDeploy: --max-batch-size) if the engine is to show what it can do; otherwise publish it together with the result".into(),
+            why: "a limit on running requests, and not the engine's speed or memory, made requests wait: throughput and time to first token describe this setting".into(),
+            advice: "raise the limit (vLLM: --max-num-seqs, SGLang: --max-running-requests, TensorRT-LLM: --max_batch_size, llama.cpp: --parallel, TGI: --max-batch-size, LMDeploy: --max-batch-size) to measure the engine itself; otherwise publish the limit with the result".into(),
         }
     })
 }
@@ -125,7 +125,7 @@ pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
                 "the server's metrics page failed to come {times} ({count}), the last time with: {error}; pages cover {:.0} % of the measurement",
                 series.covered * 100.0
             ),
-            why: "what the server did meanwhile is unknown: a queue or a preemption may have been missed".into(),
+            why: "the server's work in the gap is unknown: a queue or a preemption may be missing".into(),
             advice: "start the server with its metrics enabled, or leave its series out (--server-series none)".into(),
         }
     })

@@ -298,7 +298,7 @@ impl Expected {
         Some((self.other(name, figures, blocks, halves), same))
     }
 
-    /// The factors from the variation of the engine's pace to those of a mean and of a median. A
+    /// The factors from the variation of the engine's pace to a mean's and a median's. A
     /// slower engine is, by the clock of its steps, one to which requests come faster, and no figure
     /// follows its load more than it varies from block to block.
     pub(super) fn follows_pace(&self, figures: &Figures, blocks: &Blocks) -> [f64; 2] {

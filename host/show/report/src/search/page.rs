@@ -23,7 +23,7 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
         Document::new("Search", workload.map_or(name, |workload| workload.name.as_str()));
     if searched.answer.is_none() {
         page.paragraph(Text::strong(
-            "This search is not complete: the answer is what the loads so far show.",
+            "This search is not complete: the answer comes from the loads so far.",
         ));
     }
     for (number, tier) in config.tiers.iter().enumerate() {

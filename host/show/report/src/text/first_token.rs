@@ -33,7 +33,7 @@ pub(super) fn split(block: &mut Block, summary: &Summary) {
     shares(block, summary);
     table(block, split);
     block.prose(
-        "Means in ms; around a percentile, those of the requests with such a TTFT from due.",
+        "Means in ms; around a percentile, the means of the requests with such a TTFT from due.",
     );
     if let Some(words) = split.contradiction(count) {
         block.prose(&words);
@@ -130,7 +130,7 @@ queue                       60.00    75.0%      60.00      60.00      60.00
 prefill                     15.00    18.8%      15.00      15.00      15.00
 TTFT from due               80.00   100.0%      80.00      80.00      80.00
 Requests                       99                  99         99         99
-Means in ms; around a percentile, those of the requests with such a TTFT from due.
+Means in ms; around a percentile, the means of the requests with such a TTFT from due.
 "
         .replace("SHARES", shares);
         assert!(drawn.contains("-----------------Where TTFT Goes------------------\n"));

@@ -206,7 +206,10 @@ fn refusal_names_the_sample() {
     let fork = drawn(vec![root(), next("a", "r", "x", 0), next("b", "r", "y", 0)]);
     for format in [Format::Runner, Format::Aiperf] {
         let refused = rows(format, &fork).unwrap_err();
-        assert!(refused.starts_with("sample `b`: this format holds only linear conversations"), "{refused}");
+        assert!(
+            refused.starts_with("sample `b`: this format holds only linear conversations"),
+            "{refused}"
+        );
     }
     for (parameters, adapter, expected) in [
         (Some(r#"{"top_k":1}"#), None, "no place for the parameter `top_k`"),
