@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
-use crate::support::process::{PROJECTS, project_folder, run_patiently, runner};
+use crate::support::process::{PROJECTS, run_patiently, runner};
 
 /// The binary as an author without a network calls it.
 fn author(folder: &Path) -> Command {
@@ -33,7 +33,7 @@ fn facts(command: &mut Command) -> Value {
 /// One test for the three kinds, because cargo would make them wait for each other anyway.
 #[test]
 fn every_rust_template_becomes_a_component_that_is_let_in() {
-    let folder = project_folder();
+    let folder = tempfile::tempdir().unwrap();
     let interfaces = [
         ("backend", ["log", "types"].as_slice()),
         ("dataset", &["files", "log", "types"]),
@@ -102,7 +102,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
 
 #[test]
 fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
-    let folder = project_folder();
+    let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
     let source = folder.path().join("mine/src/lib.rs");
     std::fs::write(source, "fn nothing() -> u8 {}\n").unwrap();

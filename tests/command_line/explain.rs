@@ -38,7 +38,7 @@ fn refuses_no_result_and_several_results() {
     assert!(missing.contains("missing.json: cannot be read"), "{missing}");
     let several = refused("lengths", "vllm/b.json");
     assert!(
-        several.contains("lengths: 2 runs are in it") && several.contains("name the folder of one"),
+        several.contains("lengths: holds 2 runs") && several.contains("name the folder of one"),
         "{several}"
     );
 }

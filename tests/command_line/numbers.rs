@@ -24,11 +24,7 @@ const REFUSED: [(&str, &str, i32); 14] = [
         "`load.rate`: expected from 0.000001 to 1000000 requests per second",
         3,
     ),
-    (
-        "--request-rate 1e-6 --num-prompts 1000000",
-        "the last request would be due after more than 8760h",
-        3,
-    ),
+    ("--request-rate 1e-6 --num-prompts 1000000", "the last request would be due after 8760h", 3),
     (
         "--request-rate 1000000 --duration 8760h",
         "up to 3.154e13 requests would be due, but a run has at most 1000000000",

@@ -81,6 +81,12 @@ fn the_highest_rate_lies_below_the_engines_capacity() {
     assert!(answer["probes"].as_u64().unwrap() >= 2, "{answer:#}");
 }
 
+/// The folder that the message of an interrupt names.
+fn resumable(stderr: &str) -> &str {
+    let (_, folder) = stderr.split_once("--resume ").unwrap();
+    folder.split('`').next().unwrap()
+}
+
 #[test]
 fn a_search_that_is_interrupted_goes_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
@@ -88,8 +94,7 @@ fn a_search_that_is_interrupted_goes_on() {
     process.until("a load is measured", |process| process.stderr().contains("== run 2"));
     process.signal("INT");
     let ended = process.end().with_code(130);
-    let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
-    let kept = kept.lines().next().unwrap_or_default();
+    let kept = resumable(&ended.stderr);
     let flags = format!("{SEARCH} --resume {kept}");
     let ended = run_patiently(&mut command("search", &mock, &folder, &flags)).with_code(0);
     assert!(!ended.stderr.contains("== run 1:"), "{ended:#?}");
@@ -136,8 +141,7 @@ fn a_sweep_that_is_interrupted_goes_on() {
     process.until("a load is measured", |process| process.stderr().contains("== run 2 of 4"));
     process.signal("INT");
     let ended = process.end().with_code(130);
-    let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
-    let kept = kept.lines().next().unwrap_or_default();
+    let kept = resumable(&ended.stderr);
     let flags = format!("{SWEEP} --resume {kept}");
     let ended = run_patiently(&mut command("sweep", &mock, &folder, &flags)).with_code(0);
     assert!(!ended.stderr.contains("== run 1 of 4"), "{ended:#?}");
@@ -175,8 +179,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
         process.until("a load is measured", |process| process.stderr().contains("== run 2"));
         process.signal("INT");
         let ended = process.end().with_code(130);
-        let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
-        let kept = folder.path().join(kept.lines().next().unwrap_or_default());
+        let kept = folder.path().join(resumable(&ended.stderr));
         let command = std::fs::read_to_string(kept.join("command.json")).unwrap();
         assert!(!command.contains("sesame"), "{command}");
         // The text was kept.

@@ -24,16 +24,6 @@ const COMPILING: Duration = Duration::from_secs(900);
 /// once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
-/// A folder for authors' projects, whose Rust compiles quickly instead of small. The examples are
-/// built as authors build theirs.
-pub fn project_folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join(".cargo")).unwrap();
-    let quick = "[profile.release]\nlto = \"off\"\nopt-level = 1\ncodegen-units = 16\n\n[profile.dev]\ndebug = false\n";
-    std::fs::write(folder.path().join(".cargo/config.toml"), quick).unwrap();
-    folder
-}
-
 /// The binary without anything from the caller's environment that it would use.
 pub fn runner() -> Command {
     cleaned(heeding_signals(env!("CARGO_BIN_EXE_runner")))

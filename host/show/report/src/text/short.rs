@@ -37,7 +37,6 @@ pub fn short(summary: &Summary) -> String {
     let failures = fitting(drawn(|block| failures(block, summary)), &mut room);
     let thresholds = fitting(drawn(|block| super::thresholds(block, summary)), &mut room);
     let scores = fitting(drawn(|block| scores::headline(block, summary)), &mut room);
-    let confidence = fitting(drawn(|block| super::confidence::short(block, summary)), &mut room);
     let power = fitting(
         drawn(|block| {
             first_token::shares(block, summary);
@@ -48,6 +47,7 @@ pub fn short(summary: &Summary) -> String {
         }),
         &mut room,
     );
+    let confidence = fitting(drawn(|block| super::confidence::short(block, summary)), &mut room);
     let notes = fitting(findings(summary, |severity| severity == Severity::Note), &mut room);
 
     let slices = drawn(|block| super::slices(block, summary));
