@@ -189,7 +189,7 @@ impl Distribution {
         self
     }
 
-    /// With the factors from the variation of the engine's pace to the variation of mean and median.
+    /// With the factors from the variation of the engine's pace to a mean's and a median's.
     pub(super) fn following(mut self, [mean, median]: [f64; 2]) -> Self {
         if let Some(confidence) = &mut self.confidence {
             (confidence.mean_follows_pace, confidence.median_follows_pace) = (mean, median);

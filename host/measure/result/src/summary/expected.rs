@@ -298,9 +298,9 @@ impl Expected {
         Some((self.other(name, figures, blocks, halves), same))
     }
 
-    /// The factors from the variation of the engine's pace to a mean's and a median's. A
-    /// slower engine is, by the clock of its steps, one to which requests come faster, and no figure
-    /// follows its load more than it varies from block to block.
+    /// The factors from the variation of the engine's pace to a mean's and a median's. By the clock
+    /// of its steps, a slower engine gets its requests faster. No figure follows its load more than
+    /// the figure varies from block to block.
     pub(super) fn follows_pace(&self, figures: &Figures, blocks: &Blocks) -> [f64; 2] {
         let deviations = blocks.deviations(figures).filter(|_| self.is_timed());
         deviations.unwrap_or_default().map(|deviation| 1.0 + deviation)
