@@ -98,8 +98,8 @@ fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
 /// A comparison of such runs.
 fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
     let sides = sides(cases, repeats, trial);
-    let asked = Options::new(wanted(), blocks(REQUESTS as u64));
-    compare(&sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
+    let options = Options::new(wanted(), blocks(REQUESTS as u64));
+    compare(&sides, &options).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
 
 /// Tells for each figure if it was called better or worse.
@@ -210,11 +210,11 @@ fn same(runs: u64) -> Section {
                 let trials = if repeats == 1 { runs } else { (runs / 2).max(1) };
                 let found = each(trials, |trial| {
                     let sides = sides([&case, &other], repeats, trial);
-                    let asked = Options {
+                    let options = Options {
                         same_within: Some(SAME_WITHIN),
                         ..Options::new(wanted(), blocks(REQUESTS as u64))
                     };
-                    let found = compare(&sides, &asked);
+                    let found = compare(&sides, &options);
                     found.unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
                 });
                 let of = |figure: &str| {

@@ -112,7 +112,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return draw_again(&folder);
     }
     let scenarios = scenarios(&lab, &home, &args.flags, false)?;
-    let kept = SavedLab {
+    let saved = SavedLab {
         version: lab::journal::VERSION,
         path: path.clone(),
         text: scenarios.marked().redact(lab.kept()),
@@ -125,14 +125,14 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     tell(format_args!("lab: {}", folder.display()));
     resume::keep(&folder, words, None, scenarios.marked())?;
     // The lab's folder describes the lab wherever it is.
-    replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
+    replace(&folder.join(KEPT), json(&saved)?.as_bytes())?;
     // The page is drawn from the text without secrets, as when it is drawn again.
-    let public = Lab::parse(path, &kept.text).map_err(|_| {
+    let public = Lab::parse(path, &saved.text).map_err(|_| {
         Failure::input(format!(
             "`{path}` is no lab file without its secrets; write values that a plugin marks as secret as text between quotes"
         ))
     })?;
-    let draw = |results: &Results| write_page(&folder, &public, &kept, results);
+    let draw = |results: &Results| write_page(&folder, &public, &saved, results);
     interrupt.between_runs(Some("stopping the engine"));
     let terminal = Terminal { watching: &watching, interrupt: &interrupt };
     let place = Place {
@@ -159,7 +159,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                     "the budget is spent, so the lab is not complete; raise [budget] and continue with --resume",
                 );
             }
-            let report = found(&lab, &kept, results);
+            let report = found(&lab, &saved, results);
             let conclusions = report.studies.iter().map(|study| &*study.conclusion.words);
             write_stdout(&format!("{}\n", conclusions.collect::<Vec<_>>().join("\n")))?;
             tell(format_args!("page: {}", folder.join(PAGE).display()));
@@ -231,8 +231,8 @@ fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
 
 /// Writes the page from the lab's folder: the lab file as it was, its scenarios, and the journal.
 fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
-    let (kept, lab, results) = opened(folder)?;
-    write_page(folder, &lab, &kept, &results)?;
+    let (saved, lab, results) = opened(folder)?;
+    write_page(folder, &lab, &saved, &results)?;
     tell(format_args!("page: {}", folder.join(PAGE).display()));
     Ok(ExitCode::SUCCESS)
 }

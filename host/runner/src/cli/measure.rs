@@ -76,8 +76,8 @@ pub(super) fn measured(
     let folder = run.folder().path().to_owned();
     let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, watching, interrupt));
     std::panic::catch_unwind(followed).unwrap_or_else(|_| {
-        let kept = format!("; the measurements so far are in {}", folder.display());
-        Err(Failure::bug(&kept))
+        let rest = format!("; the measurements so far are in {}", folder.display());
+        Err(Failure::bug(&rest))
     })
 }
 

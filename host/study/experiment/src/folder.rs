@@ -136,9 +136,11 @@ pub fn opened(folder: &Path) -> Result<(SavedLab, Lab, Results), Error> {
     let path = folder.join(KEPT);
     let wrong = |why: String| Error::NoLab(path.clone(), why);
     let text = std::fs::read(&path).map_err(|cause| wrong(cause.to_string()))?;
-    let kept: SavedLab = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
-    let lab = Lab::parse(&kept.path, &kept.text).map_err(|error| Faults::from_scenario(&error))?;
-    Ok((kept, lab, OpenJournal::peek(folder)?))
+    let saved: SavedLab =
+        serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
+    let lab =
+        Lab::parse(&saved.path, &saved.text).map_err(|error| Faults::from_scenario(&error))?;
+    Ok((saved, lab, OpenJournal::peek(folder)?))
 }
 
 #[cfg(test)]

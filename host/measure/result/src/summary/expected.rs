@@ -149,8 +149,8 @@ impl Expected {
         self.lived.coming == Coming::Timed
     }
 
-    /// True if requests come by a rate and none waited for a place in the batch: nothing in the run
-    /// tells how long others wait.
+    /// True if requests come by a rate and none waited for a place in the batch. Such a run does not
+    /// show how long a request waits for a place.
     pub(super) fn shows_no_waits(&self) -> bool {
         self.is_timed() && !self.full.seen
     }
