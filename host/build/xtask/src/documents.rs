@@ -3,9 +3,10 @@
 //! path. A document's blocks run one after the other in an empty folder. The commands of the site's
 //! own pages are run where the site is built.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
@@ -14,28 +15,40 @@ use crate::steps;
 /// The folder of the guide's pages.
 const GUIDE: &str = "host/guide/src";
 
-/// Runs the tested blocks of all documents; the first exit code that is not 0.
+/// Runs the tested blocks of all documents, some documents at a time, because most commands wait.
+/// Returns the first exit code that is not 0.
 pub fn test(root: &Path) -> Result<i32> {
     let mut documents = vec![root.join("README.md")];
     documents.extend(files(&root.join(GUIDE), "md")?);
-    let mut blocks = 0;
-    for document in documents {
-        let text = fs::read_to_string(&document)
-            .with_context(|| format!("reading {}", document.display()))?;
-        let tested = tested_blocks(&text);
-        blocks += tested.len();
-        let name = document.strip_prefix(root).unwrap_or(&document);
-        let folder = root.join("target/documents").join(name.with_extension(""));
-        let code = run_blocks(root, &folder, &tested)?;
-        if code != 0 {
-            eprintln!("xtask: the commands of {} do not work", name.display());
-            return Ok(code);
+    let queue = Mutex::new(documents.into_iter());
+    let workers = std::thread::available_parallelism()?.get() + 1;
+    let document = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<(usize, i32)> {
+        let mut blocks = 0;
+        while let Some(document) = document() {
+            let text = fs::read_to_string(&document)
+                .with_context(|| format!("reading {}", document.display()))?;
+            let tested = tested_blocks(&text);
+            blocks += tested.len();
+            let name = document.strip_prefix(root).unwrap_or(&document);
+            let folder = root.join("target/documents").join(name.with_extension(""));
+            let code = run_blocks(root, &folder, &tested)?;
+            if code != 0 {
+                eprintln!("xtask: the commands of {} do not work", name.display());
+                return Ok((blocks, code));
+            }
         }
-    }
-    if blocks == 0 {
+        Ok((blocks, 0))
+    };
+    let ended = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let ended = started.into_iter().map(|worker| worker.join().expect("workers never panic"));
+        ended.collect::<Result<Vec<_>>>()
+    })?;
+    if ended.iter().all(|(blocks, _)| *blocks == 0) {
         bail!("no document has a block fenced as `sh tested`");
     }
-    Ok(0)
+    Ok(ended.iter().map(|(_, code)| *code).find(|code| *code != 0).unwrap_or(0))
 }
 
 /// The files with an extension below a folder, in the order of their names.
@@ -68,23 +81,30 @@ fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
     run_in(root, folder, blocks)
 }
 
-/// Runs blocks one after the other in a folder, with the runner that was built.
+/// Runs blocks one after the other in a folder, with the runner that was built. Prints a block and
+/// its output at its end, in one piece.
 pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
     let mut search: Vec<PathBuf> = vec![steps::built(root)];
     search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let search = std::env::join_paths(search)?;
+    let (log, jobs) = (folder.with_extension("log"), folder.with_extension("jobs"));
     for block in blocks {
-        eprintln!("{}", block.trim_end());
-        // A block's background processes end with the block, also where the block fails.
-        let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
+        // A block's background processes end with the block, also where the block fails. A file,
+        // because a pipe forks, and a forked shell has no jobs.
+        let end = "trap 'jobs -p > \"$JOBS\"; xargs -r kill < \"$JOBS\" 2>/dev/null || :' EXIT";
+        let output = File::create(&log)?;
         let code = steps::run(
             Command::new("sh")
                 .current_dir(folder)
-                .args(["-e", "-c", &script])
+                .args(["-e", "-c", &format!("{end}\n{block}")])
+                .env("JOBS", &jobs)
                 // A busy machine may make a run invalid.
                 .env("RUNNER_ALLOW_INVALID", "1")
-                .env("PATH", &search),
+                .env("PATH", &search)
+                .stdout(output.try_clone()?)
+                .stderr(output),
         )?;
+        eprintln!("{}\n{}", block.trim_end(), String::from_utf8_lossy(&fs::read(&log)?));
         if code != 0 {
             return Ok(code);
         }
@@ -115,7 +135,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use super::{files, tested_blocks};
+    use super::{GUIDE, files, tested_blocks};
     use crate::links::{self, Page};
 
     /// Folders of documents for people. The pages of `host/guide/site` are checked where their
@@ -149,6 +169,23 @@ mod tests {
         }
         let broken = links::broken(&root, &pages);
         assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    #[test]
+    fn documents_that_run_at_the_same_time_listen_on_different_ports() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let mut documents = vec![root.join("README.md")];
+        documents.extend(files(&root.join(GUIDE), "md").unwrap());
+        let mut ports: BTreeMap<String, _> = BTreeMap::new();
+        for document in documents {
+            let blocks = tested_blocks(&std::fs::read_to_string(&document).unwrap()).concat();
+            for port in blocks.split("--port ").skip(1) {
+                let port = port.chars().take_while(char::is_ascii_digit).collect();
+                let first = ports.entry(port).or_insert_with(|| document.clone());
+                assert_eq!(*first, document, "both use a port");
+            }
+        }
+        assert!(ports.len() > 20, "{ports:?}");
     }
 
     #[test]
