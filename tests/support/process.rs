@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
 /// measures nothing.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The log of a mock engine, in a folder of its own.
 const LOG: &str = "log.jsonl";
