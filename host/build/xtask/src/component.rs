@@ -15,8 +15,9 @@ use crate::{steps, toolchain};
 /// The guests that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestSet {
-    /// The plugins of the demo's scenario.
+    /// The plugins of the demo's scenario; quick to compile, as for the tests.
     Demo,
+    /// As they ship: small.
     Shipping,
     /// For development and the tests: quick to compile rather than small.
     All,
@@ -25,8 +26,8 @@ pub enum GuestSet {
 impl GuestSet {
     fn profile(self) -> &'static str {
         match self {
-            GuestSet::Demo | GuestSet::Shipping => "guest",
-            GuestSet::All => "guest-test",
+            GuestSet::Shipping => "guest",
+            GuestSet::Demo | GuestSet::All => "guest-test",
         }
     }
 
