@@ -241,7 +241,7 @@ fn row(
 
 fn interval_of(samples: &[f64], percentile: Option<f64>) -> Option<Interval> {
     let count = samples.len() as u64;
-    let layout = Layout::of(count, 0, 0, count - 1)?;
+    let layout = Layout::new(count, 0, 0, count - 1)?;
     let (mut blocks, mut spread) = (Blocks::new(layout, 1e6), Spread::new(1e6));
     for (index, sample) in (0..).zip(samples) {
         blocks.add(index, *sample);

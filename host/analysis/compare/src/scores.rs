@@ -237,8 +237,8 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
         return None;
     }
     let found = clusters::difference(apart)?;
-    let error = Mean::of(apart)?.error?;
-    let mean = Mean::of(apart)?.mean;
+    let error = Mean::from_clusters(apart)?.error?;
+    let mean = Mean::from_clusters(apart)?.mean;
     let estimate = Estimate {
         interval: found.interval.unwrap_or(Interval { low: mean, high: mean }),
         sure: Sure { error, freedom: apart.len() as f64 - 1.0 },

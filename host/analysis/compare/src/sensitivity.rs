@@ -27,7 +27,7 @@ pub(super) fn sensitivity(draws: &Draws, taken: &Decomposed, load: f64) -> Optio
     if matches!(taken, Decomposed::Rate(..)) {
         return Some(1.0);
     }
-    let logarithm = |weights: &[u32]| taken.of(weights).filter(|own| *own > 0.0).map(f64::ln);
+    let logarithm = |weights: &[u32]| taken.mixed(weights).filter(|own| *own > 0.0).map(f64::ln);
     let parts = draws.parts(&logarithm)?;
     Some(1.0 + variance(&parts)?.sqrt() / load)
 }

@@ -155,10 +155,7 @@ impl Target {
 
 /// A base URL with its scheme, which is `http` where none is written, as in `localhost:8000`.
 pub fn with_scheme(url: &str) -> Cow<'_, str> {
-    match url.contains("://") {
-        true => Cow::Borrowed(url),
-        false => Cow::Owned(format!("http://{url}")),
-    }
+    if url.contains("://") { url.into() } else { format!("http://{url}").into() }
 }
 
 /// True if this is a name, an address, or an address of IPv6 in brackets.

@@ -32,7 +32,7 @@ pub struct Draws {
 impl Draws {
     /// The draws, with replacement (Efron 1979, "Bootstrap methods"), by the Mersenne Twister with
     /// one seed: the same for the same number of blocks.
-    pub fn of(blocks: usize) -> Self {
+    pub fn new(blocks: usize) -> Self {
         let mut random = Mt64::new(SEED);
         let draw = |_| {
             let mut weights = vec![0; blocks];
@@ -60,7 +60,7 @@ impl Draws {
         // steadier over a run than their difference.
         let in_proportion = baseline > 0.0;
         let apart = |weights: &[u32]| {
-            let (a, b) = (a.of(weights)?, b.of(weights)?);
+            let (a, b) = (a.mixed(weights)?, b.mixed(weights)?);
             if in_proportion { (a > 0.0).then(|| b / a - 1.0) } else { Some(b - a) }
         };
         let drawn: Vec<f64> = (self.weights.iter()).filter_map(|weights| apart(weights)).collect();

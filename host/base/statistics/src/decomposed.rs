@@ -23,7 +23,7 @@ pub enum Decomposed {
 impl Decomposed {
     /// The figure of the mixture in which each block occurs as often as `weights` states: sums over
     /// sums, or `np.percentile` of the mixture's samples. `None` if the mixture does not have it.
-    pub fn of(&self, weights: &[u32]) -> Option<f64> {
+    pub fn mixed(&self, weights: &[u32]) -> Option<f64> {
         match self {
             Decomposed::Ratio(parts) | Decomposed::Rate(parts, _) => {
                 let weighed = parts.iter().zip(weights).map(|([part, of], weight)| {

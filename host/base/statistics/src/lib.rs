@@ -64,5 +64,15 @@ pub use moments::{mean, mean_if_any, median, variance};
 pub use ranked::{Ranked, Sorted, between, place};
 pub use spread::{Figures, Spread};
 
+/// Finds the end of a condition that holds from `low` on and not at `high`, by bisection.
+pub(crate) fn bisect(low: f64, high: f64, halvings: u32, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (low, high);
+    for _ in 0..halvings {
+        let middle = f64::midpoint(low, high);
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
 #[cfg(test)]
 mod tests;

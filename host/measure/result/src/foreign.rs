@@ -62,7 +62,7 @@ impl Foreign {
     }
 
     pub(crate) fn summary(&self, work: u64, engine: u64) -> Summary {
-        Summary::of(&self.facts(), &self.exchanges(work, engine))
+        Summary::new(&self.facts(), &self.exchanges(work, engine))
     }
 
     /// A run: `work` decides the requests, `engine` its noise.

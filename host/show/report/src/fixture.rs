@@ -40,6 +40,6 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             timings: Reached::default(),
             error: None,
         }),
-        summary: Summary::of(facts, exchanges),
+        summary: Summary::new(facts, exchanges),
     }
 }

@@ -265,17 +265,12 @@ mod tests {
 
     #[test]
     fn errors_name_a_line_without_an_instant() {
-        let cases = [
+        let object = "a JSON object with a `timestamp` in milliseconds";
+        for (text, expected) in [
             ("", "it holds no timestamps"),
             ("\n \n", "it holds no timestamps"),
-            (
-                "1\n\nsoon\n",
-                "line 3: expected a number of seconds, or a JSON object with a `timestamp` in milliseconds",
-            ),
-            (
-                "1\ninf\n",
-                "line 2: expected a number of seconds, or a JSON object with a `timestamp` in milliseconds",
-            ),
+            ("1\n\nsoon\n", &format!("line 3: expected a number of seconds, or {object}")),
+            ("1\ninf\n", &format!("line 2: expected a number of seconds, or {object}")),
             (
                 "1\n{\"timestamp\": 2}\n",
                 "line 2: a JSON object, but the lines before are numbers of seconds",
@@ -284,12 +279,8 @@ mod tests {
                 "{\"timestamp\": 2}\n1\n",
                 "line 2: not a JSON object, but the lines before are JSON objects",
             ),
-            (
-                "{\"time\": 2}\n",
-                "line 1: expected a JSON object with a `timestamp` in milliseconds: missing field `timestamp`",
-            ),
-        ];
-        for (text, expected) in cases {
+            ("{\"time\": 2}\n", &format!("line 1: expected {object}: missing field `timestamp`")),
+        ] {
             let error = Trace::read(text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), expected, "{text:?}");
         }

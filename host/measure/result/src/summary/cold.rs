@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::Run;
 use super::lives::Coming;
-use super::survey::Surveyed;
+use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::units::Nanos;
 
@@ -148,7 +148,7 @@ pub(super) struct Gather {
 
 impl Gather {
     /// An empty gatherer; `None` if nothing was answered.
-    pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
+    pub(super) fn new(run: &Run, surveyed: &SurveyResult) -> Option<Self> {
         let (first, last) = surveyed.first_sent.zip(surveyed.last_sent)?;
         let answer = surveyed.first_answer?;
         let quarter = Nanos(first.0.saturating_add(last.since(first).0 / 4));

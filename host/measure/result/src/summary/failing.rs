@@ -45,14 +45,14 @@ pub struct WithFailures {
 
 /// A figure that may be infinite. JSON has no number for that, so it is written as `"infinite"`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize, JsonSchema)]
-#[serde(from = "Written")]
-#[schemars(with = "Written")]
+#[serde(from = "AmountJson")]
+#[schemars(with = "AmountJson")]
 pub struct Amount(pub f64);
 
 /// An [`Amount`] in JSON.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
+enum AmountJson {
     Finite(f64),
     Infinite(Infinite),
 }
@@ -63,11 +63,11 @@ enum Infinite {
     Infinite,
 }
 
-impl From<Written> for Amount {
-    fn from(written: Written) -> Self {
+impl From<AmountJson> for Amount {
+    fn from(written: AmountJson) -> Self {
         Amount(match written {
-            Written::Finite(amount) => amount,
-            Written::Infinite(Infinite::Infinite) => f64::INFINITY,
+            AmountJson::Finite(amount) => amount,
+            AmountJson::Infinite(Infinite::Infinite) => f64::INFINITY,
         })
     }
 }
@@ -75,9 +75,9 @@ impl From<Written> for Amount {
 impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = if self.0.is_finite() {
-            Written::Finite(self.0)
+            AmountJson::Finite(self.0)
         } else {
-            Written::Infinite(Infinite::Infinite)
+            AmountJson::Infinite(Infinite::Infinite)
         };
         written.serialize(serializer)
     }

@@ -266,7 +266,7 @@ mod tests {
         let mut run = vec![turn(0, 0, 200), turn(1, 0, 400), turn(2, 1, 50), turn(3, 1, 9)];
         run[3] = failed(run[3].clone(), Class::Truncated, "");
         run[2].sample.class = Some("code".into());
-        let groups = Summary::of(&facts(), &run).groups;
+        let groups = Summary::new(&facts(), &run).groups;
         let [first, second] = &groups.by_turn[..] else {
             panic!("two turns");
         };
@@ -287,11 +287,11 @@ mod tests {
     #[test]
     fn turns_beyond_a_number_are_one_group_in_whatever_order() {
         let mut run: Vec<Exchange> = (0..30).map(|i| turn(i, i as u32, 10 + i)).collect();
-        let groups = Summary::of(&facts(), &run).groups;
+        let groups = Summary::new(&facts(), &run).groups;
         let last = groups.by_turn.last().unwrap();
         assert_eq!((groups.by_turn.len(), &last.name, last.requests), (25, &None, 6));
         assert_eq!(last.metrics["ttft"].min, 34.0);
         run.reverse();
-        assert_eq!(Summary::of(&facts(), &run).groups, groups);
+        assert_eq!(Summary::new(&facts(), &run).groups, groups);
     }
 }
