@@ -409,7 +409,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind that a letter stands for in a record.
-    pub fn of_letter(letter: u8) -> Option<Self> {
+    pub fn from_letter(letter: u8) -> Option<Self> {
         letters::kind(letter)
     }
 

@@ -31,11 +31,8 @@ pub struct Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL of the kind expected.
-    #[error("`{url}` is not a base URL: expected something like http://127.0.0.1:8000")]
-    NotUrl {
-        /// The URL as given.
-        url: String,
-    },
+    #[error("`{0}` is not a base URL: expected something like http://127.0.0.1:8000")]
+    NotUrl(String),
     /// Credentials in the URL would end up in results.
     #[error(
         "the base URL contains a user name or password; put the key into the variable named by `api-key-env` instead"
@@ -50,7 +47,7 @@ impl Target {
     /// # Errors
     /// If it is not an HTTP URL, or holds credentials.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
-        let not_url = || TargetError::NotUrl { url: url.to_owned() };
+        let not_url = || TargetError::NotUrl(url.to_owned());
         // First, because the other refusals repeat the URL.
         let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();

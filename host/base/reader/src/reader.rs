@@ -45,7 +45,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn entry(&mut self, key: &'static str) -> Option<Entry<'a, 'i>> {
         self.known.push(key);
-        self.reading.ask(&self.path, key);
+        self.reading.note_key(&self.path, key);
         self.table?.get_key_value(key)
     }
 
@@ -139,12 +139,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         &mut self,
         key: &'static str,
         expected: &str,
-        of: impl FnOnce(f64) -> T,
+        convert: impl FnOnce(f64) -> T,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<Located<T>> {
         self.value(key, expected, |value| match value.as_str() {
             Some(text) => parse(text).map_err(Some),
-            None => number(value).map(of).ok_or(None),
+            None => number(value).map(convert).ok_or(None),
         })
     }
 
@@ -277,7 +277,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     pub fn done(self) {
         let keys = self.table.into_iter().flat_map(|table| table.keys());
         for key in keys.filter(|key| !self.known.contains(&key.get_ref().as_ref())) {
-            self.reading.leave(&self.path, key, &self.known);
+            self.reading.note_unknown(&self.path, key, &self.known);
         }
     }
 }

@@ -14,7 +14,7 @@
 //! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
 //! | values in clusters | [`clusters`], [`bounded`] |
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
-//! | two sides | [`decomposed`], [`bootstrap`], [`difference`] |
+//! | two sides | [`decomposition`], [`bootstrap`], [`difference`] |
 //! | several sides | [`several`], [`dunnett`], [`twoway`] |
 //! | pairs of values | [`correlation`] |
 //! | curves | [`corner`], [`crossing`] |
@@ -41,7 +41,7 @@ pub mod correlation;
 pub mod course;
 pub mod covariance;
 pub mod crossing;
-pub mod decomposed;
+pub mod decomposition;
 pub mod dependence;
 pub mod difference;
 pub mod dunnett;

@@ -33,7 +33,7 @@ impl Residual {
 
 /// A difference between two trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Apart {
+pub struct Contrast {
     /// The amount by which the second one is above the first.
     pub estimate: f64,
     /// Its variance, where the variance of a single value is 1.
@@ -132,7 +132,6 @@ impl Fit {
         }
         let trials = self.trials.iter().flatten().count() as f64;
         let mut parts: Vec<usize> = self.rounds.iter().map(|(.., part)| *part).collect();
-        parts.dedup();
         parts.sort_unstable();
         parts.dedup();
         let freedom = count - trials - (self.rounds.len() - parts.len()) as f64;
@@ -160,14 +159,14 @@ impl Fit {
 
     /// Computes the difference of a trial from the first one; nothing if no rounds connect them, or
     /// one has no values.
-    pub fn apart(&self, base: usize, trial: usize) -> Option<Apart> {
+    pub fn apart(&self, base: usize, trial: usize) -> Option<Contrast> {
         let [a, b] = [base, trial].map(|place| self.trials.get(place)?.as_ref());
         let (a, b) = (a?, b?);
         if self.part(a) != self.part(b) {
             return None;
         }
         let each = 1.0 / a.values as f64 + 1.0 / b.values as f64;
-        Some(Apart {
+        Some(Contrast {
             estimate: self.level(trial)? - self.level(base)?,
             variance: each + self.form(&minus(a, b), &minus(a, b)),
             values: [a.values, b.values],

@@ -185,21 +185,21 @@ impl Foreign {
 }
 
 /// A figure with its intervals over other requests and over the same ones.
-type Sure = (f64, Option<Bounds>, Option<Bounds>);
+type Estimate = (f64, Option<Bounds>, Option<Bounds>);
 
-fn mean(summary: &Summary, metric: &str) -> Sure {
+fn mean(summary: &Summary, metric: &str) -> Estimate {
     let of = summary.metric(metric).unwrap();
     let sure = of.confidence;
     (of.mean, sure.and_then(|of| of.mean), sure.and_then(|of| of.same_requests?.mean))
 }
 
-fn median(summary: &Summary, metric: &str) -> Sure {
+fn median(summary: &Summary, metric: &str) -> Estimate {
     let of = summary.metric(metric).unwrap();
     let sure = of.confidence;
     (of.median, sure.and_then(|of| of.median), sure.and_then(|of| of.same_requests?.median))
 }
 
-fn output(summary: &Summary) -> Sure {
+fn output(summary: &Summary) -> Estimate {
     let of = &summary.throughput;
     let sure = of.confidence.unwrap();
     let same = sure.same_requests.output_tokens_per_s;
@@ -233,7 +233,7 @@ fn a_burst_takes_a_client_milliseconds() {
         let engine = Foreign { comes: Comes::AtOnce { sending_ms }, ..Foreign::USUAL };
         let runs: Vec<Summary> = (0..30).map(|run| engine.summary(run, run)).collect();
         for figure in [
-            (|own| mean(own, metric::TTFT)) as fn(&Summary) -> Sure,
+            (|own| mean(own, metric::TTFT)) as fn(&Summary) -> Estimate,
             |own| median(own, metric::TTFT),
             |own| mean(own, metric::E2E),
         ] {

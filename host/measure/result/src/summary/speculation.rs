@@ -243,17 +243,17 @@ mod tests {
     use super::*;
     use crate::summary::Summary;
     use crate::summary::fixture::{facts, output_usage, reply};
-    use model::exchange::{Kind, Speculation as Told, Usage};
+    use model::exchange::{self, Kind, Usage};
 
     /// The length is of the steps of all answers together, not the mean over answers; an answer
     /// without its accepted tokens counts for the steps alone.
     #[test]
     fn steps_are_summed() {
         let steps_of_requests = [
-            (Told { steps: 3, steps_by_accepted: vec![1, 1, 1] }, None),
-            (Told { steps: 1, steps_by_accepted: vec![0, 1] }, Some(9)),
-            (Told { steps: 4, steps_by_accepted: vec![] }, Some(2)),
-            (Told { steps: 5, steps_by_accepted: vec![] }, None),
+            (exchange::Speculation { steps: 3, steps_by_accepted: vec![1, 1, 1] }, None),
+            (exchange::Speculation { steps: 1, steps_by_accepted: vec![0, 1] }, Some(9)),
+            (exchange::Speculation { steps: 4, steps_by_accepted: vec![] }, Some(2)),
+            (exchange::Speculation { steps: 5, steps_by_accepted: vec![] }, None),
         ];
         let mut run: Vec<Exchange> = (0..steps_of_requests.len() as u64 + 1)
             .map(|index| {
@@ -297,7 +297,8 @@ mod tests {
         let sent = 1000 + index * 100;
         let events = [(sent + 50, Kind::Text, None, 4), (sent + 50 + 10 * gap, Kind::End, None, 0)];
         let mut exchange = reply(index, sent, &events);
-        exchange.speculation = Some(Told { steps: 10, steps_by_accepted: Vec::new() });
+        exchange.speculation =
+            Some(exchange::Speculation { steps: 10, steps_by_accepted: Vec::new() });
         exchange.usage =
             Some(Usage { accepted_draft_tokens: Some(accepted), ..output_usage(11).unwrap() });
         exchange
