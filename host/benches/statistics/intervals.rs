@@ -9,7 +9,7 @@ use crate::measured::Section;
 use crate::tally::{Tally, Target, WORDS};
 use result::metric;
 use result::summary::{Bounds, Summary};
-use simulator::{Case, Load, Random, Served, exchanges};
+use simulator::{Case, Load, Random, ServedRequest, exchanges};
 use statistics::blocks::{Blocks, Layout};
 use statistics::{Figures, Interval, Ranked, Sorted, Spread, interval};
 
@@ -69,7 +69,7 @@ fn cases() -> Vec<(Case, Target)> {
 }
 
 /// A latency of a request in milliseconds; `None` where it has none.
-fn sample(metric: &str, served: &Served) -> Option<f64> {
+fn sample(metric: &str, served: &ServedRequest) -> Option<f64> {
     let (first, last) = (*served.tokens.first()?, *served.tokens.last()?);
     let further = served.tokens.len() - 1;
     match metric {

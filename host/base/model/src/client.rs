@@ -224,7 +224,7 @@ impl Thread {
     }
 }
 
-/// One figure of two, if both are present; otherwise the one that is.
+/// Joins two figures if both are present; else gives the figure that is present.
 fn merge<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(both(one, other)),

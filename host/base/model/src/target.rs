@@ -199,14 +199,14 @@ pub struct Secrets {
     /// Secret values in the bodies of requests.
     pub fields: Vec<String>,
     /// Secrets that servers gave during the run.
-    pub issued: Issued,
+    pub issued: IssuedSecrets,
     /// True if the cookies of conversations are kept, which are secret too.
     pub keeps_cookies: bool,
 }
 
 /// Secrets that servers gave, such as tokens. Copies share them.
 #[derive(Clone, Default)]
-pub struct Issued(Arc<RwLock<VecDeque<String>>>);
+pub struct IssuedSecrets(Arc<RwLock<VecDeque<String>>>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,7 +214,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-impl Issued {
+impl IssuedSecrets {
     /// Takes a secret. The oldest of many go.
     pub fn put(&self, secret: &str) {
         let mut issued = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -264,7 +264,7 @@ impl Secrets {
     /// The secrets of the user alone, for replies that give others.
     #[must_use]
     pub fn of_user(&self) -> Self {
-        Secrets { issued: Issued::default(), ..self.clone() }
+        Secrets { issued: IssuedSecrets::default(), ..self.clone() }
     }
 
     /// Calls `with` with the secret values of at least `shortest` bytes.

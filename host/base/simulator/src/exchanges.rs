@@ -3,14 +3,14 @@
 use model::exchange::{Event, Exchange, Kind, Outcome, Prepared, Reply, SampleFacts, Usage};
 use model::units::Nanos;
 
-use crate::Served;
+use crate::ServedRequest;
 
 /// Tokens of an answer beyond which several come in an event.
 const EACH: usize = 300;
 
 /// The exchanges of these requests, with token counts from the server. Each event has a token. In a
 /// long answer the events after the first token have several, which keeps many runs small.
-pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
+pub fn exchanges(served: &[ServedRequest]) -> Vec<Exchange> {
     (0..).zip(served).map(|(index, own)| exchange(index, own)).collect()
 }
 
@@ -37,7 +37,7 @@ pub fn delay(exchanges: &mut [Exchange], by: impl Fn(f64, f64) -> f64) {
     }
 }
 
-fn exchange(index: u64, served: &Served) -> Exchange {
+fn exchange(index: u64, served: &ServedRequest) -> Exchange {
     let sample = SampleFacts {
         id: format!("s{index}"),
         input_tokens: Some(served.work.prompt_tokens),

@@ -8,8 +8,8 @@
 //! percentile bootstrap's. It is widened for the small number of blocks with Student's quantile
 //! (Hesterberg 2015, "What teachers should know about the bootstrap"), and for the dependence
 //! between blocks ([`dependence`]). Rates are over the run's time, which ends when the last answer
-//! happens to end; blocks do not show that, so it is added ([`Decomposition::edge`]). The variation of
-//! whole runs from one to the next ([`RunVariation`]) is added too.
+//! happens to end; blocks do not show that, so it is added ([`Decomposition::edge`]). The variation
+//! of whole runs from one to the next ([`RunVariation`]) is added too.
 
 use rand_mt::Mt64;
 

@@ -144,8 +144,8 @@ impl RunVariation {
 }
 
 /// The difference of sides, at least one of them with several runs, with one value per run:
-/// Student's test, or Welch's where sides have different numbers of runs ([`StandardError::between`]).
-/// `None` if neither has several.
+/// Student's test, or Welch's where sides have different numbers of runs (see
+/// [`StandardError::between`]). `None` if neither has several.
 pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let difference = mean(b) - mean(a);
     let sure = StandardError::between(a, b)?;

@@ -262,7 +262,7 @@ impl<R> Clause<'_, R> {
             Number::Percent { share, .. } if unit.is_empty() => Ok(share),
             Number::Percent { .. } => Err(None),
         });
-        let expected = Expected { unit, is_difference: false };
+        let expected = Expectation { unit, is_difference: false };
         self.checked(level, expected, |level| *level)
     }
 
@@ -280,7 +280,7 @@ impl<R> Clause<'_, R> {
             }
             Number::Bare(value) | Number::Own(value) => Ok(Difference::Absolute(value)),
         });
-        let expected = Expected { unit, is_difference: true };
+        let expected = Expectation { unit, is_difference: true };
         self.checked(difference, expected, |difference| match difference {
             Difference::Percent(amount) | Difference::Absolute(amount) => *amount,
         })
@@ -300,7 +300,7 @@ impl<R> Clause<'_, R> {
     fn checked<T>(
         &mut self,
         read: Result<T, Option<String>>,
-        expected: Expected<'_>,
+        expected: Expectation<'_>,
         amount: impl Fn(&T) -> f64,
     ) -> Option<T> {
         let is_in_range = |amount: f64| match self.numbers {
@@ -345,12 +345,12 @@ impl<R> Clause<'_, R> {
 }
 
 /// The number that should stand after the sign.
-struct Expected<'u> {
+struct Expectation<'u> {
     unit: &'u str,
     is_difference: bool,
 }
 
-impl Expected<'_> {
+impl Expectation<'_> {
     fn label(&self, above: &str) -> String {
         match (self.unit, self.is_difference) {
             ("ms" | "s", false) => format!("a time{above}, such as `200ms`"),

@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Run;
-use super::lives::Coming;
+use super::lives::ArrivalKind;
 use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::units::Nanos;
@@ -152,7 +152,7 @@ impl Gather {
         let (first, last) = surveyed.first_sent.zip(surveyed.last_sent)?;
         let answer = surveyed.first_answer?;
         let quarter = Nanos(first.0.saturating_add(last.since(first).0 / 4));
-        let is_even = Coming::from_run(run, surveyed) == Coming::Closed || run.even_rate;
+        let is_even = ArrivalKind::from_run(run, surveyed) == ArrivalKind::Closed || run.even_rate;
         Some(Gather {
             origin: surveyed.origin,
             wave: is_even.then_some(answer),

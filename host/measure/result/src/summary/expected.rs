@@ -28,7 +28,7 @@
 //! (`interval`). Nothing here sees the causes that make a whole run faster or slower.
 
 use super::confidence::{Both, Bounds, RateConfidence, Rates, Same};
-use super::lives::{Coming, LifeFigures, TRAITS, traits};
+use super::lives::{ArrivalKind, LifeFigures, TRAITS, traits};
 use crate::metric;
 use statistics::blocks::Blocks;
 use statistics::bounds::most_events;
@@ -152,7 +152,7 @@ impl Expectation {
     }
 
     fn is_timed(&self) -> bool {
-        self.lived.coming == Coming::Timed
+        self.lived.coming == ArrivalKind::Timed
     }
 
     /// True if requests come by a rate and none waited for a place in the batch. Such a run does not
@@ -226,8 +226,8 @@ impl Expectation {
                     // First tokens come where prompts are read, and noise grows with the steps that
                     // this makes longer. The waits of a burst are spread over all of it.
                     let length = match lived.coming {
-                        Coming::AtOnce => 1.0,
-                        Coming::Timed | Coming::Closed => steps.lengths[slice / each],
+                        ArrivalKind::AtOnce => 1.0,
+                        ArrivalKind::Timed | ArrivalKind::Closed => steps.lengths[slice / each],
                     };
                     (own + later) / count * length.sqrt()
                 });
@@ -271,7 +271,7 @@ impl Expectation {
         let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
         let shared = variance * (median / mean.max(1e-12)).powi(2);
         let halves = [quantile * variance.sqrt(), quantile * (shared + crossing).sqrt()];
-        if self.lived.coming == Coming::AtOnce {
+        if self.lived.coming == ArrivalKind::AtOnce {
             // The requests of a burst wait for each other, so its blocks differ by their places.
             return Some(halves);
         }
@@ -329,8 +329,8 @@ impl Expectation {
     fn work(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return match self.lived.coming {
-                Coming::AtOnce => one(traits::OUTPUT, 1.0),
-                Coming::Timed | Coming::Closed => one(traits::TOOK, 1.0),
+                ArrivalKind::AtOnce => one(traits::OUTPUT, 1.0),
+                ArrivalKind::Timed | ArrivalKind::Closed => one(traits::TOOK, 1.0),
             };
         };
         let mut work = one(traits::BEFORE, steps.empty / self.lived.batch.max(1.0) + steps.request);
@@ -367,15 +367,15 @@ impl Expectation {
         };
         let around = match (name, self.lived.coming) {
             (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
-            (metric::TTFT, Coming::AtOnce) => both(self.wait_variance(mean), 0.0),
+            (metric::TTFT, ArrivalKind::AtOnce) => both(self.wait_variance(mean), 0.0),
             (metric::TTFT, _) => self.waits(figures, blocks),
-            (metric::E2E, Coming::AtOnce | Coming::Closed) => {
+            (metric::E2E, ArrivalKind::AtOnce | ArrivalKind::Closed) => {
                 let took = self.lived.took.std() / 1e3;
                 let count = figures.count() as f64;
                 let crossing = CROSSING * took / (count * density(figures)) * self.differ();
                 both(self.busy_variance(mean), crossing.min(self.of_median(figures)))
             }
-            (_, Coming::Timed) => {
+            (_, ArrivalKind::Timed) => {
                 let [of_mean, of_median] = both(self.timed_variance(), 0.0);
                 let within = |around: Option<Around>, figure: f64, percent: Option<f64>| {
                     let blocks = match percent {
@@ -426,7 +426,7 @@ impl Expectation {
     fn tpot_variance(&self, steps: &Steps, figures: &Figures) -> f64 {
         let lived = &self.lived;
         let load = match lived.coming {
-            Coming::Timed => {
+            ArrivalKind::Timed => {
                 let load = self.load();
                 let mean = lived.mean(load);
                 let grown = self.feedback() * self.rate;
@@ -434,7 +434,7 @@ impl Expectation {
             }
             // Always the same number of requests, whose prompts and contexts have shares of each
             // step.
-            Coming::AtOnce | Coming::Closed => {
+            ArrivalKind::AtOnce | ArrivalKind::Closed => {
                 let output = lived.means[traits::OUTPUT].max(1.0);
                 let share = lived.batch / output;
                 let mut mix = one(traits::PROMPT, steps.prompt_token * share);
@@ -455,7 +455,7 @@ impl Expectation {
     /// The variance of the mean E2E latency where the engine is always busy.
     fn busy_variance(&self, mean: f64) -> f64 {
         let lived = &self.lived;
-        if lived.coming == Coming::Closed {
+        if lived.coming == ArrivalKind::Closed {
             // Always the same number in flight: the mean latency follows from the time that the run
             // takes.
             return self.work_variance() * mean * mean;
@@ -541,10 +541,10 @@ impl Expectation {
             .map(|steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length);
         let (drain, drains) = self.drain();
         let main = match lived.coming {
-            Coming::Timed => (lived.until_drain / length).clamp(0.0, 1.0),
+            ArrivalKind::Timed => (lived.until_drain / length).clamp(0.0, 1.0),
             // For replies that come whole in a burst, nothing tells when the last one was let in.
-            Coming::AtOnce if same.is_none() => 1.0,
-            Coming::AtOnce | Coming::Closed => 1.0 - (drain / length).min(1.0),
+            ArrivalKind::AtOnce if same.is_none() => 1.0,
+            ArrivalKind::AtOnce | ArrivalKind::Closed => 1.0 - (drain / length).min(1.0),
         };
         let gaps = main * main * self.gaps / lived.count;
         let ends = drains / (length * length);
@@ -563,7 +563,7 @@ impl Expectation {
                 // The noise of the steps is apart where they are known. Where replies come whole,
                 // it is in the time that each takes, and replies in flight together share it.
                 let noise = match (same, lived.coming) {
-                    (None, Coming::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
+                    (None, ArrivalKind::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
                     _ => 0.0,
                 };
                 (self.differ() + noise) * lived.variance(against) / lived.count
@@ -607,7 +607,7 @@ impl Expectation {
     /// of its drain.
     fn pace_with(&self, left: f64) -> f64 {
         let steps = self.lived.steps.as_ref();
-        let steps = steps.filter(|_| self.lived.coming != Coming::AtOnce);
+        let steps = steps.filter(|_| self.lived.coming != ArrivalKind::AtOnce);
         steps.map_or(1.0, |steps| {
             ((steps.empty + steps.request * left) / steps.mean.max(1e-12)).min(1.0)
         })
@@ -657,7 +657,8 @@ impl Expectation {
 impl Full {
     /// `usual` is the median time to first token, in seconds.
     fn new(lived: &LifeFigures, usual: f64) -> Self {
-        let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == Coming::Timed) else {
+        let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == ArrivalKind::Timed)
+        else {
             return Full::default();
         };
         let most = Full::most(lived);

@@ -72,9 +72,9 @@ impl Groups {
 
 #[derive(Default)]
 pub(super) struct Gather {
-    turns: Divided<u32, Sums>,
-    classes: Divided<String, Sums>,
-    adapters: Divided<String, Sums>,
+    turns: Division<u32, Sums>,
+    classes: Division<String, Sums>,
+    adapters: Division<String, Sums>,
 }
 
 impl Gather {
@@ -109,18 +109,18 @@ pub(super) trait Merge: Default {
 
 /// Data kept by group. The first groups in order are kept separate. They are known at the end, and
 /// a group that was dropped never comes back, because the groups before it stay.
-pub(super) struct Divided<K, S> {
+pub(super) struct Division<K, S> {
     apart: BTreeMap<K, S>,
     others: Option<S>,
 }
 
-impl<K, S> Default for Divided<K, S> {
+impl<K, S> Default for Division<K, S> {
     fn default() -> Self {
-        Divided { apart: BTreeMap::new(), others: None }
+        Division { apart: BTreeMap::new(), others: None }
     }
 }
 
-impl<K: Ord, S: Merge> Divided<K, S> {
+impl<K: Ord, S: Merge> Division<K, S> {
     /// Returns the data kept of the group of that key, which may be the merged one.
     pub(super) fn group(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);

@@ -26,7 +26,7 @@ const POINT: u32 = 16;
 
 /// The way in which a run's requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coming {
+pub(super) enum ArrivalKind {
     /// At their own times, independent of the engine.
     Timed,
     AtOnce,
@@ -34,17 +34,17 @@ pub(super) enum Coming {
     Closed,
 }
 
-impl Coming {
+impl ArrivalKind {
     pub(super) fn from_run(run: &Run, surveyed: &SurveyResult) -> Self {
         let due_at_once = surveyed.due.is_none_or(|(first, last)| first == last);
         // A client takes milliseconds to send a burst.
         let all_left = surveyed.first_answer.is_none_or(|end| surveyed.last_sent <= Some(end));
         match run.r#loop {
-            Loop::Closed => Coming::Closed,
-            Loop::Open if !due_at_once => Coming::Timed,
-            Loop::Open if all_left || run.max_in_flight.is_none() => Coming::AtOnce,
+            Loop::Closed => ArrivalKind::Closed,
+            Loop::Open if !due_at_once => ArrivalKind::Timed,
+            Loop::Open if all_left || run.max_in_flight.is_none() => ArrivalKind::AtOnce,
             // A cap makes a loop of a burst.
-            Loop::Open => Coming::Closed,
+            Loop::Open => ArrivalKind::Closed,
         }
     }
 }
@@ -118,7 +118,7 @@ pub(super) mod traits {
 
 /// Sums over the answers seen so far.
 pub(super) struct Lives {
-    coming: Coming,
+    coming: ArrivalKind,
     grid: Grid,
     /// The instant at which the last request was sent, and the instant at which the last reply
     /// began.
@@ -171,7 +171,7 @@ pub(super) struct Arrivals {
 /// Requests, answers and steps of a run.
 pub(super) struct LifeFigures {
     /// The way in which requests came.
-    pub(super) coming: Coming,
+    pub(super) coming: ArrivalKind,
     /// The time of the engine's steps; `None` where answers came whole, and in short runs.
     pub(super) steps: Option<Steps>,
     /// The seconds until the engine's first steps no longer took longer than the same work later,
@@ -210,7 +210,7 @@ impl Lives {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
         (length > 0).then(|| Lives {
-            coming: Coming::from_run(run, surveyed),
+            coming: ArrivalKind::from_run(run, surveyed),
             grid: Grid { origin, length },
             last_sent: surveyed.last_sent.unwrap_or(origin),
             last_first: surveyed.last_first.unwrap_or(origin),
@@ -235,8 +235,8 @@ impl Lives {
     /// was let in.
     fn drain(&self) -> Nanos {
         match self.coming {
-            Coming::AtOnce => self.last_first,
-            Coming::Timed | Coming::Closed => self.last_sent,
+            ArrivalKind::AtOnce => self.last_first,
+            ArrivalKind::Timed | ArrivalKind::Closed => self.last_sent,
         }
     }
 

@@ -1,4 +1,5 @@
-//! The load over time: the due times and send times of requests, and the tokens of each second.
+//! The load over time: the due times and send times of requests, the tokens of each second, and the
+//! length of sound.
 
 use std::collections::HashMap;
 
@@ -67,6 +68,25 @@ impl Instants {
         let (first, last) = self.ends?;
         let seconds = last.since(first).as_secs_f64();
         (seconds > 0.0).then(|| (self.count - 1) as f64 / seconds)
+    }
+}
+
+/// The length of some sound together.
+#[derive(Default)]
+pub(super) struct Sound(Option<Nanos>);
+
+impl Sound {
+    /// Adds one more, if its length is known.
+    pub(super) fn add(&mut self, length: Option<Nanos>) {
+        if let Some(length) = length {
+            let sum = self.0.unwrap_or_default().0.saturating_add(length.0);
+            self.0 = Some(Nanos(sum));
+        }
+    }
+
+    /// Seconds of sound to each second of this duration; absent if no length was known.
+    pub(super) fn per_second(&self, duration: Option<f64>) -> Option<f64> {
+        Some(self.0?.as_secs_f64() / duration?)
     }
 }
 

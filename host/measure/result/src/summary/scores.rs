@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::column::Column;
 use super::confidence::Bounds;
 use super::facts::RunFacts;
-use super::groups::{Divided, Merge};
+use super::groups::{Division, Merge};
 use super::unjudged::Unjudged;
 use crate::agreement::conversation_digest;
 use crate::figure::{Better, score_is_better, score_scale};
@@ -160,8 +160,8 @@ pub(super) struct Gather<'a> {
     facts: &'a RunFacts,
     answers: Vec<Answer>,
     /// Places in `answers`.
-    classes: Divided<String, Places>,
-    turns: Divided<u32, Places>,
+    classes: Division<String, Places>,
+    turns: Division<u32, Places>,
     worst: BTreeMap<&'a str, Vec<Example>>,
 }
 
@@ -188,8 +188,8 @@ impl<'a> Gather<'a> {
         Gather {
             facts,
             answers: Vec::new(),
-            classes: Divided::default(),
-            turns: Divided::default(),
+            classes: Division::default(),
+            turns: Division::default(),
             worst: BTreeMap::new(),
         }
     }
