@@ -302,8 +302,8 @@ fn run_to_run_variation_is_not_within_a_run() {
     assert!(with(0.0) < 30, "{}", with(0.0));
 }
 
-/// Near saturation, half of the runs hold no wait for a place, and a few hold long ones. The mean of
-/// the others has no upper end, and its interval a condition.
+/// Near saturation, half of the runs hold no wait for a place, and a few hold long ones. The mean
+/// of the others has no upper end, and its interval a condition.
 #[test]
 fn a_run_without_waits_says_nothing_of_runs_with_waits() {
     let engine = Foreign { comes: Comes::Rate(30.0), requests: 500, ..Foreign::USUAL };

@@ -7,8 +7,8 @@ use super::{Metric, Of, Unit};
 use crate::summary::first_token::Part;
 use model::units::Nanos;
 
-/// Each entry is a name, the unit, the exchanges and the measure, the definition, and the figures of
-/// other tools that equal it.
+/// Each entry is a name, the unit, the exchanges and the measure, the definition, and the figures
+/// of other tools that equal it.
 macro_rules! catalogue {
     ($($name:expr => $unit:ident of $of:ident, $measure:expr, $definition:literal, $equals:literal;)*) => {
         /// Every metric, in the order in which results list them.

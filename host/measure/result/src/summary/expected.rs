@@ -155,8 +155,8 @@ impl Expectation {
         self.lived.coming == ArrivalKind::Timed
     }
 
-    /// True if requests come by a rate and none waited for a place in the batch. Such a run does not
-    /// show how long a request waits for a place.
+    /// True if requests come by a rate and none waited for a place in the batch. Such a run does
+    /// not show how long a request waits for a place.
     pub(super) fn shows_no_waits(&self) -> bool {
         self.is_timed() && !self.full.seen
     }

@@ -21,8 +21,8 @@ use statistics::bounded;
 use statistics::clusters::{self, Mean, clustered};
 use statistics::share::wilson;
 
-/// Conversations, or answers of none, up to which a score on a scale has the interval of the scale's
-/// ends.
+/// Conversations, or answers of none, up to which a score on a scale has the interval of the
+/// scale's ends.
 const FEW: usize = 1000;
 /// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;
