@@ -12,7 +12,7 @@ use load::pace::Signal;
 use load::pace::news::newsfeed;
 use model::clock::Clock;
 use model::connection::Version;
-use model::exchange::{Class, Kind, Open, Phase, Prepared};
+use model::exchange::{Class, Kind, Open, Prepared};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::sandbox;
@@ -178,14 +178,6 @@ fn decoding_late_moves_no_instant() {
 
 fn open_exchange() -> Open {
     let sample = serde_json::json!({ "id": "a", "request-bytes": 1, "request-digest": "00" });
-    let prepared = Box::new(Prepared {
-        index: 0,
-        phase: Phase::Measure,
-        sample: serde_json::from_value(sample).unwrap(),
-        target: 0,
-        released: None,
-        forces_length: false,
-        ids: None,
-    });
+    let prepared = Prepared::new(0, serde_json::from_value(sample).unwrap());
     prepared.due(Nanos(500), None).open()
 }

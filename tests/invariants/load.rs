@@ -178,7 +178,7 @@ async fn own_lateness_is_reported() {
         exchange.ended = exchange.ended.map(|at| at + by);
         exchange.events.at.iter_mut().for_each(|at| *at = *at + by);
     }
-    let summary = Summary::of(&on_time.facts, &late);
+    let summary = Summary::new(&on_time.facts, &late);
     let found = finding(&summary).expect("half a second is a finding");
     assert!(found.severity > Severity::Note, "{found:?}");
     // The engine's work is the same; only the confidence depends on its times.
@@ -243,7 +243,7 @@ async fn slices_make_the_whole() {
     let assessment = assess(&merged, &resolved.tokenizer, &resolved.scorers);
     let facts = folder::facts(&whole.plan, assessment, false);
     merged.reverse();
-    assert_eq!(Summary::of(&facts, &merged), whole.summary);
+    assert_eq!(Summary::new(&facts, &merged), whole.summary);
 }
 
 /// (13) Slices that begin at one instant of one clock make the records of the whole as they are:
@@ -284,9 +284,9 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     let resolved = trial().resolve();
     let assessment = assess(&merged, &resolved.tokenizer, &resolved.scorers);
     let facts = folder::facts(&whole.plan, assessment, false);
-    let alone = Summary::of(&facts, &measured);
+    let alone = Summary::new(&facts, &measured);
     merged.reverse();
-    assert_eq!(Summary::of(&facts, &merged), alone);
+    assert_eq!(Summary::new(&facts, &merged), alone);
     assert_eq!(alone.requests.successful, 30);
 }
 

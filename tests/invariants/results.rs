@@ -102,7 +102,7 @@ async fn percentiles_come_from_samples() {
     }
     let measured: Vec<&Exchange> = ran.measured().collect();
     let p99 = |exchanges: &[&Exchange]| {
-        let summary = Summary::of(&ran.facts, exchanges.iter().copied());
+        let summary = Summary::new(&ran.facts, exchanges.iter().copied());
         summary.metric("e2e-from-due").unwrap().percentile(99.0).unwrap()
     };
     let (first, second) = measured.split_at(2);

@@ -1,10 +1,9 @@
 //! Run folders of made-up exchanges, of any number and with the spread that real ones have.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::exchange::{
-    Class, Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Turn, Usage,
+    Class, Event, Events, Exchange, Kind, Open, Outcome, Prepared, Reply, SampleFacts, Turn, Usage,
 };
 use model::units::Nanos;
 use runs::environment::Environment;
@@ -128,67 +127,39 @@ impl MadeUp {
         if !failed {
             events.push(Event { at: at(last), kind: Kind::End, tokens: None, bytes: 0 });
         }
-        Exchange {
-            index,
-            phase: Phase::Measure,
-            sample: SampleFacts {
-                id: format!("s{index}"),
-                input_tokens: Some(input),
-                audio_duration: None,
-                recorded_duration: None,
-                output_tokens: Some(output),
-                reference: None,
-                turn: Some(Turn { session: format!("c{}", index / 3), index: (index % 3) as u32 }),
-                class: Some(["chat", "code", "summary"][(index % 3) as usize].to_owned()),
-                parents: Vec::new(),
-                descendants: 0,
-                history: None,
-                adapter: None,
-                request_bytes: u64::from(input) * 4,
-                prompt_end: None,
-                request_digest: "0123456789abcdef".to_owned(),
-            },
-            due: at(due),
-            released: None,
-            granted: Some(at(granted)),
-            target: 0,
-            connection: None,
+        let sample = SampleFacts {
+            id: format!("s{index}"),
+            input_tokens: Some(input),
+            output_tokens: Some(output),
+            turn: Some(Turn { session: format!("c{}", index / 3), index: (index % 3) as u32 }),
+            class: Some(["chat", "code", "summary"][(index % 3) as usize].to_owned()),
+            request_bytes: u64::from(input) * 4,
+            request_digest: "0123456789abcdef".to_owned(),
+            ..SampleFacts::default()
+        };
+        let open = Open {
             sent: Some(at(sent)),
             written: Some(at(sent + 0.000_05)),
-            input_sent: None,
             first_byte: Some(at(sent + ttft * 0.9)),
             headers: Some(at(sent + ttft * 0.9)),
             status: Some(200),
-            read_lag: None,
             ended: Some(at(last)),
-            steps: Vec::new(),
+            ..Prepared::new(index, sample).due(at(due), Some(at(granted))).open()
+        };
+        let (input_tokens, output_tokens) = (Some(input), Some(output));
+        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+        let reply = Reply {
             events,
-            output: String::new(),
-            reasoning: String::new(),
-            tool_calls: String::new(),
-            choices: Vec::new(),
-            vectors: None,
-            order: Vec::new(),
             finish: Some("length".to_owned()),
-            usage: (!failed).then_some(Usage {
-                input_tokens: Some(input),
-                output_tokens: Some(output),
-                ..Usage::default()
-            }),
-            timings: None,
-            speculation: None,
-            audio_duration: None,
-            counts: BTreeMap::new(),
-            ids: None,
-            outcome: if failed {
-                Outcome::Incomplete {
-                    class: Class::Truncated,
-                    reason: None,
-                    message: self.message.to_owned(),
-                }
-            } else {
-                Outcome::Ok
-            },
-        }
+            usage: (!failed).then_some(usage),
+            ..Reply::default()
+        };
+        let outcome = if failed {
+            let message = self.message.to_owned();
+            Outcome::Incomplete { class: Class::Truncated, reason: None, message }
+        } else {
+            Outcome::Ok
+        };
+        open.finish(reply, outcome)
     }
 }

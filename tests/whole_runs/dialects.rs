@@ -255,7 +255,7 @@ async fn reasoning_is_shown_or_hidden() {
         .run()
         .await;
     let reasoning = shown.summary.tokens.reasoning.clone().unwrap();
-    assert_eq!(reasoning.words(), "shown 5");
+    assert_eq!(reasoning.label(), "shown 5");
     assert_eq!((reasoning.counted, reasoning.in_text), (20, 20));
     assert!(shown.text.contains("shown 5"), "{}", shown.text);
 
@@ -272,7 +272,7 @@ async fn reasoning_is_shown_or_hidden() {
             .await;
         assert_eq!(ran.failures(), [], "{expected}");
         let reasoning = ran.summary.tokens.reasoning.clone().unwrap();
-        assert_eq!(reasoning.words(), expected);
+        assert_eq!(reasoning.label(), expected);
         let metric = ran.summary.metric("ttft-reasoning");
         assert_eq!(metric.map(|metric| metric.count), from_start, "{expected}");
         assert_eq!(ran.everywhere("ttft-answer"), (120.0, 5), "{expected}");

@@ -186,15 +186,7 @@ fn open() -> Result<Box<Open>> {
     let sample = serde_json::json!({
         "id": "sample-7", "request-bytes": 1234, "request-digest": "0123456789abcdef"
     });
-    let prepared = Box::new(Prepared {
-        index: 7,
-        phase: Phase::Measure,
-        sample: serde_json::from_value(sample)?,
-        target: 0,
-        released: None,
-        forces_length: false,
-        ids: None,
-    });
+    let prepared = Prepared::new(7, serde_json::from_value(sample)?);
     Ok(Box::new(Open {
         sent: Some(Nanos(1_000_100_000)),
         written: Some(Nanos(1_000_110_000)),

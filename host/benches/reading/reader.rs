@@ -20,7 +20,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use model::clock::Clock;
 use model::connection::{Reuse, Timeouts, Timestamps, Trust, Version};
-use model::exchange::{Open, Phase, Prepared, SampleFacts};
+use model::exchange::{Open, Prepared, SampleFacts};
 use model::frame::{Frames, Framing};
 use model::target::Target;
 use model::units::Nanos;
@@ -114,34 +114,14 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
 }
 
 fn job(key: u64) -> Box<Job> {
-    let prepared = Prepared {
-        index: key,
-        phase: Phase::Measure,
-        sample: SampleFacts {
-            id: key.to_string(),
-            input_tokens: None,
-            audio_duration: None,
-            recorded_duration: None,
-            output_tokens: None,
-            prompt_end: None,
-            reference: None,
-            turn: None,
-            class: None,
-            parents: Vec::new(),
-            descendants: 0,
-            history: None,
-            adapter: None,
-            request_bytes: REQUEST.len() as u64,
-            request_digest: String::new(),
-        },
-        target: 0,
-        released: None,
-        forces_length: false,
-        ids: None,
+    let sample = SampleFacts {
+        id: key.to_string(),
+        request_bytes: REQUEST.len() as u64,
+        ..SampleFacts::default()
     };
     Box::new(Job {
         key,
-        exchange: Box::new(prepared).due(Nanos::ZERO, None),
+        exchange: Prepared::new(key, sample).due(Nanos::ZERO, None),
         request: Request::Http1 { head: Bytes::from_static(REQUEST), body: Bytes::new() },
         framing: Framing::EventStream,
         course: Course::One,

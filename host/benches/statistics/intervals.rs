@@ -9,7 +9,7 @@ use crate::measured::Section;
 use crate::tally::{Tally, Target, WORDS};
 use result::metric;
 use result::summary::{Bounds, Summary};
-use simulator::{Case, Load, Random, Served, exchanges};
+use simulator::{Case, Load, Random, ServedRequest, exchanges};
 use statistics::blocks::{Blocks, Layout};
 use statistics::{Figures, Interval, Ranked, Sorted, Spread, interval};
 
@@ -69,7 +69,7 @@ fn cases() -> Vec<(Case, Target)> {
 }
 
 /// A latency of a request in milliseconds; `None` where it has none.
-fn sample(metric: &str, served: &Served) -> Option<f64> {
+fn sample(metric: &str, served: &ServedRequest) -> Option<f64> {
     let (first, last) = (*served.tokens.first()?, *served.tokens.last()?);
     let further = served.tokens.len() - 1;
     match metric {
@@ -241,7 +241,7 @@ fn row(
 
 fn interval_of(samples: &[f64], percentile: Option<f64>) -> Option<Interval> {
     let count = samples.len() as u64;
-    let layout = Layout::of(count, 0, 0, count - 1)?;
+    let layout = Layout::new(count, 0, 0, count - 1)?;
     let (mut blocks, mut spread) = (Blocks::new(layout, 1e6), Spread::new(1e6));
     for (index, sample) in (0..).zip(samples) {
         blocks.add(index, *sample);

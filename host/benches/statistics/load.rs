@@ -35,45 +35,21 @@ fn facts_of(case: &Case, replies: Replies) -> RunFacts {
 
 /// The summary of a case's run.
 pub fn summary(case: &Case, exchanges: &[Exchange]) -> Summary {
-    Summary::of(&facts(case), exchanges)
+    Summary::new(&facts(case), exchanges)
 }
 
 /// The summary of a case's run whose replies come in some way.
 pub fn summary_of(case: &Case, replies: Replies, exchanges: &[Exchange]) -> Summary {
-    Summary::of(&facts_of(case, replies), exchanges)
+    Summary::new(&facts_of(case, replies), exchanges)
 }
 
 fn run() -> Run {
     Run {
-        failures_as_infinite: false,
-        time_slice: None,
         backend: "simulator".into(),
         arrival: "simulated".into(),
-        r#loop: Loop::Open,
-        request_rate: None,
-        even_rate: false,
-        max_in_flight: None,
-        planned: None,
-        warmup_wave: None,
         streamed: true,
-        ignore_eos: false,
-        unforced: false,
-        context_tokens: None,
         percentiles: vec![50.0, 99.0],
-        measure_start: None,
-        first_due: Default::default(),
-        goodput: Vec::new(),
-        thresholds: Vec::new(),
-        tokenizer: None,
-        insecure: false,
-        plugins: Vec::new(),
-        sandbox: None,
-        interrupted: false,
-        recorded_histories: false,
-        ignored_options: Vec::new(),
-        damage: None,
-        series_damage: None,
-        cost: None,
+        ..Run::default()
     }
 }
 

@@ -16,7 +16,7 @@ use result::metric::{self, Measure, Metric, Objective, Of, Reading, Single, obje
 use result::summary::{Loop, Run, RunFacts, Summary};
 use statistics::blocks::{FEWEST, MOST};
 use statistics::cells::{Cells, Counting};
-use statistics::decomposed::Decomposed;
+use statistics::decomposition::Decomposition;
 
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
@@ -274,15 +274,15 @@ impl Blocked {
     }
 
     /// A figure decomposed by block; `None` if blocks do not contribute to it.
-    pub fn take(&self, figure: &Figure) -> Option<Decomposed> {
+    pub fn take(&self, figure: &Figure) -> Option<Decomposition> {
         match figure {
             Figure::Of(name, statistic) => {
                 let found = self.metrics.iter().find(|(metric, ..)| metric == name);
                 let (_, sums, ranks) = found?;
                 match statistic {
-                    Statistic::Mean => Some(Decomposed::Ratio(sums.clone())),
+                    Statistic::Mean => Some(Decomposition::Ratio(sums.clone())),
                     Statistic::Percentile(percent) => {
-                        Some(Decomposed::Percentile(ranks.clone(), *percent))
+                        Some(Decomposition::Percentile(ranks.clone(), *percent))
                     }
                     Statistic::Std | Statistic::Min | Statistic::Max => None,
                 }
@@ -293,17 +293,17 @@ impl Blocked {
         }
     }
 
-    fn whole(&self, name: &str) -> Option<Decomposed> {
+    fn whole(&self, name: &str) -> Option<Decomposition> {
         let share = |part: fn(&Counts) -> u64| {
             let blocks = self.requests.iter();
-            Decomposed::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
+            Decomposition::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
         };
         let seconds = || Some(self.seconds? / self.flow.len() as f64);
         let rate = |amount: fn(&Flow) -> u64| {
             let seconds = seconds()?;
             let slices = self.flow.iter();
             let slices = slices.map(|flow| [amount(flow) as f64, seconds]);
-            Some(Decomposed::Rate(slices.collect(), self.edge))
+            Some(Decomposition::Rate(slices.collect(), self.edge))
         };
         match name {
             "requests.success-share" => Some(share(|c| c.answered)),
@@ -312,7 +312,7 @@ impl Blocked {
                 let one = 1.0 / self.requests.len() as f64;
                 let blocks = self.requests.iter();
                 let failed = blocks.map(|c| [(c.total - c.answered) as f64, one]);
-                Some(Decomposed::Ratio(failed.collect()))
+                Some(Decomposition::Ratio(failed.collect()))
             }
             "goodput.slo-attainment" => Some(share(|c| c.good)),
             "goodput.requests-per-s" => rate(|flow| flow.good),

@@ -132,7 +132,7 @@ pub(crate) fn scored(
         },
         ..folder::facts(&plan, Default::default(), false)
     };
-    let summary = Summary::of(&facts, exchanges);
+    let summary = Summary::new(&facts, exchanges);
     let figures = figures(&Choice::Headline, &[&summary], &[]);
     assert_eq!(percentiles(&Choice::Headline), [50.0, 99.0]);
     let blocks = blocks(summary.requests.total);

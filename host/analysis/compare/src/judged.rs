@@ -8,7 +8,7 @@ use super::*;
 use crate::exchanges::failed;
 use model::exchange::{Class, Exchange};
 use runs::folder;
-use statistics::decomposed::Decomposed;
+use statistics::decomposition::Decomposition;
 
 const REQUESTS: u64 = 200;
 
@@ -20,7 +20,7 @@ fn cut(run: &[Exchange], baseline: Option<&Places>) -> Vec<[f64; 2]> {
     let read = run.iter().cloned().map(Ok::<_, Infallible>);
     let Ok(read) = Measured::read(reported, &facts, &figures, Some(20), baseline, read);
     match read.blocked.and_then(|blocked| blocked.take(&figures[0])) {
-        Some(Decomposed::Ratio(parts)) => parts,
+        Some(Decomposition::Ratio(parts)) => parts,
         other => panic!("{other:?}"),
     }
 }

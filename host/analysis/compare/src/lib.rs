@@ -216,7 +216,7 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
     if !refused.is_empty() {
         return Err(refused);
     }
-    let draws = options.blocks.map(Draws::of);
+    let draws = options.blocks.map(Draws::new);
     let means = Means {
         draws: draws.as_ref(),
         variation: &options.variation,

@@ -125,7 +125,7 @@ mod tests {
         let summary = |first: u64| {
             let at = 1000 + first;
             let events = [(at, Text, None, 1), (at + 50, Text, None, 1), (at + 50, End, None, 0)];
-            Summary::of(&facts(), &[reply(0, 1000, &events)])
+            Summary::new(&facts(), &[reply(0, 1000, &events)])
         };
         let found = repeats("chat", &[100, 110, 120].map(summary), None);
         let ttft = &found.figures[0];

@@ -19,7 +19,7 @@ use result::agreement::{conversation_digest, sample_digest};
 use result::summary::Column;
 use statistics::Interval;
 use statistics::clusters::{self, Cluster, Mean};
-use statistics::difference::{Estimate, Sure};
+use statistics::difference::{Estimate, StandardError};
 use statistics::share::Flips;
 
 /// Fewer conversations or lone answers than this are not tested by Student's distribution.
@@ -223,7 +223,7 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
 fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
     let estimate = Estimate {
         interval: flips.interval()?,
-        sure: Sure { error: flips.error(), freedom: f64::INFINITY },
+        sure: StandardError { error: flips.error(), freedom: f64::INFINITY },
         probability: flips.probability(),
         run_variation: None,
         walks: false,
@@ -237,11 +237,11 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
         return None;
     }
     let found = clusters::difference(apart)?;
-    let error = Mean::of(apart)?.error?;
-    let mean = Mean::of(apart)?.mean;
+    let error = Mean::from_clusters(apart)?.error?;
+    let mean = Mean::from_clusters(apart)?.mean;
     let estimate = Estimate {
         interval: found.interval.unwrap_or(Interval { low: mean, high: mean }),
-        sure: Sure { error, freedom: apart.len() as f64 - 1.0 },
+        sure: StandardError { error, freedom: apart.len() as f64 - 1.0 },
         probability: found.probability,
         run_variation: None,
         walks: false,

@@ -16,18 +16,18 @@
 //! 2 %).
 
 use statistics::bootstrap::Draws;
-use statistics::decomposed::Decomposed;
+use statistics::decomposition::Decomposition;
 use statistics::variance;
 
 /// The factor from the variation of the pace to the variation of a figure from run to run. `load`
 /// is the variation of the load between the run's blocks. `None` if the blocks do not show the
 /// factor.
-pub(super) fn sensitivity(draws: &Draws, taken: &Decomposed, load: f64) -> Option<f64> {
+pub(super) fn sensitivity(draws: &Draws, taken: &Decomposition, load: f64) -> Option<f64> {
     // A rate cannot follow the load more closely than in proportion.
-    if matches!(taken, Decomposed::Rate(..)) {
+    if matches!(taken, Decomposition::Rate(..)) {
         return Some(1.0);
     }
-    let logarithm = |weights: &[u32]| taken.of(weights).filter(|own| *own > 0.0).map(f64::ln);
+    let logarithm = |weights: &[u32]| taken.mixed(weights).filter(|own| *own > 0.0).map(f64::ln);
     let parts = draws.parts(&logarithm)?;
     Some(1.0 + variance(&parts)?.sqrt() / load)
 }

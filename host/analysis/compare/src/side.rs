@@ -9,7 +9,7 @@ use result::figure::{Figure, Statistic};
 use result::metric;
 use result::summary::RunFacts;
 use runs::Reported;
-use statistics::decomposed::Decomposed;
+use statistics::decomposition::Decomposition;
 use statistics::mean_if_any;
 
 /// One side of a comparison.
@@ -153,7 +153,7 @@ impl Side {
     }
 
     /// The figure by blocks, if the side is one run or has samples.
-    pub fn taken(&self, figure: &Figure) -> Option<Decomposed> {
+    pub fn taken(&self, figure: &Figure) -> Option<Decomposition> {
         match self {
             Side::Runs(runs) => match runs.as_slice() {
                 [run] => run.blocked.as_ref()?.take(figure),

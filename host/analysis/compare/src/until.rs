@@ -259,7 +259,7 @@ mod tests {
     fn summary(first: u64) -> Summary {
         let at = 1000 + first;
         let events = [(at, Text, None, 1), (at + 50, Text, None, 1), (at + 50, End, None, 0)];
-        Summary::of(&facts(), &[reply(0, 1000, &events)])
+        Summary::new(&facts(), &[reply(0, 1000, &events)])
     }
 
     fn until(text: &str) -> Until {

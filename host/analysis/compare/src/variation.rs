@@ -14,7 +14,7 @@ use super::ends::NoInterval;
 use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
-use statistics::difference::Varies;
+use statistics::difference::RunVariation;
 use statistics::{mean, variance};
 
 /// The variation that is assumed unless repeats show it: a standard deviation of 2 % of the
@@ -86,18 +86,18 @@ impl Variation {
     ///
     /// # Errors
     /// If the repeats do not show it.
-    pub fn figure(&self, figure: &Figure) -> Result<Option<Varies>, NoInterval> {
+    pub fn figure(&self, figure: &Figure) -> Result<Option<RunVariation>, NoInterval> {
         if figure.unit().is_empty() || figure.better() == Better::Neither {
             return Ok(None);
         }
         Ok(Some(match self {
             Variation::Assumed { share } => {
-                Varies { share: *share, freedom: f64::INFINITY, is_whole: false }
+                RunVariation { share: *share, freedom: f64::INFINITY, is_whole: false }
             }
             Variation::Repeats { figures, .. } => {
                 let Shows { share, runs } =
                     *figures.get(&figure.to_string()).ok_or(NoInterval::Variation)?;
-                Varies { share, freedom: runs as f64 - 1.0, is_whole: true }
+                RunVariation { share, freedom: runs as f64 - 1.0, is_whole: true }
             }
         }))
     }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use result::figure::{Figure, Statistic};
-use result::limit::{self, Grammar, LimitError, Numbers, Written};
+use result::limit::{self, Clause, Grammar, LimitError, Numbers};
 use result::metric::objective;
 use result::metric::{self, Reading, Single};
 use schemars::JsonSchema;
@@ -115,7 +115,7 @@ impl FromStr for Limit {
 
 /// The metric and the percentile by which requests are judged; absent if they cannot be, which is
 /// noted.
-fn judged(written: &mut Written<'_, bool>, figure: &Figure) -> Option<(&'static str, f64)> {
+fn judged(written: &mut Clause<'_, bool>, figure: &Figure) -> Option<(&'static str, f64)> {
     let Figure::Of(metric, statistic) = figure else {
         written.wrong(format!(
             "`{figure}` is a figure of the whole run, and an objective judges each request; use a metric with a percentile, such as `ttft.p99`"

@@ -202,7 +202,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::laboratory::{Queue, Service, alarm, alarms, engine_run};
-    use simulator::{Case, REASONING, SHAREGPT, Served, Workload};
+    use simulator::{Case, REASONING, SHAREGPT, ServedRequest, Workload};
 
     #[test]
     fn healthy_queues_raise_no_alarm() {
@@ -276,7 +276,7 @@ mod tests {
         );
         let looked = |seed: u64, knows: bool| {
             let served = case.served(seed, seed);
-            let end = |own: &Served| *own.tokens.last().unwrap();
+            let end = |own: &ServedRequest| *own.tokens.last().unwrap();
             let last = served.last().unwrap().sent.0;
             let mut watch = Watch::new(1.0);
             (1..=400).any(|look| {

@@ -11,6 +11,17 @@ use std::sync::Arc;
 use hmac::Hmac;
 use token::Token;
 
+/// Keeps the contents of types out of debug output.
+macro_rules! hidden {
+    ($($Type:ident),+) => {$(
+        impl fmt::Debug for $Type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($Type), "(…)"))
+            }
+        }
+    )+};
+}
+
 /// The proof to a server of who asks. It holds the key, so it has no place in files and messages.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Access {
@@ -56,17 +67,7 @@ pub struct Sigv4 {
 )]
 pub struct NotAwsKey;
 
-impl fmt::Debug for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Access(…)")
-    }
-}
-
-impl fmt::Debug for Sigv4 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sigv4(…)")
-    }
-}
+hidden!(Access, Sigv4, Key, Hmac, Token);
 
 impl Access {
     /// The parts of it that must not be seen.
@@ -116,12 +117,6 @@ impl Key {
         } else {
             format!("{}:{}", self.id, self.secret)
         }
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
     }
 }
 
@@ -180,6 +175,10 @@ pub fn is_region(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn part(text: &str) -> String {
+        text.to_owned()
+    }
+
     #[test]
     fn hosts_name_their_region() {
         for (host, region) in [
@@ -202,7 +201,6 @@ mod tests {
 
     #[test]
     fn reads_the_parts_of_an_aws_key() {
-        let part = |text: &str| text.to_owned();
         assert_eq!(Sigv4::parse_key("AKID:s/e+c="), Ok((part("AKID"), part("s/e+c="), None)));
         assert_eq!(
             Sigv4::parse_key("AKID:secret:to:ken=="),
@@ -218,9 +216,8 @@ mod tests {
     #[test]
     fn a_key_is_a_secret_or_has_an_id_before_it() {
         let parts = |key: &str| Key::parse(key).map(|key| (key.id, key.secret));
-        let expected = |id: &str, secret: &str| Some((id.to_owned(), secret.to_owned()));
-        assert_eq!(parts("s3cret"), expected("", "s3cret"));
-        assert_eq!(parts("me:s3:cret"), expected("me", "s3:cret"));
+        assert_eq!(parts("s3cret"), Some((part(""), part("s3cret"))));
+        assert_eq!(parts("me:s3:cret"), Some((part("me"), part("s3:cret"))));
         for wrong in ["", ":s", "me:", "a b", "s\n"] {
             assert_eq!(parts(wrong), None, "{wrong:?}");
         }
@@ -239,8 +236,5 @@ mod tests {
         let access = Access::Sigv4(Arc::new(with));
         assert_eq!(format!("{access:?}"), "Access(…)");
         assert_eq!(access.secrets(), [Some("AKID"), Some("s3cret"), Some("t0ken")]);
-        fn part(text: &str) -> String {
-            text.to_owned()
-        }
     }
 }

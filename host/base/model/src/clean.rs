@@ -19,14 +19,10 @@ pub fn line(text: &str) -> Cow<'_, str> {
 /// JSON with the same meaning, in which strings hold none of these characters. JSON itself escapes
 /// only characters below U+0020.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let spaces = |c| matches!(c, '\n' | '\t' | '\r');
-    escaped(
-        text,
-        |c| unsafe_to_show(c) && !spaces(c),
-        |out, c| {
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
-        },
-    )
+    let bad = |c| unsafe_to_show(c) && !matches!(c, '\n' | '\t' | '\r');
+    escaped(text, bad, |out, c| {
+        let _ = write!(out, "\\u{:04x}", u32::from(c));
+    })
 }
 
 /// True of control characters (C0, DEL, C1) and of marks that change the direction of text.

@@ -190,22 +190,13 @@ impl Client {
                 decode_behind_ms: one.decode_behind_ms.max(other.decode_behind_ms),
                 longest_pause_ms: one.longest_pause_ms.max(other.longest_pause_ms),
                 paused_s: one.paused_s.max(other.paused_s),
-                throttled_s: most(one.throttled_s, other.throttled_s),
-                clock_step_ms: most(one.clock_step_ms, other.clock_step_ms),
-                backlog: match (one.backlog, other.backlog) {
-                    (Some(one), Some(other)) => Some(one.worst(other)),
-                    (one, other) => one.or(other),
-                },
-                sessions: match (one.sessions, other.sessions) {
-                    (Some(one), Some(other)) => Some(one.worst(other)),
-                    (one, other) => one.or(other),
-                },
-                cleaning: Errands::all(one.cleaning, other.cleaning),
-                renewals: Errands::all(one.renewals, other.renewals),
-                machine: match (one.machine, other.machine) {
-                    (Some(one), Some(other)) => Some(one.worst(other)),
-                    (one, other) => one.or(other),
-                },
+                throttled_s: merge(one.throttled_s, other.throttled_s, f64::max),
+                clock_step_ms: merge(one.clock_step_ms, other.clock_step_ms, f64::max),
+                backlog: merge(one.backlog, other.backlog, Backlog::worst),
+                sessions: merge(one.sessions, other.sessions, SessionMemory::worst),
+                cleaning: merge(one.cleaning, other.cleaning, Errands::sum),
+                renewals: merge(one.renewals, other.renewals, Errands::sum),
+                machine: merge(one.machine, other.machine, Machine::worst),
             }
         })
     }
@@ -225,31 +216,28 @@ impl Thread {
     fn worst(self, other: Thread) -> Thread {
         Thread {
             cpu: self.cpu.max(other.cpu),
-            cpu_most: most(self.cpu_most, other.cpu_most),
+            cpu_most: merge(self.cpu_most, other.cpu_most, f64::max),
             waiting: self.waiting.max(other.waiting),
-            waiting_most: most(self.waiting_most, other.waiting_most),
+            waiting_most: merge(self.waiting_most, other.waiting_most, f64::max),
             saturated_s: self.saturated_s.max(other.saturated_s),
         }
     }
 }
 
-/// The larger of two figures, either absent or not.
-fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+/// Joins two figures if both are present; else gives the figure that is present.
+fn merge<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(one.max(other)),
+        (Some(one), Some(other)) => Some(both(one, other)),
         (one, other) => one.or(other),
     }
 }
 
 impl Errands {
-    fn all(one: Option<Errands>, other: Option<Errands>) -> Option<Errands> {
-        match (one, other) {
-            (Some(one), Some(other)) => Some(Errands {
-                done: one.done + other.done,
-                failed: one.failed + other.failed,
-                error: one.error.or(other.error),
-            }),
-            (one, other) => one.or(other),
+    fn sum(self, other: Errands) -> Errands {
+        Errands {
+            done: self.done + other.done,
+            failed: self.failed + other.failed,
+            error: self.error.or(other.error),
         }
     }
 }
@@ -259,7 +247,7 @@ impl SessionMemory {
         SessionMemory {
             bound_bytes: self.bound_bytes.min(other.bound_bytes),
             peak_bytes: self.peak_bytes.max(other.peak_bytes),
-            waited_s: most(self.waited_s, other.waited_s),
+            waited_s: merge(self.waited_s, other.waited_s, f64::max),
         }
     }
 }
@@ -268,9 +256,7 @@ impl Backlog {
     fn worst(self, other: Backlog) -> Backlog {
         // A period in which an engine had to wait is worse than any other.
         let badness = |held_back: &Option<HeldBack>| {
-            let of =
-                |held_back: &HeldBack| (held_back.throttled_from_s.is_some(), held_back.seconds);
-            held_back.as_ref().map(of)
+            held_back.as_ref().map(|it| (it.throttled_from_s.is_some(), it.seconds))
         };
         let is_worse = badness(&other.held_back) > badness(&self.held_back);
         Backlog {

@@ -29,48 +29,24 @@ pub enum ParseError {
     /// Nothing was written.
     #[error("expected a length of time, such as `250ms` or `1.5s`, but found nothing")]
     Empty,
-    /// A number was expected.
-    #[error("`{text}`: expected a number before `{rest}`, as in `250ms` or `1.5s`")]
-    Number {
-        /// The whole text.
-        text: String,
-        /// Text in the place of the number.
-        rest: String,
-    },
+    /// In this text a number was expected before the rest.
+    #[error("`{0}`: expected a number before `{1}`, as in `250ms` or `1.5s`")]
+    Number(String, String),
     /// A number without a unit.
-    #[error(
-        "`{text}`: a unit is missing; write `{text}ms`, `{text}s` or another of ns us ms s m h"
-    )]
-    NoUnit {
-        /// The whole text.
-        text: String,
-    },
-    /// A unit that does not exist.
-    #[error("`{text}`: `{unit}` is not a unit; expected one of ns us ms s m h")]
-    Unit {
-        /// The whole text.
-        text: String,
-        /// Text in the place of a unit.
-        unit: String,
-    },
+    #[error("`{0}`: a unit is missing; write `{0}ms`, `{0}s` or another of ns us ms s m h")]
+    NoUnit(String),
+    /// In this text a unit that does not exist.
+    #[error("`{0}`: `{1}` is not a unit; expected one of ns us ms s m h")]
+    Unit(String, String),
     /// A unit that is not shorter than the unit before it.
-    #[error("`{text}`: units must go from long to short, each at most once, as in `1m30s`")]
-    Order {
-        /// The whole text.
-        text: String,
-    },
+    #[error("`{0}`: units must go from long to short, each at most once, as in `1m30s`")]
+    Order(String),
     /// More digits than whole nanoseconds have.
-    #[error("`{text}`: the shortest possible time is 1ns")]
-    TooFine {
-        /// The whole text.
-        text: String,
-    },
+    #[error("`{0}`: the shortest possible time is 1ns")]
+    TooFine(String),
     /// More than can be held.
-    #[error("`{text}`: the time is too long; at most {} hours are possible", u64::MAX / 3_600)]
-    TooLong {
-        /// The whole text.
-        text: String,
-    },
+    #[error("`{0}`: the time is too long; at most {hours} hours are possible", hours = u64::MAX / 3_600)]
+    TooLong(String),
 }
 
 /// Reads a length of time: one number with a unit or several, longest unit first.
@@ -96,25 +72,24 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_ends);
         if number.is_empty() {
-            return Err(ParseError::Number { text: whole(), rest: rest.to_owned() });
+            return Err(ParseError::Number(whole(), rest.to_owned()));
         }
         if unit.is_empty() {
-            return Err(ParseError::NoUnit { text: whole() });
+            return Err(ParseError::NoUnit(whole()));
         }
         let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(ParseError::Unit { text: whole(), unit: unit.to_owned() });
+            return Err(ParseError::Unit(whole(), unit.to_owned()));
         };
         if *nanos >= longest {
-            return Err(ParseError::Order { text: whole() });
+            return Err(ParseError::Order(whole()));
         }
         longest = *nanos;
         total = term(number, *nanos, text)?
             .checked_add(total)
-            .ok_or_else(|| ParseError::TooLong { text: whole() })?;
+            .ok_or_else(|| ParseError::TooLong(whole()))?;
         rest = tail.trim_start();
     }
-    let seconds =
-        u64::try_from(total / 1_000_000_000).map_err(|_| ParseError::TooLong { text: whole() })?;
+    let seconds = u64::try_from(total / 1_000_000_000).map_err(|_| ParseError::TooLong(whole()))?;
     Ok(Duration::new(seconds, (total % 1_000_000_000) as u32))
 }
 
@@ -123,9 +98,9 @@ fn term(number: &str, unit: u128, text: &str) -> Result<u128, ParseError> {
     let whole = || text.trim().to_owned();
     let (integer, decimals) = number.split_once('.').unwrap_or((number, ""));
     if (integer.is_empty() && decimals.is_empty()) || decimals.contains('.') {
-        return Err(ParseError::Number { text: whole(), rest: number.to_owned() });
+        return Err(ParseError::Number(whole(), number.to_owned()));
     }
-    let too_long = |_| ParseError::TooLong { text: whole() };
+    let too_long = |_| ParseError::TooLong(whole());
     let digits = |digits: &str| match digits {
         "" => Ok(0),
         digits => digits.parse::<u128>().map_err(too_long),
@@ -134,16 +109,16 @@ fn term(number: &str, unit: u128, text: &str) -> Result<u128, ParseError> {
     let scale = u32::try_from(decimals.len())
         .ok()
         .and_then(|places| 10_u128.checked_pow(places))
-        .ok_or_else(|| ParseError::TooFine { text: whole() })?;
+        .ok_or_else(|| ParseError::TooFine(whole()))?;
     let fraction =
-        digits(decimals)?.checked_mul(unit).ok_or_else(|| ParseError::TooFine { text: whole() })?;
+        digits(decimals)?.checked_mul(unit).ok_or_else(|| ParseError::TooFine(whole()))?;
     if !fraction.is_multiple_of(scale) {
-        return Err(ParseError::TooFine { text: whole() });
+        return Err(ParseError::TooFine(whole()));
     }
     digits(integer)?
         .checked_mul(unit)
         .and_then(|nanos| nanos.checked_add(fraction / scale))
-        .ok_or_else(|| ParseError::TooLong { text: whole() })
+        .ok_or_else(|| ParseError::TooLong(whole()))
 }
 
 /// Writes a length of time exactly, in the notation that [`parse`] reads: `250ms`, `1.5s`, `1m30s`.

@@ -226,7 +226,7 @@ pub struct Ranked {
 
 /// The facts about a sample that a record keeps. The prompt itself is not kept, except for its end:
 /// the plan reproduces it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleFacts {
     /// Unique within the run.
@@ -409,7 +409,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind that a letter stands for in a record.
-    pub fn of_letter(letter: u8) -> Option<Self> {
+    pub fn from_letter(letter: u8) -> Option<Self> {
         letters::kind(letter)
     }
 
@@ -571,9 +571,7 @@ impl Exchange {
         all(&mut self.first_byte);
         all(&mut self.headers);
         all(&mut self.ended);
-        if let Some(connection) = &mut self.connection {
-            connection.shift(moved);
-        }
+        self.connection.iter_mut().for_each(|own| own.shift(&moved));
         self.steps.iter_mut().for_each(|step| step.shift(moved));
         self.events.at.iter_mut().for_each(|at| *at = moved(*at));
     }

@@ -324,31 +324,24 @@ impl Identities {
         }
         let mut ids = Box::<Ids>::default();
         for (_, header) in &self.fields {
-            match header {
-                Header::Request if ids.request.is_none() => {
-                    ids.request = Some(self.request(member));
-                }
-                Header::Session if ids.session.is_none() => {
-                    ids.session = Some(self.session(member));
-                }
-                Header::Parent if ids.parent.is_none() => {
-                    let named = |name| self.text(IdKind::Session, member.phase, named(name), true);
-                    ids.parent = member.parent.map(named);
-                }
-                Header::RoutingKey if ids.routing_key.is_none() => {
-                    ids.routing_key = Some(match self.routing_by {
-                        Routing::Session => self.session(member),
-                        // A prompt without a beginning that could be shared has a key of its own.
-                        Routing::Prefix => match member.beginning {
-                            Some(beginning) => {
-                                self.text(IdKind::Key, Phase::Measure, beginning, true)
-                            }
-                            None => self.session(member),
-                        },
-                    });
-                }
-                _ => {}
-            }
+            let Some(text) = ids.text(*header).filter(|text| text.is_none()) else {
+                continue;
+            };
+            *text = match header {
+                Header::Request => Some(self.request(member)),
+                Header::Session => Some(self.session(member)),
+                Header::Parent => member
+                    .parent
+                    .map(|name| self.text(IdKind::Session, member.phase, named(name), true)),
+                Header::RoutingKey => Some(match (self.routing_by, member.beginning) {
+                    (Routing::Prefix, Some(beginning)) => {
+                        self.text(IdKind::Key, Phase::Measure, beginning, true)
+                    }
+                    // A prompt without a beginning that could be shared has a key of its own.
+                    (Routing::Prefix, None) | (Routing::Session, _) => self.session(member),
+                }),
+                Header::Trace => None,
+            };
         }
         if self.sends(Header::Trace) {
             let (trace, span) = self.run.ids_of(member.phase, member.index, member.root);
@@ -401,21 +394,12 @@ impl Identities {
         let mut fields = Vec::with_capacity(self.fields.len());
         let mut left_out = Vec::new();
         for (name, header) in &self.fields {
-            let value = match header {
-                Header::Request => own.request.as_deref(),
-                Header::Session => own.session.as_deref(),
-                Header::Parent => own.parent.as_deref(),
-                Header::RoutingKey => own.routing_key.as_deref(),
-                Header::Trace => None,
-            };
             let value = match (header, own.trace, own.span) {
-                (Header::Trace, Some(trace), Some(span)) => {
-                    HeaderValue::try_from(traceparent(trace, span))
-                }
-                _ => match value {
-                    Some(value) => HeaderValue::try_from(value),
-                    None => continue,
-                },
+                (Header::Trace, Some(trace), Some(span)) => Some(traceparent(trace, span)),
+                _ => own.text(*header).and_then(|text| text.clone()),
+            };
+            let Some(value) = value.map(HeaderValue::try_from) else {
+                continue;
             };
             if has(name) {
                 left_out.push(*header);
@@ -431,15 +415,10 @@ impl Identities {
             let is_sent = |(name, kind): &(HeaderName, Header)| {
                 *kind == header && fields.iter().any(|(sent, _)| sent == name)
             };
-            if self.fields.iter().any(is_sent) {
-                continue;
-            }
-            match header {
-                Header::Request => own.request = None,
-                Header::Session => own.session = None,
-                Header::Parent => own.parent = None,
-                Header::RoutingKey => own.routing_key = None,
-                Header::Trace => {}
+            if !self.fields.iter().any(is_sent)
+                && let Some(text) = own.text(header)
+            {
+                *text = None;
             }
         }
         if **own == Ids::default() {
@@ -450,6 +429,17 @@ impl Identities {
 }
 
 impl Ids {
+    /// The text in such a field; absent for a trace, whose field has two ids.
+    fn text(&mut self, header: Header) -> Option<&mut Option<String>> {
+        match header {
+            Header::Request => Some(&mut self.request),
+            Header::Session => Some(&mut self.session),
+            Header::Parent => Some(&mut self.parent),
+            Header::RoutingKey => Some(&mut self.routing_key),
+            Header::Trace => None,
+        }
+    }
+
     /// The memory of its texts, in bytes.
     pub fn memory(&self) -> usize {
         let texts = [&self.request, &self.session, &self.parent, &self.routing_key];

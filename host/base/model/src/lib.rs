@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 pub mod about;
-mod absent;
 pub mod access;
 pub mod adapter;
 pub mod arrival;
@@ -44,7 +43,11 @@ pub mod txtar;
 pub mod units;
 pub mod words;
 
-pub use absent::is_default;
 pub use hex::{hex, unhex};
 pub use nearest::nearest;
 pub use percent::percent_encoded;
+
+/// True of a value that a file leaves out and a reader puts back.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

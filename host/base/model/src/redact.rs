@@ -226,7 +226,7 @@ pub fn command(text: &str) -> String {
 
 fn command_within(text: &str, depth: u32) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut expected = Expected::Nothing;
+    let mut expected = Expectation::Nothing;
     let mut rest = text;
     while !rest.is_empty() {
         let space = rest.len() - rest.trim_start().len();
@@ -242,19 +242,19 @@ fn command_within(text: &str, depth: u32) -> String {
         let bare = unquoted(word);
         let is_flag = bare.starts_with('-') && bare.len() > 1;
         let redacted = match expected {
-            Expected::Secret | Expected::Secrets if !is_flag && is_scheme(bare) => {
+            Expectation::Secret | Expectation::Secrets if !is_flag && is_scheme(bare) => {
                 out.push_str(word);
                 continue;
             }
-            Expected::Secret | Expected::Secrets if !is_flag => value(word),
-            Expected::Perhaps if !is_flag && !bare.contains("://") => value(word),
-            Expected::Header if !is_flag => header(word),
-            Expected::User if !is_flag && has_password(bare) => value(word),
+            Expectation::Secret | Expectation::Secrets if !is_flag => value(word),
+            Expectation::Perhaps if !is_flag && !bare.contains("://") => value(word),
+            Expectation::Header if !is_flag => header(word),
+            Expectation::User if !is_flag && has_password(bare) => value(word),
             _ => self::word(word, depth),
         };
         out.push_str(&redacted);
         expected = match expected {
-            Expected::Secrets if !is_flag => Expected::Secrets,
+            Expectation::Secrets if !is_flag => Expectation::Secrets,
             _ => expected_after(bare, is_flag),
         };
     }
@@ -263,7 +263,7 @@ fn command_within(text: &str, depth: u32) -> String {
 
 /// The words expected after a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum Expectation {
     /// Nothing secret.
     Nothing,
     /// One secret.
@@ -278,21 +278,21 @@ enum Expected {
     User,
 }
 
-fn expected_after(bare: &str, is_flag: bool) -> Expected {
+fn expected_after(bare: &str, is_flag: bool) -> Expectation {
     match bare {
-        "-k" => Expected::Perhaps,
-        "-H" | "--header" | "--headers" => Expected::Header,
-        "-u" | "--user" | "--proxy-user" => Expected::User,
+        "-k" => Expectation::Perhaps,
+        "-H" | "--header" | "--headers" => Expectation::Header,
+        "-u" | "--user" | "--proxy-user" => Expectation::User,
         _ if is_flag && !bare.contains('=') && is_secret(bare) => {
             if bare.ends_with('s') {
-                Expected::Secrets
+                Expectation::Secrets
             } else {
-                Expected::Secret
+                Expectation::Secret
             }
         }
         // `Authorization: Bearer …` without quotes around it.
-        _ if bare.strip_suffix(':').is_some_and(is_secret) => Expected::Secret,
-        _ => Expected::Nothing,
+        _ if bare.strip_suffix(':').is_some_and(is_secret) => Expectation::Secret,
+        _ => Expectation::Nothing,
     }
 }
 

@@ -31,11 +31,8 @@ pub struct Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// Not a URL of the kind expected.
-    #[error("`{url}` is not a base URL: expected something like http://127.0.0.1:8000")]
-    NotUrl {
-        /// The URL as given.
-        url: String,
-    },
+    #[error("`{0}` is not a base URL: expected something like http://127.0.0.1:8000")]
+    NotUrl(String),
     /// Credentials in the URL would end up in results.
     #[error(
         "the base URL contains a user name or password; put the key into the variable named by `api-key-env` instead"
@@ -50,7 +47,7 @@ impl Target {
     /// # Errors
     /// If it is not an HTTP URL, or holds credentials.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
-        let not_url = || TargetError::NotUrl { url: url.to_owned() };
+        let not_url = || TargetError::NotUrl(url.to_owned());
         // First, because the other refusals repeat the URL.
         let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
@@ -155,10 +152,7 @@ impl Target {
 
 /// A base URL with its scheme, which is `http` where none is written, as in `localhost:8000`.
 pub fn with_scheme(url: &str) -> Cow<'_, str> {
-    match url.contains("://") {
-        true => Cow::Borrowed(url),
-        false => Cow::Owned(format!("http://{url}")),
-    }
+    if url.contains("://") { url.into() } else { format!("http://{url}").into() }
 }
 
 /// True if this is a name, an address, or an address of IPv6 in brackets.
@@ -205,14 +199,14 @@ pub struct Secrets {
     /// Secret values in the bodies of requests.
     pub fields: Vec<String>,
     /// Secrets that servers gave during the run.
-    pub issued: Issued,
+    pub issued: IssuedSecrets,
     /// True if the cookies of conversations are kept, which are secret too.
     pub keeps_cookies: bool,
 }
 
 /// Secrets that servers gave, such as tokens. Copies share them.
 #[derive(Clone, Default)]
-pub struct Issued(Arc<RwLock<VecDeque<String>>>);
+pub struct IssuedSecrets(Arc<RwLock<VecDeque<String>>>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -220,7 +214,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-impl Issued {
+impl IssuedSecrets {
     /// Takes a secret. The oldest of many go.
     pub fn put(&self, secret: &str) {
         let mut issued = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -270,7 +264,7 @@ impl Secrets {
     /// The secrets of the user alone, for replies that give others.
     #[must_use]
     pub fn of_user(&self) -> Self {
-        Secrets { issued: Issued::default(), ..self.clone() }
+        Secrets { issued: IssuedSecrets::default(), ..self.clone() }
     }
 
     /// Calls `with` with the secret values of at least `shortest` bytes.

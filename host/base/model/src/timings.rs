@@ -31,7 +31,7 @@ pub struct Timings([AtomicU64; 6]);
 /// was not reached is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Reached {
+pub struct StageTimes {
     /// Plugins were loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugins_loaded_ms: Option<f64>,
@@ -61,13 +61,13 @@ impl Timings {
     }
 
     /// Returns the stages reached so far.
-    pub fn reached(&self) -> Reached {
+    pub fn reached(&self) -> StageTimes {
         let at = |stage: Stage| match self.0[stage as usize].load(Ordering::Relaxed) {
             0 => None,
             // Microseconds are precise enough, and shorter to read.
             at => Some((at / 1_000) as f64 / 1_000.0),
         };
-        Reached {
+        StageTimes {
             plugins_loaded_ms: at(Stage::PluginsLoaded),
             tokenizer_loaded_ms: at(Stage::TokenizerLoaded),
             target_probed_ms: at(Stage::TargetProbed),
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_stage_keeps_its_first_time() {
         let timings = Timings::default();
-        assert_eq!(timings.reached(), Reached::default());
+        assert_eq!(timings.reached(), StageTimes::default());
         timings.reach(Stage::TargetProbed);
         let first = timings.reached();
         assert!(first.target_probed_ms.is_some());

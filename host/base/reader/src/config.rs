@@ -3,7 +3,7 @@
 //! Keeps the order and the place of every key; the meaning of the keys is up to the plugin,
 //! see [`check_config`](super::check_config).
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::located::{Located, Place};
@@ -157,11 +157,7 @@ fn place_within<'a>(value: &'a ConfigValue, path: &[&str]) -> Option<&'a Place> 
 
 impl Serialize for ConfigTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
-        for entry in &self.entries {
-            map.serialize_entry(&entry.key.value, &entry.value.value)?;
-        }
-        map.end()
+        serializer.collect_map(self.iter().map(|entry| (&entry.key, &entry.value)))
     }
 }
 
@@ -170,13 +166,7 @@ impl Serialize for Config {
         match self {
             Config::Scalar(scalar) => scalar.serialize(serializer),
             Config::Table(table) => table.serialize(serializer),
-            Config::List(items) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    list.serialize_element(&item.value)?;
-                }
-                list.end()
-            }
+            Config::List(items) => items.serialize(serializer),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::config::ConfigTable;
 use crate::located::{Located, Place};
@@ -24,6 +24,17 @@ pub struct Reader<'a, 'i> {
     known: Vec<&'static str>,
 }
 
+/// Converts a string; the error of `parse` is the reason of its fault.
+fn converted<T>(
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> impl FnOnce(&DeValue<'_>) -> Result<T, Option<String>> {
+    |value| parse(value.as_str().ok_or(None)?).map_err(Some)
+}
+
+fn not_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 type Entry<'a, 'i> = (&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>);
 
 impl<'a, 'i> Reader<'a, 'i> {
@@ -34,7 +45,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn entry(&mut self, key: &'static str) -> Option<Entry<'a, 'i>> {
         self.known.push(key);
-        self.reading.ask(&self.path, key);
+        self.reading.note_key(&self.path, key);
         self.table?.get_key_value(key)
     }
 
@@ -63,15 +74,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         expected: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<Located<T>> {
-        self.value(key, expected, |value| parse(value.as_str().ok_or(None)?).map_err(Some))
+        self.value(key, expected, converted(parse))
     }
 
     /// A string that is not empty.
     pub fn string(&mut self, key: &'static str) -> Option<Located<String>> {
-        self.parsed(key, "a string", |text| match text {
-            "" => Err("it is empty".to_owned()),
-            text => Ok(text.to_owned()),
-        })
+        self.parsed(key, "a string", not_empty)
     }
 
     /// A string, or a list of strings; none may be empty.
@@ -80,12 +88,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let reading = self.reading;
         let (_, value) = self.entry(key)?;
         let string = |item: &'a Spanned<DeValue<'i>>| {
-            take_value(reading, &name, item, "a string", |value| {
-                match value.as_str().ok_or(None)? {
-                    "" => Err(Some("it is empty".to_owned())),
-                    text => Ok(text.to_owned()),
-                }
-            })
+            take_value(reading, &name, item, "a string", converted(not_empty))
         };
         let Some(items) = value.get_ref().as_array() else {
             return string(value)
@@ -136,12 +139,12 @@ impl<'a, 'i> Reader<'a, 'i> {
         &mut self,
         key: &'static str,
         expected: &str,
-        of: impl FnOnce(f64) -> T,
+        convert: impl FnOnce(f64) -> T,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<Located<T>> {
         self.value(key, expected, |value| match value.as_str() {
             Some(text) => parse(text).map_err(Some),
-            None => number(value).map(of).ok_or(None),
+            None => number(value).map(convert).ok_or(None),
         })
     }
 
@@ -155,8 +158,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     pub fn numbers(&mut self, key: &'static str) -> Option<Located<Vec<Located<f64>>>> {
         let name = self.name(key);
         let reading = self.reading;
-        let items = self.value(key, "a list of numbers", |value| value.as_array().ok_or(None))?;
-        Some(items.map(|items| {
+        Some(self.items(key, "a list of numbers")?.map(|items| {
             let number = |item| {
                 take_value(reading, &name, item, "a number", |value| number(value).ok_or(None))
             };
@@ -175,12 +177,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         &mut self,
         key: &'static str,
     ) -> Option<Vec<Located<T>>> {
-        let (_, value) = self.entry(key)?;
         let path = self.name(key);
-        let expected = format!("a list of tables, each under [[{path}]]");
-        let items = take_value(self.reading, &path, value, &expected, |value| {
-            value.as_array().ok_or(None)
-        })?;
+        let items = self.items(key, &format!("a list of tables, each under [[{path}]]"))?;
         let own = |item| deserialized(self.reading, &path, item);
         Some(items.value.iter().filter_map(own).collect())
     }
@@ -215,30 +213,22 @@ impl<'a, 'i> Reader<'a, 'i> {
         key: &'static str,
         mut read: impl FnMut(&mut Reader<'a, 'i>, Place) -> T,
     ) -> Option<Vec<T>> {
-        let (_, value) = self.entry(key)?;
-        let path = self.name(key);
-        let expected = format!("a list of tables, each under [[{path}]]");
-        let items = take_value(self.reading, &path, value, &expected, |value| {
-            value.as_array().ok_or(None)
-        })?;
-        let mut all = Vec::new();
-        for item in items.value.iter() {
-            let taken = take_value(self.reading, &path, item, "a table", |value| {
-                value.as_table().ok_or(None)
-            });
-            let Some(Located { value: table, place }) = taken else {
-                continue;
-            };
-            let mut reader = Reader {
-                reading: self.reading,
-                table: Some(table),
-                path: path.clone(),
-                known: Vec::new(),
-            };
-            all.push(read(&mut reader, place));
+        let (path, reading) = (self.name(key), self.reading);
+        let items = self.items(key, &format!("a list of tables, each under [[{path}]]"))?;
+        let tables = items.value.iter().filter_map(|item| {
+            let table =
+                take_value(reading, &path, item, "a table", |it| it.as_table().ok_or(None))?;
+            let (path, known) = (path.clone(), Vec::new());
+            let mut reader = Reader { reading, table: Some(table.value), path, known };
+            let read = read(&mut reader, table.place);
             reader.done();
-        }
-        Some(all)
+            Some(read)
+        });
+        Some(tables.collect())
+    }
+
+    fn items(&mut self, key: &'static str, expected: &str) -> Option<Located<&'a DeArray<'i>>> {
+        self.value(key, expected, |value| value.as_array().ok_or(None))
     }
 
     /// A table whose keys are the user's and whose values are strings that `parse` converts.
@@ -252,11 +242,11 @@ impl<'a, 'i> Reader<'a, 'i> {
         let table = self.table_at(key);
         table.into_iter().flatten().filter_map(move |(key, value)| {
             let key = key.get_ref().as_ref();
-            let located =
-                take_value(reading, &format!("{path}.{key}"), value, "a string", |value| {
-                    parse(value.as_str().ok_or(None)?).map_err(Some)
-                })?;
-            Some((key.to_owned(), located))
+            let name = format!("{path}.{key}");
+            Some((
+                key.to_owned(),
+                take_value(reading, &name, value, "a string", converted(&parse))?,
+            ))
         })
     }
 
@@ -287,7 +277,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     pub fn done(self) {
         let keys = self.table.into_iter().flat_map(|table| table.keys());
         for key in keys.filter(|key| !self.known.contains(&key.get_ref().as_ref())) {
-            self.reading.leave(&self.path, key, &self.known);
+            self.reading.note_unknown(&self.path, key, &self.known);
         }
     }
 }

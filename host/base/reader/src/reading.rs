@@ -65,7 +65,7 @@ impl Reading {
     }
 
     /// Notes that a table may have a key.
-    pub fn ask(&self, table: &str, key: &'static str) {
+    pub fn note_key(&self, table: &str, key: &'static str) {
         let mut possible = self.possible.borrow_mut();
         if !possible.iter().any(|(in_table, known)| in_table == table && *known == key) {
             possible.push((table.to_owned(), key));
@@ -78,7 +78,7 @@ impl Reading {
     }
 
     /// Notes an unknown key; `known` has the possible keys of its table.
-    pub fn leave(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
+    pub fn note_unknown(&self, table: &str, key: &Spanned<DeString<'_>>, known: &[&'static str]) {
         let mut unknown = self.unknown.borrow_mut();
         if unknown.len() == MOST_UNKNOWN {
             return;

@@ -4,8 +4,8 @@ use model::exchange::Exchange;
 use model::units::Nanos;
 
 use crate::{
-    Engine, Parameters, Random, Served, Workload, all_at_once, capacity, closed, exchanges, gamma,
-    open_slowing,
+    Engine, Parameters, Random, ServedRequest, Workload, all_at_once, capacity, closed, exchanges,
+    gamma, open_slowing,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +98,12 @@ impl Case {
     }
 
     /// A run: `workload` seeds prompts, answers and arrivals, and `engine` the engine.
-    pub fn served(&self, workload: u64, engine: u64) -> Vec<Served> {
+    pub fn served(&self, workload: u64, engine: u64) -> Vec<ServedRequest> {
         self.drawn(Draw { workload, engine, ..Draw::default() })
     }
 
     /// A run that shares the seeds of `draw` with others.
-    pub fn drawn(&self, draw: Draw) -> Vec<Served> {
+    pub fn drawn(&self, draw: Draw) -> Vec<ServedRequest> {
         let seed = draw.workload;
         let work = self.workload.work(self.requests, 1_000_000 + seed);
         let engine = &mut Engine::new(self.engine.clone(), 2_000_000 + draw.engine);
@@ -159,7 +159,7 @@ pub fn label(load: Load, requests: usize) -> String {
 mod tests {
     use super::*;
 
-    fn mean_e2e(served: &[Served]) -> f64 {
+    fn mean_e2e(served: &[ServedRequest]) -> f64 {
         let took = served.iter().map(|own| own.tokens.last().unwrap().since(own.sent));
         took.map(Nanos::as_secs_f64).sum::<f64>() / served.len() as f64
     }

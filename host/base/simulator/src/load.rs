@@ -6,7 +6,7 @@ use crate::{Engine, Parameters, Random, Work};
 
 /// A request and its answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Served {
+pub struct ServedRequest {
     /// The instant when it was due and sent.
     pub sent: Nanos,
     pub work: Work,
@@ -14,9 +14,9 @@ pub struct Served {
     pub tokens: Vec<Nanos>,
 }
 
-impl Served {
+impl ServedRequest {
     fn new(sent: Nanos, work: Work) -> Self {
-        Served { sent, work, tokens: Vec::with_capacity(work.output_tokens as usize) }
+        ServedRequest { sent, work, tokens: Vec::with_capacity(work.output_tokens as usize) }
     }
 }
 
@@ -39,7 +39,7 @@ pub fn gamma(requests: usize, per_s: f64, shape: f64, seed: u64) -> Vec<Nanos> {
 }
 
 /// Requests that arrive at given instants, in order.
-pub fn open(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<Served> {
+pub fn open(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<ServedRequest> {
     open_slowing(engine, due, work, |_| 1.0)
 }
 
@@ -49,9 +49,9 @@ pub fn open_slowing(
     due: &[Nanos],
     work: &[Work],
     slower: impl Fn(Nanos) -> f64,
-) -> Vec<Served> {
-    let mut served: Vec<Served> =
-        (due.iter().zip(work)).map(|(due, work)| Served::new(*due, *work)).collect();
+) -> Vec<ServedRequest> {
+    let mut served: Vec<ServedRequest> =
+        (due.iter().zip(work)).map(|(due, work)| ServedRequest::new(*due, *work)).collect();
     let (mut now, mut next) = (Nanos::ZERO, 0);
     loop {
         while let Some(arrived) = served.get(next).filter(|own| own.sent <= now) {
@@ -73,15 +73,15 @@ pub fn open_slowing(
 }
 
 /// Users who each send a request, wait for its answer, and send the next.
-pub fn closed(engine: &mut Engine, users: usize, work: &[Work]) -> Vec<Served> {
-    let mut served: Vec<Served> = Vec::with_capacity(work.len());
+pub fn closed(engine: &mut Engine, users: usize, work: &[Work]) -> Vec<ServedRequest> {
+    let mut served: Vec<ServedRequest> = Vec::with_capacity(work.len());
     let mut now = Nanos::ZERO;
     let mut free = users;
     loop {
         while free > 0 && served.len() < work.len() {
             let work = work[served.len()];
             engine.submit(served.len() as u64, work);
-            served.push(Served::new(now, work));
+            served.push(ServedRequest::new(now, work));
             free -= 1;
         }
         let Some(span) = engine.begin() else {
@@ -96,7 +96,7 @@ pub fn closed(engine: &mut Engine, users: usize, work: &[Work]) -> Vec<Served> {
 }
 
 /// Requests that all arrive at the beginning.
-pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<Served> {
+pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<ServedRequest> {
     open(engine, &vec![Nanos::ZERO; work.len()], work)
 }
 

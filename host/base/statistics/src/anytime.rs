@@ -96,12 +96,8 @@ mod tests {
                 values.push(10.0 + random.normal());
                 let Some(found) = mean(&values) else { continue };
                 lost |= found.low > 10.0 || found.high < 10.0;
-                let count = values.len();
-                let narrower = super::super::student::quantile(0.05, count as f64 - 1.0)
-                    / quantile(count).unwrap();
-                let middle = f64::midpoint(found.low, found.high);
-                let away = narrower * (found.high - middle);
-                lost_by_student |= (middle - 10.0).abs() > away;
+                let student = crate::student::interval(&values, 0.05).unwrap();
+                lost_by_student |= student.low > 10.0 || student.high < 10.0;
             }
             student += usize::from(lost_by_student);
             lost

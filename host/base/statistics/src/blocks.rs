@@ -50,7 +50,7 @@ impl Layout {
     /// The layout of `requests` requests; the first `fill` of them were sent before the first
     /// answer had ended. Their indexes go from `first` to `last`; in a slice of a run, they are
     /// further apart. `None` if there are too few.
-    pub fn of(requests: u64, fill: u64, first: u64, last: u64) -> Option<Self> {
+    pub fn new(requests: u64, fill: u64, first: u64, last: u64) -> Option<Self> {
         // Where most of the run is the fill, it is the run.
         let fill = if 2 * fill > requests { 0 } else { fill };
         let rest = requests - fill;
@@ -85,7 +85,6 @@ impl Layout {
         self.blocks as usize
     }
 
-    /// The number of blocks of the fill.
     fn fills(&self) -> usize {
         self.fill.min(FILL) as usize
     }
@@ -116,11 +115,11 @@ pub struct Blocks {
     /// The sum in whole steps and the count of each block: whole numbers, so that order does not
     /// matter.
     sums: Vec<(u128, u64)>,
-    held: Held,
+    store: Store,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
+enum Store {
     /// The value in whole steps, and in the lowest bits its block.
     Samples(Vec<u64>),
     /// Counts by cell and block.
@@ -134,25 +133,21 @@ impl Blocks {
             layout,
             scale,
             sums: vec![(0, 0); layout.fills() + layout.blocks()],
-            held: Held::Samples(Vec::new()),
+            store: Store::Samples(Vec::new()),
         }
     }
 
     /// Adds the sample of the request of an index.
     pub fn add(&mut self, index: u64, sample: f64) {
-        self.put(self.layout.block(index), sample);
-    }
-
-    fn put(&mut self, block: usize, sample: f64) {
-        let value = self.steps(sample);
+        let (block, value) = (self.layout.block(index), self.steps(sample));
         let (sum, count) = &mut self.sums[block];
         *sum += u128::from(value);
         *count += 1;
-        match &mut self.held {
-            Held::Samples(samples) if samples.len() < KEPT => {
+        match &mut self.store {
+            Store::Samples(samples) if samples.len() < KEPT => {
                 samples.push(value << NAME | block as u64);
             }
-            Held::Samples(samples) => {
+            Store::Samples(samples) => {
                 let samples = std::mem::take(samples);
                 let mut cells = HashMap::new();
                 for packed in samples {
@@ -160,9 +155,9 @@ impl Blocks {
                     count_in(&mut cells, self.sums.len(), packed >> NAME, block);
                 }
                 count_in(&mut cells, self.sums.len(), value, block);
-                self.held = Held::Cells(cells);
+                self.store = Store::Cells(cells);
             }
-            Held::Cells(cells) => count_in(cells, self.sums.len(), value, block),
+            Store::Cells(cells) => count_in(cells, self.sums.len(), value, block),
         }
     }
 
@@ -187,10 +182,8 @@ impl Blocks {
         let [_, means] = self.means();
         let fills = self.layout.fills();
         let median = figures.percentile(50.0);
-        let above = self.above(self.steps(median));
-        let held = above.iter().zip(&self.sums).skip(fills).filter(|(_, (_, count))| *count > 0);
-        let shares: Vec<f64> =
-            held.map(|(above, (_, count))| *above as f64 / *count as f64).collect();
+        let counts = self.counts_above(median).into_iter();
+        let shares: Vec<f64> = counts.map(|(above, count)| above as f64 / count as f64).collect();
         let whole = mean(&means);
         if means.len() < FEWEST as usize / 2 || whole <= 0.0 || median <= 0.0 {
             return None;
@@ -213,14 +206,7 @@ impl Blocks {
     /// The design effect of the event that a sample is above a value: the factor by which
     /// dependence multiplies the variance of its share. At least 1.
     pub(crate) fn design_effect(&self, value: f64) -> f64 {
-        let limit = self.steps(value);
-        let above = self.above(limit);
-        let fills = self.layout.fills();
-        let counts: Vec<(u64, u64)> = (above.iter().zip(&self.sums).skip(fills))
-            .filter(|(_, (_, count))| *count > 0)
-            .map(|(above, (_, count))| (*above, *count))
-            .collect();
-        design_effect(&counts)
+        design_effect(&self.counts_above(value))
     }
 
     /// True if most of the samples at or above a value are of the fill, by counting. They say
@@ -231,16 +217,24 @@ impl Blocks {
         fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
     }
 
+    /// For each block after the fill that has samples, the number above a value and the number of
+    /// all.
+    fn counts_above(&self, value: f64) -> Vec<(u64, u64)> {
+        let above = self.above(self.steps(value)).into_iter().zip(&self.sums);
+        let after = above.skip(self.layout.fills()).map(|(above, (_, count))| (above, *count));
+        after.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// Counts the samples of each block that are above `limit` steps.
     fn above(&self, limit: u64) -> Vec<u64> {
         let mut above = vec![0_u64; self.sums.len()];
-        match &self.held {
-            Held::Samples(samples) => {
+        match &self.store {
+            Store::Samples(samples) => {
                 for packed in samples.iter().filter(|packed| *packed >> NAME > limit) {
                     above[(packed & ((1 << NAME) - 1)) as usize] += 1;
                 }
             }
-            Held::Cells(cells) => {
+            Store::Cells(cells) => {
                 let limit = key(limit);
                 for (_, counts) in cells.iter().filter(|(cell, _)| **cell > limit) {
                     for (above, count) in above.iter_mut().zip(counts) {
@@ -301,11 +295,6 @@ fn design_effect(counts: &[(u64, u64)]) -> f64 {
     (variance * factor / binomial * wider * wider).max(1.0)
 }
 
-/// A value at a percentile of ranked samples, for the design effect there.
-pub(crate) fn effect_at(blocks: &Blocks, samples: &impl Ranked, percent: f64) -> f64 {
-    blocks.design_effect(samples.percentile(percent))
-}
-
 fn count_in(cells: &mut HashMap<u64, Box<[u32]>>, blocks: usize, value: u64, block: usize) {
     let counts = cells.entry(key(value)).or_insert_with(|| vec![0; blocks].into());
     counts[block] = counts[block].saturating_add(1);
@@ -322,28 +311,28 @@ mod tests {
 
     #[test]
     fn requests_lie_in_blocks_in_order() {
-        let layout = Layout::of(1000, 50, 0, 999).unwrap();
+        let layout = Layout::new(1000, 50, 0, 999).unwrap();
         let places: Vec<usize> = (0..1000).map(|index| layout.block(index)).collect();
         assert!(places.is_sorted());
         assert_eq!((places[0], places[4], places[5], places[49]), (0, 0, 1, 9));
         assert_eq!((places[50], places[999]), (10, 29));
         // Every third request of a run, as in a slice.
-        let slice = Layout::of(334, 0, 1, 1000).unwrap();
+        let slice = Layout::new(334, 0, 1, 1000).unwrap();
         let places: Vec<usize> = (0..334).map(|i| slice.block(1 + 3 * i)).collect();
         assert!(places.is_sorted() && places[333] == 19);
-        assert_eq!(Layout::of(9, 0, 0, 8), None);
+        assert_eq!(Layout::new(9, 0, 0, 8), None);
         // A run in which most requests were sent at the beginning has no other part.
-        assert_eq!(Layout::of(100, 60, 0, 99).unwrap().fill(), 0);
+        assert_eq!(Layout::new(100, 60, 0, 99).unwrap().fill(), 0);
     }
 
     #[test]
     fn order_and_number_do_not_change_design_effects() {
-        let layout = Layout::of(KEPT as u64 + 1000, 0, 0, KEPT as u64 + 999).unwrap();
+        let layout = Layout::new(KEPT as u64 + 1000, 0, 0, KEPT as u64 + 999).unwrap();
         let sample = |index: u64| 10.0 + (index / 7000 % 5) as f64;
         let mut counted = Blocks::new(layout, 1e6);
         (0..KEPT as u64 + 1000).for_each(|index| counted.add(index, sample(index)));
-        assert!(matches!(counted.held, Held::Cells(_)));
-        let mut kept = Blocks::new(Layout::of(1000, 0, 0, 999).unwrap(), 1e6);
+        assert!(matches!(counted.store, Store::Cells(_)));
+        let mut kept = Blocks::new(Layout::new(1000, 0, 0, 999).unwrap(), 1e6);
         let mut turned = kept.clone();
         (0..1000).for_each(|index| kept.add(index, sample(index * 101)));
         (0..1000).rev().for_each(|index| turned.add(index, sample(index * 101)));
@@ -359,7 +348,7 @@ mod tests {
     #[test]
     fn a_tail_is_of_the_fill_where_most_of_its_samples_are() {
         // The first 50 requests wait, and every hundredth of the others does, half as long.
-        let mut blocks = Blocks::new(Layout::of(1000, 50, 0, 999).unwrap(), 1e6);
+        let mut blocks = Blocks::new(Layout::new(1000, 50, 0, 999).unwrap(), 1e6);
         let sample = |index: u64| match index {
             0..50 => 100.0 + index as f64,
             _ if index.is_multiple_of(100) => 50.0,
@@ -368,14 +357,14 @@ mod tests {
         (0..1000).for_each(|index| blocks.add(index, sample(index)));
         assert!(blocks.is_of_fill(120.0) && blocks.is_of_fill(50.0));
         assert!(!blocks.is_of_fill(10.0));
-        let mut flat = Blocks::new(Layout::of(1000, 50, 0, 999).unwrap(), 1e6);
+        let mut flat = Blocks::new(Layout::new(1000, 50, 0, 999).unwrap(), 1e6);
         (0..1000).for_each(|index| flat.add(index, 10.0));
         assert!(!flat.is_of_fill(10.0));
     }
 
     #[test]
     fn what_does_not_vary_has_no_design_effect() {
-        let mut blocks = Blocks::new(Layout::of(100, 0, 0, 99).unwrap(), 1e6);
+        let mut blocks = Blocks::new(Layout::new(100, 0, 0, 99).unwrap(), 1e6);
         (0..100).for_each(|index| blocks.add(index, 5.0));
         assert_eq!(blocks.design_effect(5.0), 1.0);
         assert_eq!(design_effect_of(&[3; 100], 20), 1.0);

@@ -8,13 +8,13 @@
 //! percentile bootstrap's. It is widened for the small number of blocks with Student's quantile
 //! (Hesterberg 2015, "What teachers should know about the bootstrap"), and for the dependence
 //! between blocks ([`dependence`]). Rates are over the run's time, which ends when the last answer
-//! happens to end; blocks do not show that, so it is added ([`Decomposed::edge`]). The variation of
-//! whole runs from one to the next ([`Varies`]) is added too.
+//! happens to end; blocks do not show that, so it is added ([`Decomposition::edge`]). The variation
+//! of whole runs from one to the next ([`RunVariation`]) is added too.
 
 use rand_mt::Mt64;
 
-use crate::decomposed::Decomposed;
-use crate::difference::{Estimate, Sure, Varies};
+use crate::decomposition::Decomposition;
+use crate::difference::{Estimate, RunVariation, StandardError};
 use crate::interval::{Interval, LEVEL};
 use crate::{Ranked, Sorted, dependence, student};
 
@@ -32,7 +32,7 @@ pub struct Draws {
 impl Draws {
     /// The draws, with replacement (Efron 1979, "Bootstrap methods"), by the Mersenne Twister with
     /// one seed: the same for the same number of blocks.
-    pub fn of(blocks: usize) -> Self {
+    pub fn new(blocks: usize) -> Self {
         let mut random = Mt64::new(SEED);
         let draw = |_| {
             let mut weights = vec![0; blocks];
@@ -50,17 +50,17 @@ impl Draws {
     /// the figure. Assumes that blocks are alike, except for the dependence that is corrected for.
     pub fn estimate(
         &self,
-        [a, b]: [&Decomposed; 2],
-        means: Option<[&Decomposed; 2]>,
+        [a, b]: [&Decomposition; 2],
+        means: Option<[&Decomposition; 2]>,
         figures: [f64; 2],
-        varies: Option<Varies>,
+        varies: Option<RunVariation>,
     ) -> Option<Estimate> {
         let [baseline, value] = figures;
         // A slower side is slower in proportion, early in a queue and late: the ratio of both is
         // steadier over a run than their difference.
         let in_proportion = baseline > 0.0;
         let apart = |weights: &[u32]| {
-            let (a, b) = (a.of(weights)?, b.of(weights)?);
+            let (a, b) = (a.mixed(weights)?, b.mixed(weights)?);
             if in_proportion { (a > 0.0).then(|| b / a - 1.0) } else { Some(b - a) }
         };
         let drawn: Vec<f64> = (self.weights.iter()).filter_map(|weights| apart(weights)).collect();
@@ -71,16 +71,18 @@ impl Draws {
         let drawn = Sorted::new(drawn)?;
         let blocks = self.blocks as f64;
         let (factor, freedom) = dependence::inflation(&self.parts(&apart)?);
-        let mut sure =
-            Sure { error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(), freedom };
+        let mut sure = StandardError {
+            error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(),
+            freedom,
+        };
         let walk = means.and_then(walk).filter(|_| in_proportion);
         if let Some(error) = walk {
-            sure = Sure { error: error.max(sure.error), freedom: dependence::WALKING };
+            sure = StandardError { error: error.max(sure.error), freedom: dependence::WALKING };
         }
         let (unit, edge) =
             if in_proportion { (baseline, a.edge().hypot(b.edge())) } else { (1.0, 0.0) };
         let within = sure.error.hypot(edge);
-        let joint = Sure { error: within, ..sure };
+        let joint = StandardError { error: within, ..sure };
         let varies = varies.filter(|_| in_proportion);
         let joint = match varies {
             Some(varies) => varies.beside(joint),
@@ -98,7 +100,7 @@ impl Draws {
         let wider = if usual > 0.0 { away / usual } else { 1.0 };
         let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * added);
         let difference = value - baseline;
-        let sure = Sure { error: unit * joint.error, ..joint };
+        let sure = StandardError { error: unit * joint.error, ..joint };
         Some(Estimate {
             interval: Interval { low: difference - reach(low), high: difference + reach(high) },
             sure,
@@ -125,8 +127,8 @@ impl Draws {
 }
 
 /// The standard error of a walk, if two sides' means by block are one.
-fn walk([a, b]: [&Decomposed; 2]) -> Option<f64> {
-    let (Decomposed::Ratio(a), Decomposed::Ratio(b)) = (a, b) else {
+fn walk([a, b]: [&Decomposition; 2]) -> Option<f64> {
+    let (Decomposition::Ratio(a), Decomposition::Ratio(b)) = (a, b) else {
         return None;
     };
     // A block in which nothing was measured, as where all failed, has no mean.

@@ -19,7 +19,7 @@ use std::f64::consts::TAU;
 
 use super::clusters::{Cluster, Mean};
 use super::interval::LEVEL;
-use super::{Interval, student};
+use super::{Interval, bisect, student};
 
 /// Halvings that solve for an end.
 const HALVINGS: u32 = 50;
@@ -29,19 +29,16 @@ const MIDDLE: f64 = 1e-3;
 /// The 95 % interval of the mean of clusters of values between the two ends of a scale. `None`
 /// without values.
 pub fn interval(clusters: &[Cluster], scale: [f64; 2]) -> Option<Interval> {
-    let mean = Mean::of(clusters)?.mean;
+    let mean = Mean::from_clusters(clusters)?.mean;
     let values: u64 = clusters.iter().map(|own| own.count).sum();
     let each = values as f64 / clusters.len() as f64;
     let outside = (1.0 - LEVEL / 100.0) / 2.0;
     let solve = |added: f64, wanted: f64| {
-        let [mut low, mut high] = scale;
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(low, high);
+        bisect(scale[0], scale[1], HALVINGS, |middle| {
             let own = clusters.iter().map(|own| own.sum - middle * own.count as f64);
             let parts: Vec<f64> = own.chain([(added - middle) * each]).collect();
-            if below_zero(&parts) < wanted { low = middle } else { high = middle }
-        }
-        f64::midpoint(low, high)
+            below_zero(&parts) < wanted
+        })
     };
     let [least, most] = scale;
     Some(Interval {
@@ -61,13 +58,8 @@ fn below_zero(parts: &[f64]) -> f64 {
     if most <= 0.0 {
         return 1.0;
     }
-    let (mut low, mut high) = (1.0 / least, 1.0 / most);
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        let slope: f64 = parts.iter().map(|own| own / (1.0 - middle * own)).sum();
-        if slope < 0.0 { low = middle } else { high = middle }
-    }
-    let at = f64::midpoint(low, high);
+    let slope = |at: f64| parts.iter().map(|own| own / (1.0 - at * own)).sum::<f64>();
+    let at = bisect(1.0 / least, 1.0 / most, HALVINGS, |at| slope(at) < 0.0);
     let generated: f64 = parts.iter().map(|own| -(-at * own).ln_1p()).sum();
     let curvature: f64 = parts.iter().map(|own| (own / (1.0 - at * own)).powi(2)).sum();
     let away = at.signum() * (-2.0 * generated).max(0.0).sqrt();

@@ -5,6 +5,7 @@
 //! level of cases.
 
 use crate::beta::binomial;
+use crate::bisect;
 use crate::interval::NORMAL;
 
 /// The smallest number of independent requests, none of them bad, that shows at a level that no
@@ -72,16 +73,7 @@ pub fn most_events(seen: f64) -> f64 {
 
 /// Finds the share at which a condition ends that holds from zero on.
 fn solve(holds: impl Fn(f64) -> bool) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if holds(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    f64::midpoint(low, high)
+    bisect(0.0, 1.0, 50, holds)
 }
 
 #[cfg(test)]

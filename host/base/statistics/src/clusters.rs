@@ -9,6 +9,8 @@
 //! skewed, that adjustment has no bound, so an end lies at most `FARTHEST` times as far away as
 //! Student's.
 
+use std::collections::HashMap;
+
 use super::interval::{LEVEL, NORMAL};
 use super::moments::skewness;
 use super::student::adjusted;
@@ -27,6 +29,23 @@ pub struct Cluster {
     pub sum: f64,
     /// Their number.
     pub count: u64,
+}
+
+/// Values by the cluster that each names, in the order in which clusters begin; a value that names
+/// none is a cluster of its own.
+pub fn clustered(values: impl Iterator<Item = (Option<u64>, f64)>) -> Vec<Cluster> {
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for (name, value) in values {
+        let next = clusters.len();
+        let at = name.map_or(next, |name| *places.entry(name).or_insert(next));
+        if at == next {
+            clusters.push(Cluster::default());
+        }
+        clusters[at].sum += value;
+        clusters[at].count += 1;
+    }
+    clusters
 }
 
 /// The mean of clustered values, with its certainty.
@@ -54,17 +73,14 @@ impl Mean {
     /// The mean of independent clusters, and its standard error as a ratio estimator's (Cochran
     /// 1977, "Sampling Techniques", section 6.3); `None` if they hold no value. The order of the
     /// clusters makes no difference beyond rounding.
-    pub fn of(clusters: &[Cluster]) -> Option<Mean> {
+    pub fn from_clusters(clusters: &[Cluster]) -> Option<Mean> {
         let sum: f64 = clusters.iter().map(|cluster| cluster.sum).sum();
         let count: u64 = clusters.iter().map(|cluster| cluster.count).sum();
         if count == 0 {
             return None;
         }
         let mean = sum / count as f64;
-        let squares = clusters.iter().map(|cluster| {
-            let beyond = cluster.sum - mean * cluster.count as f64;
-            beyond * beyond
-        });
+        let squares = clusters.iter().map(|own| (own.sum - mean * own.count as f64).powi(2));
         let several = clusters.len() as f64;
         // The ratio estimator's linearised variance (Cochran 1977, section 6.3).
         let variance =
@@ -106,7 +122,7 @@ impl Mean {
 /// Willink does, within three times its distance. `None` of fewer than two clusters, and where
 /// all have the same mean, because nothing shows then how they vary.
 pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
-    let whole = Mean::of(clusters)?;
+    let whole = Mean::from_clusters(clusters)?;
     let error = whole.spread()?;
     let several = clusters.len() as f64;
     let beyond = (clusters.iter()).map(|own| own.sum - whole.mean * own.count as f64);
@@ -127,25 +143,20 @@ pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
 /// scores' skewness. Of clusters of one value each it is `scipy.stats.ttest_1samp`. Where all have
 /// the same mean, the sign test takes its place. `None` of fewer than two clusters.
 pub fn difference(clusters: &[Cluster]) -> Option<Estimate> {
-    let whole = Mean::of(clusters)?;
+    let whole = Mean::from_clusters(clusters)?;
     whole.error?;
     let several = clusters.len() as f64;
     let Some(error) = whole.spread() else {
         return Some(Estimate {
             interval: None,
-            probability: match whole.mean == 0.0 {
-                true => 1.0,
-                // The sign test, which knows nothing but that all lie on one side.
-                false => 2.0 * 0.5_f64.powf(several),
-            },
+            // The sign test, which knows nothing but that all lie on one side.
+            probability: if whole.mean == 0.0 { 1.0 } else { 2.0 * 0.5_f64.powf(several) },
         });
     };
     let quantile = student::quantile(1.0 - LEVEL / 100.0, several - 1.0);
+    let (low, high) = (whole.mean - quantile * error, whole.mean + quantile * error);
     Some(Estimate {
-        interval: Some(Interval {
-            low: whole.mean - quantile * error,
-            high: whole.mean + quantile * error,
-        }),
+        interval: Some(Interval { low, high }),
         probability: student::two_sided(whole.mean / error, several - 1.0),
     })
 }
@@ -233,23 +244,23 @@ mod tests {
         };
         let [one, ten] = [1, 10].map(|size| interval(&turns(size)).unwrap());
         assert!((one.low - ten.low).abs() < 1e-12 && (one.high - ten.high).abs() < 1e-12);
-        let mean = Mean::of(&turns(10)).unwrap();
+        let mean = Mean::from_clusters(&turns(10)).unwrap();
         // Of 49 degrees of freedom the quantile is 2.0096.
         assert!((mean.independent(500) - 49.0 * 0.951_2).abs() < 0.01);
         // Alternating within each, the conversations are all alike: nothing clusters.
         let mixed = vec![Cluster { sum: 5.0, count: 10 }; 50];
-        assert!((Mean::of(&mixed).unwrap().independent(500) - 475.6).abs() < 0.1);
+        assert!((Mean::from_clusters(&mixed).unwrap().independent(500) - 475.6).abs() < 0.1);
         let right = vec![Cluster { sum: 10.0, count: 10 }; 50];
-        assert_eq!(Mean::of(&right).unwrap().independent(500), 50.0);
+        assert_eq!(Mean::from_clusters(&right).unwrap().independent(500), 50.0);
     }
 
     #[test]
     fn one_cluster_has_a_mean_and_no_interval() {
         let one = [Cluster { sum: 3.0, count: 4 }];
-        assert_eq!(Mean::of(&one).unwrap().mean, 0.75);
+        assert_eq!(Mean::from_clusters(&one).unwrap().mean, 0.75);
         assert_eq!((interval(&one), interval(&[])), (None, None));
         assert_eq!((difference(&one), difference(&[])), (None, None));
-        assert_eq!(Mean::of(&[Cluster::default()]), None);
+        assert_eq!(Mean::from_clusters(&[Cluster::default()]), None);
     }
 
     /// The share of intervals of few skewed values that hold the mean. The values are

@@ -113,7 +113,7 @@ pub struct Curve {
 /// The logarithm of a load, and the number of independent requests seen there, and of bad ones
 /// among them.
 #[derive(Clone, Copy, Debug)]
-struct Weighed {
+struct Observation {
     x: f64,
     requests: f64,
     bad: f64,
@@ -124,7 +124,7 @@ struct Weighed {
     loads: f64,
 }
 
-impl Weighed {
+impl Observation {
     /// Counts the bad requests beyond the curve's; nothing where the curve has enough.
     fn rest(&self, logit: f64) -> f64 {
         if logit < self.enough { self.bad - self.requests * share(logit) } else { 0.0 }
@@ -179,15 +179,15 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
 /// function for sampling with incomplete information"). No shape is assumed beyond that, so it
 /// serves to place the next run. `None` if all shares are on one side.
 pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
-    let mut all = weighed(points, allowed);
+    let mut all = observations(points, allowed);
     all.retain(|own| own.requests > 0.0);
     all.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let mut pools: Vec<Weighed> = Vec::new();
+    let mut pools: Vec<Observation> = Vec::new();
     for mut pool in all {
-        let share = |own: &Weighed| own.bad / own.requests;
+        let share = |own: &Observation| own.bad / own.requests;
         while let Some(before) = pools.last().filter(|own| share(own) > share(&pool)) {
             let requests = before.requests + pool.requests;
-            pool = Weighed {
+            pool = Observation {
                 x: (before.x * before.requests + pool.x * pool.requests) / requests,
                 requests,
                 bad: before.bad + pool.bad,
@@ -200,7 +200,7 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
     }
     let first = (pools.iter()).position(|own| own.bad > allowed * own.requests)?;
     let (below, above) = (pools.get(first.checked_sub(1)?)?, &pools[first]);
-    let logit = |own: &Weighed| {
+    let logit = |own: &Observation| {
         let padded = padded(*own, allowed, 1.0);
         (padded.bad / (padded.requests - padded.bad)).ln()
     };
@@ -215,22 +215,23 @@ pub fn crossing(points: &[Point], allowed: f64) -> Option<f64> {
 /// not lie on both sides.
 pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Option<Curve> {
     let wanted = odds(allowed).ln();
-    let all = weighed(points, allowed);
+    let all = observations(points, allowed);
     let (mut center, mut slope) = (guess.ln(), 0.0);
     let mut near = Vec::new();
     // The loads that take part follow from the crossing, and it from them.
     for _ in 0..4 {
         near = taking_part(&all, center, slope);
-        let is_bad = |own: &Weighed| own.bad > allowed * own.requests;
+        let is_bad = |own: &Observation| own.bad > allowed * own.requests;
         let above = near.iter().filter(|own| is_bad(own)).count();
         let steady = near.iter().filter(|own| own.loads >= STEADY).count();
         if steady < FEWEST || above == 0 || above == near.len() {
             return None;
         }
         let part = 1.0 / near.len() as f64;
-        let padded: Vec<Weighed> = (near.iter()).map(|own| padded(*own, allowed, part)).collect();
+        let padded: Vec<Observation> =
+            (near.iter()).map(|own| padded(*own, allowed, part)).collect();
         let moved = most_likely(&padded, wanted);
-        slope = through(&padded, moved, wanted).slope;
+        slope = curve_through(&padded, moved, wanted).slope;
         let is_still = (moved - center).abs() < 1e-4;
         center = moved;
         if is_still {
@@ -238,7 +239,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         }
     }
     let peak = most_likely(&near, wanted);
-    let best = through(&near, peak, wanted);
+    let best = curve_through(&near, peak, wanted);
     let left = near.len() as f64 - 2.0 - f64::from(u8::from(best.bend > 0.0));
     let misfit: f64 = near
         .iter()
@@ -254,7 +255,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
     let end = |outside: f64, mut beyond: f64| {
         let quantile = student::quantile(2.0 * outside, known + left);
         let most = quantile * quantile * scatter / 2.0;
-        let holds = |x: f64| best.likelihood - through(&near, x, wanted).likelihood <= most;
+        let holds = |x: f64| best.likelihood - curve_through(&near, x, wanted).likelihood <= most;
         if holds(beyond) {
             return None;
         }
@@ -277,11 +278,11 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
     })
 }
 
-fn weighed(points: &[Point], allowed: f64) -> Vec<Weighed> {
+fn observations(points: &[Point], allowed: f64) -> Vec<Observation> {
     let most = odds(allowed) * ODDS;
     let of = |(own, effect): (&Point, f64)| {
         let seen = own.bad / (own.requests - own.bad).max(f64::MIN_POSITIVE);
-        Weighed {
+        Observation {
             x: own.at.ln(),
             requests: own.requests / effect,
             bad: own.bad / effect,
@@ -302,20 +303,21 @@ fn share(logit: f64) -> f64 {
 
 /// With half a request more of either kind, because the logit of nothing is infinite. It is less
 /// where there are so few that half a bad request would be more than is allowed.
-fn padded(own: Weighed, allowed: f64, part: f64) -> Weighed {
+fn padded(own: Observation, allowed: f64, part: f64) -> Observation {
     let requests = own.requests + part;
-    Weighed { requests, bad: own.bad + (0.5 * allowed * requests).min(0.5 * part), ..own }
+    Observation { requests, bad: own.bad + (0.5 * allowed * requests).min(0.5 * part), ..own }
 }
 
 /// The loads that take part in the regression.
-fn taking_part(all: &[Weighed], center: f64, slope: f64) -> Vec<Weighed> {
-    let is_near =
-        |own: &&Weighed| (own.x - center).abs() <= NEAR && (own.x - center) * slope <= ODDS.ln();
-    let (mut near, mut far): (Vec<&Weighed>, Vec<&Weighed>) = all.iter().partition(is_near);
-    let distance = |own: &Weighed| (own.x - center).abs();
+fn taking_part(all: &[Observation], center: f64, slope: f64) -> Vec<Observation> {
+    let is_near = |own: &&Observation| {
+        (own.x - center).abs() <= NEAR && (own.x - center) * slope <= ODDS.ln()
+    };
+    let (mut near, mut far): (Vec<&Observation>, Vec<&Observation>) = all.iter().partition(is_near);
+    let distance = |own: &Observation| (own.x - center).abs();
     far.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
     for side in [-1.0, 1.0] {
-        let is_beyond = |own: &&Weighed| (own.x - center) * side >= 0.0;
+        let is_beyond = |own: &&Observation| (own.x - center) * side >= 0.0;
         if !near.iter().any(is_beyond)
             && let Some(place) = far.iter().position(is_beyond)
         {
@@ -325,7 +327,7 @@ fn taking_part(all: &[Weighed], center: f64, slope: f64) -> Vec<Weighed> {
     near.into_iter().copied().collect()
 }
 
-fn span(near: &[Weighed]) -> [f64; 2] {
+fn span(near: &[Observation]) -> [f64; 2] {
     near.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], own| {
         [low.min(own.x), high.max(own.x)]
     })
@@ -339,7 +341,7 @@ fn bent(away: f64, bend: f64) -> f64 {
 
 /// The most likely curve through a crossing at a load.
 #[derive(Clone, Copy)]
-struct Through {
+struct CurveFit {
     likelihood: f64,
     slope: f64,
     bend: f64,
@@ -347,15 +349,15 @@ struct Through {
 
 /// The most likely curve with the wanted logit at a load. For each bend the likelihood is concave
 /// in the slope.
-fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
-    let mut best = Through { likelihood: f64::NEG_INFINITY, slope: FLAT, bend: 0.0 };
+fn curve_through(near: &[Observation], x: f64, wanted: f64) -> CurveFit {
+    let mut best = CurveFit { likelihood: f64::NEG_INFINITY, slope: FLAT, bend: 0.0 };
     let mut aways = vec![0.0; near.len()];
     for bend in BENDS {
         for (away, own) in aways.iter_mut().zip(near) {
             *away = bent(own.x - x, bend);
         }
         let score = |slope: f64| -> f64 {
-            let of = |(own, away): (&Weighed, &f64)| own.rest(wanted + slope * away) * away;
+            let of = |(own, away): (&Observation, &f64)| own.rest(wanted + slope * away) * away;
             near.iter().zip(&aways).map(of).sum()
         };
         let (mut low, mut high) = (FLAT, STEEP);
@@ -370,7 +372,7 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
             }
             (low * high).sqrt()
         };
-        let of = |(own, away): (&Weighed, &f64)| {
+        let of = |(own, away): (&Observation, &f64)| {
             let logit = (wanted + slope * away).min(own.enough);
             // log (1 + exp logit), without an overflow.
             let all = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
@@ -378,7 +380,7 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
         };
         let likelihood = near.iter().zip(&aways).map(of).sum::<f64>() - bend / USUAL;
         if likelihood > best.likelihood {
-            best = Through { likelihood, slope, bend };
+            best = CurveFit { likelihood, slope, bend };
         }
     }
     best
@@ -386,9 +388,9 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
 
 /// The logarithm of the load at which the most likely curve crosses, within the loads that take
 /// part: the best of a few, and then by golden sections about it.
-fn most_likely(near: &[Weighed], wanted: f64) -> f64 {
+fn most_likely(near: &[Observation], wanted: f64) -> f64 {
     let [low, high] = span(near);
-    let of = |x: f64| through(near, x, wanted).likelihood;
+    let of = |x: f64| curve_through(near, x, wanted).likelihood;
     let step = (high - low) / f64::from(STEPS);
     let at = |place: u32| low + step * f64::from(place);
     let first = (0..=STEPS).map(|place| (of(at(place)), at(place)));

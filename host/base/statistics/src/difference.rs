@@ -2,7 +2,7 @@
 //!
 //! **One run per side.** The runs' blocks are resampled ([`bootstrap`](crate::bootstrap)). They do
 //! not show the variation of whole runs from one to the next, so that enters from outside
-//! ([`Varies`]).
+//! ([`RunVariation`]).
 //!
 //! **Several runs per side.** The variation between runs of the same scenario counts. Intervals are
 //! Student's, over one value per run ([`between_runs`]). A permutation test would not assume a
@@ -13,14 +13,14 @@ use crate::interval::{Interval, LEVEL};
 use crate::moments::{mean, variance};
 use crate::student;
 
-/// A standard error, and its certainty.
+/// A standard error, and the degrees of freedom with which it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sure {
+pub struct StandardError {
     pub error: f64,
     pub freedom: f64,
 }
 
-impl Sure {
+impl StandardError {
     /// The standard error of the difference of two sides' means. Where sides have the same number
     /// of values, Student's test keeps its level though they vary differently, and one degree of
     /// freedom more matters with so few: `scipy.stats.ttest_ind`. Else the degrees of freedom are
@@ -48,12 +48,12 @@ impl Sure {
             }
             _ => return None,
         };
-        Some(Sure { error, freedom })
+        Some(StandardError { error, freedom })
     }
 
     /// The degrees of freedom of the sum of two independent errors (Satterthwaite 1946, "An
     /// approximate distribution of estimates of variance components").
-    pub fn joint_freedom(self, other: Sure) -> f64 {
+    pub fn joint_freedom(self, other: StandardError) -> f64 {
         let (ours, theirs) = (self.error.powi(2), other.error.powi(2));
         if ours + theirs == 0.0 {
             return self.freedom;
@@ -76,8 +76,8 @@ impl Sure {
 pub struct Estimate {
     /// The 95 % confidence interval of the difference.
     pub interval: Interval,
-    /// The standard error of the difference, and its certainty.
-    pub sure: Sure,
+    /// The standard error of the difference.
+    pub sure: StandardError,
     /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
     /// The standard deviation from run to run that is in the error beside the variation of a run's
@@ -104,7 +104,7 @@ impl Estimate {
 
 /// The variation of one figure from run to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Varies {
+pub struct RunVariation {
     /// The standard deviation of one run, as a share of the figure.
     pub share: f64,
     /// The degrees of freedom with which it is known; infinite if it is assumed.
@@ -113,7 +113,7 @@ pub struct Varies {
     pub is_whole: bool,
 }
 
-impl Varies {
+impl RunVariation {
     /// The same, for a figure that varies `sensitivity` times as much as assumed. Variation from
     /// repeats is of the figure itself already.
     #[must_use]
@@ -121,22 +121,22 @@ impl Varies {
         if self.is_whole {
             return self;
         }
-        Varies { share: self.share * sensitivity, ..self }
+        RunVariation { share: self.share * sensitivity, ..self }
     }
 
     /// The standard error of two runs with this variation, given the error from within them. It is
     /// the root of the sum of squares where both are independent, else the larger of the two.
-    pub(crate) fn beside(self, within: Sure) -> Sure {
-        let between = Sure { error: self.share * 2.0_f64.sqrt(), freedom: self.freedom };
+    pub(crate) fn beside(self, within: StandardError) -> StandardError {
+        let between = StandardError { error: self.share * 2.0_f64.sqrt(), freedom: self.freedom };
         if !self.is_whole {
-            return Sure {
+            return StandardError {
                 error: within.error.hypot(between.error),
                 freedom: within.joint_freedom(between),
             };
         }
         // The error from repeats contains the error from the blocks, and is known no better than
         // their number allows.
-        Sure {
+        StandardError {
             error: within.error.max(between.error),
             freedom: within.freedom.min(between.freedom),
         }
@@ -144,11 +144,11 @@ impl Varies {
 }
 
 /// The difference of sides, at least one of them with several runs, with one value per run:
-/// Student's test, or Welch's where sides have different numbers of runs ([`Sure::between`]).
-/// `None` if neither has several.
+/// Student's test, or Welch's where sides have different numbers of runs (see
+/// [`StandardError::between`]). `None` if neither has several.
 pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let difference = mean(b) - mean(a);
-    let sure = Sure::between(a, b)?;
+    let sure = StandardError::between(a, b)?;
     let away = student::quantile(1.0 - LEVEL / 100.0, sure.freedom) * sure.error;
     Some(Estimate {
         interval: Interval { low: difference - away, high: difference + away },

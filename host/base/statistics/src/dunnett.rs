@@ -6,7 +6,7 @@
 //! comparing several treatments with a control"). The distribution is integrated numerically over
 //! both; `dunnett/dunnett.py` compares it with SciPy.
 
-use crate::student;
+use crate::{bisect, student};
 
 /// A correlation above this one is taken for it. That makes the test a little stricter, and keeps
 /// the integrand smooth.
@@ -73,15 +73,7 @@ impl Dunnett {
         while self.two_sided(high) > outside && high < 1e12 {
             (low, high) = (high, high * 2.0);
         }
-        for _ in 0..60 {
-            let middle = (low + high) / 2.0;
-            if self.two_sided(middle) > outside {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        (low + high) / 2.0
+        bisect(low, high, 60, |ratio| self.two_sided(ratio) > outside)
     }
 
     /// A place of the table, interpolated by the cubic through its four neighbours.

@@ -42,7 +42,7 @@ impl Histogram {
             return;
         }
         let value = value.min(LARGEST);
-        self.cells.add(Cells::of(value), times);
+        self.cells.add(Cells::cell(value), times);
         let wide = u128::from(value);
         let (sum, squares) = match times {
             1 => (wide, wide * wide),
@@ -75,7 +75,7 @@ impl Histogram {
 
     /// The statistics, each value divided by `scale`; `None` if nothing was counted. Mean and
     /// deviation (divided by n, as `np.std`) follow from whole numbers, in which nothing cancels.
-    pub fn counted(&self, scale: f64) -> Option<Counted> {
+    pub fn counted(&self, scale: f64) -> Option<Statistics> {
         let count = self.count();
         if count == 0 {
             return None;
@@ -92,7 +92,7 @@ impl Histogram {
             self.squares.saturating_sub(whole.saturating_mul(self.sum.saturating_add(rest)));
         let part = rest as f64 / n as f64;
         let variance = (about as f64 / n as f64 - part * part).max(0.0);
-        Some(Counted {
+        Some(Statistics {
             count,
             mean: (whole as f64 + part) / scale,
             std: variance.sqrt() / scale,
@@ -116,7 +116,7 @@ struct Cells {
 impl Cells {
     /// The cell of a value.
     #[inline]
-    fn of(value: u64) -> usize {
+    fn cell(value: u64) -> usize {
         // The number of its last bits that do not count.
         let dropped = (u64::BITS - BITS) - (value | ((1 << BITS) - 1)).leading_zeros();
         dropped as usize * HALF + (value >> dropped) as usize
@@ -153,7 +153,7 @@ impl Cells {
 
 /// The statistics of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
+pub struct Statistics {
     count: u64,
     /// The arithmetic mean.
     pub mean: f64,
@@ -168,7 +168,7 @@ pub struct Counted {
     scale: f64,
 }
 
-impl Ranked for Counted {
+impl Ranked for Statistics {
     fn count(&self) -> u64 {
         self.count
     }

@@ -20,7 +20,7 @@
 //! The share of runs whose intervals hold the truth is measured: `host/benches/statistics`.
 
 use super::beta::binomial;
-use super::blocks::{Blocks, effect_at};
+use super::blocks::Blocks;
 use super::dependence::{correlation, inflation};
 use super::moments::{self, skewness, variance_about};
 use super::student::{self, adjusted};
@@ -162,12 +162,12 @@ pub fn percentile(
     if is_of_fill(blocks, figures, percent) {
         return None;
     }
-    let mut effect = effect_at(blocks, figures, percent);
+    let effect_at = |percent| blocks.design_effect(figures.percentile(percent));
+    let mut effect = effect_at(percent);
     if percent > TAIL {
-        effect = effect.max(effect_at(blocks, figures, TAIL));
+        effect = effect.max(effect_at(TAIL));
         // Bursts that the run does not hold make the tail: see above.
-        let loads = loads.map_or(1.0, |loads| count / loads.independent.max(1.0));
-        effect = effect.max(loads);
+        effect = effect.max(loads.map_or(1.0, |loads| count / loads.independent.max(1.0)));
     }
     let independent = count / effect;
     let share = percent / 100.0;
@@ -178,10 +178,10 @@ pub fn percentile(
     let at = |rank: f64| figures.at((rank - 1.0).max(0.0) as u64);
     let low = below.map(|rank| at((rank / independent * count).floor().max(1.0)));
     let high = above.map(|rank| at((rank / independent * count).ceil().min(count)));
-    if low.is_none() && high.is_none() {
-        return None;
-    }
-    Some(Interval { low: low.unwrap_or(f64::NEG_INFINITY), high: high.unwrap_or(f64::INFINITY) })
+    (low.is_some() || high.is_some()).then(|| Interval {
+        low: low.unwrap_or(f64::NEG_INFINITY),
+        high: high.unwrap_or(f64::INFINITY),
+    })
 }
 
 /// True if a percentile of the tail is one of the fill: then one run shows nothing of how it
@@ -222,7 +222,7 @@ mod tests {
 
     fn gathered(samples: &[f64]) -> (Blocks, Figures) {
         let count = samples.len() as u64;
-        let layout = Layout::of(count, 0, 0, count - 1).unwrap();
+        let layout = Layout::new(count, 0, 0, count - 1).unwrap();
         let (mut blocks, mut spread) = (Blocks::new(layout, 1e6), Spread::new(1e6));
         for (index, sample) in (0..).zip(samples) {
             blocks.add(index, *sample);

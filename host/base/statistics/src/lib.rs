@@ -14,7 +14,7 @@
 //! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
 //! | values in clusters | [`clusters`], [`bounded`] |
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
-//! | two sides | [`decomposed`], [`bootstrap`], [`difference`] |
+//! | two sides | [`decomposition`], [`bootstrap`], [`difference`] |
 //! | several sides | [`several`], [`dunnett`], [`twoway`] |
 //! | pairs of values | [`correlation`] |
 //! | curves | [`corner`], [`crossing`] |
@@ -41,7 +41,7 @@ pub mod correlation;
 pub mod course;
 pub mod covariance;
 pub mod crossing;
-pub mod decomposed;
+pub mod decomposition;
 pub mod dependence;
 pub mod difference;
 pub mod dunnett;
@@ -63,6 +63,16 @@ pub use interval::Interval;
 pub use moments::{mean, mean_if_any, median, variance};
 pub use ranked::{Ranked, Sorted, between, place};
 pub use spread::{Figures, Spread};
+
+/// Finds the end of a condition that holds from `low` on and not at `high`, by bisection.
+pub(crate) fn bisect(low: f64, high: f64, halvings: u32, holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (low, high);
+    for _ in 0..halvings {
+        let middle = f64::midpoint(low, high);
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
 
 #[cfg(test)]
 mod tests;

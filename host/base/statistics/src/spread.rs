@@ -1,7 +1,7 @@
 //! Samples of one metric on the way to their statistics, in memory that is bounded however many
 //! there are: kept one by one up to [`KEPT`], counted in a histogram beyond.
 
-use super::histogram::{Counted, ERROR, Histogram};
+use super::histogram::{ERROR, Histogram, Statistics};
 use super::{Ranked, Sorted};
 
 /// The most samples that are kept as they are; their percentiles are NumPy's to the last bit. With
@@ -12,11 +12,11 @@ pub const KEPT: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct Spread {
     scale: f64,
-    held: Held,
+    store: Store,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
+enum Store {
     Samples(Vec<f64>),
     Counts(Box<Histogram>),
 }
@@ -24,55 +24,55 @@ enum Held {
 impl Spread {
     /// No samples yet. Where they are counted, they are rounded to `1 / scale`.
     pub fn new(scale: f64) -> Self {
-        Spread { scale, held: Held::Samples(Vec::new()) }
+        Spread { scale, store: Store::Samples(Vec::new()) }
     }
 
     /// No samples yet; all samples to come will be counted in a histogram.
     pub fn counting(scale: f64) -> Self {
-        Spread { scale, held: Held::Counts(Box::default()) }
+        Spread { scale, store: Store::Counts(Box::default()) }
     }
 
     /// Adds a sample, which is not negative.
     pub fn add(&mut self, sample: f64) {
-        match &mut self.held {
-            Held::Samples(samples) => {
+        match &mut self.store {
+            Store::Samples(samples) => {
                 samples.push(sample);
                 if samples.len() > KEPT {
                     self.counts();
                 }
             }
-            Held::Counts(counts) => counts.add(rounded(sample, self.scale), 1),
+            Store::Counts(counts) => counts.add(rounded(sample, self.scale), 1),
         }
     }
 
     /// The histogram that the samples are counted in, which they are from here on.
     pub fn counts(&mut self) -> &mut Histogram {
-        if let Held::Samples(samples) = &mut self.held {
+        if let Store::Samples(samples) = &mut self.store {
             let mut counts = Box::<Histogram>::default();
             for sample in std::mem::take(samples) {
                 counts.add(rounded(sample, self.scale), 1);
             }
-            self.held = Held::Counts(counts);
+            self.store = Store::Counts(counts);
         }
-        match &mut self.held {
-            Held::Counts(counts) => counts,
-            Held::Samples(_) => unreachable!("they were turned into counts above"),
+        match &mut self.store {
+            Store::Counts(counts) => counts,
+            Store::Samples(_) => unreachable!("they were turned into counts above"),
         }
     }
 
     /// Adds all samples of another one of the same scale.
     pub fn merge(&mut self, other: Spread) {
-        match other.held {
-            Held::Samples(samples) => samples.into_iter().for_each(|sample| self.add(sample)),
-            Held::Counts(counts) => self.counts().merge(&counts),
+        match other.store {
+            Store::Samples(samples) => samples.into_iter().for_each(|sample| self.add(sample)),
+            Store::Counts(counts) => self.counts().merge(&counts),
         }
     }
 
     /// The statistics; `None` if there are no samples.
     pub fn figures(self) -> Option<Figures> {
-        match self.held {
-            Held::Samples(samples) => Sorted::new(samples).map(Figures::Samples),
-            Held::Counts(counts) => counts.counted(self.scale).map(Figures::Histogram),
+        match self.store {
+            Store::Samples(samples) => Sorted::new(samples).map(Figures::Samples),
+            Store::Counts(counts) => counts.counted(self.scale).map(Figures::Histogram),
         }
     }
 }
@@ -86,7 +86,7 @@ fn rounded(sample: f64, scale: f64) -> u64 {
 pub enum Figures {
     Samples(Sorted),
     /// Counts of them.
-    Histogram(Counted),
+    Histogram(Statistics),
 }
 
 impl Figures {

@@ -91,7 +91,7 @@ impl Steps {
     /// of them. It is the least-squares line, with a weight for each step, over the terms whose
     /// factors are not negative. The noise assumes that its sums over blocks of slices follow a
     /// first-order autoregressive process ([`inflation`]).
-    pub fn of(slices: &[Slice]) -> Option<Self> {
+    pub fn from_slices(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
         let line = line_through(&busy)?;
         let off = |slice: &Slice| {
@@ -231,24 +231,24 @@ mod tests {
 
     #[test]
     fn the_line_is_what_the_steps_take() {
-        let steps = Steps::of(&slices(1, 0.05)).unwrap();
+        let steps = Steps::from_slices(&slices(1, 0.05)).unwrap();
         assert!((steps.empty / 0.010 - 1.0).abs() < 0.05, "{steps:?}");
         assert!((steps.request / 0.000_2 - 1.0).abs() < 0.1, "{steps:?}");
         assert!((steps.prompt_token / 0.000_02 - 1.0).abs() < 0.05, "{steps:?}");
         assert_eq!(steps.context_token, 0.0);
-        assert_eq!(Steps::of(&slices(1, 0.05)[..39]), None);
+        assert_eq!(Steps::from_slices(&slices(1, 0.05)[..39]), None);
     }
 
     /// 10,000 steps of 14 ms in 160 s; each varies by 5 % of 14 ms: a variance of 0.49 ms² a step.
     #[test]
     fn noise_is_that_of_the_steps() {
         let found: Vec<f64> =
-            (0..60).map(|seed| Steps::of(&slices(seed, 0.05)).unwrap().noise).collect();
+            (0..60).map(|seed| Steps::from_slices(&slices(seed, 0.05)).unwrap().noise).collect();
         let mean = found.iter().sum::<f64>() / 60.0;
         let wanted = 10_000.0 * 0.000_7 * 0.000_7 / 160.0;
         // The correction for dependence adds an eighth where there is none.
         assert!((1.0..1.4).contains(&(mean / wanted)), "{mean} {wanted}");
-        let exact = Steps::of(&slices(1, 0.0)).unwrap();
+        let exact = Steps::from_slices(&slices(1, 0.0)).unwrap();
         assert!(exact.noise < 1e-9 * wanted, "{exact:?}");
     }
 
@@ -258,7 +258,7 @@ mod tests {
         for slice in &mut even {
             (slice.batch, slice.tokens, slice.prompts) = (10.0, 500.0, 0.0);
         }
-        let steps = Steps::of(&even).unwrap();
+        let steps = Steps::from_slices(&even).unwrap();
         assert_eq!((steps.request, steps.prompt_token), (0.0, 0.0));
         assert!((steps.empty - steps.mean).abs() < 1e-9, "{steps:?}");
     }

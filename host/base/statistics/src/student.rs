@@ -5,6 +5,7 @@
 //! freedom it is the normal distribution.
 
 use crate::beta::incomplete_beta;
+use crate::bisect;
 use crate::interval::Interval;
 use crate::moments::{mean, variance};
 
@@ -29,15 +30,7 @@ pub fn quantile(outside: f64, freedom: f64) -> f64 {
         (low, high) = (high, high * 2.0);
     }
     // Halved until the bits are used up.
-    for _ in 0..80 {
-        let middle = (low + high) / 2.0;
-        if two_sided(middle, freedom) > outside {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    (low + high) / 2.0
+    bisect(low, high, 80, |distance| two_sided(distance, freedom) > outside)
 }
 
 /// Computes the number of standard errors by which two values must differ to be shown apart in nine

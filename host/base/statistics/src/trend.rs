@@ -1,6 +1,6 @@
 //! Trends of values in order: a straight line, with the slope that several groups have in common.
 
-use crate::difference::Sure;
+use crate::difference::StandardError;
 use crate::moments::mean;
 
 /// A slope, and its certainty.
@@ -9,7 +9,7 @@ pub struct Slope {
     /// The change of the value with each step.
     pub slope: f64,
     /// The standard error of the slope, and its degrees of freedom.
-    pub sure: Sure,
+    pub sure: StandardError,
 }
 
 /// Computes the slope that groups of points have in common, each group about a level of its own. It
@@ -36,7 +36,7 @@ pub fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
     let slope = xy / xx;
     let rest = (yy - slope * xy).max(0.0);
     let error = (rest / freedom / xx).sqrt();
-    Some(Slope { slope, sure: Sure { error, freedom } })
+    Some(Slope { slope, sure: StandardError { error, freedom } })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ impl Residual {
 
 /// A difference between two trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Apart {
+pub struct Contrast {
     /// The amount by which the second one is above the first.
     pub estimate: f64,
     /// Its variance, where the variance of a single value is 1.
@@ -67,7 +67,7 @@ const ROUNDING: f64 = 1e-24;
 
 impl Fit {
     /// The model of the values of each trial, by round; a trial has at most one value in a round.
-    pub fn of(values: &[Vec<(u32, f64)>]) -> Self {
+    pub fn new(values: &[Vec<(u32, f64)>]) -> Self {
         let mut places: BTreeMap<u32, usize> = BTreeMap::new();
         for (round, _) in values.iter().flatten() {
             places.insert(*round, 0);
@@ -76,7 +76,7 @@ impl Fit {
             *place = number;
         }
         let many = places.len();
-        let trials: Vec<Option<Side>> = values.iter().map(|of| Side::of(of, &places)).collect();
+        let trials: Vec<Option<Side>> = values.iter().map(|of| Side::new(of, &places)).collect();
         // Least squares for the rounds alone, once each trial's mean is taken out.
         let mut matrix = vec![vec![0.0; many]; many];
         let mut right = vec![0.0; many];
@@ -132,7 +132,6 @@ impl Fit {
         }
         let trials = self.trials.iter().flatten().count() as f64;
         let mut parts: Vec<usize> = self.rounds.iter().map(|(.., part)| *part).collect();
-        parts.dedup();
         parts.sort_unstable();
         parts.dedup();
         let freedom = count - trials - (self.rounds.len() - parts.len()) as f64;
@@ -160,14 +159,14 @@ impl Fit {
 
     /// Computes the difference of a trial from the first one; nothing if no rounds connect them, or
     /// one has no values.
-    pub fn apart(&self, base: usize, trial: usize) -> Option<Apart> {
+    pub fn apart(&self, base: usize, trial: usize) -> Option<Contrast> {
         let [a, b] = [base, trial].map(|place| self.trials.get(place)?.as_ref());
         let (a, b) = (a?, b?);
         if self.part(a) != self.part(b) {
             return None;
         }
         let each = 1.0 / a.values as f64 + 1.0 / b.values as f64;
-        Some(Apart {
+        Some(Contrast {
             estimate: self.level(trial)? - self.level(base)?,
             variance: each + self.form(&minus(a, b), &minus(a, b)),
             values: [a.values, b.values],
@@ -214,7 +213,7 @@ impl Fit {
 }
 
 impl Side {
-    fn of(values: &[(u32, f64)], places: &BTreeMap<u32, usize>) -> Option<Side> {
+    fn new(values: &[(u32, f64)], places: &BTreeMap<u32, usize>) -> Option<Side> {
         let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
         let mut shares = vec![0.0; places.len()];
         for (round, _) in values {
@@ -294,7 +293,7 @@ mod tests {
     #[test]
     fn two_trials_are_a_paired_test() {
         let fit =
-            Fit::of(&[vec![(1, 1.0), (2, 5.0), (3, 3.0)], vec![(1, 2.0), (2, 7.0), (3, 6.0)]]);
+            Fit::new(&[vec![(1, 1.0), (2, 5.0), (3, 3.0)], vec![(1, 2.0), (2, 7.0), (3, 6.0)]]);
         let apart = fit.apart(0, 1).unwrap();
         assert!(close(apart.estimate, 2.0) && close(apart.variance, 2.0 / 3.0));
         // The differences 1, 2 and 3 have the variance 1, the variance of two values together.
@@ -307,7 +306,7 @@ mod tests {
     /// table.
     #[test]
     fn missing_cells_are_least_squares() {
-        let fit = Fit::of(&[
+        let fit = Fit::new(&[
             vec![(1, 0.10), (2, 0.35), (3, 0.18), (4, 0.21)],
             vec![(1, 0.22), (3, 0.33)],
             vec![(2, 0.51), (3, 0.29), (4, 0.40)],
@@ -336,17 +335,17 @@ mod tests {
     #[test]
     fn complete_rounds_have_a_correlation_of_a_half() {
         let row = |by: f64| (1..=3).map(|round| (round, by * f64::from(round))).collect();
-        let fit = Fit::of(&[row(1.0), row(2.0), row(0.5), row(1.5)]);
+        let fit = Fit::new(&[row(1.0), row(2.0), row(0.5), row(1.5)]);
         assert!(close(fit.correlation(0, &[1, 2, 3]), 0.5));
     }
 
     #[test]
     fn what_no_round_connects_is_not_compared() {
-        let fit = Fit::of(&[vec![(1, 1.0)], vec![(2, 2.0)], vec![]]);
+        let fit = Fit::new(&[vec![(1, 1.0)], vec![(2, 2.0)], vec![]]);
         assert_eq!((fit.apart(0, 1), fit.apart(0, 2)), (None, None));
         assert_eq!(fit.residual().freedom, 0.0);
         // A third trial that is in both rounds connects them.
-        let fit = Fit::of(&[vec![(1, 1.0)], vec![(2, 2.0)], vec![(1, 0.0), (2, 3.0)]]);
+        let fit = Fit::new(&[vec![(1, 1.0)], vec![(2, 2.0)], vec![(1, 0.0), (2, 3.0)]]);
         let apart = fit.apart(0, 1).unwrap();
         assert!(close(apart.estimate, -2.0) && close(apart.variance, 4.0));
     }

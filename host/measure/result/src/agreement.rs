@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::confidence::Bounds;
 use model::exchange::{Exchange, Phase, SampleFacts};
-use statistics::clusters::{self, Cluster, Mean};
+use statistics::clusters::{self, Mean, clustered};
 use statistics::share::{Flips, wilson};
 use statistics::{Ranked, Sorted};
 
@@ -54,10 +54,7 @@ pub fn sample_digest(sample: &SampleFacts) -> u64 {
 /// The digest of a sample's conversation, as a digest of this process; `None` if it is no turn of
 /// one.
 pub fn conversation_digest(sample: &SampleFacts) -> Option<u64> {
-    let turn = sample.turn.as_ref()?;
-    let mut hasher = DefaultHasher::new();
-    turn.session.hash(&mut hasher);
-    Some(hasher.finish())
+    sample.turn.as_ref().map(|turn| digest(&turn.session))
 }
 
 /// The agreement of a run's answers with a baseline's answers.
@@ -187,7 +184,7 @@ pub type FirstToken<'t> = Box<dyn Fn(&str, &str) -> Option<u64> + 't>;
 #[derive(Default)]
 pub struct Answers<'t> {
     first_token: Option<FirstToken<'t>>,
-    /// The first token that differs, of each held answer that differs.
+    /// The first token that differs, of each answer with a kept text.
     tokens: Vec<f64>,
     answers: HashMap<u64, Answer>,
     held: usize,
@@ -216,9 +213,7 @@ impl<'t> Answers<'t> {
         let sample = &exchange.sample;
         let digest = digest(&text);
         let fits = self.held + text.len() <= HELD;
-        if fits {
-            self.held += text.len();
-        }
+        self.held += if fits { text.len() } else { 0 };
         self.answers.entry(sample_digest(sample)).or_insert(Answer {
             digest,
             text: fits.then(|| text.into_boxed_str()),
@@ -294,11 +289,10 @@ impl<'t> Answers<'t> {
         let both = || answers.iter().filter(|answer| answer.differs.is_some());
         let samples = both().count() as u64;
         let identical = both().filter(|answer| answer.differs == Some(false)).count() as u64;
-        let same = clustered(both().map(|answer| {
-            let same = f64::from(answer.differs == Some(false));
-            (answer.conversation, same)
-        }));
-        let mean = Mean::of(&same);
+        let same = clustered(
+            both().map(|answer| (answer.conversation, f64::from(answer.differs == Some(false)))),
+        );
+        let mean = Mean::from_clusters(&same);
         let bounds = mean.and_then(|mean| wilson(mean.mean, mean.independent(samples)));
         // In one order whatever the order of the records, so that the sum is the same.
         self.prefixes.sort_unstable_by_key(|(index, _)| *index);
@@ -349,8 +343,7 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
     let is_plain = compared.iter().all(|(_, _, share)| *share == 0.0 || *share == 1.0);
     let (probability, confidence) = if is_plain && apart.len() == compared.len() {
         let count = |wanted: [f64; 2]| {
-            let found = compared.iter().filter(|own| [own.1, own.2] == wanted);
-            found.count() as u64
+            compared.iter().filter(|own| [own.1, own.2] == wanted).count() as u64
         };
         let flips = Flips { samples, gained: count([1.0, 0.0]), lost: count([0.0, 1.0]) };
         (Some(flips.probability()), flips.interval())
@@ -375,32 +368,14 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
     })
 }
 
-/// Values by conversation, in the order in which conversations begin.
-fn clustered(values: impl Iterator<Item = (Option<u64>, f64)>) -> Vec<Cluster> {
-    let mut places: HashMap<u64, usize> = HashMap::new();
-    let mut clusters: Vec<Cluster> = Vec::new();
-    for (conversation, value) in values {
-        let next = clusters.len();
-        let at = match conversation {
-            Some(conversation) => *places.entry(conversation).or_insert(next),
-            None => next,
-        };
-        if at == next {
-            clusters.push(Cluster::default());
-        }
-        clusters[at].sum += value;
-        clusters[at].count += 1;
-    }
-    clusters
-}
-
 /// All that a measured request was answered: reasoning, text, tool calls. `None` if it was not.
 fn answer_of(exchange: &Exchange) -> Option<String> {
     let is_measured = exchange.phase == Phase::Measure && exchange.is_ok();
     is_measured.then(|| [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat())
 }
 
-fn digest(text: &str) -> u64 {
+/// The digest of a text, for this process.
+pub(crate) fn digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
@@ -409,15 +384,13 @@ fn digest(text: &str) -> u64 {
 /// Measures the length of the common beginning of two texts: in characters, and in bytes of the
 /// first.
 fn shared_prefix(a: &str, b: &str) -> (u64, usize) {
-    let both = a.char_indices().zip(b.chars());
-    let mut characters = 0;
-    for ((at, ours), theirs) in both {
+    for (characters, ((at, ours), theirs)) in (0..).zip(a.char_indices().zip(b.chars())) {
         if ours != theirs {
             return (characters, at);
         }
-        characters += 1;
     }
-    (characters, a.len().min(b.len()))
+    let shorter = if a.len() < b.len() { a } else { b };
+    (shorter.chars().count() as u64, shorter.len())
 }
 
 fn first(text: &str) -> String {

@@ -188,6 +188,13 @@ model::words! {
     }
 }
 
+impl Severity {
+    /// Suspect where a figure is in doubt, else a note.
+    fn doubted(is_doubted: bool) -> Self {
+        if is_doubted { Severity::Suspect } else { Severity::Note }
+    }
+}
+
 /// A reason to doubt a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -218,7 +225,7 @@ model::words! {
 
 impl Verdict {
     /// The worst of the findings; notes leave a run valid.
-    pub fn of(findings: &[Finding]) -> Verdict {
+    pub fn from_findings(findings: &[Finding]) -> Verdict {
         match findings.iter().map(|finding| finding.severity).max() {
             None | Some(Severity::Note) => Verdict::Valid,
             Some(Severity::Suspect) => Verdict::Suspect,

@@ -62,7 +62,7 @@ impl Foreign {
     }
 
     pub(crate) fn summary(&self, work: u64, engine: u64) -> Summary {
-        Summary::of(&self.facts(), &self.exchanges(work, engine))
+        Summary::new(&self.facts(), &self.exchanges(work, engine))
     }
 
     /// A run: `work` decides the requests, `engine` its noise.
@@ -185,21 +185,21 @@ impl Foreign {
 }
 
 /// A figure with its intervals over other requests and over the same ones.
-type Sure = (f64, Option<Bounds>, Option<Bounds>);
+type Estimate = (f64, Option<Bounds>, Option<Bounds>);
 
-fn mean(summary: &Summary, metric: &str) -> Sure {
+fn mean(summary: &Summary, metric: &str) -> Estimate {
     let of = summary.metric(metric).unwrap();
     let sure = of.confidence;
     (of.mean, sure.and_then(|of| of.mean), sure.and_then(|of| of.same_requests?.mean))
 }
 
-fn median(summary: &Summary, metric: &str) -> Sure {
+fn median(summary: &Summary, metric: &str) -> Estimate {
     let of = summary.metric(metric).unwrap();
     let sure = of.confidence;
     (of.median, sure.and_then(|of| of.median), sure.and_then(|of| of.same_requests?.median))
 }
 
-fn output(summary: &Summary) -> Sure {
+fn output(summary: &Summary) -> Estimate {
     let of = &summary.throughput;
     let sure = of.confidence.unwrap();
     let same = sure.same_requests.output_tokens_per_s;
@@ -233,7 +233,7 @@ fn a_burst_takes_a_client_milliseconds() {
         let engine = Foreign { comes: Comes::AtOnce { sending_ms }, ..Foreign::USUAL };
         let runs: Vec<Summary> = (0..30).map(|run| engine.summary(run, run)).collect();
         for figure in [
-            (|own| mean(own, metric::TTFT)) as fn(&Summary) -> Sure,
+            (|own| mean(own, metric::TTFT)) as fn(&Summary) -> Estimate,
             |own| median(own, metric::TTFT),
             |own| mean(own, metric::E2E),
         ] {
@@ -302,8 +302,8 @@ fn run_to_run_variation_is_not_within_a_run() {
     assert!(with(0.0) < 30, "{}", with(0.0));
 }
 
-/// Near saturation, half of the runs hold no wait for a place, and a few hold long ones. The mean of
-/// the others has no upper end, and its interval a condition.
+/// Near saturation, half of the runs hold no wait for a place, and a few hold long ones. The mean
+/// of the others has no upper end, and its interval a condition.
 #[test]
 fn a_run_without_waits_says_nothing_of_runs_with_waits() {
     let engine = Foreign { comes: Comes::Rate(30.0), requests: 500, ..Foreign::USUAL };

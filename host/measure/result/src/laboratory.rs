@@ -25,7 +25,7 @@ fn facts_of(case: &Case) -> RunFacts {
 
 fn summaries(case: &Case, runs: u64) -> Vec<Summary> {
     let facts = facts_of(case);
-    let draw = |run| Summary::of(&facts, &case.exchanges(run, run));
+    let draw = |run| Summary::new(&facts, &case.exchanges(run, run));
     (0..runs).map(draw).collect()
 }
 
@@ -110,7 +110,7 @@ fn a_longest_answer_does_not_hide_drift() {
         let mut exchanges = case.exchanges(*run, *run);
         // Steps take 20 % longer at the end.
         simulator::delay(&mut exchanges, |at, length| 0.1 * at * at / length);
-        let findings = Summary::of(&facts, &exchanges).findings;
+        let findings = Summary::new(&facts, &exchanges).findings;
         findings.iter().any(|finding| finding.id == Id::Drift)
     };
     let found = (0..8).filter(drifts).count();
@@ -131,7 +131,7 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     let mut turned: Vec<Exchange> = exchanges.iter().rev().cloned().collect();
     turned.rotate_left(100);
     let facts = facts_of(&case);
-    assert_eq!(Summary::of(&facts, &exchanges), Summary::of(&facts, &turned));
+    assert_eq!(Summary::new(&facts, &exchanges), Summary::new(&facts, &turned));
 }
 
 /// Parts of a run, as several load machines keep them, have the intervals of their own requests.
@@ -143,9 +143,9 @@ fn parts_of_a_run_have_the_intervals_of_the_whole() {
     let facts = facts_of(&case);
     let part = |own: u64| exchanges.iter().filter(move |exchange| exchange.index % 3 == own);
     let together: Vec<&Exchange> = (0..3).flat_map(part).collect();
-    assert_eq!(Summary::of(&facts, together), Summary::of(&facts, &exchanges));
+    assert_eq!(Summary::new(&facts, together), Summary::new(&facts, &exchanges));
     let third: Vec<&Exchange> = part(1).collect();
-    let summary = Summary::of(&facts, third);
+    let summary = Summary::new(&facts, third);
     assert!(summary.metric(metric::TPOT).unwrap().confidence.is_some());
 }
 
@@ -153,14 +153,14 @@ fn parts_of_a_run_have_the_intervals_of_the_whole() {
 #[test]
 fn a_burst_is_one_load() {
     let case = Case::usual(Load::AtOnce, 300);
-    let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
+    let summary = Summary::new(&facts_of(&case), &case.exchanges(1, 1));
     assert!(summary.concurrency.independent.unwrap() < 2.0);
     let ttft = summary.metric(metric::TTFT).unwrap().confidence.unwrap();
     assert!(ttft.mean.is_some() && ttft.median.is_some() && ttft.p99.is_none());
     let few = summary.findings.iter().find(|finding| finding.id == Id::FewLoads);
     assert!(few.unwrap().seen.contains("rose and fell once or twice"));
     let case = Case::usual(Load::Closed(32), 300);
-    let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
+    let summary = Summary::new(&facts_of(&case), &case.exchanges(1, 1));
     assert_eq!(summary.concurrency.independent, None);
     assert!(summary.metric(metric::TTFT).unwrap().confidence.is_some());
 }
@@ -177,7 +177,7 @@ fn a_burst_that_shows_no_noise_has_no_interval() {
             reply(index, 1000, &events)
         })
         .collect();
-    let summary = Summary::of(&facts(), &run);
+    let summary = Summary::new(&facts(), &run);
     assert!(summary.throughput.requests_per_s.is_some());
     assert_eq!(summary.throughput.confidence, None);
 }
@@ -188,7 +188,7 @@ fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     let facts = facts_of(case);
     let draw = |work: u64| {
         let again = (0..10).map(move |own| (work, 10 * work + own));
-        again.map(|(work, engine)| Summary::of(&facts, &case.exchanges(work, engine)))
+        again.map(|(work, engine)| Summary::new(&facts, &case.exchanges(work, engine)))
     };
     (0..6).map(|work| draw(work).collect()).collect()
 }
@@ -247,7 +247,7 @@ fn cold(case: &Case, runs: u64, by: impl Fn(f64, f64) -> f64) -> Vec<ColdStart> 
     let draw = |run| {
         let mut exchanges = case.exchanges(run, run);
         simulator::delay(&mut exchanges, &by);
-        Summary::of(&facts, &exchanges).cold_start
+        Summary::new(&facts, &exchanges).cold_start
     };
     (0..runs).filter_map(draw).collect()
 }

@@ -113,16 +113,7 @@ pub struct LimitError {
 impl LimitError {
     /// The mistakes without the limit, for messages that show it otherwise.
     pub fn mistakes(&self) -> String {
-        let mut words = String::new();
-        for mistake in &self.mistakes {
-            words += match words.chars().last() {
-                None => "",
-                Some('?') => " Besides, ",
-                Some(_) => ". Besides, ",
-            };
-            words += mistake;
-        }
-        words
+        self.mistakes.join(". Besides, ").replace("?. Besides, ", "? Besides, ")
     }
 }
 
@@ -158,8 +149,8 @@ where
     if errors.is_empty() { Ok(limits) } else { Err(errors) }
 }
 
-/// A limit in its parts, and the mistakes found in them so far.
-pub struct Written<'t, R> {
+/// A limit in its parts, and the mistakes in them so far.
+pub struct Clause<'t, R> {
     /// The name before the sign.
     pub subject: &'t str,
     /// The meaning of the sign.
@@ -177,17 +168,14 @@ impl<R: Copy> Grammar<R> {
     ///
     /// # Errors
     /// That it has no sign of this user's.
-    pub fn read<'t>(&self, text: &'t str) -> Result<Written<'t, R>, LimitError> {
+    pub fn read<'t>(&self, text: &'t str) -> Result<Clause<'t, R>, LimitError> {
         let text = text.trim();
         let Some((at, sign, relation)) = self.sign(text) else {
-            let mistake = format!(
-                "expected {} between a name and a number, as in {}",
-                self.signs_in_words(),
-                self.example
-            );
+            let (signs, example) = (self.sign_list(), self.example);
+            let mistake = format!("expected {signs} between a name and a number, as in {example}");
             return Err(LimitError { written: text.to_owned(), mistakes: vec![mistake] });
         };
-        let mut written = Written {
+        let mut written = Clause {
             subject: text[..at].trim(),
             relation,
             number: text[at + sign.len()..].trim(),
@@ -207,16 +195,9 @@ impl<R: Copy> Grammar<R> {
     }
 
     /// The parts of a limit whose name and number are given apart, without a sign.
-    pub fn given<'t>(&self, name: &'t str, relation: R, number: &'t str) -> Written<'t, R> {
-        Written {
-            subject: name,
-            relation,
-            number,
-            text: name,
-            sign: "",
-            numbers: self.numbers,
-            mistakes: Vec::new(),
-        }
+    pub fn unsigned<'t>(&self, name: &'t str, relation: R, number: &'t str) -> Clause<'t, R> {
+        let (numbers, mistakes) = (self.numbers, Vec::new());
+        Clause { subject: name, relation, number, text: name, sign: "", numbers, mistakes }
     }
 
     /// The sign that parts the name from the number: the first, and of two at one place the longer.
@@ -235,18 +216,15 @@ impl<R: Copy> Grammar<R> {
         }
     }
 
-    fn signs_in_words(&self) -> String {
-        let signs: Vec<String> = (self.signs.iter()).map(|(sign, _)| format!("`{sign}`")).collect();
-        match signs.split_last() {
-            Some((last, others)) if !others.is_empty() => {
-                format!("{} or {last}", others.join(", "))
-            }
-            _ => signs.concat(),
-        }
+    fn sign_list(&self) -> String {
+        let mut signs: Vec<String> =
+            self.signs.iter().map(|(sign, _)| format!("`{sign}`")).collect();
+        let last = signs.pop().unwrap_or_default();
+        if signs.is_empty() { last } else { format!("{} or {last}", signs.join(", ")) }
     }
 }
 
-impl<R> Written<'_, R> {
+impl<R> Clause<'_, R> {
     pub fn wrong(&mut self, mistake: impl Into<String>) {
         self.mistakes.push(mistake.into());
     }
@@ -279,13 +257,12 @@ impl<R> Written<'_, R> {
             self.any_number();
             return None;
         };
-        let level = match number(self.number, unit) {
-            Ok(Number::Bare(value) | Number::Own(value)) => Ok(value),
-            Ok(Number::Percent { share, .. }) if unit.is_empty() => Ok(share),
-            Ok(Number::Percent { .. }) => Err(None),
-            Err(cause) => Err(cause),
-        };
-        let expected = Expected { unit, is_difference: false };
+        let level = number(self.number, unit).and_then(|number| match number {
+            Number::Bare(value) | Number::Own(value) => Ok(value),
+            Number::Percent { share, .. } if unit.is_empty() => Ok(share),
+            Number::Percent { .. } => Err(None),
+        });
+        let expected = Expectation { unit, is_difference: false };
         self.checked(level, expected, |level| *level)
     }
 
@@ -296,15 +273,14 @@ impl<R> Written<'_, R> {
             self.any_number();
             return None;
         };
-        let difference = match number(self.number, unit) {
-            Ok(Number::Percent { percent, .. }) => Ok(Difference::Percent(percent)),
-            Ok(Number::Bare(value)) if unit == "ms" && value > 0.0 => {
+        let difference = number(self.number, unit).and_then(|number| match number {
+            Number::Percent { percent, .. } => Ok(Difference::Percent(percent)),
+            Number::Bare(value) if unit == "ms" && value > 0.0 => {
                 Err(Some(format!("write `{value}ms`, `{value}s` or `{value}%`")))
             }
-            Ok(Number::Bare(value) | Number::Own(value)) => Ok(Difference::Absolute(value)),
-            Err(cause) => Err(cause),
-        };
-        let expected = Expected { unit, is_difference: true };
+            Number::Bare(value) | Number::Own(value) => Ok(Difference::Absolute(value)),
+        });
+        let expected = Expectation { unit, is_difference: true };
         self.checked(difference, expected, |difference| match difference {
             Difference::Percent(amount) | Difference::Absolute(amount) => *amount,
         })
@@ -324,7 +300,7 @@ impl<R> Written<'_, R> {
     fn checked<T>(
         &mut self,
         read: Result<T, Option<String>>,
-        expected: Expected<'_>,
+        expected: Expectation<'_>,
         amount: impl Fn(&T) -> f64,
     ) -> Option<T> {
         let is_in_range = |amount: f64| match self.numbers {
@@ -341,7 +317,7 @@ impl<R> Written<'_, R> {
             Numbers::AboveZero => " above zero",
             Numbers::Any | Numbers::FromZero => "",
         };
-        self.expected(&expected.words(above), advice.as_deref());
+        self.expected(&expected.label(above), advice.as_deref());
         None
     }
 
@@ -369,13 +345,13 @@ impl<R> Written<'_, R> {
 }
 
 /// The number that should stand after the sign.
-struct Expected<'u> {
+struct Expectation<'u> {
     unit: &'u str,
     is_difference: bool,
 }
 
-impl Expected<'_> {
-    fn words(&self, above: &str) -> String {
+impl Expectation<'_> {
+    fn label(&self, above: &str) -> String {
         match (self.unit, self.is_difference) {
             ("ms" | "s", false) => format!("a time{above}, such as `200ms`"),
             ("ms" | "s", true) => format!("a time or a percentage{above}, such as `20ms` or `5%`"),
@@ -455,7 +431,7 @@ mod tests {
     /// A name with a sign in it, as scores may have, is parted where each kind of sign says.
     #[test]
     fn names_may_have_signs_in_them() {
-        let parts = |written: Written<'_, f64>| {
+        let parts = |written: Clause<'_, f64>| {
             (written.subject.to_owned(), written.relation, written.number.to_owned())
         };
         let directions = Grammar { signs: DIRECTIONS, numbers: Numbers::FromZero, example: "" };

@@ -14,7 +14,6 @@ pub mod reading;
 #[cfg(test)]
 mod reference;
 pub mod samples;
-mod unit;
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,6 @@ pub use count::{Count, Source};
 pub use names::*;
 pub use objective::Objective;
 pub use reading::Reading;
-pub use unit::Unit;
 
 use crate::summary::sessions::Session;
 use model::units::Nanos;
@@ -47,20 +45,17 @@ pub enum Measure {
     One(Single),
     /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of
     /// the metric's [`Unit::scale`], with its number of occurrences.
-    Pooled(Shown),
+    Pooled(Walk),
     /// At most one sample per session.
-    Session(Whole),
+    Session(fn(&Session) -> Option<f64>),
 }
-
-/// Takes the sample of a session.
-pub type Whole = fn(&Session) -> Option<f64>;
 
 /// Takes the sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
 /// Passes on the pooled samples of an exchange: the time of each, its value, and its number of
 /// occurrences.
-pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
+pub type Walk = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
 pub struct Metric {
     /// Its stable name, in results and thresholds.
@@ -85,4 +80,58 @@ pub fn single() -> impl Iterator<Item = (&'static Metric, Single)> {
         Measure::One(measure) => Some((metric, measure)),
         Measure::Pooled(_) | Measure::Session(_) => None,
     })
+}
+
+/// The unit of a metric's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Milliseconds,
+    Tokens,
+    Requests,
+    TokensPerSecond,
+    /// Tokens to an event of the reply.
+    TokensPerEvent,
+    /// Tokens to a step of the model.
+    TokensPerStep,
+    /// A share, from 0 to 1.
+    Share,
+    /// A duration over another one.
+    Ratio,
+    /// The same the other way round: more is better.
+    Speedup,
+}
+
+impl Unit {
+    /// The unit's symbol, as results name it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Milliseconds => "ms",
+            Unit::Tokens => "tokens",
+            Unit::Requests => "requests",
+            Unit::TokensPerSecond => "tok/s",
+            Unit::TokensPerEvent => "tokens/event",
+            Unit::TokensPerStep => "tokens/step",
+            Unit::Share => "share",
+            Unit::Ratio => "ratio",
+            Unit::Speedup => "times",
+        }
+    }
+
+    /// Returns the value that a request that failed or was not sent counts as, where such requests
+    /// count: infinitely slow, a speed of zero, or a share of one. Absent where no value is worse
+    /// than another.
+    pub fn worst(self) -> Option<f64> {
+        match self {
+            Unit::Milliseconds | Unit::Ratio => Some(f64::INFINITY),
+            Unit::TokensPerSecond | Unit::Speedup => Some(0.0),
+            Unit::Share => Some(1.0),
+            Unit::Tokens | Unit::Requests | Unit::TokensPerEvent | Unit::TokensPerStep => None,
+        }
+    }
+
+    /// Returns the number of steps in a unit when samples are counted in whole numbers:
+    /// milliseconds are counted in nanoseconds.
+    pub fn scale(self) -> f64 {
+        if matches!(self, Unit::Tokens | Unit::Requests) { 1.0 } else { 1e6 }
+    }
 }

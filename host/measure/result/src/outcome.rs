@@ -11,15 +11,13 @@ use model::exchange::Exchange;
 
 impl Summary {
     /// Summarises a run. The order of the exchanges does not matter.
-    pub fn of<E: Borrow<Exchange>>(
+    pub fn new<E: Borrow<Exchange>>(
         facts: &RunFacts,
         exchanges: impl IntoIterator<Item = E> + Clone,
     ) -> Summary {
         let read = || Ok::<_, Infallible>(exchanges.clone().into_iter().map(Ok));
-        match Summary::read(facts, read) {
-            Ok(summary) => summary,
-            Err(never) => match never {},
-        }
+        let Ok(summary) = Summary::read(facts, read);
+        summary
     }
 
     /// Summarises a run by reading its exchanges twice, without holding them in memory.
@@ -59,8 +57,8 @@ impl Summary {
             gather.add(exchange?.borrow());
         }
         let mut summary = gather.finish();
-        summary.findings = raise::of(&summary);
-        summary.verdict = Verdict::of(&summary.findings);
+        summary.findings = raise::findings(&summary);
+        summary.verdict = Verdict::from_findings(&summary.findings);
         let thresholds = summary.run.thresholds.iter();
         summary.thresholds = thresholds.map(|own| own.check(&summary)).collect();
         Ok(summary)

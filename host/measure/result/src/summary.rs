@@ -59,7 +59,6 @@ mod requests;
 mod scores;
 pub mod server;
 pub(crate) mod sessions;
-mod sound;
 mod speculation;
 mod steady;
 mod survey;

@@ -27,7 +27,7 @@ pub use kept::without_secrets;
 use model::clean;
 use model::exchange::{Exchange, Phase};
 use model::private;
-use model::timings::Reached;
+use model::timings::StageTimes;
 use result::summary::cache::Cache;
 use result::summary::{Client, Damage, Dataset, Fleet, RunFacts, Server, Summary, Survey};
 use scenario::plan::Plan;
@@ -91,7 +91,7 @@ pub struct Status {
     pub unsent: u64,
     /// The times of the start's steps.
     #[serde(default)]
-    pub timings: Reached,
+    pub timings: StageTimes,
     /// The records that were written; absent if not all could be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Written>,

@@ -336,7 +336,7 @@ pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
                 notes.push(format!(
                     "warning: the records of the run in {} are damaged: {}",
                     run.path().display(),
-                    damage.words()
+                    damage.label()
                 ));
             }
             Ok::<_, FolderError>(status)

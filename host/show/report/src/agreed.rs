@@ -18,7 +18,7 @@ pub fn text(agreed: &Agreed) -> String {
     block.line("Identical answers:", Some(answers.identical));
     block.line("Identical answers (%):", answers.identical_share.map(percent));
     let bounds = answers.confidence;
-    block.line("  95% confidence:", bounds.map(|bounds| bounds.words(" - ", percent)));
+    block.line("  95% confidence:", bounds.map(|bounds| bounds.label(" - ", percent)));
     if let Some(apart) = &answers.apart {
         let character = format!("{:.0}", apart.first_character);
         block.line("First character that differs, median:", Some(character));
@@ -67,7 +67,7 @@ fn repeats(block: &mut Block, agreed: &Agreed, floor: &Floor) {
     let signed = |share: f64| format!("{:+.2}", share * 100.0);
     block.line(
         "  more than repeats, 95% confidence:",
-        bounds.map(|bounds| bounds.words(" - ", signed)),
+        bounds.map(|bounds| bounds.label(" - ", signed)),
     );
     let verdict = match floor.judgement {
         Judgement::Changed => {

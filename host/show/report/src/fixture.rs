@@ -1,7 +1,7 @@
 //! Runs for tests of drawings.
 
 use model::exchange::Exchange;
-use model::timings::Reached;
+use model::timings::StageTimes;
 use result::summary::{RunFacts, Summary};
 use runs::Reported;
 use runs::environment::Environment;
@@ -37,9 +37,9 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             unsent: 0,
             records: None,
             series: None,
-            timings: Reached::default(),
+            timings: StageTimes::default(),
             error: None,
         }),
-        summary: Summary::of(facts, exchanges),
+        summary: Summary::new(facts, exchanges),
     }
 }

@@ -239,7 +239,7 @@ fn provenance(page: &mut Document, runs: &[&Reported]) {
             plan.dataset.plugin.name.clone(),
             requests,
             plan.load.seed.to_string(),
-            plan.tokenizer.summary().words(),
+            plan.tokenizer.summary().label(),
         ]);
         for used in plan.plugins() {
             let digest = digest(&used.digest);

@@ -171,7 +171,7 @@ fn new_seeds(summary: &Summary) -> String {
 }
 
 fn between(bounds: Bounds) -> String {
-    bounds.words(" – ", shown)
+    bounds.label(" – ", shown)
 }
 
 /// A figure with at least three digits.

@@ -106,7 +106,7 @@ fn doubts(summary: &Summary) -> Vec<String> {
     let findings = summary.findings.iter();
     let decisive = findings.filter(|finding| {
         finding.severity != Severity::Note
-            && Verdict::of(std::slice::from_ref(finding)) == summary.verdict
+            && Verdict::from_findings(std::slice::from_ref(finding)) == summary.verdict
     });
     decisive.map(|finding| finding.id.name().to_owned()).collect()
 }

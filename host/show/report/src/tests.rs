@@ -61,7 +61,7 @@ fn figures(block: &str) -> Vec<(&str, &str)> {
 #[test]
 fn a_run_of_every_kind_of_exchange() {
     let (facts, exchanges) = mixed();
-    let summary = Summary::of(&facts, &exchanges);
+    let summary = Summary::new(&facts, &exchanges);
     golden("src/cases/mixed/text.txt", &super::text::text(&summary));
     golden("src/cases/mixed/summary.json", &super::json::json(&summary).unwrap());
     let mut table = Vec::new();
@@ -78,7 +78,7 @@ fn the_block_is_lmdeploys_line_for_line() {
     let whole = |label: &str| published[label].parse::<u64>().unwrap();
     let mut facts = facts();
     facts.run.backend = published["Backend"].into();
-    let mut summary = Summary::of(&facts, std::iter::empty::<Exchange>());
+    let mut summary = Summary::new(&facts, std::iter::empty::<Exchange>());
     summary.requests.successful = whole("Successful requests");
     let total = |label| Counted { total: Some(whole(label)), ..Counted::default() };
     summary.tokens.input = total("Total input tokens");
@@ -127,7 +127,7 @@ fn the_block_is_lmdeploys_line_for_line() {
 #[test]
 fn the_block_has_gpustacks_figures() {
     let (facts, exchanges) = mixed();
-    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    let block = super::text::text(&Summary::new(&facts, &exchanges));
     let lmdeploys = figures(LMDEPLOY).into_iter().map(|(label, _)| format!("{label}:"));
     for label in GPUSTACK.iter().map(|label| label.to_string()).chain(lmdeploys) {
         let line = block.lines().find(|line| line.starts_with(&label));
@@ -141,7 +141,7 @@ fn the_block_has_gpustacks_figures() {
 fn unmeasured_figures_have_no_line() {
     let (mut facts, exchanges) = mixed();
     facts.run.streamed = false;
-    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    let block = super::text::text(&Summary::new(&facts, &exchanges));
     for absent in
         ["TTFT (ms)", "TPOT (ms)", "ITL (ms)", "Time to First", "Inter-token", "Peak output"]
     {
@@ -150,7 +150,7 @@ fn unmeasured_figures_have_no_line() {
     assert!(block.contains("Mean E2E Latency (ms):"));
     assert!(figures(&block).contains(&("Not measured", "TTFT, TPOT, ITL")));
 
-    let block = super::text::text(&Summary::of(&facts, std::iter::empty::<Exchange>()));
+    let block = super::text::text(&Summary::new(&facts, std::iter::empty::<Exchange>()));
     assert!(figures(&block).contains(&("Not measured", "E2E, TTFT, TPOT, ITL")));
     assert!(!block.contains("Benchmark duration"), "{block}");
     assert!(!block.contains("0.00"), "{block}");
@@ -162,7 +162,7 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
     facts.run.backend = "x\nSuccessful requests: 1\u{1b}[0m".into();
     facts.run_scores.insert("a\rb".into(), 1.0);
     exchanges[0].outcome = model::exchange::Outcome::Ok;
-    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    let block = super::text::text(&Summary::new(&facts, &exchanges));
     assert!(block.chars().all(|c| c == '\n' || !c.is_control()), "{block:?}");
     assert_eq!(block.lines().filter(|line| line.starts_with("Successful requests:")).count(), 1);
 }
@@ -178,11 +178,11 @@ fn saved(state: impl serde::Serialize) -> Value {
 fn schemas_are_committed_and_hold() {
     let (mut facts, exchanges) = mixed();
     facts.client = Some(watched());
-    let summary = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
+    let summary = serde_json::to_value(Summary::new(&facts, &exchanges)).unwrap();
     facts.run.failures_as_infinite = true;
-    let infinite = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
+    let infinite = serde_json::to_value(Summary::new(&facts, &exchanges)).unwrap();
     facts.client = None;
-    let empty = serde_json::to_value(Summary::of(&facts, std::iter::empty::<Exchange>())).unwrap();
+    let empty = serde_json::to_value(Summary::new(&facts, std::iter::empty::<Exchange>())).unwrap();
     let records: Vec<Value> =
         exchanges.iter().map(|exchange| serde_json::to_value(exchange).unwrap()).collect();
     let repeats = serde_json::to_value(compare::repeats::repeats("chat", &[], None)).unwrap();
@@ -251,7 +251,7 @@ fn columns_have_names_of_their_own() {
 fn goodput_and_the_steady_state_are_shown() {
     let (mut facts, exchanges) = mixed();
     facts.run.goodput = metric::objective::parse("ttft:150 e2el:500").unwrap();
-    let mut summary = Summary::of(&facts, &exchanges);
+    let mut summary = Summary::new(&facts, &exchanges);
     let window = Window {
         plateau: 64,
         at_least: 61,
@@ -330,7 +330,7 @@ fn watched() -> Client {
 fn shows_the_clients_performance() {
     let (mut facts, exchanges) = mixed();
     facts.client = Some(watched());
-    let block = super::text::text(&Summary::of(&facts, &exchanges));
+    let block = super::text::text(&Summary::new(&facts, &exchanges));
     let lines = "\
 ----------------------Client----------------------
 Reader CPU, mean, most in 1 s (%):       41.0, 63.0
@@ -379,7 +379,7 @@ proptest! {
             let column = (0..40).map(|index| (index, f64::from(score))).collect();
             facts.scores.insert(format!("score-{score}"), column);
         }
-        let summary = Summary::of(&facts, &run);
+        let summary = Summary::new(&facts, &run);
         let (short, whole) = (super::text::short(&summary), super::text::text(&summary));
         let lines: Vec<&str> = short.lines().collect();
         let is_full = lines.len() > 50;
@@ -401,7 +401,7 @@ proptest! {
     /// Any summary can be printed, keeps the block's frame, and validates against its schema.
     #[test]
     fn any_run_can_be_reported(run in any_run()) {
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let block = super::text::text(&summary);
         prop_assert!(block.starts_with("============ Serving Benchmark Result ============\n"));
         let end = format!("{}\n", "=".repeat(50));

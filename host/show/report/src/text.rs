@@ -231,10 +231,10 @@ fn tokens(block: &mut Block, summary: &Summary) {
     block.line("Cached input tokens:", tokens.input_cached);
     block.line("Reasoning tokens:", tokens.output_reasoning);
     let reasoning = tokens.reasoning.as_ref();
-    block.line("Reasoning text, answers:", reasoning.map(|reasoning| reasoning.words()));
+    block.line("Reasoning text, answers:", reasoning.map(|reasoning| reasoning.label()));
     let count = |tokens: u64| tokens.to_string();
     let drafts = tokens.drafts.as_ref();
-    block.line("Draft tokens accepted:", drafts.map(|drafts| drafts.words(count)));
+    block.line("Draft tokens accepted:", drafts.map(|drafts| drafts.label(count)));
     if let Some(steps) = &tokens.speculation {
         speculation::lines(block, steps);
     }
@@ -244,14 +244,14 @@ fn tokens(block: &mut Block, summary: &Summary) {
         ("Audio tokens, of the input:", tokens.input_audio),
         ("Audio tokens, of the output:", tokens.output_audio),
     ] {
-        block.line(label, kind.map(|kind| kind.words(count)));
+        block.line(label, kind.map(|kind| kind.label(count)));
     }
     for (name, stated) in &summary.counts {
-        block.line(&format!("{name}:"), Some(stated.words(count)));
+        block.line(&format!("{name}:"), Some(stated.label(count)));
     }
     block.figure("Output tokens per event:", tokens.per_event);
     if let Some(tokenizer) = &summary.run.tokenizer {
-        block.line("Tokenizer:", Some(tokenizer.words()));
+        block.line("Tokenizer:", Some(tokenizer.label()));
     }
 }
 

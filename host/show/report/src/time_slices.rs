@@ -252,7 +252,7 @@ mod tests {
         let mut facts = facts();
         facts.run.time_slice = Some(ms(1000));
         facts.run.streamed = streamed;
-        Summary::of(&facts, &run).time_slices.unwrap()
+        Summary::new(&facts, &run).time_slices.unwrap()
     }
 
     #[test]

@@ -285,7 +285,7 @@ impl Fits {
             let each = trials.iter().enumerate();
             let each =
                 each.map(|(place, trial)| if is_out(place) { Vec::new() } else { logs(trial) });
-            Fit::of(&each.collect::<Vec<_>>())
+            Fit::new(&each.collect::<Vec<_>>())
         };
         let scenarios = sides.scenarios.iter();
         Fits {

@@ -183,7 +183,7 @@ mod tests {
         let unparsed = (0..10).map(|index| (index, f64::from(index < 1)));
         let unparsed = unparsed.collect();
         facts.scores.insert("exact-match-unparsed".into(), unparsed);
-        let summary = Summary::of(&facts, &run);
+        let summary = Summary::new(&facts, &run);
         Measured::new(&summary, Some(objective), Vec::new())
     }
 

@@ -21,12 +21,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use statistics::difference::Sure;
+use statistics::difference::StandardError;
 use statistics::dunnett::Dunnett;
 use statistics::mean_if_any;
 use statistics::student;
 use statistics::trend::slope;
-use statistics::twoway::{Apart, Residual};
+use statistics::twoway::{Contrast, Residual};
 
 /// The share of cases in which an interval does not hold the truth, and in which a difference is
 /// shown that does not exist.
@@ -107,7 +107,7 @@ impl Family {
     }
 
     /// A difference as a gain, with its interval and p-value among all of them.
-    pub fn gain(&self, apart: &Apart) -> Gain {
+    pub fn gain(&self, apart: &Contrast) -> Gain {
         let estimate = rounded(apart.estimate);
         let error = self.deviation.map(|deviation| deviation * apart.variance.sqrt());
         Gain {
@@ -186,7 +186,7 @@ fn rounded(apart: f64) -> f64 {
 /// nothing if a side has none.
 pub fn gain(base: &[f64], side: &[f64]) -> Option<Gain> {
     let apart = rounded(mean_if_any(side)? - mean_if_any(base)?);
-    let sure = Sure::between(base, side);
+    let sure = StandardError::between(base, side);
     let away = sure.map(|sure| student::quantile(OUTSIDE, sure.freedom) * sure.error);
     Some(Gain {
         percent: percent(apart),

@@ -276,7 +276,7 @@ fn run(ttfts: &[u64], tokens: u32) -> (Reported, RunFacts, Vec<Exchange>) {
     let facts = folder::facts(&plan, Default::default(), false);
     let reported = Reported {
         folder: "run".to_owned(),
-        summary: Summary::of(&facts, &exchanges),
+        summary: Summary::new(&facts, &exchanges),
         plan,
         environment: None,
         status: None,
@@ -301,7 +301,7 @@ fn chunks_without_text_are_of_the_definition_of_vllm() {
     ];
     let mut exchange = reply(0, 0, &events);
     exchange.usage = output_usage(5);
-    reported.summary = Summary::of(&facts, std::slice::from_ref(&exchange));
+    reported.summary = Summary::new(&facts, std::slice::from_ref(&exchange));
     let exchanges = std::iter::once(Ok::<_, Infallible>(exchange));
     let Ok(ours) = Account::of_run("run".to_owned(), &reported, &facts, exchanges);
     let result = br#"{"endpoint_type": "vllm", "backend": "vllm", "model_id": "m", "completed": 1, "failed": 0,
@@ -337,7 +337,7 @@ fn finds_the_place_of_a_ttft_difference() {
                 decode: None,
             });
         }
-        reported.summary = Summary::of(&facts, &exchanges);
+        reported.summary = Summary::new(&facts, &exchanges);
         let exchanges = exchanges.into_iter().map(Ok::<_, Infallible>);
         let Ok(account) = Account::of_run("run".to_owned(), &reported, &facts, exchanges);
         account

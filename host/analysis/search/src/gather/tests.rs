@@ -3,7 +3,7 @@
 use super::*;
 use crate::slo::tiers;
 use model::exchange::{Exchange, Outcome, Usage};
-use simulator::{Random, Served, Work};
+use simulator::{Random, ServedRequest, Work};
 
 /// Waits that come and go in clusters of fifty, at a tenth of the limit: no request comes near it,
 /// so each counts as one. Where they come within half of it, the clusters count.
@@ -77,8 +77,8 @@ fn littles_law_is_broken_where_the_backlog_grows() {
 /// for each of ten tokens after it.
 fn exchanges() -> Vec<Exchange> {
     let second = 1_000_000_000;
-    let served: Vec<Served> = (0..100)
-        .map(|place| Served {
+    let served: Vec<ServedRequest> = (0..100)
+        .map(|place| ServedRequest {
             sent: Nanos(place * second),
             work: Work { prompt_tokens: 5, output_tokens: 11, ..Work::default() },
             tokens: (10..21).map(|step| Nanos(place * second + step * 10_000_000)).collect(),

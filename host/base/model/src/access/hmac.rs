@@ -1,7 +1,5 @@
 //! Signatures by HMAC as a backend describes them: texts with placeholders, and a key in two parts.
 
-use std::fmt;
-
 use super::Key;
 use super::template::{self, UnknownPlaceholder};
 
@@ -117,12 +115,6 @@ impl Hmac {
     pub fn has(&self, placeholder: Placeholder) -> bool {
         let headers = self.headers.iter().map(|(_, value)| value);
         headers.chain([&self.message]).any(|template| template.has(placeholder))
-    }
-}
-
-impl fmt::Debug for Hmac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hmac(…)")
     }
 }
 

@@ -40,11 +40,9 @@ impl<P: Copy + PartialEq> Template<P> {
 
     /// Reads a text in which other braces stand for themselves, such as the braces of JSON.
     pub fn within(text: &str, known: &[(&str, P)]) -> Self {
-        let read = Template::read(text, known, |_, _| Ok::<_, std::convert::Infallible>(()));
-        match read {
-            Ok(template) => template,
-            Err(never) => match never {},
-        }
+        let Ok(template) =
+            Template::read(text, known, |_, _| Ok::<_, std::convert::Infallible>(()));
+        template
     }
 
     /// Reads a text; `unknown` decides about a brace that begins no placeholder, and gets the text

@@ -2,7 +2,6 @@
 //! each target so far. Logging in is the session's.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use http::header::{HeaderName, HeaderValue};
@@ -126,12 +125,6 @@ impl Tokens {
     /// Replaces the token of a target.
     pub fn put(&self, target: String, issued: IssuedToken) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(target, issued);
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
     }
 }
 

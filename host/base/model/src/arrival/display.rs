@@ -32,27 +32,25 @@ impl Display for Arrival {
             }
             Arrival::Trace { file, time_scale, timestamps, .. } => {
                 let name = file.path.file_name().unwrap_or(file.path.as_os_str());
-                write!(f, "trace {}, {timestamps} timestamps", name.display())?;
-                match *time_scale {
-                    1.0 => Ok(()),
-                    scale => write!(f, ", {scale} times as fast"),
-                }
+                let (name, speed) = (name.display(), speed(*time_scale));
+                write!(f, "trace {name}, {timestamps} timestamps{speed}")
             }
             Arrival::Dataset { time_scale, timestamps, .. } => {
-                write!(f, "as the dataset has it, {timestamps} samples")?;
-                match *time_scale {
-                    1.0 => Ok(()),
-                    scale => write!(f, ", {scale} times as fast"),
-                }
+                let speed = speed(*time_scale);
+                write!(f, "as the dataset has it, {timestamps} samples{speed}")
             }
             Arrival::Closed { concurrency, think } => {
                 write!(f, "closed loop of {concurrency}")?;
-                match think {
-                    None => Ok(()),
-                    Some(think) => write!(f, ", {think}"),
-                }
+                think.map_or(Ok(()), |think| write!(f, ", {think}"))
             }
         }
+    }
+}
+
+fn speed(time_scale: f64) -> String {
+    match time_scale {
+        1.0 => String::new(),
+        scale => format!(", {scale} times as fast"),
     }
 }
 

@@ -19,20 +19,12 @@ pub enum TraceError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    /// A line without a time.
-    #[error("line {line}: {mistake}")]
-    Line {
-        /// Its number, from 1.
-        line: usize,
-        /// The mistake in the line.
-        mistake: String,
-    },
-    /// It has more times than memory may hold.
-    #[error("line {line}: it has more than {MOST_TIMES} times; use a part of it")]
-    TooMany {
-        /// The number of the first line too many, from 1.
-        line: usize,
-    },
+    /// The line of this number, from 1, has no time, for this reason.
+    #[error("line {0}: {1}")]
+    Line(usize, String),
+    /// It has more times than memory may hold; the number of the first line too many, from 1.
+    #[error("line {0}: it has more than {MOST_TIMES} times; use a part of it")]
+    TooMany(usize),
     /// There is nothing in it.
     #[error("it holds no timestamps")]
     Empty,
@@ -71,7 +63,7 @@ impl Trace {
         loop {
             bytes.clear();
             line += 1;
-            let wrong = |mistake| TraceError::Line { line, mistake };
+            let wrong = |mistake| TraceError::Line(line, mistake);
             let mut one = Read::take(&mut lines, LONGEST_LINE + 1);
             if one.read_until(b'\n', &mut bytes)? == 0 {
                 break;
@@ -85,7 +77,7 @@ impl Trace {
                 .trim();
             if !text.is_empty() {
                 if all.len() == MOST_TIMES {
-                    return Err(TraceError::TooMany { line });
+                    return Err(TraceError::TooMany(line));
                 }
                 all.push(number(text, &mut notation).map_err(wrong)?);
             }
@@ -225,7 +217,7 @@ mod tests {
             (b"[1]", 1, expects),
         ] {
             let error = Trace::read(bytes).unwrap_err();
-            let TraceError::Line { line: at, mistake } = &error else { panic!("{error:?}") };
+            let TraceError::Line(at, mistake) = &error else { panic!("{error:?}") };
             assert_eq!(*at, line, "{mistake}");
             assert!(mistake.contains(expected), "{mistake:.300}");
         }
@@ -265,17 +257,12 @@ mod tests {
 
     #[test]
     fn errors_name_a_line_without_an_instant() {
-        let cases = [
+        let object = "a JSON object with a `timestamp` in milliseconds";
+        for (text, expected) in [
             ("", "it holds no timestamps"),
             ("\n \n", "it holds no timestamps"),
-            (
-                "1\n\nsoon\n",
-                "line 3: expected a number of seconds, or a JSON object with a `timestamp` in milliseconds",
-            ),
-            (
-                "1\ninf\n",
-                "line 2: expected a number of seconds, or a JSON object with a `timestamp` in milliseconds",
-            ),
+            ("1\n\nsoon\n", &format!("line 3: expected a number of seconds, or {object}")),
+            ("1\ninf\n", &format!("line 2: expected a number of seconds, or {object}")),
             (
                 "1\n{\"timestamp\": 2}\n",
                 "line 2: a JSON object, but the lines before are numbers of seconds",
@@ -284,12 +271,8 @@ mod tests {
                 "{\"timestamp\": 2}\n1\n",
                 "line 2: not a JSON object, but the lines before are JSON objects",
             ),
-            (
-                "{\"time\": 2}\n",
-                "line 1: expected a JSON object with a `timestamp` in milliseconds: missing field `timestamp`",
-            ),
-        ];
-        for (text, expected) in cases {
+            ("{\"time\": 2}\n", &format!("line 1: expected {object}: missing field `timestamp`")),
+        ] {
             let error = Trace::read(text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), expected, "{text:?}");
         }

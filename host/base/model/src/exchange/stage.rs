@@ -105,6 +105,19 @@ pub struct Reply {
 }
 
 impl Prepared {
+    /// A request of the measurement to the first target, which depends on no other and has no ids.
+    pub fn new(index: u64, sample: SampleFacts) -> Box<Self> {
+        Box::new(Prepared {
+            index,
+            phase: Phase::Measure,
+            sample,
+            target: 0,
+            released: None,
+            forces_length: false,
+            ids: None,
+        })
+    }
+
     /// Makes the request due at `due`; the cap released it at `granted`.
     pub fn due(self: Box<Self>, due: Nanos, granted: Option<Nanos>) -> Due {
         Due { prepared: self, due, granted }
@@ -140,22 +153,7 @@ impl Open {
     pub fn finish(self, reply: Reply, outcome: Outcome) -> Exchange {
         let Due { prepared, due, granted } = self.request;
         let Prepared { index, phase, sample, target, released, forces_length: _, ids } = *prepared;
-        let Reply {
-            events,
-            output,
-            reasoning,
-            tool_calls,
-            choices,
-            vectors,
-            order,
-            finish,
-            usage,
-            timings,
-            speculation,
-            audio_duration,
-            counts,
-        } = reply;
-        let first = events.iter().find(|event| event.kind.is_output());
+        let first = reply.events.iter().find(|event| event.kind.is_output());
         let input_sent = first.and_then(|first| {
             let mut inputs = self.inputs.into_iter().rev();
             inputs.find(|sent| *sent <= first.at)
@@ -176,21 +174,21 @@ impl Open {
             headers: self.headers,
             status: self.status,
             read_lag: self.read_lag,
-            events,
+            events: reply.events,
             ended: self.ended,
             steps: self.steps,
-            output,
-            reasoning,
-            tool_calls,
-            choices,
-            vectors,
-            order,
-            finish,
-            usage,
-            timings,
-            speculation,
-            audio_duration,
-            counts,
+            output: reply.output,
+            reasoning: reply.reasoning,
+            tool_calls: reply.tool_calls,
+            choices: reply.choices,
+            vectors: reply.vectors,
+            order: reply.order,
+            finish: reply.finish,
+            usage: reply.usage,
+            timings: reply.timings,
+            speculation: reply.speculation,
+            audio_duration: reply.audio_duration,
+            counts: reply.counts,
             ids,
             outcome,
         }
@@ -204,15 +202,8 @@ mod tests {
 
     fn prepared() -> Box<Prepared> {
         let sample = serde_json::json!({ "id": "a", "request-bytes": 2, "request-digest": "0f" });
-        Box::new(Prepared {
-            index: 3,
-            phase: Phase::Measure,
-            sample: serde_json::from_value(sample).unwrap(),
-            target: 1,
-            released: None,
-            forces_length: false,
-            ids: None,
-        })
+        let sample = serde_json::from_value(sample).unwrap();
+        Box::new(Prepared { target: 1, ..*Prepared::new(3, sample) })
     }
 
     #[test]

@@ -44,8 +44,6 @@ impl Step {
         for at in instants {
             *at = at.map(&moved);
         }
-        if let Some(connection) = &mut self.connection {
-            connection.shift(&moved);
-        }
+        self.connection.iter_mut().for_each(|own| own.shift(&moved));
     }
 }

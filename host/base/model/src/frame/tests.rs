@@ -17,8 +17,20 @@ fn cut(framing: Framing, reads: &[&[u8]]) -> Vec<(u64, Option<String>, String, b
         .collect()
 }
 
+fn texts(framing: Framing, reads: &[&[u8]]) -> Vec<String> {
+    cut(framing, reads).into_iter().map(|(_, _, data, _)| data).collect()
+}
+
 fn events(reads: &[&[u8]]) -> Vec<String> {
-    cut(Framing::EventStream, reads).into_iter().map(|(_, _, data, _)| data).collect()
+    texts(Framing::EventStream, reads)
+}
+
+/// Returns a reply in pieces that end at these places.
+fn pieces(reply: &[u8], mut cuts: Vec<usize>) -> Vec<&[u8]> {
+    cuts.retain(|cut| *cut <= reply.len());
+    cuts.extend([0, reply.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|cut| &reply[cut[0]..cut[1]]).collect()
 }
 
 #[test]
@@ -66,10 +78,8 @@ fn a_last_event_may_lack_its_blank_line_and_is_marked() {
 
 #[test]
 fn lines_and_whole_bodies() {
-    let lines = cut(Framing::Lines, &[b"{1}\n\n{2", b"}\r\n{3}"]);
-    let texts: Vec<&str> = lines.iter().map(|f| f.2.as_str()).collect();
-    assert_eq!(texts, ["{1}", "{2}", "{3}"]);
-    assert_eq!(cut(Framing::Whole, &[b"a\n", b"b"])[0].2, "a\nb");
+    assert_eq!(texts(Framing::Lines, &[b"{1}\n\n{2", b"}\r\n{3}"]), ["{1}", "{2}", "{3}"]);
+    assert_eq!(texts(Framing::Whole, &[b"a\n", b"b"]), ["a\nb"]);
     assert!(cut(Framing::Whole, &[]).is_empty());
     assert!(cut(Framing::Whole, &[b""]).is_empty());
 }
@@ -81,17 +91,13 @@ proptest! {
         text in "(data: ?[a-zé]{0,4}|event: [ab]|:c|\r\n|\n|\r|\n\n){0,24}",
         cuts in prop::collection::vec(0usize..200, 0..12),
     ) {
-        let bytes = text.as_bytes();
-        let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
-        cuts.extend([0, bytes.len()]);
-        cuts.sort_unstable();
-        let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+        let reads = pieces(text.as_bytes(), cuts);
         let strip = |frames: Vec<(u64, Option<String>, String, bool)>| {
             frames.into_iter().map(|(_, n, d, u)| (n, d, u)).collect::<Vec<_>>()
         };
         prop_assert_eq!(
             strip(cut(Framing::EventStream, &reads)),
-            strip(cut(Framing::EventStream, &[bytes]))
+            strip(cut(Framing::EventStream, &[text.as_bytes()]))
         );
     }
 }
@@ -110,9 +116,7 @@ fn frames_with_their_length_before_them() {
     assert_eq!(cut(FOUR, &[reply]), expected);
     for at in 0..=reply.len() {
         let (head, tail) = reply.split_at(at);
-        let texts: Vec<String> =
-            cut(FOUR, &[head, tail]).into_iter().map(|(_, _, text, _)| text).collect();
-        assert_eq!(texts, ["ab", "", "cde"], "cut at {at}");
+        assert_eq!(texts(FOUR, &[head, tail]), ["ab", "", "cde"], "cut at {at}");
     }
     let little =
         Framing::LengthPrefixed(LengthPrefix { skip: 0, width: 2, adjust: 0, little_endian: true });
@@ -201,12 +205,7 @@ proptest! {
             reply.extend_from_slice(&size.to_be_bytes());
             reply.extend(std::iter::repeat_n(b'y', *size as usize));
         }
-        let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut <= reply.len()).collect();
-        cuts.extend([0, reply.len()]);
-        cuts.sort_unstable();
-        let reads: Vec<&[u8]> = cuts.windows(2).map(|w| &reply[w[0]..w[1]]).collect();
-        let got: Vec<usize> = cut(FOUR, &reads).into_iter().map(|frame| frame.2.len()).collect();
-        let expected: Vec<usize> = sizes.iter().map(|size| *size as usize).collect();
-        prop_assert_eq!(got, expected);
+        let got = texts(FOUR, &pieces(&reply, cuts)).into_iter().map(|text| text.len() as u32);
+        prop_assert_eq!(got.collect::<Vec<_>>(), sizes);
     }
 }

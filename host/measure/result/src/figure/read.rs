@@ -199,7 +199,7 @@ const NAMED: usize = 12;
 pub(crate) fn scores_there_are(summary: &Summary) -> String {
     let names = summary.scores.keys().chain(summary.run_scores.keys());
     let names: Vec<String> = names.take(NAMED).map(|name| format!("{PREFIX}{name}")).collect();
-    let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
+    let silent = summary.silent_scorers.iter().map(|scorer| scorer.label());
     let silent: Vec<String> = silent.collect();
     let (names, silent) = (names.join(", "), silent.join("; "));
     match (names.is_empty(), silent.is_empty()) {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn every_figure_of_the_run_as_a_whole_has_a_value() {
-        let summary = Summary::of(&facts(), [reply(0, 1000, &[])]);
+        let summary = Summary::new(&facts(), [reply(0, 1000, &[])]);
         for place in 0..WHOLE.len() {
             let _ = Figure::Whole(place).read(&summary);
         }
@@ -238,7 +238,7 @@ mod tests {
         facts.scores.insert("exact-match-unparsed".into(), unparsed.collect());
         facts.run_scores.insert("needle:4k".into(), 0.25);
         let read = |run: &[_]| {
-            let summary = Summary::of(&facts, run);
+            let summary = Summary::new(&facts, run);
             ["exact-match", "exact-match-unparsed", "needle:4k", "none"].map(|name| {
                 let figure: Figure = format!("score.{name}").parse().unwrap();
                 (figure.read(&summary), figure.read_with_failures(&summary))

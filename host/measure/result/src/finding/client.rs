@@ -4,6 +4,7 @@
 use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::Summary;
+use model::client::Errands;
 use model::exchange::Class;
 
 /// Send lag beyond which a client that holds to a rate is too late, in milliseconds, whatever the
@@ -42,13 +43,13 @@ const LIMITS: [(&str, &str, &str); 3] = [
 pub(super) fn limits(summary: &Summary) -> Option<Finding> {
     let failures = summary.requests.failures.get(&Class::Refused)?;
     let has = |words: &str| failures.messages.iter().any(|message| message.text.contains(words));
-    let (_, what, advice) = LIMITS.iter().find(|(words, ..)| has(words))?;
+    let (_, resource, advice) = LIMITS.iter().find(|(words, ..)| has(words))?;
     let share = failures.count as f64 / summary.requests.total.max(1) as f64;
     Some(Finding {
         id: Id::ClientLimits,
         severity: if share > ACCIDENT { Severity::Invalid } else { Severity::Suspect },
         seen: format!(
-            "this machine ran out of {what}; {} requests got no connection",
+            "this machine ran out of {resource}; {} requests got no connection",
             failures.count
         ),
         why: "the run measured a limit of this client, not of the server".into(),
@@ -83,14 +84,11 @@ pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
     if lag <= PUNCTUAL_MS || !(in_first || in_gaps) {
         return None;
     }
-    let beside = gap.map(|gap| format!(", median ITL {gap:.2} ms"));
+    let gap = gap.map(|gap| format!(", median ITL {gap:.2} ms")).unwrap_or_default();
     Some(Finding {
         id: Id::ReadLag,
         severity: Severity::Note,
-        seen: format!(
-            "P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{})",
-            beside.unwrap_or_default()
-        ),
+        seen: format!("P99 of the read lag is {lag:.2} ms (median TTFT {first:.2} ms{gap})"),
         why: "replies waited in the socket before this client read them; timestamps come from the kernel and stay correct, but chunks that were read together share one timestamp, and in closed loops the next request was late by the same time".into(),
         advice: "give this machine more processor time, or split the load across several machines".into(),
     })
@@ -101,33 +99,32 @@ pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
     if waited as f64 <= ACCIDENT * sent as f64 {
         return None;
     }
-    let most = summary.metric(metric::CONNECTION_WAIT);
-    let most = most.and_then(|waits| waits.percentile(99.0));
-    let most = most.map(|most| format!(" (P99 {most:.2} ms)"));
+    let waits = summary.metric(metric::CONNECTION_WAIT);
+    let most = waits.and_then(|waits| waits.percentile(99.0));
+    let most = most.map(|most| format!(" (P99 {most:.2} ms)")).unwrap_or_default();
     Some(Finding {
         id: Id::ConnectionWaits,
         severity: Severity::Note,
-        seen: format!(
-            "{waited} of {sent} requests waited for a connection to be opened{}",
-            most.unwrap_or_default()
-        ),
+        seen: format!("{waited} of {sent} requests waited for a connection to be opened{most}"),
         why: "the wait counts as send lag, so TTFT does not include it; clients that connect as part of a request do include it".into(),
         advice: "use ttft-with-connect to compare with such clients; check whether the server closes its connections".into(),
     })
 }
 
+/// States the failed errands, with an error; absent if none failed.
+fn errands(errands: &Errands, kind: &str) -> Option<String> {
+    let error = errands.error.as_deref().filter(|error| !error.is_empty());
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    let all = errands.failed.saturating_add(errands.done);
+    (errands.failed > 0).then(|| format!("{} of {all} {kind} failed{error}", errands.failed))
+}
+
 pub(super) fn clean_ups_failed(summary: &Summary) -> Option<Finding> {
-    let cleaning = summary.client.as_ref()?.cleaning.as_ref()?;
-    let error = cleaning.error.as_deref().filter(|error| !error.is_empty());
-    (cleaning.failed > 0).then(|| Finding {
+    let seen = errands(summary.client.as_ref()?.cleaning.as_ref()?, "requests after exchanges")?;
+    Some(Finding {
         id: Id::CleanUpsFailed,
         severity: Severity::Note,
-        seen: format!(
-            "{} of {} requests after exchanges failed{}",
-            cleaning.failed,
-            cleaning.failed.saturating_add(cleaning.done),
-            error.map(|error| format!(": {error}")).unwrap_or_default()
-        ),
+        seen,
         why: "the jobs or sessions may still run in the server and take its memory".into(),
         advice: "look for leftovers on the server before the next run; its log says why it refused the requests".into(),
     })
@@ -135,16 +132,11 @@ pub(super) fn clean_ups_failed(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn renewals_failed(summary: &Summary) -> Option<Finding> {
     let renewals = summary.client.as_ref()?.renewals.as_ref()?;
-    let error = renewals.error.as_deref().filter(|error| !error.is_empty());
-    (renewals.failed > 0).then(|| Finding {
+    let seen = errands(renewals, "renewals of tokens or prepared values")?;
+    Some(Finding {
         id: Id::RenewalsFailed,
         severity: Severity::Note,
-        seen: format!(
-            "{} of {} renewals of tokens or prepared values failed{}",
-            renewals.failed,
-            renewals.failed.saturating_add(renewals.done),
-            error.map(|error| format!(": {error}")).unwrap_or_default()
-        ),
+        seen,
         why: "requests went on with the token or value before; the server refuses them after its end".into(),
         advice: "compare the failures of requests with the times of the server's log, which says why it refused the renewals".into(),
     })

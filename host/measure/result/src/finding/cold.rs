@@ -24,7 +24,7 @@ pub(super) fn cold_start(summary: &Summary) -> Option<Finding> {
         1 => format!("request {first}"),
         _ => format!("{requests} requests, of numbers {first} to {last},"),
     };
-    let what = match cold.shown {
+    let evidence = match cold.shown {
         Shown::FirstWave => format!(
             "{who} sent before the first answer had ended waited up to {:.2} s {waited}, and later ones at most {:.2} s",
             cold.longest_wait_ms / 1000.0,
@@ -37,14 +37,8 @@ pub(super) fn cold_start(summary: &Summary) -> Option<Finding> {
     let matters = (with - without).abs() > MATTERS * without;
     Some(Finding {
         id: Id::ColdStart,
-        severity: if matters {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
-        seen: format!(
-            "{what}; mean {figure} is {with:.2} ms, and {without:.2} ms without these requests"
-        ),
+        severity: Severity::doubted(matters),
+        seen: format!("{evidence}; mean {figure} is {with:.2} ms, and {without:.2} ms without these requests"),
         why: "an engine that still compiles, captures graphs or fills its caches is slower than it is for everybody who comes later, and how much that changes the figures depends on the length of the run".into(),
         advice: "warm up with as many requests in flight as the measurement has, and of lengths like its own, until the engine no longer changes: `--warmup until-stable`".into(),
     })
@@ -53,18 +47,14 @@ pub(super) fn cold_start(summary: &Summary) -> Option<Finding> {
 pub(super) fn warmup_unstable(summary: &Summary) -> Option<Finding> {
     let warmup = summary.warmup.filter(|warmup| !warmup.stable)?;
     let waves = warmup.waves;
-    let seen = match waves {
-        0 | 1 => format!(
-            "the warmup had {waves} waves of requests, and two are needed to see whether the engine still changes"
-        ),
-        _ => format!(
-            "the warmup had {waves} waves of requests, and the last two still differ, or had failures"
-        ),
+    let doubt = match waves {
+        0 | 1 => "two are needed to see whether the engine still changes",
+        _ => "the last two still differ, or had failures",
     };
     Some(Finding {
         id: Id::WarmupUnstable,
         severity: Severity::Note,
-        seen,
+        seen: format!("the warmup had {waves} waves of requests, and {doubt}"),
         why: "the measurement may have begun while the engine still compiled or filled its caches".into(),
         advice: "raise `load.warmup-limit`, give the dataset more prompts, or look at the engine's log for what changes from wave to wave".into(),
     })

@@ -36,11 +36,7 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
     let (most, words) = throttling(summary.devices.as_ref()?, reported, true)?;
     Some(Finding {
         id: Id::DeviceThrottled,
-        severity: if most > shows {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: Severity::doubted(most > shows),
         seen: format!("the clock was kept down: {words}"),
         why: "a device that is too hot, or that its power supply limits, is slower than the same device elsewhere: the figures describe this machine's cooling or supply".into(),
         advice: "check fans, air flow and power supply, let the devices cool down before the run, and measure again".into(),

@@ -43,7 +43,7 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
     };
     Some(Finding {
         id: Id::DatasetAltered,
-        severity: if repeated || truncated { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(repeated || truncated),
         seen: format!("for {total} measured requests, the dataset {}", altered.join("; ")),
         why: why.into(),
         advice: advice.into(),
@@ -76,7 +76,7 @@ pub(super) fn recorded_answers(summary: &Summary) -> Option<Finding> {
     }
     Some(Finding {
         id: Id::RecordedAnswers,
-        severity: if share > OTHERS { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(share > OTHERS),
         seen: format!(
             "{} of {} histories hold recorded answers in place of the server's answers ({} of {} answers)",
             histories.with_recorded, histories.requests, histories.recorded, histories.answers
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn found(facts: &RunFacts, run: &[Exchange], id: Id) -> Option<(Severity, String, String)> {
-        let findings = Summary::of(facts, run).findings;
+        let findings = Summary::new(facts, run).findings;
         let found = findings.into_iter().find(|finding| finding.id == id)?;
         Some((found.severity, found.seen, found.why))
     }
@@ -158,7 +158,7 @@ mod tests {
         assert!(seen.contains("ignores `request.top-k`, `request.stop`"), "{seen}");
         facts.run.backend = "openai".to_owned();
         facts.run.ignored_options = vec!["request.ignore-eos".to_owned()];
-        let findings = Summary::of(&facts, &run()).findings;
+        let findings = Summary::new(&facts, &run()).findings;
         let finding = findings.into_iter().find(|finding| finding.id == Id::OptionsIgnored);
         let advice = finding.unwrap().advice;
         for way in ["--backend vllm-chat", "--set backend.config.ignore-eos-field=ignore_eos"] {
@@ -190,7 +190,7 @@ mod tests {
             of(&[(Truncated, "too long", 11), (Truncated, "cut", 10)]).unwrap();
         assert_eq!(severity, Severity::Suspect);
         assert!(!why.contains("prefix cache") && why.contains("shorter"), "{why}");
-        let repeats = Summary::of(&remarked(&[(Repeated, "x", 21)]), &run);
+        let repeats = Summary::new(&remarked(&[(Repeated, "x", 21)]), &run);
         assert_eq!(repeats.verdict, Verdict::Suspect);
     }
 

@@ -19,7 +19,7 @@ pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
     let steady = window.output_tokens_per_s?;
     let whole = summary.throughput.output_tokens_per_s?;
     let drain = summary.throughput.drain_share?;
-    let short = Sending::of(summary).filter(|sending| sending.is_short() && is_judged(summary));
+    let short = Sending::new(summary).filter(|sending| sending.is_short() && is_judged(summary));
     (drain > DRAINS && whole < (1.0 - APART) * steady).then(|| Finding {
         id: Id::LongDrain,
         severity: Severity::Note,
@@ -50,13 +50,11 @@ pub(super) struct Sending {
 
 impl Sending {
     /// The times of a run; `None` if they are not known.
-    pub fn of(summary: &Summary) -> Option<Self> {
+    pub fn new(summary: &Summary) -> Option<Self> {
         let p99 = summary.metric(metric::E2E)?.percentile(99.0)? / 1000.0;
         let gaps = summary.requests.sent.saturating_sub(1) as f64;
-        Some(Sending {
-            lasted: gaps / summary.throughput.sent_requests_per_s?,
-            enough: TIMES * p99,
-        })
+        let lasted = gaps / summary.throughput.sent_requests_per_s?;
+        Some(Sending { lasted, enough: TIMES * p99 })
     }
 
     /// True if the run is short: most of it may be an engine that fills.
@@ -75,7 +73,7 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
     if !is_judged(summary) || long_drain(summary).is_some() {
         return None;
     }
-    let sending = Sending::of(summary)?;
+    let sending = Sending::new(summary)?;
     let per_second = summary.throughput.sent_requests_per_s?;
     let Sending { lasted, enough } = sending;
     sending.is_short().then(|| Finding {

@@ -82,7 +82,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
 
 /// The findings of a run, the worst first. Ignores the findings and the verdict in the summary
 /// itself.
-pub fn of(summary: &Summary) -> Vec<Finding> {
+pub fn findings(summary: &Summary) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(summary)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings

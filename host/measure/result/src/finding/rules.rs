@@ -21,8 +21,7 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
         id: Id::NothingAnswered,
         severity: Severity::Invalid,
         seen: format!("none of {} requests was answered", requests.total),
-        why: "latency and throughput are computed from answered requests, and there are none"
-            .into(),
+        why: "latency and throughput are computed from answered requests, and there are none".into(),
         advice: if has_no_route { "the server does not have the backend's route: `runner probe URL` lists the routes that it has, and prints the command with the right `--backend`".into() } else { "look at the failures by class and at their messages".into() },
     })
 }
@@ -31,11 +30,8 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     // Another finding states the number of each of these.
     let elsewhere = [Class::NotSent, Class::LostWithAgent, Class::Interrupted, Class::Short];
-    let elsewhere: u64 = elsewhere
-        .iter()
-        .filter_map(|class| requests.failures.get(class))
-        .map(|failures| failures.count)
-        .sum();
+    let elsewhere = elsewhere.iter().filter_map(|class| requests.failures.get(class));
+    let elsewhere: u64 = elsewhere.map(|failures| failures.count).sum();
     let failed = requests.failed - elsewhere.min(requests.failed);
     let share = failed as f64 / requests.total.max(1) as f64;
     let percentiles = summary.run.percentiles.iter().copied();
@@ -94,11 +90,10 @@ fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
             .then(|| format!("P{percent} {label} would be {with} instead of {without}"))
     });
     let hidden: Vec<String> = hidden.collect();
-    if hidden.is_empty() {
-        String::new()
-    } else {
-        format!("; if {who} counted as infinitely slow, {}", hidden.join(", and "))
-    }
+    let hidden = (!hidden.is_empty()).then(|| hidden.join(", and "));
+    hidden
+        .map(|hidden| format!("; if {who} counted as infinitely slow, {hidden}"))
+        .unwrap_or_default()
 }
 
 pub(super) fn not_sent(summary: &Summary) -> Option<Finding> {
@@ -119,7 +114,7 @@ pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
     Some(Finding {
         id: Id::RecordsDamaged,
         severity: Severity::Invalid,
-        seen: damage.words(),
+        seen: damage.label(),
         why: "the figures come from the readable records only, not from all records of the run".into(),
         advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
     })
@@ -247,7 +242,7 @@ pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
-    let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
+    let silent = summary.silent_scorers.iter().map(|scorer| scorer.label());
     let seen = silent.collect::<Vec<_>>().join("; ");
     (!seen.is_empty()).then(|| Finding {
         id: Id::ScorerSilent,
@@ -278,11 +273,7 @@ pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     };
     Some(Finding {
         id: Id::AnswersCut,
-        severity: if cut as f64 > ACCIDENT * count as f64 {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: Severity::doubted(cut as f64 > ACCIDENT * count as f64),
         seen: format!(
             "the limit of tokens ended {cut} of the {count} answers with the score {name}"
         ),
@@ -313,7 +304,7 @@ pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
     let share = held_back as f64 / total.max(1) as f64;
     Some(Finding {
         id: Id::CapReached,
-        severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(share > ACCIDENT),
         seen: format!("{held_back} of {total} requests waited for the cap of {cap} in flight"),
         why: format!(
             "the plan offers {rate} requests per second, but the cap let fewer through; latency from the send time does not include that wait"
@@ -327,7 +318,7 @@ pub(super) fn beyond_context(summary: &Summary) -> Option<Finding> {
     let (beyond, total) = (summary.requests.beyond_context, summary.requests.total);
     (beyond > 0).then(|| Finding {
         id: Id::BeyondContext,
-        severity: if beyond as f64 / total.max(1) as f64 > ACCIDENT { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(beyond as f64 / total.max(1) as f64 > ACCIDENT),
         seen: format!("{beyond} of {total} requests ask for more tokens (prompt plus answer) than the model's context holds: {context}"),
         why: "an engine refuses such a request, cuts its prompt or ends its answer early".into(),
         advice: "use shorter prompts or answers, or start the engine with a longer context".into(),
@@ -355,7 +346,7 @@ pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
     let seen: Vec<String> = [ended, differ].into_iter().flatten().collect();
     Some(Finding {
         id: Id::ShortAnswers,
-        severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(share > ACCIDENT),
         seen: seen.join("; "),
         why: if unforced {
             "no request told the server to ignore the end of the text; runs whose answers differ in length are not comparable".into()
@@ -383,10 +374,7 @@ pub(super) fn few_samples(summary: &Summary) -> Option<Finding> {
         let share = percent.min(100.0 - percent) / 100.0;
         samples as f64 * share < FEW - 1e-9
     };
-    let unfounded: Vec<String> = summary
-        .run
-        .percentiles
-        .iter()
+    let unfounded: Vec<String> = (summary.run.percentiles.iter())
         .filter(|percent| **percent > 0.0 && **percent < 100.0 && beyond(percent))
         .map(|percent| format!("P{percent}"))
         .collect();

@@ -36,11 +36,7 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
     let [reported, shows] = WARM;
     (share > reported).then(|| Finding {
         id: Id::WarmCache,
-        severity: if share > shows {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: Severity::doubted(share > shows),
         seen: format!(
             "{whose}, the server had {:.1} % of the prompts' tokens in its prefix cache",
             share * 100.0
@@ -98,19 +94,16 @@ pub(super) fn disagrees(summary: &Summary) -> Option<Finding> {
     ];
     let apart: Vec<String> = ours
         .into_iter()
-        .filter_map(|(figure, what, ours)| {
+        .filter_map(|(figure, unit, ours)| {
             let (theirs, ours) = (server.counted(figure)?, ours?);
             let is_apart = (theirs - ours as f64).abs() > APART * ours.max(1) as f64;
-            is_apart.then(|| format!("{theirs} {what} instead of {ours}"))
+            is_apart.then(|| format!("{theirs} {unit} instead of {ours}"))
         })
         .collect();
     (!apart.is_empty()).then(|| Finding {
         id: Id::ServerCountsDisagree,
         severity: Severity::Suspect,
-        seen: format!(
-            "during the measurement, the server counted {}",
-            apart.join(", ")
-        ),
+        seen: format!("during the measurement, the server counted {}", apart.join(", ")),
         why: "most likely it served other clients at the same time, or kept working on requests that failed here; both took capacity that the figures do not show".into(),
         advice: "make sure that nothing else uses the server during a measurement, and check whether requests failed; if neither explains it, server and client count differently".into(),
     })

@@ -5,7 +5,7 @@ mod load;
 mod series;
 mod vitals;
 
-use super::raise::of;
+use super::raise::findings;
 use super::*;
 use crate::summary::fixture::{facts, failed, ms, output_usage, reply};
 use crate::summary::{RunFacts, Summary, Tokenizer};
@@ -31,8 +31,8 @@ fn sound() -> (RunFacts, Vec<Exchange>) {
 fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Severity)> {
     let (mut facts, mut run) = sound();
     spoil(&mut facts, &mut run);
-    let summary = Summary::of(&facts, &run);
-    assert_eq!(summary.verdict, Verdict::of(&summary.findings));
+    let summary = Summary::new(&facts, &run);
+    assert_eq!(summary.verdict, Verdict::from_findings(&summary.findings));
     for finding in &summary.findings {
         let texts = [&finding.seen, &finding.why, &finding.advice];
         assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}");
@@ -40,6 +40,22 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
     let findings = summary.findings.iter();
     let others = findings.filter(|finding| finding.id != Id::FewSamples);
     others.map(|finding| (finding.id, finding.severity)).collect()
+}
+
+/// The findings after the same was done to every exchange of the sound run.
+fn after_each(spoil: impl Fn(&mut Exchange)) -> Vec<(Id, Severity)> {
+    after(|_, run| run.iter_mut().for_each(spoil))
+}
+
+/// The severity of the finding of an id, its observation and its reason.
+fn finding(facts: &RunFacts, run: &[Exchange], id: Id) -> Option<(Severity, String, String)> {
+    let found = Summary::new(facts, run).findings.into_iter().find(|finding| finding.id == id)?;
+    Some((found.severity, found.seen, found.why))
+}
+
+/// The exchange with all of its events later by this much.
+fn delay(exchange: &mut Exchange, by: Nanos) {
+    exchange.events.at.iter_mut().for_each(|at| *at = *at + by);
 }
 
 fn fail(exchange: &mut Exchange, class: Class) {
@@ -58,10 +74,8 @@ fn an_empty_run_is_invalid() {
 
 #[test]
 fn a_stopped_run_is_suspect() {
-    let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| {
-        (facts.run.interrupted, facts.run.planned) = (true, Some(500));
-    };
-    assert_eq!(after(spoil), [(Id::Interrupted, Severity::Suspect)]);
+    let stopped = after(|facts, _| (facts.run.interrupted, facts.run.planned) = (true, Some(500)));
+    assert_eq!(stopped, [(Id::Interrupted, Severity::Suspect)]);
 }
 
 #[test]
@@ -71,11 +85,8 @@ fn scores_of_answers_that_the_limit_ended() {
             facts.run.ignore_eos = false;
             let column = (0..100).map(|index| (index, 0.0)).collect();
             facts.scores.insert(name.to_owned(), column);
-            for exchange in &mut run[..cut] {
-                exchange.finish = Some("length".into());
-            }
-            for exchange in &mut run[cut..] {
-                exchange.finish = Some("stop".into());
+            for (place, exchange) in run.iter_mut().enumerate() {
+                exchange.finish = Some(if place < cut { "length" } else { "stop" }.into());
             }
         }
     };
@@ -83,16 +94,11 @@ fn scores_of_answers_that_the_limit_ended() {
     assert_eq!(after(scored("final-number-strict", 0)), []);
     assert_eq!(after(scored("final-number-strict", 1)), found(Severity::Note));
     assert_eq!(after(scored("final-number-strict", 2)), found(Severity::Suspect));
-    let words = |name: &'static str| {
-        let (mut facts, mut run) = sound();
-        scored(name, 7)(&mut facts, &mut run);
-        scored("final-number", 7)(&mut facts, &mut run);
-        let findings = Summary::of(&facts, &run).findings.into_iter();
-        let mut cut = findings.filter(|finding| finding.id == Id::AnswersCut);
-        cut.next().unwrap().seen
-    };
+    let (mut facts, mut run) = sound();
+    scored("final-number-unparsed", 7)(&mut facts, &mut run);
+    scored("final-number", 7)(&mut facts, &mut run);
     assert_eq!(
-        words("final-number-unparsed"),
+        finding(&facts, &run, Id::AnswersCut).unwrap().1,
         "the limit of tokens ended 7 of the 100 answers with the score final-number"
     );
     // Scores of the length, and scores that count the cut themselves.
@@ -109,8 +115,7 @@ fn scores_of_answers_that_the_limit_ended() {
 
 #[test]
 fn reports_unchecked_certificates() {
-    let spoil = |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.insecure = true;
-    assert_eq!(after(spoil), [(Id::Insecure, Severity::Note)]);
+    assert_eq!(after(|facts, _| facts.run.insecure = true), [(Id::Insecure, Severity::Note)]);
 }
 
 #[test]
@@ -129,9 +134,7 @@ fn send_lag_that_is_large_or_shows_in_ttft() {
         move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
             facts.run.request_rate = rate;
             late(by)(facts, run);
-            for exchange in run {
-                exchange.events.at.iter_mut().for_each(|at| at.0 += ms(950).0);
-            }
+            run.iter_mut().for_each(|exchange| delay(exchange, ms(950)));
         }
     };
     assert_eq!(after(slow_server(10_000_000, Some(2.0))), []);
@@ -142,13 +145,11 @@ fn send_lag_that_is_large_or_shows_in_ttft() {
 
 #[test]
 fn a_fast_server_does_not_make_the_scheduler_suspect() {
-    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-        for exchange in run {
-            exchange.due = Nanos(exchange.due.0 - 200_000);
-            exchange.events.at[0] = Nanos(exchange.sent.unwrap().0 + 300_000);
-        }
-    };
-    assert_eq!(after(spoil), []);
+    let spoilt = after_each(|exchange| {
+        exchange.due = Nanos(exchange.due.0 - 200_000);
+        exchange.events.at[0] = Nanos(exchange.sent.unwrap().0 + 300_000);
+    });
+    assert_eq!(spoilt, []);
 }
 
 #[test]
@@ -177,79 +178,72 @@ fn the_cap_matters_only_to_a_run_held_to_a_rate() {
 #[test]
 fn short_answers_matter_if_the_end_is_ignored() {
     let short = |ignore_eos, n: usize| {
-        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        after(move |facts, run| {
             facts.run.ignore_eos = ignore_eos;
             for (i, exchange) in run.iter_mut().enumerate() {
                 exchange.sample.output_tokens = Some(if i < n { 3 } else { 2 });
             }
-        }
+        })
     };
-    assert_eq!(after(short(false, 100)), []);
-    assert_eq!(after(short(true, 0)), []);
-    assert_eq!(after(short(true, 1)), [(Id::ShortAnswers, Severity::Note)]);
-    assert_eq!(after(short(true, 2)), [(Id::ShortAnswers, Severity::Suspect)]);
+    assert_eq!(short(false, 100), []);
+    assert_eq!(short(true, 0), []);
+    assert_eq!(short(true, 1), [(Id::ShortAnswers, Severity::Note)]);
+    assert_eq!(short(true, 2), [(Id::ShortAnswers, Severity::Suspect)]);
 }
 
 #[test]
 fn requests_beyond_the_context_are_found() {
-    let asking = |context, n: usize| {
-        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
-            facts.run.context_tokens = context;
-            for exchange in run.iter_mut().take(n) {
-                exchange.usage = None;
-                (exchange.sample.input_tokens, exchange.sample.output_tokens) =
-                    (Some(2040), Some(9));
-            }
-        }
-    };
     let found = |context, n| {
-        let found = after(asking(context, n));
-        found.into_iter().find(|(id, _)| *id == Id::BeyondContext)
+        let (mut facts, mut run) = sound();
+        facts.run.context_tokens = context;
+        for exchange in run.iter_mut().take(n) {
+            exchange.usage = None;
+            (exchange.sample.input_tokens, exchange.sample.output_tokens) = (Some(2040), Some(9));
+        }
+        finding(&facts, &run, Id::BeyondContext).map(|(severity, ..)| severity)
     };
     assert_eq!(found(None, 100), None);
     assert_eq!(found(Some(2049), 100), None);
-    assert_eq!(found(Some(2048), 1), Some((Id::BeyondContext, Severity::Note)));
-    assert_eq!(found(Some(2048), 2), Some((Id::BeyondContext, Severity::Suspect)));
+    assert_eq!(found(Some(2048), 1), Some(Severity::Note));
+    assert_eq!(found(Some(2048), 2), Some(Severity::Suspect));
 }
 
 #[test]
 fn token_counts_and_their_sources() {
     let approximate =
         Some(Tokenizer { name: "words".into(), approximate: true, ..Tokenizer::default() });
-    let unknown = |_: &mut RunFacts, run: &mut Vec<Exchange>| run[0].usage = None;
-    assert_eq!(after(unknown), [(Id::TokensUnknown, Severity::Suspect)]);
+    let unknown = after(|_, run| run[0].usage = None);
+    assert_eq!(unknown, [(Id::TokensUnknown, Severity::Suspect)]);
 
     let name = approximate.clone();
-    let estimated = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+    let estimated = after(|facts, run| {
         run[0].usage = None;
         facts.run.tokenizer = name;
         facts.retokenized.insert(0, 2);
-    };
-    assert_eq!(after(estimated), [(Id::ApproximateTokens, Severity::Suspect)]);
+    });
+    assert_eq!(estimated, [(Id::ApproximateTokens, Severity::Suspect)]);
 
-    let beside = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+    let retokenized = after(|facts, run| {
         facts.run.tokenizer = approximate;
         facts.retokenized = (0..run.len() as u64).map(|index| (index, 90)).collect();
-    };
-    assert_eq!(after(beside), [(Id::ApproximateTokens, Severity::Note)]);
+    });
+    assert_eq!(retokenized, [(Id::ApproximateTokens, Severity::Note)]);
 }
 
 #[test]
 fn counts_that_disagree() {
     let input = |dataset| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-            for exchange in run {
-                exchange.sample.input_tokens = Some(dataset);
-                exchange.usage.as_mut().unwrap().input_tokens = Some(100);
-            }
-        }
+        after_each(|exchange| {
+            exchange.sample.input_tokens = Some(dataset);
+            exchange.usage.as_mut().unwrap().input_tokens = Some(100);
+        })
     };
-    assert_eq!(after(input(104)), []);
-    assert_eq!(after(input(105)), [(Id::InputTokensDisagree, Severity::Note)]);
-    assert_eq!(after(input(80)), [(Id::InputTokensDisagree, Severity::Suspect)]);
+    assert_eq!(input(104), []);
+    assert_eq!(input(105), [(Id::InputTokensDisagree, Severity::Note)]);
+    assert_eq!(input(80), [(Id::InputTokensDisagree, Severity::Suspect)]);
 
     let output = |own: u32| {
-        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        after(move |facts, run| {
             facts.retokenized = run.iter().map(|exchange| (exchange.index, own)).collect();
             for exchange in run {
                 exchange.usage = output_usage(100);
@@ -263,63 +257,57 @@ fn counts_that_disagree() {
                     bytes: [vec![1; 99], vec![0]].concat(),
                 };
             }
-        }
+        })
     };
-    assert_eq!(after(output(96)), []);
-    assert_eq!(after(output(95)), [(Id::OutputTokensDisagree, Severity::Note)]);
-    assert_eq!(after(output(50)), [(Id::OutputTokensDisagree, Severity::Suspect)]);
+    assert_eq!(output(96), []);
+    assert_eq!(output(95), [(Id::OutputTokensDisagree, Severity::Note)]);
+    assert_eq!(output(50), [(Id::OutputTokensDisagree, Severity::Suspect)]);
 }
 
 #[test]
 fn a_server_that_contradicts_itself() {
-    let stating = |first: u32, n: usize| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-            for (i, exchange) in run.iter_mut().enumerate() {
-                let stated = if i < n { first } else { 1 };
-                exchange.events.tokens = vec![Some(stated), Some(1), None];
-            }
-        }
+    let stating = |first: u32, n: u64| {
+        after_each(|exchange| {
+            let stated = if exchange.index < n { first } else { 1 };
+            exchange.events.tokens = vec![Some(stated), Some(1), None];
+        })
     };
-    let id = Id::EventTokensDisagree;
-    assert_eq!(after(stating(1, 100)), []);
-    assert_eq!(after(stating(2, 2)), [(id, Severity::Note)]);
-    assert_eq!(after(stating(2, 3)), [(id, Severity::Suspect)]);
+    assert_eq!(stating(1, 100), []);
+    assert_eq!(stating(2, 2), [(Id::EventTokensDisagree, Severity::Note)]);
+    assert_eq!(stating(2, 3), [(Id::EventTokensDisagree, Severity::Suspect)]);
 }
 
 #[test]
 fn a_dataset_that_is_shorter_than_the_plan() {
     let planned = |planned, interrupted| {
-        move |facts: &mut RunFacts, _: &mut Vec<Exchange>| {
+        after(|facts, _| {
             (facts.run.planned, facts.run.interrupted) = (Some(planned), interrupted);
-        }
+        })
     };
-    assert_eq!(after(planned(100, false)), []);
-    assert_eq!(after(planned(101, false)), [(Id::ShortDataset, Severity::Suspect)]);
-    assert_eq!(after(planned(101, true)), [(Id::Interrupted, Severity::Suspect)]);
+    assert_eq!(planned(100, false), []);
+    assert_eq!(planned(101, false), [(Id::ShortDataset, Severity::Suspect)]);
+    assert_eq!(planned(101, true), [(Id::Interrupted, Severity::Suspect)]);
 }
 
 #[test]
 fn replies_that_are_read_late() {
     let lag = |nanos, slower: u64| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-            for exchange in run {
-                exchange.read_lag = Some(Nanos(nanos));
-                let at = exchange.events.at.iter_mut();
-                at.for_each(|at| *at = *at + ms(slower));
-            }
-        }
+        after_each(|exchange| {
+            exchange.read_lag = Some(Nanos(nanos));
+            delay(exchange, ms(slower));
+        })
     };
     // The median TTFT is 50 ms, the median gap 20 ms.
-    assert_eq!(after(lag(2_500_000, 0)), []);
-    assert_eq!(after(lag(2_600_000, 0)), [(Id::ReadLag, Severity::Note)]);
-    assert_eq!(after(lag(20_000_000, 950)), []);
-    assert_eq!(after(lag(21_000_000, 950)), [(Id::ReadLag, Severity::Note)]);
+    assert_eq!(lag(2_500_000, 0), []);
+    assert_eq!(lag(2_600_000, 0), [(Id::ReadLag, Severity::Note)]);
+    assert_eq!(lag(20_000_000, 950), []);
+    assert_eq!(lag(21_000_000, 950), [(Id::ReadLag, Severity::Note)]);
 }
 
 #[test]
 fn requests_that_waited_for_a_connection() {
     let waits = |n: usize| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        after(move |_, run| {
             for exchange in &mut run[..n] {
                 let sent = exchange.sent.unwrap();
                 exchange.connection = Some(model::exchange::Connection {
@@ -329,74 +317,57 @@ fn requests_that_waited_for_a_connection() {
                     ..Default::default()
                 });
             }
-        }
+        })
     };
-    assert_eq!(after(waits(1)), []);
-    assert_eq!(after(waits(2)), [(Id::ConnectionWaits, Severity::Note)]);
+    assert_eq!(waits(1), []);
+    assert_eq!(waits(2), [(Id::ConnectionWaits, Severity::Note)]);
 }
 
 #[test]
 fn pieces_that_come_together() {
-    let apart = |nanos| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-            for exchange in run {
-                exchange.events.at[1] = exchange.events.at[0] + Nanos(nanos);
-            }
-        }
-    };
-    assert_eq!(after(apart(10_000)), []);
-    assert_eq!(after(apart(9_999)), [(Id::BufferedReplies, Severity::Suspect)]);
+    let apart =
+        |nanos| after_each(|exchange| exchange.events.at[1] = exchange.events.at[0] + Nanos(nanos));
+    assert_eq!(apart(10_000), []);
+    assert_eq!(apart(9_999), [(Id::BufferedReplies, Severity::Suspect)]);
 }
 
 #[test]
 fn objectives_that_cannot_be_judged() {
     let objective = |metric: &str| {
         let objective = crate::metric::Objective::new(metric, 1000.0).unwrap();
-        move |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.goodput = vec![objective]
+        after(|facts, _| facts.run.goodput = vec![objective])
     };
-    assert_eq!(after(objective("ttft")), []);
-    assert_eq!(after(objective("e2e-usage")), [(Id::ObjectiveUnknown, Severity::Suspect)]);
+    assert_eq!(objective("ttft"), []);
+    assert_eq!(objective("e2e-usage"), [(Id::ObjectiveUnknown, Severity::Suspect)]);
 }
 
 #[test]
 fn means_that_are_known_roughly() {
     let vary = |by: u64| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-            for exchange in run {
-                let later =
-                    ms(u64::from(model::random::mix(exchange.index).is_multiple_of(8)) * by);
-                let at = exchange.events.at.iter_mut();
-                at.for_each(|at| *at = *at + later);
-            }
-        }
+        after_each(|exchange| {
+            let is_later = model::random::mix(exchange.index).is_multiple_of(8);
+            delay(exchange, ms(u64::from(is_later) * by));
+        })
     };
     // An eighth is later than 50 ms by chance. The mean of 100 varies by a thirtieth of the delay,
     // twice that at 95 %.
-    assert_eq!(after(vary(50)), []);
-    assert_eq!(after(vary(811)), [(Id::WideInterval, Severity::Note)]);
+    assert_eq!(vary(50), []);
+    assert_eq!(vary(811), [(Id::WideInterval, Severity::Note)]);
 }
 
 #[test]
 fn events_of_several_tokens_and_of_less_than_one() {
-    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-        run.iter_mut().for_each(|exchange| exchange.usage = output_usage(1));
-    };
-    assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
-}
-
-#[test]
-fn events_of_several_tokens() {
-    let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-        run.iter_mut().for_each(|exchange| exchange.usage = output_usage(8));
-    };
-    assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
+    for tokens in [1, 8] {
+        let found = after_each(|exchange| exchange.usage = output_usage(tokens));
+        assert_eq!(found, [(Id::TokensPerEvent, Severity::Note)], "{tokens}");
+    }
 }
 
 #[test]
 fn percentiles_from_too_few_samples_are_named() {
     let (mut facts, run) = sound();
     facts.run.percentiles = vec![50.0, 95.0, 95.1, 99.9, 100.0];
-    let findings = Summary::of(&facts, &run).findings;
+    let findings = Summary::new(&facts, &run).findings;
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].seen, "P95.1, P99, P99.9 from only 100 samples");
 }
@@ -411,7 +382,9 @@ fn the_worst_comes_first_and_decides() {
         advice: String::new(),
     };
     let verdict = |severities: &[Severity]| {
-        Verdict::of(&severities.iter().map(|severity| finding(*severity)).collect::<Vec<_>>())
+        Verdict::from_findings(
+            &severities.iter().map(|severity| finding(*severity)).collect::<Vec<_>>(),
+        )
     };
     assert_eq!(verdict(&[]), Verdict::Valid);
     assert_eq!(verdict(&[Severity::Note]), Verdict::Valid);
@@ -421,17 +394,7 @@ fn the_worst_comes_first_and_decides() {
 
 #[test]
 fn names_equal_the_serialized_names() {
-    for rule in [
-        Id::NothingAnswered,
-        Id::TokensPerEvent,
-        Id::FewSamples,
-        Id::SendLag,
-        Id::ClientSaturated,
-        Id::ClientPaused,
-        Id::StolenTime,
-        Id::DecodeBehind,
-        Id::SharedMachine,
-    ] {
+    for rule in Id::ALL {
         assert_eq!(serde_json::to_value(rule).unwrap(), rule.name());
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
     let name = &tokenizer.name;
     Some(Finding {
         id: Id::ApproximateTokens,
-        severity: if counted { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(counted),
         seen: if counted {
             format!(
                 "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
@@ -50,10 +50,10 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
-    let Apart { of, apart, share, totals } = Apart::of(summary.tokens.input_against_dataset?)?;
+    let Gap { of, apart, share, totals } = Gap::new(summary.tokens.input_against_dataset?)?;
     Some(Finding {
         id: Id::InputTokensDisagree,
-        severity: if share > 0.1 { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(share > 0.1),
         seen: format!("server and dataset disagree on the length of {apart} of {of} prompts ({totals})"),
         why: "the prompts are not as long as the plan states: a chat template, special tokens or a different tokenizer changed their length".into(),
         advice: "compare runs by the server's counts; use the served model's tokenizer, and text completion if the length must be exact".into(),
@@ -64,10 +64,10 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
     if summary.run.tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.approximate) {
         return None;
     }
-    let Apart { of, apart, share, totals } = Apart::of(summary.tokens.output_against_retokenized?)?;
+    let Gap { of, apart, share, totals } = Gap::new(summary.tokens.output_against_retokenized?)?;
     (share > 0.05).then(|| Finding {
         id: Id::OutputTokensDisagree,
-        severity: if share > 0.2 { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(share > 0.2),
         seen: format!("counted length and length after tokenizing again differ for {apart} of {of} answers ({totals})"),
         why: "tokenizing the text again rarely gives exactly the same tokens, but totals this far apart mean that some counted tokens produced no text, or that the tokenizer is a different one".into(),
         advice: "check where the counts come from, and whether this is the served model's tokenizer".into(),
@@ -75,7 +75,7 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
 }
 
 /// The difference between two counts of the same tokens.
-struct Apart {
+struct Gap {
     /// Exchanges that have both.
     of: u64,
     /// The events beyond tolerance.
@@ -85,12 +85,12 @@ struct Apart {
     totals: String,
 }
 
-impl Apart {
+impl Gap {
     /// `None` if no exchange is beyond tolerance.
-    fn of(comparison: Comparison) -> Option<Self> {
+    fn new(comparison: Comparison) -> Option<Self> {
         let Comparison { exchanges, lower, higher, counted, reference } = comparison;
         let apart = lower + higher;
-        (apart > 0).then(|| Apart {
+        (apart > 0).then(|| Gap {
             of: exchanges,
             apart,
             share: counted.abs_diff(reference) as f64 / reference.max(1) as f64,
@@ -101,10 +101,10 @@ impl Apart {
 
 /// The server's total against its statements for each event: two statements of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
-    let Apart { of, apart, share, totals } = Apart::of(summary.tokens.output_against_events?)?;
+    let Gap { of, apart, share, totals } = Gap::new(summary.tokens.output_against_events?)?;
     Some(Finding {
         id: Id::EventTokensDisagree,
-        severity: if share > 0.01 { Severity::Suspect } else { Severity::Note },
+        severity: Severity::doubted(share > 0.01),
         seen: format!("for {apart} of {of} answers, the stated total is not the sum of the tokens of the events ({totals})"),
         why: "the server contradicts itself; totals use its usage figures, per-token gaps and peaks use its events".into(),
         advice: "find out what this engine counts: tokens held back at the end, stop tokens, or tokens of rejected drafts".into(),

@@ -28,18 +28,12 @@ const BEHIND_MS: f64 = 1000.0;
 /// Share of the cores' time beyond which a machine has no capacity left.
 const FULL: f64 = 0.9;
 
-/// The threads that affect timestamps: senders and readers.
-fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
-    let threads = client.threads.iter();
-    threads
-        .filter(|(name, _)| ["read", "pace"].contains(&role(name)))
-        .map(|(name, thread)| (name.as_str(), thread))
-}
-
-/// The thread with the largest value of a figure, and the value, if it is beyond a limit.
+/// The sender or reader with the largest value of a figure, and the value, if it is beyond a limit.
+/// These threads affect timestamps.
 fn beyond(client: &Client, of: impl Fn(&Thread) -> Option<f64>, limit: f64) -> Option<(&str, f64)> {
-    punctual(client)
-        .filter_map(|(name, thread)| Some((name, of(thread)?)))
+    let punctual = client.threads.iter().filter(|(name, _)| ["read", "pace"].contains(&role(name)));
+    punctual
+        .filter_map(|(name, thread)| Some((name.as_str(), of(thread)?)))
         .filter(|(_, share)| *share > limit)
         .max_by(|(_, one), (_, other)| one.total_cmp(other))
 }
@@ -131,11 +125,7 @@ pub(super) fn stolen(summary: &Summary) -> Option<Finding> {
     let [reported, shows] = STOLEN;
     (machine.stolen > reported).then(|| Finding {
         id: Id::StolenTime,
-        severity: if machine.stolen > shows {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: Severity::doubted(machine.stolen > shows),
         seen: format!(
             "a hypervisor took {:.2} s from this machine's cores ({:.1} % of their time)",
             machine.stolen_s,
@@ -156,11 +146,7 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
     let [reported, shows] = THROTTLED;
     (share > reported).then(|| Finding {
         id: Id::Throttled,
-        severity: if share > shows {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: Severity::doubted(share > shows),
         seen: format!(
             "a CPU quota kept this process from running for {seconds:.2} s ({:.1} % of the time)",
             share * 100.0
@@ -211,39 +197,31 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
     let behind = if cpu("record") > cpu("decode") { "recording" } else { "decoding" };
     let waits = format!(
         "{behind} could not keep up with the engine: from {first:.1} s of the measurement on, replies were not read {}, {:.1} s in all, because {} MiB of them were waiting",
-        match held.periods {
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
-        },
+        if held.periods == 1 { "once".to_owned() } else { format!("{} times", held.periods) },
         held.seconds,
         backlog.bound_bytes >> 20,
     );
     let advice = "give this machine more cores, split the load across several machines, or have the engine send less: several tokens per event, and only new text instead of all of it in every event";
-    Some(match from {
-        Some(from) => Finding {
-            id: Id::HeldBack,
-            severity: Severity::Invalid,
-            seen: format!("{waits}; from {from:.1} s on, the engine had to wait for this client"),
-            why: "latencies, rates and throughput from then on are this client's, not the engine's".into(),
-            advice: advice.into(),
-        },
-        None => match held.late_s {
-            Some(late) => Finding {
-                id: Id::HeldBack,
-                severity: Severity::Suspect,
-                seen: format!("{waits}; the times of bytes that arrived meanwhile may be up to {late:.2} s late"),
-                why: "the system stored the bytes that arrived meanwhile, so the engine did not wait; but bytes that are read together get the time of their last packet, so their tokens seem to arrive together".into(),
-                advice: advice.into(),
-            },
-            None => Finding {
-                id: Id::HeldBack,
-                severity: Severity::Note,
-                seen: waits,
-                why: "almost no bytes arrived meanwhile, so the engine did not wait, and times are correct".into(),
-                advice: advice.into(),
-            },
-        },
-    })
+    let (severity, seen, why) = match (from, held.late_s) {
+        (Some(from), _) => (
+            Severity::Invalid,
+            format!("{waits}; from {from:.1} s on, the engine had to wait for this client"),
+            "latencies, rates and throughput from then on are this client's, not the engine's",
+        ),
+        (None, Some(late)) => (
+            Severity::Suspect,
+            format!(
+                "{waits}; the times of bytes that arrived meanwhile may be up to {late:.2} s late"
+            ),
+            "the system stored the bytes that arrived meanwhile, so the engine did not wait; but bytes that are read together get the time of their last packet, so their tokens seem to arrive together",
+        ),
+        (None, None) => (
+            Severity::Note,
+            waits,
+            "almost no bytes arrived meanwhile, so the engine did not wait, and times are correct",
+        ),
+    };
+    Some(Finding { id: Id::HeldBack, severity, seen, why: why.into(), advice: advice.into() })
 }
 
 pub(super) fn sessions_waited(summary: &Summary) -> Option<Finding> {

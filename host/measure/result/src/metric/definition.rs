@@ -21,18 +21,6 @@ impl Reading<'_> {
         self.streamed_since_sent(self.first_output)
     }
 
-    pub(super) fn ttft_any(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first)
-    }
-
-    pub(super) fn ttft_reasoning(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first_reasoning)
-    }
-
-    pub(super) fn ttft_answer(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first_answer)
-    }
-
     pub(super) fn ttft_from_due(&self) -> Option<f64> {
         let first = self.began()?;
         Some(span(self.exchange.due, first))
@@ -53,11 +41,6 @@ impl Reading<'_> {
         let sent = self.exchange.sent?;
         let begun = self.waited_for().map_or(sent, |(begun, _)| begun.min(sent));
         Some(span(begun, first))
-    }
-
-    /// Time to first audio.
-    pub(super) fn ttfa(&self) -> Option<f64> {
-        self.streamed_since_sent(self.first_audio)
     }
 
     pub(super) fn audio_duration(&self) -> Option<f64> {
@@ -101,16 +84,8 @@ impl Reading<'_> {
         Some(span(self.exchange.sent?, self.last_output?))
     }
 
-    pub(super) fn e2e_usage(&self) -> Option<f64> {
-        self.streamed_since_sent(self.usage)
-    }
-
     pub(super) fn e2e_end(&self) -> Option<f64> {
         Some(span(self.exchange.sent?, self.exchange.ended?))
-    }
-
-    pub(super) fn e2e_from_due(&self) -> Option<f64> {
-        Some(span(self.exchange.due, self.last?))
     }
 
     /// Time per output token after the first, in milliseconds.
@@ -120,22 +95,6 @@ impl Reading<'_> {
 
     pub(super) fn tpot_last_token(&self) -> Option<f64> {
         self.per_further_token(self.last_output?, 1)
-    }
-
-    pub(super) fn tpot_usage(&self) -> Option<f64> {
-        self.per_further_token(self.usage.filter(|_| self.streamed)?, 1)
-    }
-
-    pub(super) fn tpot_after_first_event(&self) -> Option<f64> {
-        self.per_further_token(self.last_output?, self.first_tokens?)
-    }
-
-    pub(super) fn tpot_with_first(&self) -> Option<f64> {
-        self.per_token(self.e2e_last_token()?)
-    }
-
-    pub(super) fn normalized_latency(&self) -> Option<f64> {
-        self.per_token(self.e2e_end()?)
     }
 
     pub(super) fn itl_max(&self) -> Option<f64> {
@@ -194,14 +153,6 @@ impl Reading<'_> {
         Some(span(ready, self.exchange.sent?))
     }
 
-    pub(super) fn queue(&self) -> Option<f64> {
-        Some(span(self.exchange.due, self.exchange.granted?))
-    }
-
-    pub(super) fn connection_wait(&self) -> Option<f64> {
-        self.waited_for().map(|(begun, ready)| span(begun, ready))
-    }
-
     pub(super) fn lookup(&self) -> Option<f64> {
         let connection = self.exchange.connection.filter(|own| !own.reused)?;
         Some(span(connection.begun, connection.looked_up?))
@@ -218,36 +169,12 @@ impl Reading<'_> {
         Some(span(connection.connected, connection.secured?))
     }
 
-    pub(super) fn upload(&self) -> Option<f64> {
-        Some(span(self.exchange.sent?, self.exchange.written?))
-    }
-
-    pub(super) fn first_byte(&self) -> Option<f64> {
-        Some(span(self.exchange.sent?, self.exchange.first_byte?))
-    }
-
-    pub(super) fn headers(&self) -> Option<f64> {
-        Some(span(self.exchange.sent?, self.exchange.headers?))
-    }
-
-    pub(super) fn read_lag(&self) -> Option<f64> {
-        self.exchange.read_lag.map(Nanos::as_millis_f64)
-    }
-
     pub(super) fn input_length(&self) -> Option<f64> {
         self.input_tokens.map(|count| f64::from(count.tokens))
     }
 
     pub(super) fn output_length(&self) -> Option<f64> {
         self.output_tokens.map(|count| f64::from(count.tokens))
-    }
-
-    pub(super) fn cached_input_length(&self) -> Option<f64> {
-        self.usage(|usage| usage.cached_input_tokens)
-    }
-
-    pub(super) fn reasoning_length(&self) -> Option<f64> {
-        self.usage(|usage| usage.reasoning_tokens)
     }
 
     /// The share of the proposed tokens that the model accepted.
@@ -278,12 +205,8 @@ impl Reading<'_> {
         self.timing(|timings| timings.first_token).or_else(sum)
     }
 
-    pub(super) fn server_decode(&self) -> Option<f64> {
-        self.timing(|timings| timings.decode)
-    }
-
     /// One of the server's own timings, in milliseconds.
-    fn timing(&self, part: fn(&ServerTimings) -> Option<Nanos>) -> Option<f64> {
+    pub(super) fn timing(&self, part: fn(&ServerTimings) -> Option<Nanos>) -> Option<f64> {
         part(self.exchange.timings.as_ref()?).map(Nanos::as_millis_f64)
     }
 
@@ -300,18 +223,18 @@ impl Reading<'_> {
 
     /// Finds the times at which the opening of the connection that this request waited for began,
     /// and at which it was ready.
-    fn waited_for(&self) -> Option<(Nanos, Nanos)> {
+    pub(super) fn waited_for(&self) -> Option<(Nanos, Nanos)> {
         let connection = self.exchange.connection.filter(|own| own.waited)?;
         let ready = connection.secured.unwrap_or(connection.connected);
         Some((connection.begun, ready))
     }
 
-    fn streamed_since_sent(&self, instant: Option<Nanos>) -> Option<f64> {
+    pub(super) fn streamed_since_sent(&self, instant: Option<Nanos>) -> Option<f64> {
         Some(span(self.exchange.sent?, instant.filter(|_| self.streamed)?))
     }
 
     /// The time from the first output to `end`, for each token but the `first` ones.
-    fn per_further_token(&self, end: Nanos, first: u32) -> Option<f64> {
+    pub(super) fn per_further_token(&self, end: Nanos, first: u32) -> Option<f64> {
         let from = self.began()?;
         self.exchange.sent?;
         let further =
@@ -319,7 +242,7 @@ impl Reading<'_> {
         Some(span(from, end) / f64::from(further))
     }
 
-    fn per_token(&self, milliseconds: f64) -> Option<f64> {
+    pub(super) fn per_token(&self, milliseconds: f64) -> Option<f64> {
         let n = self.output_tokens?.tokens;
         (n > 0).then_some(milliseconds / f64::from(n))
     }
@@ -333,7 +256,7 @@ pub(crate) fn accepted_drafts(exchange: &Exchange) -> Option<u64> {
 }
 
 /// Milliseconds from one instant to another.
-fn span(from: Nanos, to: Nanos) -> f64 {
+pub(super) fn span(from: Nanos, to: Nanos) -> f64 {
     to.since(from).as_millis_f64()
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ALIASES, Metric, Reading, Single, TPOT, Unit, by_name, single};
-use crate::limit::{self, Grammar, LimitError, Numbers, Written};
+use crate::limit::{self, Clause, Grammar, LimitError, Numbers};
 use model::nearest;
 use model::units::Nanos;
 
@@ -69,14 +69,11 @@ impl FromStr for Objective {
 }
 
 /// The objective that parts make.
-fn objective(mut written: Written<'_, ()>) -> Result<Objective, LimitError> {
+fn objective(mut written: Clause<'_, ()>) -> Result<Objective, LimitError> {
     let metric = written.metric();
     let level = written.level(Some(Unit::Milliseconds.symbol()));
-    written.finish(
-        metric
-            .zip(level)
-            .map(|(metric, at_most_ms)| Objective { metric: metric.to_owned(), at_most_ms }),
-    )
+    let limit = metric.map(str::to_owned).zip(level);
+    written.finish(limit.map(|(metric, at_most_ms)| Objective { metric, at_most_ms }))
 }
 
 impl Objective {
@@ -86,7 +83,7 @@ impl Objective {
     /// # Errors
     /// The mistakes in it.
     pub fn new(name: &str, at_most_ms: f64) -> Result<Self, LimitError> {
-        objective(GRAMMAR.given(name, (), &at_most_ms.to_string()))
+        objective(GRAMMAR.unsigned(name, (), &at_most_ms.to_string()))
     }
 
     /// Looks up the measure of the objective's metric.

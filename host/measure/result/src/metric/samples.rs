@@ -32,9 +32,9 @@ pub fn take(
                 }
             }
         }
-        Measure::Pooled(shown) => {
+        Measure::Pooled(walk) => {
             let counts = spread.counts();
-            shown(reading, &mut |_, value, times| counts.add(value, times));
+            walk(reading, &mut |_, value, times| counts.add(value, times));
         }
         // Sessions are known when all exchanges are.
         Measure::Session(_) => {}

@@ -18,7 +18,7 @@ fn samples_of(name: &str, reading: &Reading<'_>) -> Vec<f64> {
     let mut samples = Vec::new();
     match by_name(name).unwrap().measure {
         Measure::One(measure) => samples.extend(measure(reading)),
-        Measure::Pooled(shown) => shown(reading, &mut |_, value, times| {
+        Measure::Pooled(walk) => walk(reading, &mut |_, value, times| {
             let sample = value as f64 / by_name(name).unwrap().unit.scale();
             samples.extend(std::iter::repeat_n(sample, times as usize));
         }),
@@ -267,35 +267,12 @@ fn reads_a_servers_own_timings() {
 fn a_whole_body_has_an_end_but_no_first_token() {
     let chat = chat();
     let reading = Reading::new(&chat, false, None);
-    let measured: Vec<&str> = CATALOGUE
-        .iter()
-        .map(|metric| metric.name)
-        .filter(|name| !samples_of(name, &reading).is_empty())
-        .collect();
-    assert_eq!(
-        measured,
-        [
-            "e2e",
-            "e2e-last-token",
-            "e2e-end",
-            "e2e-from-due",
-            "tpot-with-first",
-            "normalized-latency",
-            "output-speed",
-            "send-lag",
-            "queue",
-            "connection-wait",
-            "lookup",
-            "connect",
-            "tls",
-            "upload",
-            "time-to-first-byte",
-            "time-to-headers",
-            "read-lag",
-            "output-tokens",
-            "parent-wait"
-        ]
-    );
+    let names = CATALOGUE.iter().map(|metric| metric.name);
+    let measured: Vec<&str> = names.filter(|name| !samples_of(name, &reading).is_empty()).collect();
+    let expected = "e2e e2e-last-token e2e-end e2e-from-due tpot-with-first normalized-latency \
+        output-speed send-lag queue connection-wait lookup connect tls upload time-to-first-byte \
+        time-to-headers read-lag output-tokens parent-wait";
+    assert_eq!(measured.join(" "), expected);
     reading.each_token_arrival(|at, _| panic!("a token at {at:?}"));
 }
 
@@ -342,6 +319,10 @@ fn gaps_by_the_token_need_the_servers_word() {
     }
 }
 
+fn counted(exchange: &Exchange) -> Option<(u32, Source)> {
+    count::output(exchange, Some(9)).map(|count| (count.tokens, count.source))
+}
+
 #[test]
 fn an_open_connection_takes_no_time() {
     let mut exchange = chat();
@@ -374,9 +355,6 @@ fn sources_of_output_tokens_in_their_order() {
     exchange.sample.output_tokens = Some(7);
     exchange.finish = Some("length".into());
     exchange.usage = output_usage(6);
-    let counted = |exchange: &Exchange| {
-        count::output(exchange, Some(9)).map(|count| (count.tokens, count.source))
-    };
     assert_eq!(counted(&exchange), Some((6, Source::Usage)));
     exchange.usage = None;
     assert_eq!(counted(&exchange), Some((5, Source::Pieces)));
@@ -394,9 +372,6 @@ fn several_answers_are_counted_once() {
     exchange.choices = vec!["another".into()];
     exchange.sample.output_tokens = Some(7);
     exchange.finish = Some("length".into());
-    let counted = |exchange: &Exchange| {
-        count::output(exchange, Some(9)).map(|count| (count.tokens, count.source))
-    };
     // Which answer the reason is of is not on record, so the length says nothing.
     assert_eq!(counted(&exchange), Some((9, Source::Retokenized)));
     exchange.usage = output_usage(14);

@@ -16,7 +16,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::survey::Surveyed;
+use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::exchange::{Class, Outcome};
 use model::units::Nanos;
@@ -81,7 +81,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// The backlog of a run at one rate; `None` if requests were not due over a time.
-    pub(super) fn new(surveyed: &Surveyed) -> Option<Self> {
+    pub(super) fn new(surveyed: &SurveyResult) -> Option<Self> {
         let (from, to) = surveyed.due?;
         let length = to.since(from).0;
         (length > 3).then_some(Waiting {
@@ -182,7 +182,7 @@ mod tests {
         let mut facts = facts();
         facts.run.request_rate = Some(100.0);
         facts.run.even_rate = true;
-        Summary::of(&facts, run)
+        Summary::new(&facts, run)
     }
 
     fn is_overloaded(summary: &Summary) -> bool {
@@ -225,7 +225,7 @@ mod tests {
         facts.run.request_rate = Some(100.0);
         facts.run.even_rate = true;
         facts.run.streamed = false;
-        Summary::of(&facts, run)
+        Summary::new(&facts, run)
     }
 
     /// Requests came for 4 s; of answers that take 3 s, twice as many are under way at the end as

@@ -26,8 +26,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Run;
-use super::lives::Coming;
-use super::survey::Surveyed;
+use super::lives::ArrivalKind;
+use super::survey::SurveyResult;
 use crate::metric::Reading;
 use model::units::Nanos;
 
@@ -148,11 +148,11 @@ pub(super) struct Gather {
 
 impl Gather {
     /// An empty gatherer; `None` if nothing was answered.
-    pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
+    pub(super) fn new(run: &Run, surveyed: &SurveyResult) -> Option<Self> {
         let (first, last) = surveyed.first_sent.zip(surveyed.last_sent)?;
         let answer = surveyed.first_answer?;
         let quarter = Nanos(first.0.saturating_add(last.since(first).0 / 4));
-        let is_even = Coming::from_run(run, surveyed) == Coming::Closed || run.even_rate;
+        let is_even = ArrivalKind::from_run(run, surveyed) == ArrivalKind::Closed || run.even_rate;
         Some(Gather {
             origin: surveyed.origin,
             wave: is_even.then_some(answer),

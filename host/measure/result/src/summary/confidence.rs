@@ -123,7 +123,7 @@ impl Bounds {
 
     /// The interval as text, each end as `shown`, with `between` between the two: `12.3 to 14.5`,
     /// `at least 12.3`.
-    pub fn words(&self, between: &str, shown: impl Fn(f64) -> String) -> String {
+    pub fn label(&self, between: &str, shown: impl Fn(f64) -> String) -> String {
         match (self.low, self.high) {
             (Some(low), Some(high)) => format!("{}{between}{}", shown(low), shown(high)),
             (Some(low), None) => format!("at least {}", shown(low)),

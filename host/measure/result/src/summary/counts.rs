@@ -22,7 +22,7 @@ pub struct ServerCount {
 
 impl ServerCount {
     /// Formats it as text; `number` formats the numbers.
-    pub fn words(&self, number: impl Fn(u64) -> String) -> String {
+    pub fn label(&self, number: impl Fn(u64) -> String) -> String {
         format!(
             "{} (mean {:.2}, of {} answers)",
             number(self.total),
@@ -67,12 +67,12 @@ mod tests {
     fn answers_without_a_count_are_not_in_its_mean() {
         let mut run: Vec<_> =
             (0..3).map(|index| reply(index, 1000, &[(1050, Kind::Text, None, 4)])).collect();
-        assert!(Summary::of(&facts(), &run).counts.is_empty());
+        assert!(Summary::new(&facts(), &run).counts.is_empty());
         run[0].counts.insert("image-tokens".to_owned(), 5);
         run[1].counts.insert("image-tokens".to_owned(), 0);
         run[1].counts.insert("searches".to_owned(), u64::MAX);
         run[2].counts.insert("searches".to_owned(), 1);
-        let counts = Summary::of(&facts(), &run).counts;
+        let counts = Summary::new(&facts(), &run).counts;
         assert_eq!(counts["image-tokens"], ServerCount { answers: 2, total: 5, mean: 2.5 });
         assert_eq!(counts["searches"].total, u64::MAX);
         assert_eq!(counts.len(), 2);

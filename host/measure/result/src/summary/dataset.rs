@@ -50,7 +50,7 @@ impl Dataset {
 
 impl Remark {
     /// The reason, its count, and the first case.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let first = self.first.as_ref();
         let first = first.map(|first| format!(", first {first}"));
         format!("{} × {}{}", self.count, self.reason, first.unwrap_or_default())

@@ -28,7 +28,7 @@
 //! (`interval`). Nothing here sees the causes that make a whole run faster or slower.
 
 use super::confidence::{Both, Bounds, RateConfidence, Rates, Same};
-use super::lives::{Coming, Lived, TRAITS, of};
+use super::lives::{ArrivalKind, LifeFigures, TRAITS, traits};
 use crate::metric;
 use statistics::blocks::Blocks;
 use statistics::bounds::most_events;
@@ -57,8 +57,8 @@ const BLOCKS: usize = 20;
 const BURSTS: f64 = 1.5;
 
 /// Everything from which the intervals follow.
-pub(super) struct Expected {
-    lived: Lived,
+pub(super) struct Expectation {
+    lived: LifeFigures,
     /// Squared coefficient of variation of the gaps between requests, as due.
     gaps: f64,
     /// Requests per second, while they come.
@@ -109,6 +109,11 @@ impl Around {
         Around { below: self.below.hypot(half), above: self.above.hypot(half) }
     }
 
+    /// Adds an independent uncertainty above the figure alone.
+    fn higher(self, half: f64) -> Self {
+        Around { above: self.above.hypot(half), ..self }
+    }
+
     fn times(self, factor: f64) -> Self {
         Around { below: self.below * factor, above: self.above * factor }
     }
@@ -118,12 +123,12 @@ impl Around {
     }
 }
 
-impl Expected {
+impl Expectation {
     /// Intervals from the answers of a run. `ttft` are the times to first token. `gap_cv` is the
     /// coefficient of variation of the gaps between requests. `rate` is the requests sent per
     /// second, `duration` the seconds of the run.
     pub(super) fn new(
-        lived: Lived,
+        lived: LifeFigures,
         ttft: Option<&Figures>,
         gap_cv: Option<f64>,
         rate: Option<f64>,
@@ -134,23 +139,24 @@ impl Expected {
             return None;
         }
         let cv = gap_cv.unwrap_or(0.0);
-        Some(Expected {
+        Some(Expectation {
             gaps: cv * cv,
             rate: rate.unwrap_or(0.0),
             duration,
             loads,
             full: ttft
-                .map_or_else(Full::default, |ttft| Full::new(&lived, ttft.percentile(50.0) / 1e3)),
+                .map(|ttft| Full::new(&lived, ttft.percentile(50.0) / 1e3))
+                .unwrap_or_default(),
             lived,
         })
     }
 
     fn is_timed(&self) -> bool {
-        self.lived.coming == Coming::Timed
+        self.lived.coming == ArrivalKind::Timed
     }
 
-    /// True if requests come by a rate and none waited for a place in the batch. Such a run does not
-    /// show how long a request waits for a place.
+    /// True if requests come by a rate and none waited for a place in the batch. Such a run does
+    /// not show how long a request waits for a place.
     pub(super) fn shows_no_waits(&self) -> bool {
         self.is_timed() && !self.full.seen
     }
@@ -159,8 +165,8 @@ impl Expected {
     /// time: then the part outside the model is small.
     fn is_calm(&self) -> bool {
         let means = &self.lived.means;
-        let waited = means[of::TOOK] - means[of::ANSWERING];
-        self.is_timed() && !self.full.seen && waited < CALM * means[of::TOOK]
+        let waited = means[traits::TOOK] - means[traits::ANSWERING];
+        self.is_timed() && !self.full.seen && waited < CALM * means[traits::TOOK]
     }
 
     /// The factor by which slower steps slow themselves: in an open loop, more requests are met by
@@ -178,7 +184,7 @@ impl Expected {
             let only = self.lived.variance(one(place, 1.0));
             if mean > 0.0 { only.sqrt() / mean } else { 0.0 }
         };
-        (cv(of::PROMPT) + cv(of::OUTPUT)).min(1.0).powi(2)
+        (cv(traits::PROMPT) + cv(traits::OUTPUT)).min(1.0).powi(2)
     }
 
     /// The variance that noise gives to the integral of a weight by slice, in seconds squared.
@@ -209,7 +215,7 @@ impl Expected {
         let lived = &self.lived;
         let steps = lived.steps.as_ref()?;
         let phase = if self.is_timed() { steps.mean * steps.mean / 12.0 } else { 0.0 };
-        let output = lived.means[of::OUTPUT].max(1.0);
+        let output = lived.means[traits::OUTPUT].max(1.0);
         let count = lived.count;
         let (noise, chance, per_second) = match name {
             metric::TTFT => {
@@ -220,8 +226,8 @@ impl Expected {
                     // First tokens come where prompts are read, and noise grows with the steps that
                     // this makes longer. The waits of a burst are spread over all of it.
                     let length = match lived.coming {
-                        Coming::AtOnce => 1.0,
-                        Coming::Timed | Coming::Closed => steps.lengths[slice / each],
+                        ArrivalKind::AtOnce => 1.0,
+                        ArrivalKind::Timed | ArrivalKind::Closed => steps.lengths[slice / each],
                     };
                     (own + later) / count * length.sqrt()
                 });
@@ -265,7 +271,7 @@ impl Expected {
         let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
         let shared = variance * (median / mean.max(1e-12)).powi(2);
         let halves = [quantile * variance.sqrt(), quantile * (shared + crossing).sqrt()];
-        if self.lived.coming == Coming::AtOnce {
+        if self.lived.coming == ArrivalKind::AtOnce {
             // The requests of a burst wait for each other, so its blocks differ by their places.
             return Some(halves);
         }
@@ -312,9 +318,9 @@ impl Expected {
         let Some(steps) = &self.lived.steps else {
             return [0.0; TRAITS];
         };
-        let mut load = one(of::ANSWERING, steps.request * 1e-6);
-        load[of::HELD] = steps.context_token * 1e-6;
-        load[of::PROMPT] = steps.prompt_token * steps.mean;
+        let mut load = one(traits::ANSWERING, steps.request * 1e-6);
+        load[traits::HELD] = steps.context_token * 1e-6;
+        load[traits::PROMPT] = steps.prompt_token * steps.mean;
         load
     }
 
@@ -323,13 +329,13 @@ impl Expected {
     fn work(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return match self.lived.coming {
-                Coming::AtOnce => one(of::OUTPUT, 1.0),
-                Coming::Timed | Coming::Closed => one(of::TOOK, 1.0),
+                ArrivalKind::AtOnce => one(traits::OUTPUT, 1.0),
+                ArrivalKind::Timed | ArrivalKind::Closed => one(traits::TOOK, 1.0),
             };
         };
-        let mut work = one(of::BEFORE, steps.empty / self.lived.batch.max(1.0) + steps.request);
-        work[of::BEFORE_CONTEXT] = steps.context_token;
-        work[of::PROMPT] = steps.prompt_token;
+        let mut work = one(traits::BEFORE, steps.empty / self.lived.batch.max(1.0) + steps.request);
+        work[traits::BEFORE_CONTEXT] = steps.context_token;
+        work[traits::PROMPT] = steps.prompt_token;
         work
     }
 
@@ -361,15 +367,15 @@ impl Expected {
         };
         let around = match (name, self.lived.coming) {
             (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
-            (metric::TTFT, Coming::AtOnce) => both(self.wait_variance(mean), 0.0),
+            (metric::TTFT, ArrivalKind::AtOnce) => both(self.wait_variance(mean), 0.0),
             (metric::TTFT, _) => self.waits(figures, blocks),
-            (metric::E2E, Coming::AtOnce | Coming::Closed) => {
+            (metric::E2E, ArrivalKind::AtOnce | ArrivalKind::Closed) => {
                 let took = self.lived.took.std() / 1e3;
                 let count = figures.count() as f64;
                 let crossing = CROSSING * took / (count * density(figures)) * self.differ();
                 both(self.busy_variance(mean), crossing.min(self.of_median(figures)))
             }
-            (_, Coming::Timed) => {
+            (_, ArrivalKind::Timed) => {
                 let [of_mean, of_median] = both(self.timed_variance(), 0.0);
                 let within = |around: Option<Around>, figure: f64, percent: Option<f64>| {
                     let blocks = match percent {
@@ -381,9 +387,7 @@ impl Expected {
                     };
                     let blocks =
                         blocks.map(|own| Around::from_interval(figure * 1e3, own).times(1e-3));
-                    let around = around?.with(blocks);
-                    let unseen = self.unseen(mean).unwrap_or(0.0);
-                    Some(Around { above: around.above.hypot(unseen), ..around })
+                    Some(around?.with(blocks).higher(self.unseen(mean)))
                 };
                 [within(of_mean, mean, None), within(of_median, median, Some(50.0))]
             }
@@ -422,7 +426,7 @@ impl Expected {
     fn tpot_variance(&self, steps: &Steps, figures: &Figures) -> f64 {
         let lived = &self.lived;
         let load = match lived.coming {
-            Coming::Timed => {
+            ArrivalKind::Timed => {
                 let load = self.load();
                 let mean = lived.mean(load);
                 let grown = self.feedback() * self.rate;
@@ -430,16 +434,12 @@ impl Expected {
             }
             // Always the same number of requests, whose prompts and contexts have shares of each
             // step.
-            Coming::AtOnce | Coming::Closed => {
-                let output = lived.means[of::OUTPUT].max(1.0);
+            ArrivalKind::AtOnce | ArrivalKind::Closed => {
+                let output = lived.means[traits::OUTPUT].max(1.0);
                 let share = lived.batch / output;
-                let of_prompts = steps.prompt_token * share;
-                let of_context = steps.context_token * share;
-                let mut mix = one(of::PROMPT, of_prompts);
-                mix[of::CONTEXT] = of_context;
-                mix[of::OUTPUT] = -(of_prompts * lived.means[of::PROMPT]
-                    + of_context * lived.means[of::CONTEXT])
-                    / output;
+                let mut mix = one(traits::PROMPT, steps.prompt_token * share);
+                mix[traits::CONTEXT] = steps.context_token * share;
+                mix[traits::OUTPUT] = -lived.mean(mix) / output;
                 lived.variance(mix)
             }
         };
@@ -455,7 +455,7 @@ impl Expected {
     /// The variance of the mean E2E latency where the engine is always busy.
     fn busy_variance(&self, mean: f64) -> f64 {
         let lived = &self.lived;
-        if lived.coming == Coming::Closed {
+        if lived.coming == ArrivalKind::Closed {
             // Always the same number in flight: the mean latency follows from the time that the run
             // takes.
             return self.work_variance() * mean * mean;
@@ -473,9 +473,9 @@ impl Expected {
     fn timed_variance(&self) -> f64 {
         let lived = &self.lived;
         let load = self.load();
-        let grown = self.feedback() * self.rate * lived.means[of::OUTPUT];
+        let grown = self.feedback() * self.rate * lived.means[traits::OUTPUT];
         let mut own = load.map(|factor| grown * factor);
-        own[of::TOOK] += 1e-6;
+        own[traits::TOOK] += 1e-6;
         let shared = grown * lived.mean(load);
         (lived.variance(own) + shared * shared * self.gaps) / lived.count
     }
@@ -502,13 +502,10 @@ impl Expected {
             .filter(|own| own.low.is_finite() && own.high.is_finite())
             .map(|own| Around::from_interval(median, own).times(1e-3))
             .or_else(|| of_mean.map(|own| own.times(median / mean.max(1e-12))));
-        let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
+        let unseen = self.unseen(mean / 1e3);
         let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
-        [
-            of_mean.map(|own| Around { above: own.above.hypot(unseen), ..own }),
-            of_median
-                .map(|own| Around { above: if opened { f64::INFINITY } else { own.above }, ..own }),
-        ]
+        let unseen_of_median = if opened { f64::INFINITY } else { 0.0 };
+        [of_mean.map(|own| own.higher(unseen)), of_median.map(|own| own.higher(unseen_of_median))]
     }
 
     fn independent(&self) -> f64 {
@@ -516,18 +513,18 @@ impl Expected {
     }
 
     /// Seconds by which the mean wait of an open loop may exceed this run's mean wait: other runs
-    /// may have all slots taken more often or for longer. `None` if no request waited for a slot,
+    /// may have all slots taken more often or for longer. Nothing if no request waited for a slot,
     /// infinite if all slots are taken throughout. `mean` is the figure.
-    fn unseen(&self, mean: f64) -> Option<f64> {
+    fn unseen(&self, mean: f64) -> f64 {
         let waits = self.full.waits / self.lived.count;
         if !self.full.seen {
-            return None;
+            return 0.0;
         }
         if self.independent() < super::LEAST_LOADS && waits > 0.1 * mean {
-            return Some(f64::INFINITY);
+            return f64::INFINITY;
         }
         let seen = self.full.blocks.min(self.independent()).max(1.0);
-        Some(waits * (most_events(seen) / seen - 1.0) * BURSTS)
+        waits * (most_events(seen) / seen - 1.0) * BURSTS
     }
 
     /// Intervals of the run's rates, over other requests and over repeats of these.
@@ -543,11 +540,11 @@ impl Expected {
             .as_ref()
             .map(|steps| certain(steps.freedom) * self.noise(steps, busy).sqrt() / length);
         let (drain, drains) = self.drain();
-        let main = match self.is_timed() {
-            true => (lived.until_drain / length).clamp(0.0, 1.0),
+        let main = match lived.coming {
+            ArrivalKind::Timed => (lived.until_drain / length).clamp(0.0, 1.0),
             // For replies that come whole in a burst, nothing tells when the last one was let in.
-            false if same.is_none() && lived.coming == Coming::AtOnce => 1.0,
-            false => 1.0 - (drain / length).min(1.0),
+            ArrivalKind::AtOnce if same.is_none() => 1.0,
+            ArrivalKind::AtOnce | ArrivalKind::Closed => 1.0 - (drain / length).min(1.0),
         };
         let gaps = main * main * self.gaps / lived.count;
         let ends = drains / (length * length);
@@ -566,42 +563,42 @@ impl Expected {
                 // The noise of the steps is apart where they are known. Where replies come whole,
                 // it is in the time that each takes, and replies in flight together share it.
                 let noise = match (same, lived.coming) {
-                    (None, Coming::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
+                    (None, ArrivalKind::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
                     _ => 0.0,
                 };
                 (self.differ() + noise) * lived.variance(against) / lived.count
             };
             (quantile * (inputs + ends).sqrt()).hypot(same.unwrap_or(0.0))
         };
-        let mut both = one(of::PROMPT, 1.0);
-        both[of::OUTPUT] = 1.0;
+        let mut both = one(traits::PROMPT, 1.0);
+        both[traits::OUTPUT] = 1.0;
         let halves = [
             other([0.0; TRAITS]),
-            other(one(of::PROMPT, 1.0)),
-            other(one(of::OUTPUT, 1.0)),
+            other(one(traits::PROMPT, 1.0)),
+            other(one(traits::OUTPUT, 1.0)),
             other(both),
         ];
         let about = |halves: [f64; 4]| {
-            let mut bounds = figures.into_iter().zip(halves).map(|(figure, half)| {
+            let bounds = |place: usize| {
                 // Where nothing varies and the noise of the engine is not known, a width of nothing
                 // would be a lie.
-                let figure = figure.filter(|_| half > 0.0);
-                figure.map(|figure| Bounds::from(Around::even(figure * half).about(figure)))
-            });
-            let mut next = || bounds.next().flatten();
+                let (figure, half) = (figures[place], halves[place]);
+                let figure = figure.filter(|_| half > 0.0)?;
+                Some(Bounds::from(Around::even(figure * half).about(figure)))
+            };
             Rates {
-                requests_per_s: next(),
-                input_tokens_per_s: next(),
-                output_tokens_per_s: next(),
-                total_tokens_per_s: next(),
+                requests_per_s: bounds(0),
+                input_tokens_per_s: bounds(1),
+                output_tokens_per_s: bounds(2),
+                total_tokens_per_s: bounds(3),
             }
         };
         RateConfidence {
             level: interval::LEVEL,
             other_requests: about(halves),
-            same_requests: same
-                .filter(|_| lived.forced)
-                .map_or(Rates::default(), |same| about([same; 4])),
+            same_requests: (same.filter(|_| lived.forced))
+                .map(|same| about([same; 4]))
+                .unwrap_or_default(),
         }
     }
 
@@ -610,7 +607,7 @@ impl Expected {
     /// of its drain.
     fn pace_with(&self, left: f64) -> f64 {
         let steps = self.lived.steps.as_ref();
-        let steps = steps.filter(|_| self.lived.coming != Coming::AtOnce);
+        let steps = steps.filter(|_| self.lived.coming != ArrivalKind::AtOnce);
         steps.map_or(1.0, |steps| {
             ((steps.empty + steps.request * left) / steps.mean.max(1e-12)).min(1.0)
         })
@@ -659,8 +656,9 @@ impl Expected {
 
 impl Full {
     /// `usual` is the median time to first token, in seconds.
-    fn new(lived: &Lived, usual: f64) -> Self {
-        let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == Coming::Timed) else {
+    fn new(lived: &LifeFigures, usual: f64) -> Self {
+        let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == ArrivalKind::Timed)
+        else {
             return Full::default();
         };
         let most = Full::most(lived);
@@ -681,12 +679,12 @@ impl Full {
         full
     }
 
-    fn most(lived: &Lived) -> f64 {
+    fn most(lived: &LifeFigures) -> f64 {
         lived.answering.iter().copied().fold(0.0, f64::max)
     }
 
     /// True if requests waited in a slice while the number of answers under way was at its highest.
-    fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
+    fn is_full(lived: &LifeFigures, slice: usize, most: f64) -> bool {
         lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
     }
 }
@@ -736,7 +734,7 @@ mod tests {
         let mut facts = facts();
         (facts.run.r#loop, facts.run.streamed) = (Loop::Closed, false);
         facts.run.max_in_flight = Some(4);
-        let runs = (0..100).map(|seed| Summary::of(&facts, &whole(seed, 300)).throughput);
+        let runs = (0..100).map(|seed| Summary::new(&facts, &whole(seed, 300)).throughput);
         let seen: Vec<(f64, Bounds)> = runs
             .map(|of| {
                 let bounds = of.confidence.unwrap().other_requests.requests_per_s;

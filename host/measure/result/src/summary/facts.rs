@@ -27,10 +27,11 @@ model::words! {
         /// Each user asks again after the last answer, so that a slow server gets fewer requests.
         Closed = "closed",
     }
+    default Open
 }
 
 /// The parts of the plan that affect how the run's figures are computed and read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Run {
     /// The backend plugin's name.
@@ -157,7 +158,7 @@ pub struct Damage {
 
 impl Damage {
     /// Describes the damage, with its numbers.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let Damage { written, readable, found } = self;
         match written {
             Some(written) if readable < written => {
@@ -216,7 +217,7 @@ impl Tokenizer {
     }
 
     /// Its name and remark.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         match self.remark() {
             Some(remark) => format!("{} ({remark})", self.name),
             None => self.name.clone(),
@@ -225,7 +226,7 @@ impl Tokenizer {
 }
 
 /// Everything that a summary needs in addition to the exchanges.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunFacts {
     /// The load of the run, and settings that affect its figures.
@@ -289,9 +290,7 @@ impl RunFacts {
         let is_approximate = tokenizer.is_some_and(|tokenizer| tokenizer.approximate);
         self.reasoning.get(index).filter(|_| !is_approximate)
     }
-}
 
-impl RunFacts {
     /// Requests of lost agents that are not on record.
     pub(super) fn unknown(&self) -> u64 {
         let agents = self.fleet.iter().flat_map(|fleet| &fleet.agents);
@@ -310,24 +309,6 @@ pub const NOT_SENT: &str =
 
 impl From<Run> for RunFacts {
     fn from(run: Run) -> Self {
-        RunFacts {
-            run,
-            retokenized: Column::default(),
-            reasoning: Column::default(),
-            scores: BTreeMap::new(),
-            unscored: BTreeMap::new(),
-            left_out: BTreeMap::new(),
-            run_scores: BTreeMap::new(),
-            silent_scorers: Vec::new(),
-            unsent: 0,
-            scorer_errors: 0,
-            fleet: None,
-            client: None,
-            server: None,
-            devices: None,
-            series: None,
-            dataset: None,
-            cache: None,
-        }
+        RunFacts { run, ..RunFacts::default() }
     }
 }

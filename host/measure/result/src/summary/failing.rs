@@ -45,14 +45,14 @@ pub struct WithFailures {
 
 /// A figure that may be infinite. JSON has no number for that, so it is written as `"infinite"`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize, JsonSchema)]
-#[serde(from = "Written")]
-#[schemars(with = "Written")]
+#[serde(from = "AmountJson")]
+#[schemars(with = "AmountJson")]
 pub struct Amount(pub f64);
 
 /// An [`Amount`] in JSON.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
+enum AmountJson {
     Finite(f64),
     Infinite(Infinite),
 }
@@ -63,11 +63,11 @@ enum Infinite {
     Infinite,
 }
 
-impl From<Written> for Amount {
-    fn from(written: Written) -> Self {
+impl From<AmountJson> for Amount {
+    fn from(written: AmountJson) -> Self {
         Amount(match written {
-            Written::Finite(amount) => amount,
-            Written::Infinite(Infinite::Infinite) => f64::INFINITY,
+            AmountJson::Finite(amount) => amount,
+            AmountJson::Infinite(Infinite::Infinite) => f64::INFINITY,
         })
     }
 }
@@ -75,9 +75,9 @@ impl From<Written> for Amount {
 impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = if self.0.is_finite() {
-            Written::Finite(self.0)
+            AmountJson::Finite(self.0)
         } else {
-            Written::Infinite(Infinite::Infinite)
+            AmountJson::Infinite(Infinite::Infinite)
         };
         written.serialize(serializer)
     }
@@ -222,10 +222,12 @@ impl All<'_> {
         let (a, b) = (self.at(below), self.at(below + 1));
         // The position is rounded: the rest of a whole rank does not reach the next.
         let rounding = 4.0 * f64::EPSILON * self.count() as f64;
-        match b.is_finite() || share <= rounding {
-            true if a.is_finite() && b.is_finite() => between(a, b, share),
-            true => a,
-            false => f64::INFINITY,
+        if !(b.is_finite() || share <= rounding) {
+            f64::INFINITY
+        } else if a.is_finite() && b.is_finite() {
+            between(a, b, share)
+        } else {
+            a
         }
     }
 
@@ -264,7 +266,7 @@ mod tests {
         }
     }
 
-    fn of(name: &str, samples: &[f64], requests: &Requests) -> Option<WithFailures> {
+    fn with_failures(name: &str, samples: &[f64], requests: &Requests) -> Option<WithFailures> {
         let metric = metric::by_name(name).unwrap();
         let mut all: Spread = spread(metric);
         samples.iter().for_each(|sample| all.add(*sample));
@@ -275,23 +277,23 @@ mod tests {
     fn a_failure_makes_a_latency_infinite() {
         let samples: Vec<f64> = (1..=10).map(f64::from).collect();
         // Of 11, P90 is the tenth; of 12, it lies between the tenth and the eleventh.
-        let one = of("ttft", &samples, &requests(10, 1, 0)).unwrap();
+        let one = with_failures("ttft", &samples, &requests(10, 1, 0)).unwrap();
         assert_eq!((one.requests, one.samples), (1, 1));
         assert_eq!((one.median.0, one.percentiles["p90"].0), (6.0, 10.0));
         assert_eq!((one.min.0, one.percentiles["p10"].0), (1.0, 2.0));
         for infinite in [one.mean, one.std, one.max, one.percentiles["p99"]] {
             assert_eq!(infinite.0, f64::INFINITY);
         }
-        let two = of("ttft", &samples, &requests(10, 2, 0)).unwrap();
+        let two = with_failures("ttft", &samples, &requests(10, 2, 0)).unwrap();
         assert_eq!(two.median.0, 6.5);
         assert_eq!(two.percentiles["p90"].0, f64::INFINITY);
-        assert_eq!(of("ttft", &samples, &requests(10, 0, 0)), None);
-        assert_eq!(of("input-tokens", &samples, &requests(10, 5, 0)), None);
+        assert_eq!(with_failures("ttft", &samples, &requests(10, 0, 0)), None);
+        assert_eq!(with_failures("input-tokens", &samples, &requests(10, 5, 0)), None);
     }
 
     #[test]
     fn a_speed_of_a_failed_request_is_zero() {
-        let of = of("output-speed", &[10.0, 30.0], &requests(2, 2, 0)).unwrap();
+        let of = with_failures("output-speed", &[10.0, 30.0], &requests(2, 2, 0)).unwrap();
         assert_eq!((of.mean.0, of.min.0, of.max.0), (10.0, 0.0, 30.0));
         assert_eq!((of.median.0, of.percentiles["p10"].0), (5.0, 0.0));
         assert_eq!(of.std.0, 150.0f64.sqrt());
@@ -299,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_token_of_a_failed_request_is_late() {
-        let of = of("stall-share", &[0.0, 0.5], &requests(2, 2, 0)).unwrap();
+        let of = with_failures("stall-share", &[0.0, 0.5], &requests(2, 2, 0)).unwrap();
         assert_eq!((of.mean.0, of.min.0, of.max.0), (0.625, 0.0, 1.0));
         assert_eq!((of.median.0, of.percentiles["p90"].0), (0.75, 1.0));
     }
@@ -307,12 +309,12 @@ mod tests {
     #[test]
     fn pooled_samples_fail_in_proportion() {
         // Two answers of three gaps; each of the three that failed counts as three.
-        let gaps = of("itl", &[5.0; 6], &requests(2, 3, 1)).unwrap();
+        let gaps = with_failures("itl", &[5.0; 6], &requests(2, 3, 1)).unwrap();
         assert_eq!((gaps.requests, gaps.samples), (3, 9));
         // One of five was not sent.
-        let lag = of("send-lag", &[1.0; 4], &requests(2, 3, 1)).unwrap();
+        let lag = with_failures("send-lag", &[1.0; 4], &requests(2, 3, 1)).unwrap();
         assert_eq!((lag.requests, lag.samples), (1, 1));
-        assert_eq!(of("send-lag", &[1.0; 4], &requests(2, 3, 0)), None);
+        assert_eq!(with_failures("send-lag", &[1.0; 4], &requests(2, 3, 0)), None);
     }
 
     #[test]

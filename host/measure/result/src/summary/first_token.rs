@@ -346,7 +346,7 @@ mod tests {
     fn requests_around_a_percentile_have_its_rank() {
         // 4, 8, … 400 ms, in no order.
         let run: Vec<Exchange> = (0..100).map(|i| timed(i, 4 * (i * 37 % 100 + 1))).collect();
-        let split = Summary::of(&facts(), &run).first_token.unwrap();
+        let split = Summary::new(&facts(), &run).first_token.unwrap();
         assert_eq!((split.requests, split.contradicted), (100, 0));
         assert_eq!(split.mean.whole_ms, 202.0);
         assert_eq!(split.mean.queue_ms, Some(101.0));
@@ -374,7 +374,7 @@ mod tests {
         run[1] = failed(run[1].clone(), Class::Truncated, "");
         run[2].timings = None;
         run[3].events = Default::default();
-        let split = Summary::of(&facts(), &run).first_token.unwrap();
+        let split = Summary::new(&facts(), &run).first_token.unwrap();
         assert_eq!(split.requests, 2);
         assert_eq!((split.unanswered, split.without_timings, split.without_first_token), (1, 1, 1));
         assert_eq!(
@@ -382,7 +382,7 @@ mod tests {
             "2, not 1 unanswered, not 1 without a first token, not 1 without timings of it"
         );
         run.iter_mut().for_each(|exchange| exchange.timings = None);
-        assert_eq!(Summary::of(&facts(), &run).first_token, None);
+        assert_eq!(Summary::new(&facts(), &run).first_token, None);
     }
 
     /// Requests of servers that tell different parts still add up, and so do contradictions.
@@ -398,7 +398,7 @@ mod tests {
                 _ => {}
             }
         }
-        let split = Summary::of(&facts(), &run).first_token.unwrap();
+        let split = Summary::new(&facts(), &run).first_token.unwrap();
         assert!(split.contradicted >= 10 && split.mean.unexplained_ms != 0.0);
         let all = [&split.mean].into_iter();
         for parts in all.chain(split.around.iter().map(|around| &around.mean)) {

@@ -3,13 +3,11 @@
 
 #![allow(dead_code, reason = "each crate needs a part of it")]
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
-use model::exchange::{Class, Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Usage};
+use model::exchange::{Class, Event, Exchange, Kind, Outcome, Prepared, Reply, SampleFacts, Usage};
 use model::units::Nanos;
-use result::summary::{Loop, Run, RunFacts};
+use result::summary::{Run, RunFacts};
 
 pub(crate) fn ms(milliseconds: u64) -> Nanos {
     Nanos(milliseconds * 1_000_000)
@@ -20,93 +18,32 @@ pub(crate) fn facts() -> RunFacts {
     RunFacts::from(Run {
         backend: "openai".into(),
         arrival: "all at once".into(),
-        r#loop: Loop::Open,
-        request_rate: None,
-        even_rate: false,
-        max_in_flight: None,
-        planned: None,
-        warmup_wave: None,
         streamed: true,
-        ignore_eos: false,
-        unforced: false,
-        context_tokens: None,
         percentiles: vec![90.0, 99.0],
-        failures_as_infinite: false,
-        time_slice: None,
         measure_start: Some(ms(1000)),
-        first_due: Nanos::ZERO,
-        goodput: Vec::new(),
-        thresholds: Vec::new(),
-        tokenizer: None,
-        insecure: false,
-        plugins: Vec::new(),
-        sandbox: None,
-        interrupted: false,
-        recorded_histories: false,
-        ignored_options: Vec::new(),
-        damage: None,
-        series_damage: None,
-        cost: None,
+        ..Run::default()
     })
 }
 
 /// An exchange due and sent at `sent` ms whose reply consists of `events`:
 /// `(ms, kind, tokens, bytes)`.
 pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u32)]) -> Exchange {
-    let mut columns = Events::default();
+    let sample = SampleFacts {
+        id: format!("s{index}"),
+        request_bytes: 100,
+        request_digest: "0123456789abcdef".into(),
+        ..SampleFacts::default()
+    };
+    let mut open = Prepared::new(index, sample).due(ms(sent), None).open();
+    let mut reply = Reply { output: "x".into(), ..Reply::default() };
     for &(at, kind, tokens, bytes) in events {
-        columns.push(Event { at: ms(at), kind, tokens, bytes });
+        reply.events.push(Event { at: ms(at), kind, tokens, bytes });
     }
-    Exchange {
-        index,
-        phase: Phase::Measure,
-        sample: SampleFacts {
-            id: format!("s{index}"),
-            input_tokens: None,
-            audio_duration: None,
-            recorded_duration: None,
-            output_tokens: None,
-            reference: None,
-            turn: None,
-            class: None,
-            parents: Vec::new(),
-            descendants: 0,
-            history: None,
-            adapter: None,
-            request_bytes: 100,
-            prompt_end: None,
-            request_digest: "0123456789abcdef".into(),
-        },
-        due: ms(sent),
-        released: None,
-        granted: None,
-        target: 0,
-        connection: None,
-        sent: Some(ms(sent)),
-        written: Some(ms(sent)),
-        first_byte: columns.at.first().copied(),
-        headers: columns.at.first().copied(),
-        status: Some(200),
-        input_sent: None,
-        read_lag: None,
-        ended: columns.at.last().copied(),
-        steps: Vec::new(),
-        events: columns,
-        output: "x".into(),
-        reasoning: String::new(),
-        tool_calls: String::new(),
-        choices: Vec::new(),
-        vectors: None,
-        order: Vec::new(),
-        finish: None,
-        usage: None,
-        timings: None,
-        speculation: None,
-        audio_duration: None,
-        counts: BTreeMap::new(),
-        ids: None,
-        outcome: Outcome::Ok,
-    }
+    (open.sent, open.written, open.status) = (Some(ms(sent)), Some(ms(sent)), Some(200));
+    open.first_byte = reply.events.at.first().copied();
+    open.headers = open.first_byte;
+    open.ended = reply.events.at.last().copied();
+    open.finish(reply, Outcome::Ok)
 }
 
 pub(crate) fn output_usage(tokens: u32) -> Option<Usage> {

@@ -3,25 +3,24 @@
 use std::collections::BTreeMap;
 
 use super::backlog::Waiting;
+use super::confidence::Rates;
 use super::counts::ServerCounts;
 use super::distribution::WAITING;
-use super::expected::Expected;
+use super::expected::Expectation;
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
 use super::first_token;
-use super::goodput::Judged;
 use super::lives::Lives;
-use super::load::Load;
+use super::load::{Load, Sound};
 use super::messages::Messages;
 use super::sessions::Histories;
-use super::sound::Sound;
-use super::steady::{Inside, SteadyState};
-use super::survey::Surveyed;
-use super::telemetry::{self, Answered};
+use super::steady::SteadyState;
+use super::survey::SurveyResult;
+use super::telemetry::{self, AnswerTokens};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, cold, groups, scores, sessions, time_slices, warmup,
+    WithFailures, cold, goodput, groups, scores, sessions, steady, time_slices, warmup,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -43,7 +42,7 @@ const REACHED: f64 = 0.9;
 /// Everything that is kept of the exchanges seen so far.
 pub(crate) struct Gather<'a> {
     facts: &'a RunFacts,
-    surveyed: Surveyed,
+    surveyed: SurveyResult,
     requests: Requests,
     held_back: u64,
     messages: BTreeMap<Class, Messages>,
@@ -56,8 +55,8 @@ pub(crate) struct Gather<'a> {
     lives: Option<Lives>,
     /// Requests that wait; only of a run at one rate.
     waiting: Option<Waiting>,
-    judged: Option<Judged>,
-    steady: Option<Result<Inside, SteadyState>>,
+    judged: Option<goodput::Gather>,
+    steady: Option<Result<steady::Gather, SteadyState>>,
     cold: Option<cold::Gather>,
     waves: warmup::Waves,
     /// Sessions; only of a run that has any.
@@ -74,7 +73,7 @@ pub(crate) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    pub(crate) fn new(facts: &'a RunFacts, mut surveyed: Surveyed) -> Self {
+    pub(crate) fn new(facts: &'a RunFacts, mut surveyed: SurveyResult) -> Self {
         let steady = surveyed.steady.take();
         let filled = surveyed.first_answer.unwrap_or_default();
         Gather {
@@ -89,8 +88,8 @@ impl<'a> Gather<'a> {
             load: Load::new(surveyed.origin),
             lives: Lives::new(&facts.run, &surveyed),
             waiting: Waiting::new(&surveyed).filter(|_| facts.run.even_rate),
-            judged: Judged::by(&facts.run.goodput),
-            steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
+            judged: goodput::Gather::new(&facts.run.goodput),
+            steady: steady.map(|found| found.map(|window| steady::Gather::new(window, filled))),
             waves: warmup::Waves::default(),
             cold: cold::Gather::new(&facts.run, &surveyed),
             sessions: surveyed.has_sessions.then(Default::default),
@@ -125,19 +124,13 @@ impl<'a> Gather<'a> {
         let reading = Reading::new(exchange, run.streamed, retokenized).at_pace(run.pace());
         self.count(exchange);
         self.load.add(&reading);
-        if let Some(waiting) = &mut self.waiting {
-            waiting.add(&reading);
-        }
-        if let Some(sessions) = &mut self.sessions {
-            sessions.add(exchange);
-        }
+        self.waiting.iter_mut().for_each(|own| own.add(&reading));
+        self.sessions.iter_mut().for_each(|own| own.add(exchange));
         self.histories.add(exchange);
         self.first_token.add(&reading);
         self.groups.add(&reading);
         self.scores.add(exchange);
-        if let Some(slices) = &mut self.time_slices {
-            slices.add(&reading);
-        }
+        self.time_slices.iter_mut().for_each(|own| own.add(&reading));
         if exchange.is_ok() {
             let reasoning = self.facts.reasoning_of(exchange.index);
             self.add_answer(&reading, retokenized, reasoning);
@@ -160,35 +153,16 @@ impl<'a> Gather<'a> {
         self.counts.add(&reading.exchange.counts);
         self.sound.add(reading.exchange.audio_duration);
         self.input_sound.add(reading.exchange.sample.audio_duration);
-        if let Some(judged) = &mut self.judged {
-            judged.add(reading);
-        }
-        if let Some(cold) = &mut self.cold {
-            cold.add(reading);
-        }
-        let mut lives = self.lives.as_mut();
-        if let Some(lives) = &mut lives {
-            lives.add(reading);
-        }
-        let mut inside = match &mut self.steady {
-            Some(Ok(inside)) => Some(inside),
-            _ => None,
-        };
-        if let Some(inside) = &mut inside {
-            inside.add(reading);
-        }
-        let mut slices = self.time_slices.as_mut();
+        self.judged.iter_mut().for_each(|own| own.add(reading));
+        self.cold.iter_mut().for_each(|own| own.add(reading));
+        self.lives.iter_mut().for_each(|own| own.add(reading));
+        let mut inside = self.steady.as_mut().and_then(|found| found.as_mut().ok());
+        inside.iter_mut().for_each(|own| own.add(reading));
         reading.each_token_arrival(|at, tokens| {
             self.load.add_tokens(at, tokens);
-            if let Some(slices) = &mut slices {
-                slices.add_tokens(at, tokens);
-            }
-            if let Some(inside) = &mut inside {
-                inside.add_tokens(at, tokens);
-            }
-            if let Some(lives) = &mut lives {
-                lives.add_tokens(at, tokens);
-            }
+            self.time_slices.iter_mut().for_each(|own| own.add_tokens(at, tokens));
+            inside.iter_mut().for_each(|own| own.add_tokens(at, tokens));
+            self.lives.iter_mut().for_each(|own| own.add_tokens(at, tokens));
         });
     }
 
@@ -227,10 +201,7 @@ impl<'a> Gather<'a> {
     /// Counts replies that the backend read as an answer although the server called them an error.
     fn count_accepted(&mut self, exchange: &Exchange) {
         // A status that is not accepted ends the exchange.
-        let refused = match &exchange.outcome {
-            Outcome::Incomplete { class, .. } => *class == Class::HttpStatus,
-            Outcome::Ok => false,
-        };
+        let refused = exchange.outcome.class() == Class::HttpStatus;
         let last = exchange.steps.len().saturating_sub(1);
         for (place, step) in exchange.steps.iter().enumerate() {
             match step.status {
@@ -271,12 +242,10 @@ impl<'a> Gather<'a> {
             ..self.facts.run.clone()
         };
         let mut requests = self.requests;
-        requests.failures = (self.messages.into_iter())
-            .map(|(class, messages)| (class, messages.finish()))
-            .collect();
+        let failures = self.messages.into_iter();
+        requests.failures = failures.map(|(class, own)| (class, own.finish())).collect();
         let parents = requests.failures.get(&Class::ParentFailed);
-        let parents = parents.map(|failures| failures.count);
-        requests.failed_by_themselves = parents.map(|count| requests.failed - count);
+        requests.failed_by_themselves = parents.map(|own| requests.failed - own.count);
         // Requests cancelled on purpose count neither for nor against the server.
         let judged = requests.total - requests.cancelled;
         requests.success_share = (judged > 0).then(|| requests.successful as f64 / judged as f64);
@@ -346,14 +315,14 @@ impl<'a> Gather<'a> {
         let lived = self.lives.and_then(Lives::finish);
         let slow_start = lived.as_ref().and_then(|lived| lived.slow_start);
         let cold_start = self.cold.and_then(|cold| cold.finish(slow_start));
-        let expected = lived.zip(duration);
-        let expected = expected.and_then(|(lived, duration)| {
+        let expected = lived.zip(duration).and_then(|(lived, duration)| {
             let ttft = figures.iter().find(|(own, ..)| own.name == metric::TTFT);
             let ttft = ttft.map(|(_, figures, _)| figures);
             let rate = self.load.sent.per_second();
-            Expected::new(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
+            Expectation::new(lived, ttft, self.surveyed.gap_cv, rate, duration, loads)
         });
-        let rates = expected.as_ref().map(|expected| {
+        let expected = expected.as_ref();
+        let rates = expected.map(|expected| {
             expected.rates([
                 throughput.requests_per_s,
                 throughput.input_tokens_per_s,
@@ -361,32 +330,23 @@ impl<'a> Gather<'a> {
                 throughput.total_tokens_per_s,
             ])
         });
-        throughput.confidence =
-            rates.filter(|rates| rates.other_requests != super::confidence::Rates::default());
+        throughput.confidence = rates.filter(|rates| rates.other_requests != Rates::default());
         let metrics = figures.into_iter().map(|(metric, figures, blocks)| {
             let percentiles = &percentiles_of(metric, &run.percentiles);
-            let mut distribution = Distribution {
-                with_failures: WithFailures::new(
-                    metric,
-                    &figures,
-                    (&requests, sessions.as_ref()),
-                    percentiles,
-                ),
-                ..Distribution::new(metric, &figures, percentiles)
-            };
+            let mut distribution = Distribution::new(metric, &figures, percentiles);
+            let all = (&requests, sessions.as_ref());
+            distribution.with_failures = WithFailures::new(metric, &figures, all, percentiles);
             let missing = missing(metric, &requests, sessions.as_ref());
             distribution.failure_share = missing
                 .filter(|(missing, _)| *missing > 0)
                 .map(|(missing, present)| missing as f64 / (missing + present) as f64);
             if let Some(blocks) = blocks {
-                let both = expected.as_ref();
-                let both = both.and_then(|own| own.both(metric.name, &figures, &blocks));
-                let follows =
-                    expected.as_ref().map_or([1.0; 2], |own| own.follows_pace(&figures, &blocks));
+                let both = expected.and_then(|own| own.both(metric.name, &figures, &blocks));
+                let follows = expected.map_or([1.0; 2], |own| own.follows_pace(&figures, &blocks));
                 distribution = distribution
                     .with_confidence(metric, &figures, &blocks, loads, both)
                     .following(follows);
-                let no_waits = expected.as_ref().map_or(loads.is_some(), Expected::shows_no_waits);
+                let no_waits = expected.map_or(loads.is_some(), Expectation::shows_no_waits);
                 if no_waits && WAITING.contains(&metric.name) {
                     distribution = distribution.without_waits();
                 }
@@ -401,7 +361,7 @@ impl<'a> Gather<'a> {
             Ok(inside) => inside.finish(&run.percentiles, loads, requests.total),
             Err(absent) => absent,
         });
-        let answered = Answered::new(&tokens);
+        let answered = AnswerTokens::new(&tokens);
         let devices = self.facts.devices.as_ref().zip(last_end);
         let devices = devices.map(|(recording, end)| {
             let measured = (self.surveyed.origin, end);
@@ -456,9 +416,13 @@ fn percentiles_of(metric: &Metric, percentiles: &[f64]) -> Vec<f64> {
     let mut percentiles = percentiles.to_vec();
     if metric.unit == Unit::TokensPerSecond {
         percentiles.extend(mirrored(&percentiles));
-        percentiles.sort_unstable_by(f64::total_cmp);
-        percentiles.dedup();
     }
+    in_order(percentiles)
+}
+
+fn in_order(mut percentiles: Vec<f64>) -> Vec<f64> {
+    percentiles.sort_unstable_by(f64::total_cmp);
+    percentiles.dedup();
     percentiles
 }
 
@@ -472,7 +436,5 @@ fn percentiles(run: &Run) -> Vec<f64> {
         Figure::Of(_, Statistic::Percentile(percent)) if *percent != 50.0 => Some(*percent),
         _ => None,
     }));
-    percentiles.sort_unstable_by(f64::total_cmp);
-    percentiles.dedup();
-    percentiles
+    in_order(percentiles)
 }

@@ -47,21 +47,21 @@ pub struct Attainment {
 }
 
 /// The requests judged so far.
-pub(super) struct Judged {
+pub(super) struct Gather {
     objectives: Vec<(String, Single, Attainment)>,
     good: u64,
     tokens: Option<u64>,
 }
 
-impl Judged {
+impl Gather {
     /// An empty judge by these objectives; `None` if there are none.
-    pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
+    pub(super) fn new(objectives: &[Objective]) -> Option<Self> {
         let known = objectives.iter().filter_map(|objective| {
             let attainment =
                 Attainment { at_most_ms: objective.at_most_ms, ..Attainment::default() };
             Some((objective.metric.clone(), objective.measure()?, attainment))
         });
-        (!objectives.is_empty()).then(|| Judged {
+        (!objectives.is_empty()).then(|| Gather {
             objectives: known.collect(),
             good: 0,
             tokens: Some(0),

@@ -72,9 +72,9 @@ impl Groups {
 
 #[derive(Default)]
 pub(super) struct Gather {
-    turns: Divided<u32, Sums>,
-    classes: Divided<String, Sums>,
-    adapters: Divided<String, Sums>,
+    turns: Division<u32, Sums>,
+    classes: Division<String, Sums>,
+    adapters: Division<String, Sums>,
 }
 
 impl Gather {
@@ -109,18 +109,18 @@ pub(super) trait Merge: Default {
 
 /// Data kept by group. The first groups in order are kept separate. They are known at the end, and
 /// a group that was dropped never comes back, because the groups before it stay.
-pub(super) struct Divided<K, S> {
+pub(super) struct Division<K, S> {
     apart: BTreeMap<K, S>,
     others: Option<S>,
 }
 
-impl<K, S> Default for Divided<K, S> {
+impl<K, S> Default for Division<K, S> {
     fn default() -> Self {
-        Divided { apart: BTreeMap::new(), others: None }
+        Division { apart: BTreeMap::new(), others: None }
     }
 }
 
-impl<K: Ord, S: Merge> Divided<K, S> {
+impl<K: Ord, S: Merge> Division<K, S> {
     /// Returns the data kept of the group of that key, which may be the merged one.
     pub(super) fn group(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
@@ -266,7 +266,7 @@ mod tests {
         let mut run = vec![turn(0, 0, 200), turn(1, 0, 400), turn(2, 1, 50), turn(3, 1, 9)];
         run[3] = failed(run[3].clone(), Class::Truncated, "");
         run[2].sample.class = Some("code".into());
-        let groups = Summary::of(&facts(), &run).groups;
+        let groups = Summary::new(&facts(), &run).groups;
         let [first, second] = &groups.by_turn[..] else {
             panic!("two turns");
         };
@@ -287,11 +287,11 @@ mod tests {
     #[test]
     fn turns_beyond_a_number_are_one_group_in_whatever_order() {
         let mut run: Vec<Exchange> = (0..30).map(|i| turn(i, i as u32, 10 + i)).collect();
-        let groups = Summary::of(&facts(), &run).groups;
+        let groups = Summary::new(&facts(), &run).groups;
         let last = groups.by_turn.last().unwrap();
         assert_eq!((groups.by_turn.len(), &last.name, last.requests), (25, &None, 6));
         assert_eq!(last.metrics["ttft"].min, 34.0);
         run.reverse();
-        assert_eq!(Summary::of(&facts(), &run).groups, groups);
+        assert_eq!(Summary::new(&facts(), &run).groups, groups);
     }
 }

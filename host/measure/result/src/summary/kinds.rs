@@ -124,7 +124,7 @@ impl Kinds {
 
 impl Reported {
     /// The sum and the share, such as `576 (64.0 %)`; `count` writes a number.
-    pub fn words(&self, count: impl Fn(u64) -> String) -> String {
+    pub fn label(&self, count: impl Fn(u64) -> String) -> String {
         let total = count(self.total);
         match self.share {
             Some(share) => format!("{total} ({:.1} %)", share * 100.0),
@@ -136,7 +136,7 @@ impl Reported {
 impl Drafts {
     /// Writes the accepted tokens among the proposed ones, such as `30 of 40 (75.0 %)`; `count`
     /// writes a number.
-    pub fn words(&self, count: impl Fn(u64) -> String) -> String {
+    pub fn label(&self, count: impl Fn(u64) -> String) -> String {
         let accepted = self.accepted.map(|accepted| count(accepted.total));
         let proposed = self.proposed.map(&count);
         let mut words = match (accepted, proposed) {
@@ -166,7 +166,7 @@ mod tests {
             exchange.usage = Some(*usage);
             exchange
         });
-        Summary::of(&facts(), &answers.collect::<Vec<_>>()).tokens
+        Summary::new(&facts(), &answers.collect::<Vec<_>>()).tokens
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn words() {
+    fn labels_have_numbers_and_shares() {
         let count = |n: u64| n.to_string();
         let accepted = |total| Some(Reported { total, answers: 1, share: None });
         for (proposed, accepted, acceptance, words) in [
@@ -227,11 +227,11 @@ mod tests {
             (Some(40), None, None, "unknown, of 40"),
         ] {
             let drafts = Drafts { proposed, accepted, acceptance };
-            assert_eq!(drafts.words(count), words);
+            assert_eq!(drafts.label(count), words);
         }
         let mut image = accepted(576).unwrap();
-        assert_eq!(image.words(count), "576");
+        assert_eq!(image.label(count), "576");
         image.share = Some(0.64);
-        assert_eq!(image.words(count), "576 (64.0 %)");
+        assert_eq!(image.label(count), "576 (64.0 %)");
     }
 }

@@ -6,7 +6,8 @@
 
 use super::facts::{Loop, Run};
 use super::gaps::Gaps;
-use super::survey::Surveyed;
+use super::occupancy::Occupancy;
+use super::survey::SurveyResult;
 use crate::metric::Reading;
 use crate::metric::count::stopped_for_length;
 use model::units::Nanos;
@@ -25,7 +26,7 @@ const POINT: u32 = 16;
 
 /// The way in which a run's requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coming {
+pub(super) enum ArrivalKind {
     /// At their own times, independent of the engine.
     Timed,
     AtOnce,
@@ -33,17 +34,17 @@ pub(super) enum Coming {
     Closed,
 }
 
-impl Coming {
-    pub(super) fn from_run(run: &Run, surveyed: &Surveyed) -> Self {
+impl ArrivalKind {
+    pub(super) fn from_run(run: &Run, surveyed: &SurveyResult) -> Self {
         let due_at_once = surveyed.due.is_none_or(|(first, last)| first == last);
         // A client takes milliseconds to send a burst.
         let all_left = surveyed.first_answer.is_none_or(|end| surveyed.last_sent <= Some(end));
         match run.r#loop {
-            Loop::Closed => Coming::Closed,
-            Loop::Open if !due_at_once => Coming::Timed,
-            Loop::Open if all_left || run.max_in_flight.is_none() => Coming::AtOnce,
+            Loop::Closed => ArrivalKind::Closed,
+            Loop::Open if !due_at_once => ArrivalKind::Timed,
+            Loop::Open if all_left || run.max_in_flight.is_none() => ArrivalKind::AtOnce,
             // A cap makes a loop of a burst.
-            Loop::Open => Coming::Closed,
+            Loop::Open => ArrivalKind::Closed,
         }
     }
 }
@@ -67,52 +68,21 @@ impl Grid {
         let into = (slice as u64).saturating_mul(self.length);
         Nanos(self.origin.0.saturating_add(into))
     }
-}
 
-/// Time that is covered by spans, by slice. A span costs the same however long it is.
-#[derive(Clone, Debug)]
-struct Cover {
-    /// Nanoseconds, weighted, of slices that a span covers in part.
-    parts: Vec<i128>,
-    /// The change, from a slice to the next one, of the weights of the spans that cover all of it.
-    whole: Vec<i128>,
-}
-
-impl Cover {
-    fn new() -> Self {
-        Cover { parts: vec![0; FINE], whole: vec![0; FINE] }
+    /// Adds a weight to the fine slices between two instants.
+    fn cover(self, time: &mut Occupancy, (from, to): (Nanos, Nanos), weight: u64) {
+        time.add_weighed(from.since(self.origin), to.since(self.origin), weight);
     }
 
-    fn add(&mut self, grid: Grid, (from, to): (Nanos, Nanos), weight: u64) {
-        let weight = i128::from(weight);
-        let nanos = |from: Nanos, to: Nanos| i128::from(to.since(from).0) * weight;
-        let (first, last) = (grid.at(from), grid.at(to));
-        if first == last {
-            self.parts[first] += nanos(from, to);
-            return;
-        }
-        self.parts[first] += nanos(from, grid.begins(first + 1));
-        self.parts[last] += nanos(grid.begins(last), to);
-        self.whole[first + 1] += weight;
-        self.whole[last] -= weight;
-    }
-
-    /// The mean weight by slice, divided by `unit`.
-    fn finish(&self, grid: Grid, unit: f64) -> Vec<f64> {
-        let mut weight = 0;
-        let slices = self.parts.iter().zip(&self.whole);
-        slices
-            .map(|(part, change)| {
-                weight += change;
-                (part + weight * i128::from(grid.length)) as f64 / (grid.length as f64 * unit)
-            })
-            .collect()
+    /// The mean weight by fine slice, divided by `unit`.
+    fn means(self, time: &Occupancy, unit: f64) -> Vec<f64> {
+        time.nanos().map(|nanos| nanos as f64 / (self.length as f64 * unit)).collect()
     }
 }
 
 /// The contents of a slice of the run's time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct Content {
     tokens: u64,
     prompts: u64,
     /// Tokens of context times nanoseconds.
@@ -127,7 +97,7 @@ struct Held {
 pub(super) const TRAITS: usize = 8;
 
 /// Names of the places of a request's traits.
-pub(super) mod of {
+pub(super) mod traits {
     /// Tokens of its prompt.
     pub const PROMPT: usize = 0;
     /// Tokens of its answer.
@@ -148,22 +118,22 @@ pub(super) mod of {
 
 /// Sums over the answers seen so far.
 pub(super) struct Lives {
-    coming: Coming,
+    coming: ArrivalKind,
     grid: Grid,
     /// The instant at which the last request was sent, and the instant at which the last reply
     /// began.
     last_sent: Nanos,
     last_first: Nanos,
-    held: Vec<Held>,
+    contents: Vec<Content>,
     gaps: Gaps,
     /// The change, from a slice to the next one, of the answers that generate tokens when it
     /// begins.
     across: Vec<i64>,
-    waiting: Cover,
-    answering: Cover,
+    waiting: Occupancy,
+    answering: Occupancy,
     /// Answering, divided by the tokens after the first, with `POINT` bits behind the point.
-    per_token: Cover,
-    sent: Vec<Sent>,
+    per_token: Occupancy,
+    sent: Vec<Arrivals>,
     traits: Products<TRAITS>,
     /// True while no answer has ended by itself, before the requested length or after it.
     forced: bool,
@@ -174,7 +144,7 @@ pub(super) struct Lives {
     /// The first token of the answer that was added last; later than any where it does not count.
     first: Nanos,
     /// The answer that was added last, until all of its tokens are known.
-    latest: Option<Latest>,
+    latest: Option<LatestAnswer>,
     /// The slice of the last tokens, with its beginning and its end: most tokens follow one of the
     /// same slice.
     current: (Nanos, Nanos, usize),
@@ -182,7 +152,7 @@ pub(super) struct Lives {
 
 /// An answer whose tokens are on the way.
 #[derive(Clone, Copy, Debug)]
-struct Latest {
+struct LatestAnswer {
     traits: [u64; TRAITS],
     /// Tokens after the first one that came before the last request got its first token; `None`
     /// while none has come.
@@ -191,7 +161,7 @@ struct Latest {
 
 /// The requests that were sent in a fine slice.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct Arrivals {
     /// Their number.
     pub(super) requests: u64,
     /// The longest wait for a first token, and the prompt tokens of the request that had it.
@@ -199,9 +169,9 @@ pub(super) struct Sent {
 }
 
 /// Requests, answers and steps of a run.
-pub(super) struct Lived {
+pub(super) struct LifeFigures {
     /// The way in which requests came.
-    pub(super) coming: Coming,
+    pub(super) coming: ArrivalKind,
     /// The time of the engine's steps; `None` where answers came whole, and in short runs.
     pub(super) steps: Option<Steps>,
     /// The seconds until the engine's first steps no longer took longer than the same work later,
@@ -218,7 +188,7 @@ pub(super) struct Lived {
     /// The sum over the answers under way of one over their tokens after the first, by fine slice.
     pub(super) per_token: Vec<f64>,
     /// Requests sent, by fine slice.
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: Vec<Arrivals>,
     /// True if no answer ended by itself: then a repeat has the same lengths.
     pub(super) forced: bool,
     /// The number of answers.
@@ -236,21 +206,21 @@ pub(super) struct Lived {
 
 impl Lives {
     /// An empty gatherer; `None` if nothing ended.
-    pub(super) fn new(run: &Run, surveyed: &Surveyed) -> Option<Self> {
+    pub(super) fn new(run: &Run, surveyed: &SurveyResult) -> Option<Self> {
         let origin = surveyed.origin;
         let length = surveyed.last_end?.since(origin).0.div_ceil(FINE as u64);
         (length > 0).then(|| Lives {
-            coming: Coming::from_run(run, surveyed),
+            coming: ArrivalKind::from_run(run, surveyed),
             grid: Grid { origin, length },
             last_sent: surveyed.last_sent.unwrap_or(origin),
             last_first: surveyed.last_first.unwrap_or(origin),
-            held: vec![Held::default(); SLICES],
+            contents: vec![Content::default(); SLICES],
             gaps: Gaps::new(SLICES),
             across: vec![0; SLICES + 1],
-            waiting: Cover::new(),
-            answering: Cover::new(),
-            per_token: Cover::new(),
-            sent: vec![Sent::default(); FINE],
+            waiting: Occupancy::new(Nanos(length), FINE),
+            answering: Occupancy::new(Nanos(length), FINE),
+            per_token: Occupancy::new(Nanos(length), FINE),
+            sent: vec![Arrivals::default(); FINE],
             traits: Products::default(),
             forced: true,
             took: Spread::new(1e6),
@@ -265,8 +235,8 @@ impl Lives {
     /// was let in.
     fn drain(&self) -> Nanos {
         match self.coming {
-            Coming::AtOnce => self.last_first,
-            Coming::Timed | Coming::Closed => self.last_sent,
+            ArrivalKind::AtOnce => self.last_first,
+            ArrivalKind::Timed | ArrivalKind::Closed => self.last_sent,
         }
     }
 
@@ -286,11 +256,11 @@ impl Lives {
         self.forced &=
             reason.is_none_or(stopped_for_length) || exchange.sample.output_tokens == Some(output);
         let grid = self.grid;
-        self.waiting.add(grid, (sent, first), 1);
-        self.answering.add(grid, (first, end), 1);
+        grid.cover(&mut self.waiting, (sent, first), 1);
+        grid.cover(&mut self.answering, (first, end), 1);
         if output > 1 {
             let weight = (1 << POINT) / u64::from(output - 1);
-            self.per_token.add(grid, (first, end), weight);
+            grid.cover(&mut self.per_token, (first, end), weight);
         }
         let own = &mut self.sent[grid.at(sent)];
         own.requests += 1;
@@ -313,7 +283,7 @@ impl Lives {
             context(prompt, before),
             context(prompt, output),
         ];
-        self.latest = Some(Latest { traits, before: None });
+        self.latest = Some(LatestAnswer { traits, before: None });
         self.first = first;
         self.gaps.begin(first);
     }
@@ -334,7 +304,7 @@ impl Lives {
             let begins = |slice: usize| self.grid.begins(slice * EACH);
             self.current = (begins(slice), begins(slice + 1), slice);
         }
-        let held = &mut self.held[self.current.2];
+        let held = &mut self.contents[self.current.2];
         held.tokens = held.tokens.saturating_add(tokens);
         held.last = held.last.max(Some(at));
         self.gaps.add(at, self.current.2, tokens);
@@ -344,8 +314,8 @@ impl Lives {
     fn hold(&mut self, prompt: u32, output: u32, (first, end): (Nanos, Nanos)) {
         let grid = self.grid;
         let (from, to) = (grid.at(first) / EACH, grid.at(end) / EACH);
-        self.held[from].prompts += u64::from(prompt);
-        self.held[from].begun += 1;
+        self.contents[from].prompts += u64::from(prompt);
+        self.contents[from].begun += 1;
         self.across[from + 1] += 1;
         self.across[to + 1] -= 1;
         for slice in from..=to {
@@ -354,54 +324,51 @@ impl Lives {
             let middle = Nanos(u64::midpoint(begins.0, ends.0));
             let generated = share(u64::from(output), middle.since(first), end.since(first));
             let context = u128::from(u64::from(prompt) + generated);
-            self.held[slice].context += context * u128::from(ends.since(begins).0);
+            self.contents[slice].context += context * u128::from(ends.since(begins).0);
         }
     }
 
     /// Counts the answer that was added last. Steps differ in length, so its tokens are counted
     /// where they are known, rather than taken to come evenly.
     fn end_latest(&mut self) {
-        let Some(Latest { mut traits, before }) = self.latest.take() else {
+        let Some(LatestAnswer { mut traits, before }) = self.latest.take() else {
             return;
         };
         if let Some(before) = before {
-            let before = (before + 1).min(traits[of::OUTPUT]);
-            traits[of::BEFORE] = before;
-            traits[of::BEFORE_CONTEXT] = context(traits[of::PROMPT], before);
+            let before = (before + 1).min(traits[traits::OUTPUT]);
+            traits[traits::BEFORE] = before;
+            traits[traits::BEFORE_CONTEXT] = context(traits[traits::PROMPT], before);
         }
         self.traits.add(traits);
     }
 
     /// Combines the added lives; `None` if they show too little.
-    pub(super) fn finish(mut self) -> Option<Lived> {
+    pub(super) fn finish(mut self) -> Option<LifeFigures> {
         self.end_latest();
         let took = self.took.clone().figures()?;
-        let answering = self.answering.finish(self.grid, 1.0);
+        let answering = self.grid.means(&self.answering, 1.0);
         let quick = std::mem::replace(&mut self.gaps, Gaps::new(0)).finish();
-        let waiting = self.waiting.finish(self.grid, 1.0);
+        let waiting = self.grid.means(&self.waiting, 1.0);
         let slices = self.slices(&answering, &waiting, &quick);
-        let steps = Steps::of(&slices);
+        let steps = Steps::from_slices(&slices);
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let slow_start =
             slow_start(&slices).map(|start| (start.slices as f64 * length, start.factor));
-        let count = self.traits.count() as f64;
-        let means = self.traits.means();
-        let covariances = self.traits.covariances();
         let until_drain = self.drain().since(self.grid.origin).as_secs_f64();
         let seconds = self.grid.length as f64 / 1e9;
         let until = ((until_drain / seconds).ceil() as usize).clamp(1, FINE);
-        Some(Lived {
+        Some(LifeFigures {
             steps,
             slow_start,
             batch: answering[..until].iter().sum::<f64>() / until as f64,
             seconds,
             waiting,
-            per_token: self.per_token.finish(self.grid, f64::from(1_u32 << POINT)),
+            per_token: self.grid.means(&self.per_token, f64::from(1_u32 << POINT)),
             answering,
             forced: self.forced,
-            count,
-            means,
-            covariances,
+            count: self.traits.count() as f64,
+            means: self.traits.means(),
+            covariances: self.traits.covariances(),
             took,
             draining: self.draining as f64,
             until_drain,
@@ -416,12 +383,12 @@ impl Lives {
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let seconds = |slice: usize| slice as f64 * length;
         let last = |slice: usize| {
-            let at = self.held[slice].last?;
+            let at = self.contents[slice].last?;
             Some(at.since(self.grid.origin).as_secs_f64())
         };
         let mut across = 0;
         let mut slices = Vec::with_capacity(SLICES);
-        for (slice, held) in self.held.iter().enumerate() {
+        for (slice, held) in self.contents.iter().enumerate() {
             let (begins, ends) = (seconds(slice), seconds(slice + 1));
             let from = slice.checked_sub(1).and_then(last).unwrap_or(begins);
             let to = last(slice).unwrap_or(ends);
@@ -451,7 +418,7 @@ impl Lives {
     }
 }
 
-impl Lived {
+impl LifeFigures {
     /// The variance from request to request of a sum of traits, each with its factor.
     pub(super) fn variance(&self, factors: [f64; TRAITS]) -> f64 {
         covariance::of_sum(&self.covariances, factors)

@@ -1,4 +1,5 @@
-//! The load over time: the due times and send times of requests, and the tokens of each second.
+//! The load over time: the due times and send times of requests, the tokens of each second, and the
+//! length of sound.
 
 use std::collections::HashMap;
 
@@ -67,6 +68,25 @@ impl Instants {
         let (first, last) = self.ends?;
         let seconds = last.since(first).as_secs_f64();
         (seconds > 0.0).then(|| (self.count - 1) as f64 / seconds)
+    }
+}
+
+/// The length of some sound together.
+#[derive(Default)]
+pub(super) struct Sound(Option<Nanos>);
+
+impl Sound {
+    /// Adds one more, if its length is known.
+    pub(super) fn add(&mut self, length: Option<Nanos>) {
+        if let Some(length) = length {
+            let sum = self.0.unwrap_or_default().0.saturating_add(length.0);
+            self.0 = Some(Nanos(sum));
+        }
+    }
+
+    /// Seconds of sound to each second of this duration; absent if no length was known.
+    pub(super) fn per_second(&self, duration: Option<f64>) -> Option<f64> {
+        Some(self.0?.as_secs_f64() / duration?)
     }
 }
 
@@ -146,7 +166,7 @@ mod tests {
     #[test]
     fn the_drain_is_the_time_after_the_last_request() {
         let share = |run: &[Exchange]| {
-            let summary = Summary::of(&fixture::facts(), run);
+            let summary = Summary::new(&fixture::facts(), run);
             summary.throughput.drain_share
         };
         assert_eq!(share(&run(&[1000, 1900], |_| 0)), Some(0.1));
@@ -161,10 +181,10 @@ mod tests {
         let mut facts = fixture::facts();
         let even: Vec<u64> = (0..5).map(|index| 1000 + 100 * index).collect();
         let pairs = run(&even, |index| index % 2 * 50);
-        assert_eq!(Summary::of(&facts, &pairs).arrivals, None, "no rate");
+        assert_eq!(Summary::new(&facts, &pairs).arrivals, None, "no rate");
         facts.run.request_rate = Some(10.0);
         let varies = |run: &[Exchange]| {
-            let arrivals = Summary::of(&facts, run).arrivals.unwrap();
+            let arrivals = Summary::new(&facts, run).arrivals.unwrap();
             (arrivals.due_gap_cv, arrivals.sent_gap_cv)
         };
         // Gaps of 150 and 50 ms in turn: the deviation is half of the mean.
@@ -187,7 +207,7 @@ mod tests {
         for exchange in &mut run {
             exchange.usage = fixture::output_usage(4);
         }
-        let summary = Summary::of(&facts, &run);
+        let summary = Summary::new(&facts, &run);
         let names = |metric| {
             let percentiles = summary.metric(metric).unwrap().percentiles.keys();
             percentiles.map(String::as_str).collect::<Vec<_>>()
@@ -199,6 +219,6 @@ mod tests {
         // All four come in one event, the first of them in time for its reader, and so the others.
         assert_eq!(summary.metric("stall-share").unwrap().max, 0.0);
         facts.run.goodput.clear();
-        assert_eq!(Summary::of(&facts, &run).metric("stall-share"), None);
+        assert_eq!(Summary::new(&facts, &run).metric("stall-share"), None);
     }
 }

@@ -9,8 +9,7 @@ pub struct Occupancy {
     /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many
     /// times.
     part: Vec<i128>,
-    /// The change of the number of requests that spend a whole span there, from one span to the
-    /// next.
+    /// The change of the weights that spend a whole span there, from one span to the next.
     whole: Vec<i128>,
 }
 
@@ -25,6 +24,12 @@ impl Occupancy {
     /// Adds the time between two instants since the first span began; time after the last span is
     /// left out.
     pub fn add(&mut self, from: Nanos, to: Nanos) {
+        self.add_weighed(from, to, 1);
+    }
+
+    /// The same, where each nanosecond counts this many times.
+    pub(super) fn add_weighed(&mut self, from: Nanos, to: Nanos, weight: u64) {
+        let weight = i128::from(weight);
         let grain = i128::from(self.grain.0);
         let end = grain * self.part.len() as i128;
         let (from, to) = (i128::from(from.0).min(end), i128::from(to.0).min(end));
@@ -33,26 +38,28 @@ impl Occupancy {
         }
         let (first, last) = (from / grain, (to - 1) / grain);
         if first == last {
-            self.part[first as usize] += to - from;
+            self.part[first as usize] += (to - from) * weight;
             return;
         }
-        self.part[first as usize] += (first + 1) * grain - from;
-        self.part[last as usize] += to - last * grain;
-        self.whole[first as usize + 1] += 1;
-        self.whole[last as usize] -= 1;
+        self.part[first as usize] += ((first + 1) * grain - from) * weight;
+        self.part[last as usize] += (to - last * grain) * weight;
+        self.whole[first as usize + 1] += weight;
+        self.whole[last as usize] -= weight;
     }
 
     /// The seconds spent in each span.
     #[must_use]
     pub fn seconds(self) -> Vec<f64> {
+        self.nanos().map(|nanos| nanos as f64 / 1e9).collect()
+    }
+
+    /// The nanoseconds spent in each span, with their weights.
+    pub(super) fn nanos(&self) -> impl Iterator<Item = i128> {
         let mut through = 0;
-        let spans = self.part.iter().zip(&self.whole);
-        spans
-            .map(|(part, more)| {
-                through += more;
-                (*part + through * i128::from(self.grain.0)) as f64 / 1e9
-            })
-            .collect()
+        self.part.iter().zip(&self.whole).map(move |(part, more)| {
+            through += more;
+            part + through * i128::from(self.grain.0)
+        })
     }
 }
 

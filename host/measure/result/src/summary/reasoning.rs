@@ -62,7 +62,7 @@ impl Reasoning {
     }
 
     /// Counts answers by the fate of their reasoning, as text, such as `shown 12, hidden 3`.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let kinds = [
             ("shown", self.shown),
             ("summarised", self.summarised),
@@ -102,10 +102,10 @@ mod tests {
         exchange
     }
 
-    fn words(exchange: &Exchange, retokenized: Option<u32>) -> String {
+    fn label(exchange: &Exchange, retokenized: Option<u32>) -> String {
         let mut reasoning = Reasoning::default();
         reasoning.add(&Reading::new(exchange, true, None), retokenized);
-        reasoning.words()
+        reasoning.label()
     }
 
     #[test]
@@ -124,15 +124,15 @@ mod tests {
             (None, "", None, ""),
         ] {
             let exchange = reasoned(counted, text, None);
-            assert_eq!(words(&exchange, retokenized), expected, "{text:?}");
+            assert_eq!(label(&exchange, retokenized), expected, "{text:?}");
         }
     }
 
     #[test]
     fn stated_tokens_go_before_recounted_ones() {
         let exchange = reasoned(Some(20), "pieces", Some(20));
-        assert_eq!(words(&exchange, Some(7)), "shown 1");
-        assert_eq!(words(&exchange, None), "shown 1");
+        assert_eq!(label(&exchange, Some(7)), "shown 1");
+        assert_eq!(label(&exchange, None), "shown 1");
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         add(Some(8), "", None);
         add(Some(8), "shown", Some(8));
         add(Some(8), "shown", Some(8));
-        assert_eq!(reasoning.words(), "shown 2, hidden 1");
+        assert_eq!(reasoning.label(), "shown 2, hidden 1");
         assert_eq!((reasoning.counted, reasoning.in_text), (24, 16));
         assert!(!reasoning.is_empty());
     }

@@ -4,7 +4,7 @@
 //! Owns a summary's scores. The arithmetic is in `statistics::share` and `statistics::clusters`;
 //! `session` has answers judged, and `figure::score` has the direction of each score.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use super::column::Column;
 use super::confidence::Bounds;
 use super::facts::RunFacts;
-use super::groups::{Divided, Merge};
+use super::groups::{Division, Merge};
 use super::unjudged::Unjudged;
 use crate::agreement::conversation_digest;
 use crate::figure::{Better, score_is_better, score_scale};
 use model::exchange::Exchange;
 use statistics::bounded;
-use statistics::clusters::{self, Cluster, Mean};
+use statistics::clusters::{self, Mean, clustered};
 use statistics::share::wilson;
 
-/// Conversations, or answers of none, up to which a score on a scale has the interval of the scale's
-/// ends.
+/// Conversations, or answers of none, up to which a score on a scale has the interval of the
+/// scale's ends.
 const FEW: usize = 1000;
 /// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;
@@ -160,8 +160,8 @@ pub(super) struct Gather<'a> {
     facts: &'a RunFacts,
     answers: Vec<Answer>,
     /// Places in `answers`.
-    classes: Divided<String, Places>,
-    turns: Divided<u32, Places>,
+    classes: Division<String, Places>,
+    turns: Division<u32, Places>,
     worst: BTreeMap<&'a str, Vec<Example>>,
 }
 
@@ -188,8 +188,8 @@ impl<'a> Gather<'a> {
         Gather {
             facts,
             answers: Vec::new(),
-            classes: Divided::default(),
-            turns: Divided::default(),
+            classes: Division::default(),
+            turns: Division::default(),
             worst: BTreeMap::new(),
         }
     }
@@ -331,47 +331,32 @@ impl Judgements {
         scale: Option<[f64; 2]>,
     ) -> Self {
         let mut unjudged = Unjudged::default();
-        let mut places: HashMap<u64, usize> = HashMap::new();
-        let mut clusters: Vec<Cluster> = Vec::new();
         let (mut count, mut cut) = (0, 0);
-        for answer in answers {
-            let Some(value) = column.get(answer.index) else {
+        let clusters = clustered(answers.filter_map(|answer| {
+            let value = column.get(answer.index);
+            if value.is_some() {
+                count += 1;
+                cut += u64::from(answer.is_cut);
+            } else {
                 let is_in = |list: &[u64]| list.binary_search(&answer.index).is_ok();
-                let why = match answer.has_reference {
+                *match answer.has_reference {
                     _ if is_in(missing.failed) => &mut unjudged.failed,
                     _ if is_in(missing.left_out) => &mut unjudged.left_out,
                     false => &mut unjudged.without_reference,
                     true => &mut unjudged.passed_over,
-                };
-                *why += 1;
-                continue;
-            };
-            count += 1;
-            cut += u64::from(answer.is_cut);
-            let next = clusters.len();
-            let place = match answer.conversation {
-                Some(conversation) => *places.entry(conversation).or_insert(next),
-                None => next,
-            };
-            if place == next {
-                clusters.push(Cluster::default());
+                } += 1;
             }
-            clusters[place].sum += value;
-            clusters[place].count += 1;
-        }
-        let mean = Mean::of(&clusters);
+            Some((answer.conversation, value?))
+        }));
+        let mean = Mean::from_clusters(&clusters);
         // Of many values the spread says enough.
         let scale = scale.filter(|_| clusters.len() <= FEW);
         let interval = match (mean, scale) {
             (Some(mean), None) if is_share => {
-                wilson(mean.mean, mean.independent(count)).map(|interval| (interval, By::Wilson))
+                wilson(mean.mean, mean.independent(count)).zip(Some(By::Wilson))
             }
-            (Some(_), Some(scale)) => {
-                bounded::interval(&clusters, scale).map(|interval| (interval, By::Bounded))
-            }
-            (Some(_), None) => {
-                clusters::interval(&clusters).map(|interval| (interval, By::Student))
-            }
+            (Some(_), Some(scale)) => bounded::interval(&clusters, scale).zip(Some(By::Bounded)),
+            (Some(_), None) => clusters::interval(&clusters).zip(Some(By::Student)),
             (None, _) => None,
         };
         Judgements {

@@ -9,11 +9,10 @@
 //! lack that number. So such a conversation is cut short only if a turn on record was not sent or
 //! was interrupted.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agreement::digest;
 use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 
@@ -103,14 +102,12 @@ pub(super) fn is_of_session(exchange: &Exchange) -> bool {
 
 /// The data kept of the requests seen so far.
 #[derive(Default)]
-pub(super) struct Gather {
-    rows: Vec<Row>,
-}
+pub(super) struct Gather(Vec<Row>);
 
 /// The data kept of a request.
 struct Row {
     index: u64,
-    /// The session that it belongs to: as `kind` says, the index of a request or the hash of a
+    /// The session that it belongs to: as `kind` says, the index of a request or the digest of a
     /// name.
     of: u64,
     due: Nanos,
@@ -129,7 +126,8 @@ enum Kind {
     Parents,
     /// The session that begins with the request of this index.
     Root,
-    /// The conversation with this hash.
+    /// The conversation with this digest. Among a million names, two digests are equal in one of
+    /// forty million runs.
     Conversation,
     /// The session of a parent without a record.
     Orphan,
@@ -163,7 +161,7 @@ impl Gather {
         let (kind, of) = match (sample.parents.first(), &sample.turn) {
             // All parents of a request are of one session.
             (Some(parent), _) => (Kind::Parents, *parent),
-            (None, Some(turn)) => (Kind::Conversation, hash(&turn.session)),
+            (None, Some(turn)) => (Kind::Conversation, digest(&turn.session)),
             (None, None) => (Kind::Root, exchange.index),
         };
         let fate = match &exchange.outcome {
@@ -175,7 +173,7 @@ impl Gather {
             },
         };
         let sent = exchange.sent.unwrap_or(exchange.due);
-        self.rows.push(Row {
+        self.0.push(Row {
             index: exchange.index,
             of,
             due: exchange.due,
@@ -195,7 +193,7 @@ impl Gather {
         mut complete: impl FnMut(&Session),
     ) -> Sessions {
         self.resolve();
-        let rows = &mut self.rows;
+        let rows = &mut self.0;
         rows.sort_unstable_by_key(|row| (row.kind, row.of, row.sent, row.ended, row.index));
         let mut sessions = Sessions::default();
         for rows in rows.chunk_by(|one, other| (one.kind, one.of) == (other.kind, other.of)) {
@@ -228,7 +226,7 @@ impl Gather {
     /// Finds the session of each request. A request comes after the requests that it depends on, so
     /// in the order of their indexes the sessions of its parents are known.
     fn resolve(&mut self) {
-        let rows = &mut self.rows;
+        let rows = &mut self.0;
         rows.sort_unstable_by_key(|row| (row.index, row.of, row.sent, row.ended));
         for place in 0..rows.len() {
             let (before, rest) = rows.split_at_mut(place);
@@ -269,13 +267,6 @@ impl Session {
             in_flight: Nanos(in_flight),
         }
     }
-}
-
-/// The hash of a conversation's name. Among a million, two are equal in one of forty million runs.
-fn hash(name: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]
@@ -341,9 +332,9 @@ mod tests {
         let begun = all.iter().filter(|exchange| is_of_session(exchange));
         let begun: Vec<Exchange> = begun.cloned().collect();
         let mut facts = facts();
-        let before = Summary::of(&facts, &begun);
+        let before = Summary::new(&facts, &begun);
         facts.unsent = 5;
-        let after = Summary::of(&facts, &begun);
+        let after = Summary::new(&facts, &begun);
         let (one, other) = (before.sessions.unwrap(), after.sessions.unwrap());
         let more = [
             after.requests.total - before.requests.total,
@@ -353,7 +344,7 @@ mod tests {
         ];
         assert_eq!((one.alone, more), (0, [5; 4]));
         // Beside requests alone, the kind of unsent ones is not known.
-        let mixed = Summary::of(&facts, &all).sessions.unwrap();
+        let mixed = Summary::new(&facts, &all).sessions.unwrap();
         assert_eq!(mixed.total, one.total);
     }
 
@@ -361,7 +352,7 @@ mod tests {
     fn sessions_by_hand() {
         let mut run = run();
         run.rotate_left(5);
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let sessions = summary.sessions.unwrap();
         assert_eq!(
             sessions,
@@ -402,7 +393,7 @@ mod tests {
 
     #[test]
     fn figures_of_sessions_have_names() {
-        let summary = Summary::of(&facts(), run());
+        let summary = Summary::new(&facts(), run());
         let read = |name: &str| name.parse::<crate::figure::Figure>().unwrap().read(&summary);
         for (name, value) in [
             ("sessions.total", 6.0),
@@ -421,7 +412,7 @@ mod tests {
     fn a_threshold_counts_sessions_that_are_not_complete() {
         let mut facts = facts();
         facts.run.thresholds = vec!["session-time.p99 <= 9000".parse().unwrap()];
-        let checked = Summary::of(&facts, run()).thresholds.remove(0);
+        let checked = Summary::new(&facts, run()).thresholds.remove(0);
         assert!(!checked.held);
         let outcome = checked.outcome();
         assert!(outcome.contains("4 of 6 sessions failed or were cut short"), "{outcome}");
@@ -438,7 +429,7 @@ mod tests {
             exchange.sample.turn = Some(Turn { session: name.into(), index: turn });
         }
         run[3] = failed(run[3].clone(), Class::NotSent, "");
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let sessions = summary.sessions.unwrap();
         assert_eq!((sessions.total, sessions.complete), (2, 1));
         assert_eq!((sessions.failed, sessions.cut_short), (0, 1));
@@ -449,7 +440,7 @@ mod tests {
     #[test]
     fn requests_alone_are_no_sessions() {
         let run = [root(0, 1010, 1100, 0), root(1, 1010, 1100, 0)];
-        let summary = Summary::of(&facts(), run);
+        let summary = Summary::new(&facts(), run);
         assert_eq!(summary.sessions, None);
         assert_eq!(summary.histories, None);
         assert!(summary.metric("session-time").is_none());
@@ -458,11 +449,11 @@ mod tests {
     #[test]
     fn a_parent_without_a_record_makes_no_session_complete() {
         let run = [request(4, 1010, 1100, &[3]), request(5, 1200, 1300, &[4])];
-        let sessions = Summary::of(&facts(), run).sessions.unwrap();
+        let sessions = Summary::new(&facts(), run).sessions.unwrap();
         assert_eq!((sessions.total, sessions.cut_short), (1, 1));
         // Records of a stranger, in which requests depend on themselves or on each other.
         let run = [request(4, 1010, 1100, &[5]), request(5, 1200, 1300, &[5])];
-        let sessions = Summary::of(&facts(), run).sessions.unwrap();
+        let sessions = Summary::new(&facts(), run).sessions.unwrap();
         assert_eq!((sessions.total, sessions.cut_short), (1, 1));
     }
 
@@ -472,7 +463,7 @@ mod tests {
         for (index, answers, recorded) in [(1, 1, 0), (3, 1, 1), (5, 2, 1), (9, 1, 1)] {
             run[index].sample.history = Some(History { continues: 0, answers, recorded });
         }
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let histories = summary.histories.unwrap();
         // The unsent request is not among them.
         assert_eq!((histories.requests, histories.with_recorded), (3, 2));
@@ -486,9 +477,9 @@ mod tests {
         fn the_order_of_records_does_not_matter(seed in any::<u64>(), keep in any::<u16>()) {
             let mut run = run();
             run.retain(|exchange| keep >> exchange.index & 1 == 0);
-            let whole = Summary::of(&facts(), &run);
+            let whole = Summary::new(&facts(), &run);
             run.sort_by_key(|e| (e.index ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            prop_assert_eq!(Summary::of(&facts(), &run), whole);
+            prop_assert_eq!(Summary::new(&facts(), &run), whole);
         }
 
         /// Every request is of one session or alone, and every session has one end.
@@ -496,7 +487,7 @@ mod tests {
         fn sessions_add_up(keep in any::<u16>()) {
             let mut run = run();
             run.retain(|exchange| keep >> exchange.index & 1 == 0);
-            if let Some(sessions) = Summary::of(&facts(), &run).sessions {
+            if let Some(sessions) = Summary::new(&facts(), &run).sessions {
                 prop_assert_eq!(sessions.requests + sessions.alone, run.len() as u64);
                 let ends = sessions.complete + sessions.failed + sessions.cut_short;
                 prop_assert_eq!(ends, sessions.total);

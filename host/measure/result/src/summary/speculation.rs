@@ -185,7 +185,7 @@ const SHOWN: usize = 16;
 impl Speculation {
     /// Writes the number of steps for each number of accepted tokens, such as
     /// `0: 12 (24.0 %), 1: 38 (76.0 %)`; `count` writes a number. Absent if no answer reports it.
-    pub fn words(&self, count: impl Fn(u64) -> String) -> Option<String> {
+    pub fn label(&self, count: impl Fn(u64) -> String) -> Option<String> {
         let steps = &self.steps_by_accepted;
         let all: u64 = steps.iter().sum();
         let entry = |tokens: &str, steps: u64| {
@@ -227,7 +227,7 @@ impl Speculation {
 impl TpotByAcceptance {
     /// Writes the mean TPOT of each quarter, such as `1.20 to 1.80 tok/step: 12.31 ms (25), …`, the
     /// number of answers in brackets; `count` writes a number.
-    pub fn words(&self, count: impl Fn(u64) -> String) -> String {
+    pub fn label(&self, count: impl Fn(u64) -> String) -> String {
         let quarters = self.quarters.iter().map(|quarter| {
             let Quarter { from, to, tpot_ms, .. } = quarter;
             let answers = count(quarter.answers);
@@ -243,17 +243,17 @@ mod tests {
     use super::*;
     use crate::summary::Summary;
     use crate::summary::fixture::{facts, output_usage, reply};
-    use model::exchange::{Kind, Speculation as Told, Usage};
+    use model::exchange::{self, Kind, Usage};
 
     /// The length is of the steps of all answers together, not the mean over answers; an answer
     /// without its accepted tokens counts for the steps alone.
     #[test]
     fn steps_are_summed() {
         let steps_of_requests = [
-            (Told { steps: 3, steps_by_accepted: vec![1, 1, 1] }, None),
-            (Told { steps: 1, steps_by_accepted: vec![0, 1] }, Some(9)),
-            (Told { steps: 4, steps_by_accepted: vec![] }, Some(2)),
-            (Told { steps: 5, steps_by_accepted: vec![] }, None),
+            (exchange::Speculation { steps: 3, steps_by_accepted: vec![1, 1, 1] }, None),
+            (exchange::Speculation { steps: 1, steps_by_accepted: vec![0, 1] }, Some(9)),
+            (exchange::Speculation { steps: 4, steps_by_accepted: vec![] }, Some(2)),
+            (exchange::Speculation { steps: 5, steps_by_accepted: vec![] }, None),
         ];
         let mut run: Vec<Exchange> = (0..steps_of_requests.len() as u64 + 1)
             .map(|index| {
@@ -267,7 +267,7 @@ mod tests {
                 ..Usage::default()
             });
         }
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let steps = summary.tokens.speculation.clone().unwrap();
         assert_eq!((steps.steps, steps.answers), (13, 4));
         assert_eq!(steps.steps_by_accepted, [1, 2, 1]);
@@ -277,18 +277,18 @@ mod tests {
         assert_eq!((lengths.count, lengths.mean), (3, (2.0 + 2.0 + 1.5) / 3.0));
         let count = |n: u64| n.to_string();
         let words = "0: 1 (25.0 %), 1: 2 (50.0 %), 2: 1 (25.0 %)";
-        assert_eq!(steps.words(count).as_deref(), Some(words));
+        assert_eq!(steps.label(count).as_deref(), Some(words));
         assert_eq!(steps.positions().as_deref(), Some("1: 75.0 %, 2: 25.0 %"));
 
         let long = Speculation { steps_by_accepted: vec![1; 20], ..Speculation::default() };
-        let words = long.words(count).unwrap();
+        let words = long.label(count).unwrap();
         assert!(words.ends_with("15: 1 (5.0 %), more: 4 (20.0 %)"), "{words}");
         for nothing in [vec![], vec![0, 0]] {
             let nothing = Speculation { steps_by_accepted: nothing, ..Speculation::default() };
-            assert_eq!((nothing.words(count), nothing.positions()), (None, None));
+            assert_eq!((nothing.label(count), nothing.positions()), (None, None));
         }
         let silent = [reply(0, 1000, &[(1050, Kind::Text, None, 4)])];
-        assert_eq!(Summary::of(&facts(), &silent).tokens.speculation, None);
+        assert_eq!(Summary::new(&facts(), &silent).tokens.speculation, None);
     }
 
     /// An answer of 11 tokens that took `gap` ms for each after the first, in ten steps that
@@ -297,14 +297,15 @@ mod tests {
         let sent = 1000 + index * 100;
         let events = [(sent + 50, Kind::Text, None, 4), (sent + 50 + 10 * gap, Kind::End, None, 0)];
         let mut exchange = reply(index, sent, &events);
-        exchange.speculation = Some(Told { steps: 10, steps_by_accepted: Vec::new() });
+        exchange.speculation =
+            Some(exchange::Speculation { steps: 10, steps_by_accepted: Vec::new() });
         exchange.usage =
             Some(Usage { accepted_draft_tokens: Some(accepted), ..output_usage(11).unwrap() });
         exchange
     }
 
     fn tpot(run: &[Exchange]) -> Option<TpotByAcceptance> {
-        Summary::of(&facts(), run).tokens.speculation?.tpot
+        Summary::new(&facts(), run).tokens.speculation?.tpot
     }
 
     /// Eight answers: the more they accept, the faster they are. Twice two share their length.
@@ -329,7 +330,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            found.words(|n| n.to_string()),
+            found.label(|n| n.to_string()),
             "1.00 to 1.00 tok/step: 40.00 ms (1), 1.50 to 1.50 tok/step: 35.00 ms (2), \
              2.00 to 2.50 tok/step: 28.33 ms (3), 3.00 to 4.00 tok/step: 15.00 ms (2)"
         );
@@ -355,7 +356,7 @@ mod tests {
             };
         }
         run[4].speculation = None;
-        let classes = Summary::of(&facts(), &run).groups.by_class;
+        let classes = Summary::new(&facts(), &run).groups.by_class;
         let of_class = |name: &str| {
             let mut classes = classes.iter();
             let class = classes.find(|class| class.name.as_deref() == Some(name));

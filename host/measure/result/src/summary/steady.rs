@@ -89,7 +89,7 @@ pub struct Window {
 
 /// The facts that decide the number of requests in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Offered {
+pub(super) struct Demand {
     /// The cap on them.
     pub(super) cap: Option<u64>,
     /// True if they arrive at one rate all the time, rather than at several, all at once, or
@@ -104,13 +104,13 @@ pub(super) fn steady(
     origin: Nanos,
     run: f64,
     peak: u64,
-    offered: Offered,
+    demand: Demand,
 ) -> Result<(Span, Window), SteadyState> {
     let enough = |plateau: u64| (SHARE * plateau as f64).ceil() as u64;
-    let plateau = match offered {
-        Offered { cap: Some(cap), .. } if peak >= enough(cap) => cap,
-        Offered { even_rate: true, .. } => flights.median().max(1),
-        Offered { cap, .. } => cap.unwrap_or(peak),
+    let plateau = match demand {
+        Demand { cap: Some(cap), .. } if peak >= enough(cap) => cap,
+        Demand { even_rate: true, .. } => flights.median().max(1),
+        Demand { cap, .. } => cap.unwrap_or(peak),
     };
     let at_least = enough(plateau);
     let (mut from, mut to, mut above) = (None, Nanos::ZERO, false);
@@ -150,7 +150,7 @@ pub(super) fn steady(
 }
 
 /// The data kept of the exchanges seen so far that lie in the window.
-pub(super) struct Inside {
+pub(super) struct Gather {
     span: Span,
     /// The end of the run's first answer.
     filled: Nanos,
@@ -161,11 +161,11 @@ pub(super) struct Inside {
     spreads: Vec<(&'static Metric, Spread, Option<Blocks>)>,
 }
 
-impl Inside {
+impl Gather {
     /// An empty gatherer for a window; the run's first answer ended at `filled`.
     pub(super) fn new((span, window): (Span, Window), filled: Nanos) -> Self {
         let metrics = METRICS.iter().filter_map(|name| metric::by_name(name));
-        Inside {
+        Gather {
             span,
             filled,
             course: Course::over(span),
@@ -258,7 +258,7 @@ mod tests {
             let events = [(sent + took / 2, Text, None, 3), (sent + took, End, None, 0)];
             fixture::reply(index as u64, sent, &events)
         });
-        let summary = Summary::of(&fixture::facts(), run.collect::<Vec<_>>());
+        let summary = Summary::new(&fixture::facts(), run.collect::<Vec<_>>());
         let Some(SteadyState::Window(window)) = summary.steady_state else {
             panic!("five are in flight for 25 s");
         };

@@ -9,7 +9,7 @@ use super::facts::{Loop, Run};
 use super::flights::{Flights, Span};
 use super::load::Arrivals;
 use super::sessions::is_of_session;
-use super::steady::{Offered, SteadyState, Window, steady};
+use super::steady::{Demand, SteadyState, Window, steady};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
 use statistics::blocks::Layout;
@@ -43,7 +43,7 @@ pub struct Survey {
 }
 
 /// The results of the first pass.
-pub(crate) struct Surveyed {
+pub(crate) struct SurveyResult {
     /// Exchanges that it saw. Records may grow meanwhile.
     pub(crate) seen: usize,
     pub(super) has_sessions: bool,
@@ -109,17 +109,15 @@ impl Survey {
         if let Some((sent, end)) = exchange.sent.zip(end).filter(|(sent, end)| end > sent) {
             self.starts.push(sent);
             self.ends.push(end);
-            if let Some(dues) = &mut self.dues {
-                dues.push(due);
-            }
+            self.dues.iter_mut().for_each(|dues| dues.push(due));
             self.in_flight += u128::from(end.since(sent).0);
         }
     }
 
     /// Combines the surveyed exchanges. If the start of the measurement is not given, the first
     /// request's due time is used.
-    pub(crate) fn finish(mut self, run: &Run) -> Surveyed {
-        let offered = Offered { cap: run.max_in_flight, even_rate: run.even_rate };
+    pub(crate) fn finish(mut self, run: &Run) -> SurveyResult {
+        let demand = Demand { cap: run.max_in_flight, even_rate: run.even_rate };
         let began = |first: Nanos| first.since(run.first_due);
         self.starts.sort_unstable();
         self.ends.sort_unstable();
@@ -135,12 +133,12 @@ impl Survey {
         let peak = flights.peak();
         let steady = peak
             .zip(duration)
-            .map(|(peak, duration)| steady(flights, origin, duration, peak, offered));
+            .map(|(peak, duration)| steady(flights, origin, duration, peak, demand));
         let layout = self.indexes.and_then(|(first, last)| {
             let fill = flights.fill(self.first_answer);
-            Layout::of(self.requests, fill as u64, first, last)
+            Layout::new(self.requests, fill as u64, first, last)
         });
-        Surveyed {
+        SurveyResult {
             layout,
             // In a closed loop, the number in flight varies by when answers end within a step, and
             // is no load.

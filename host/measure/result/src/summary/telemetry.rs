@@ -38,15 +38,15 @@ pub struct Cost {
 
 /// Tokens of answered requests: output, and input and output together.
 #[derive(Clone, Copy)]
-pub(super) struct Answered {
+pub(super) struct AnswerTokens {
     output: Option<u64>,
     total: Option<u64>,
 }
 
-impl Answered {
+impl AnswerTokens {
     pub(super) fn new(tokens: &Tokens) -> Self {
         let both = tokens.input.total.zip(tokens.output.total);
-        Answered {
+        AnswerTokens {
             output: tokens.output.total,
             total: both.map(|(input, output)| input.saturating_add(output)),
         }
@@ -58,7 +58,7 @@ impl Answered {
 pub(super) fn devices(
     recording: &Recording,
     (from, to): (Nanos, Nanos),
-    tokens: Answered,
+    tokens: AnswerTokens,
     steady: Option<&SteadyState>,
 ) -> Devices {
     Devices {
@@ -85,7 +85,7 @@ fn steady_energy(recording: &Recording, origin: Nanos, window: &Window) -> Optio
 
 impl Cost {
     /// Computes the cost of a measurement of this many seconds.
-    pub(super) fn new(price: &Price, duration_s: Option<f64>, tokens: Answered) -> Self {
+    pub(super) fn new(price: &Price, duration_s: Option<f64>, tokens: AnswerTokens) -> Self {
         let total = duration_s.map(|seconds| price.per_hour * seconds / SECONDS_PER_HOUR);
         let each = |tokens: Option<u64>| {
             let tokens = tokens.filter(|tokens| *tokens > 0)?;

@@ -33,7 +33,7 @@ fn a_run_by_hand() {
     warmup.phase = Phase::Warmup;
     let run =
         [answer(0, 1000, 1100, 1500), answer(1, 1500, 1700, 2100), late, unsent, early, warmup];
-    let summary = Summary::of(&facts(), &run);
+    let summary = Summary::new(&facts(), &run);
 
     let requests = &summary.requests;
     assert_eq!((requests.total, requests.successful, requests.failed), (5, 2, 3));
@@ -72,7 +72,7 @@ fn a_run_by_hand() {
 
 #[test]
 fn nothing_gives_nothing_rather_than_zero() {
-    let summary = Summary::of(&facts(), std::iter::empty::<Exchange>());
+    let summary = Summary::new(&facts(), std::iter::empty::<Exchange>());
     assert!(summary.metrics.is_empty());
     assert_eq!(summary.throughput, Throughput::default());
     assert_eq!(summary.concurrency, Concurrency::default());
@@ -85,7 +85,7 @@ fn nothing_gives_nothing_rather_than_zero() {
 fn unknown_tokens_are_counted_as_unknown_and_in_no_sum() {
     let mut unknown = answer(1, 1000, 1100, 1200);
     unknown.usage = None;
-    let summary = Summary::of(&facts(), [answer(0, 1000, 1100, 1200), unknown]);
+    let summary = Summary::new(&facts(), [answer(0, 1000, 1100, 1200), unknown]);
     let tokens = &summary.tokens;
     assert_eq!((tokens.output.total, tokens.output.unknown), (Some(4), 1));
     assert_eq!((tokens.input.total, tokens.input.unknown), (Some(10), 1));
@@ -102,10 +102,10 @@ fn sums_that_miss_an_answer_are_absent() {
     let mut requested = answer(0, 1000, 1100, 1200);
     requested.sample.output_tokens = Some(4);
     let both = [requested.clone(), answer(1, 1000, 1100, 1200)];
-    let summary = Summary::of(&facts, &both);
+    let summary = Summary::new(&facts, &both);
     assert_eq!(summary.tokens.output_retokenized, None);
     assert_eq!(summary.tokens.output_requested, None);
-    let summary = Summary::of(&facts, [requested]);
+    let summary = Summary::new(&facts, [requested]);
     assert_eq!(summary.tokens.output_retokenized, Some(5));
     assert_eq!(summary.tokens.output_requested, Some(4));
 }
@@ -122,7 +122,7 @@ fn counts_of_two_sources_are_compared_within_tolerance() {
         facts.retokenized.insert(index, own);
         run.push(exchange);
     }
-    let tokens = Summary::of(&facts, run).tokens;
+    let tokens = Summary::new(&facts, run).tokens;
     let comparison = |lower, higher, counted, reference| {
         Some(Comparison { exchanges: 3, lower, higher, counted, reference })
     };
@@ -139,7 +139,7 @@ fn tokens_of_the_chat_template_are_no_disagreement() {
         facts.run.tokenizer = Some(tokenizer);
         let mut exchange = answer(0, 1000, 1100, 1200);
         exchange.sample.input_tokens = Some(dataset);
-        let found = Summary::of(&facts, [exchange]).tokens.input_against_dataset.unwrap();
+        let found = Summary::new(&facts, [exchange]).tokens.input_against_dataset.unwrap();
         (found.lower, found.higher)
     };
     // Input by usage is 10.
@@ -159,7 +159,7 @@ fn compares_requested_with_received_lengths() {
         exchange.sample.output_tokens = Some(100);
     }
     run[2].finish = Some("length".into());
-    let tokens = Summary::of(&facts, &run).tokens;
+    let tokens = Summary::new(&facts, &run).tokens;
     let expected = Comparison { exchanges: 2, lower: 1, higher: 0, counted: 190, reference: 200 };
     assert_eq!(tokens.output_against_requested, Some(expected));
     assert_eq!(tokens.output.exchanges_by_source[&Source::Length], 1);
@@ -167,9 +167,9 @@ fn compares_requested_with_received_lengths() {
 
 #[test]
 fn a_run_shorter_than_a_second_has_no_peak_a_second() {
-    let summary = Summary::of(&facts(), [answer(0, 1000, 1100, 1999)]);
+    let summary = Summary::new(&facts(), [answer(0, 1000, 1100, 1999)]);
     assert_eq!(summary.throughput.peak_output_tokens_per_s, None);
-    let summary = Summary::of(&facts(), [answer(0, 1000, 1100, 2000)]);
+    let summary = Summary::new(&facts(), [answer(0, 1000, 1100, 2000)]);
     assert_eq!(summary.throughput.peak_output_tokens_per_s, Some(2.0));
 }
 
@@ -177,7 +177,7 @@ fn a_run_shorter_than_a_second_has_no_peak_a_second() {
 fn percentiles_are_in_order_once_each_with_99() {
     let mut facts = facts();
     facts.run.percentiles = vec![99.9, 50.0, 99.9];
-    let summary = Summary::of(&facts, [answer(0, 1000, 1100, 1200)]);
+    let summary = Summary::new(&facts, [answer(0, 1000, 1100, 1200)]);
     assert_eq!(summary.run.percentiles, [50.0, 99.0, 99.9]);
     let keys: Vec<_> = summary.metric("e2e").unwrap().percentiles.keys().cloned().collect();
     assert_eq!(keys, ["p50", "p99", "p99.9"]);
@@ -191,9 +191,9 @@ fn waits_at_the_cap_are_counted_where_there_is_one() {
     prompt.granted = Some(prompt.due + Nanos(1_000_000));
     let run = [waited, prompt];
     let mut facts = facts();
-    assert_eq!(Summary::of(&facts, &run).requests.held_back, None);
+    assert_eq!(Summary::new(&facts, &run).requests.held_back, None);
     facts.run.max_in_flight = Some(1);
-    assert_eq!(Summary::of(&facts, &run).requests.held_back, Some(1));
+    assert_eq!(Summary::new(&facts, &run).requests.held_back, Some(1));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_endless_request_is_in_flight_to_its_last_event() {
     let mut silent = failed(answer(0, 1000, 1200, 1400), Class::Interrupted, "");
     silent.ended = None;
     let run = [silent, answer(1, 1300, 1400, 1500), answer(2, 1400, 1500, 2000)];
-    assert_eq!(Summary::of(&facts(), &run).concurrency.peak, Some(2));
+    assert_eq!(Summary::new(&facts(), &run).concurrency.peak, Some(2));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_summary_survives_json() {
     let mut exchange = answer(0, 1000, 1100, 1200);
     exchange.usage = output_usage(7);
     let run = [exchange, failed(reply(1, 1000, &[]), Class::Refused, "refused")];
-    let summary = Summary::of(&facts, run);
+    let summary = Summary::new(&facts, run);
     let text = serde_json::to_string(&summary).unwrap();
     assert!(!text.contains("null"), "an absent figure has no key: {text}");
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
@@ -236,7 +236,7 @@ fn a_steady_state_by_hand() {
     // One user begins three seconds late, another leaves one earlier.
     run.retain(|e| e.index % 4 != 0 || e.index >= 12);
     run.retain(|e| e.index != 45);
-    let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
+    let Some(SteadyState::Absent(why)) = Summary::new(&facts, &run).steady_state else {
         panic!("eight seconds are too short");
     };
     assert!(why.contains("4 or more") && why.contains("10.00 s"), "{why}");
@@ -246,7 +246,7 @@ fn a_steady_state_by_hand() {
     run.retain(|e| e.index != 77);
     // An answer that was under way when the window began is not of it, but for its tokens.
     run.push(answer(1, 1000, 3900, 4500));
-    let Some(SteadyState::Window(window)) = Summary::of(&facts, &run).steady_state else {
+    let Some(SteadyState::Window(window)) = Summary::new(&facts, &run).steady_state else {
         panic!("sixteen seconds are enough");
     };
     let Window { plateau, at_least, from_s, to_s, duration_s, .. } = *window;
@@ -269,12 +269,12 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     let mut facts = facts();
     facts.run.max_in_flight = Some(6);
     let run = closed_loop(4, 20);
-    let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
+    let Some(SteadyState::Absent(why)) = Summary::new(&facts, &run).steady_state else {
         panic!("four is not 95 % of six");
     };
     assert!(why.starts_with("at most 4 of 6"), "{why}");
     facts.run.max_in_flight = None;
-    let without = Summary::of(&facts, &run).steady_state;
+    let without = Summary::new(&facts, &run).steady_state;
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
 }
 
@@ -294,7 +294,7 @@ fn at_a_rate_the_usual_number_is_steady() {
     run.extend((60..63).map(|index| answer(index, 15_000, 15_010, 15_020)));
     for cap in [None, Some(64)] {
         facts.run.max_in_flight = cap;
-        let Some(SteadyState::Window(window)) = Summary::of(&facts, &run).steady_state else {
+        let Some(SteadyState::Window(window)) = Summary::new(&facts, &run).steady_state else {
             panic!("two are in flight but for the first and the last half second");
         };
         assert_eq!((window.plateau, window.at_least), (2, 2), "cap {cap:?}");
@@ -302,7 +302,7 @@ fn at_a_rate_the_usual_number_is_steady() {
     }
     // A number of requests that reaches the cap is held by it.
     facts.run.max_in_flight = Some(5);
-    let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
+    let Some(SteadyState::Absent(why)) = Summary::new(&facts, &run).steady_state else {
         panic!("the cap is reached for a moment");
     };
     assert!(why.starts_with("5 or more"), "{why}");
@@ -328,7 +328,7 @@ fn goodput_by_hand() {
         unsent,
         answer(7, 1000, 1300, 3000), // late and slow
     ];
-    let goodput = Summary::of(&facts, &run).goodput.unwrap();
+    let goodput = Summary::new(&facts, &run).goodput.unwrap();
     assert_eq!((goodput.good, goodput.slo_attainment), (2, Some(0.25)));
     assert_eq!(goodput.requests_per_s, Some(1.0));
     assert_eq!(goodput.output_tokens_per_s, Some(2.5));
@@ -338,12 +338,12 @@ fn goodput_by_hand() {
     };
     assert_eq!(of("ttft"), (200.0, 4, 2, 0, Some(0.5)));
     assert_eq!(of("tpot"), (100.0, 3, 2, 1, Some(0.375)));
-    assert_eq!(Summary::of(&self::facts(), &run).goodput, None);
+    assert_eq!(Summary::new(&self::facts(), &run).goodput, None);
 }
 
 #[test]
 fn tokens_are_counted_and_requests_are_not() {
-    let summary = Summary::of(&facts(), closed_loop(4, 20));
+    let summary = Summary::new(&facts(), closed_loop(4, 20));
     let (ttft, itl) = (summary.metric("ttft").unwrap(), summary.metric("itl").unwrap());
     assert_eq!((ttft.from, ttft.relative_error), (Basis::Samples, None));
     assert_eq!((itl.from, itl.relative_error), (Basis::Histogram, Some(1.0 / 2048.0)));
@@ -376,7 +376,7 @@ proptest! {
         facts.run.time_slice = Some(Nanos(300_000_000));
         facts.run.goodput = crate::metric::objective::parse("ttft:900 tpot:50").unwrap();
         facts.retokenized = run.iter().map(|e| (e.index, e.index as u32 * 7)).collect();
-        let whole = Summary::of(&facts, &run);
+        let whole = Summary::new(&facts, &run);
         prop_assert!(whole.goodput.is_some());
 
         // Each slice is written and read on its own, as another machine would.
@@ -388,14 +388,14 @@ proptest! {
             .collect();
         let read = || slices.iter().flat_map(|slice| slice.lines());
         let parse = |line: &str| serde_json::from_str::<Exchange>(line).unwrap();
-        prop_assert_eq!(&Summary::of(&facts, read().map(parse)), &whole, "one after the other");
+        prop_assert_eq!(&Summary::new(&facts, read().map(parse)), &whole, "one after the other");
 
         let mut merged: Vec<Exchange> = read().map(parse).collect();
         merged.sort_by_key(|exchange| exchange.index);
-        prop_assert_eq!(&Summary::of(&facts, &merged), &whole, "interleaved");
+        prop_assert_eq!(&Summary::new(&facts, &merged), &whole, "interleaved");
 
         merged.sort_by_key(|exchange| (exchange.index ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        prop_assert_eq!(&Summary::of(&facts, &merged), &whole, "in any order");
+        prop_assert_eq!(&Summary::new(&facts, &merged), &whole, "in any order");
 
         // Who surveyed the run before reads it once more, and no records that came since.
         let mut survey = Survey::new(&facts.run);
@@ -409,7 +409,7 @@ proptest! {
     /// The counts of requests add up.
     #[test]
     fn requests_add_up(run in any_run()) {
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let requests = &summary.requests;
         let failures: u64 = requests.failures.values().map(|failures| failures.count).sum();
         prop_assert_eq!(requests.total, run.len() as u64);

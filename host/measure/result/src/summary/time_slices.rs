@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
 use super::occupancy::Occupancy;
-use super::survey::Surveyed;
+use super::survey::SurveyResult;
 use crate::metric::samples::{spread, take};
-use crate::metric::{self, Measure, Metric, Reading, Shown};
+use crate::metric::{self, Measure, Metric, Reading, Walk};
 use model::exchange::Exchange;
 use model::units::Nanos;
 use statistics::Spread;
@@ -115,14 +115,15 @@ pub(super) struct Gather {
     duration: Nanos,
     requested: Nanos,
     length: Nanos,
-    held: Vec<Held>,
+    contents: Vec<Content>,
     in_flight: Occupancy,
     metrics: [Option<(&'static Metric, Place)>; METRICS.len()],
-    gaps: Option<Shown>,
+    gaps: Option<Walk>,
 }
 
+/// The contents of a slice.
 #[derive(Default)]
-struct Held {
+struct Content {
     due: u64,
     sent: u64,
     successful: u64,
@@ -136,7 +137,7 @@ struct Held {
 
 impl Gather {
     /// An empty gatherer with slices of about that length; `None` if the measurement took no time.
-    pub(super) fn new(requested: Nanos, surveyed: &Surveyed) -> Option<Self> {
+    pub(super) fn new(requested: Nanos, surveyed: &SurveyResult) -> Option<Self> {
         let origin = surveyed.origin;
         let duration = surveyed.last_end?.since(origin);
         if duration == Nanos::ZERO {
@@ -149,22 +150,22 @@ impl Gather {
             duration,
             requested,
             length,
-            held: std::iter::repeat_with(Held::default).take(count).collect(),
+            contents: std::iter::repeat_with(Content::default).take(count).collect(),
             in_flight: Occupancy::new(length, count),
             metrics: METRICS.map(|(name, place)| Some((metric::by_name(name)?, place))),
             gaps: metric::by_name(metric::ITL).and_then(|metric| match metric.measure {
-                Measure::Pooled(shown) => Some(shown),
+                Measure::Pooled(walk) => Some(walk),
                 Measure::One(_) | Measure::Session(_) => None,
             }),
         })
     }
 
     /// The slice of an instant.
-    fn at(&mut self, at: Nanos) -> &mut Held {
-        let last = self.held.len() - 1;
+    fn at(&mut self, at: Nanos) -> &mut Content {
+        let last = self.contents.len() - 1;
         let place = at.since(self.origin).0 / self.length.0;
         let place = usize::try_from(place).map_or(last, |place| place.min(last));
-        &mut self.held[place]
+        &mut self.contents[place]
     }
 
     /// Adds an exchange of the measurement.
@@ -198,8 +199,8 @@ impl Gather {
                 take(metric, reading, own, None);
             }
         }
-        if let Some(shown) = self.gaps {
-            shown(reading, &mut |at, nanos, times| {
+        if let Some(walk) = self.gaps {
+            walk(reading, &mut |at, nanos, times| {
                 let (sum, count) = &mut self.at(at).gaps;
                 *sum += u128::from(nanos) * u128::from(times);
                 *count += times;
@@ -215,9 +216,9 @@ impl Gather {
 
     pub(super) fn finish(self, percentiles: &[f64]) -> TimeSlices {
         let Gather { duration, requested, length, metrics, .. } = self;
-        let is_known = self.held.iter().any(|held| held.tokens > 0);
+        let is_known = self.contents.iter().any(|held| held.tokens > 0);
         let in_flight = self.in_flight.seconds();
-        let slices = self.held.into_iter().zip(in_flight).enumerate();
+        let slices = self.contents.into_iter().zip(in_flight).enumerate();
         let slices = slices.map(|(place, (held, in_flight))| {
             let from = Nanos((place as u64).saturating_mul(length.0));
             let to = (from + length).min(duration);
@@ -271,7 +272,7 @@ mod tests {
     }
 
     fn slices(facts: &RunFacts, run: &[Exchange]) -> TimeSlices {
-        Summary::of(facts, run).time_slices.unwrap()
+        Summary::new(facts, run).time_slices.unwrap()
     }
 
     /// Three answers and a failure over 2.5 s, whose measurement begins at 1 s.
@@ -343,9 +344,9 @@ mod tests {
         assert_eq!(first.mean_itl_ms, None);
         assert!(!first.metrics.contains_key("ttft"));
         assert_eq!(first.metrics["e2e"].count, 3);
-        assert_eq!(Summary::of(&facts, std::iter::empty::<Exchange>()).time_slices, None);
+        assert_eq!(Summary::new(&facts, std::iter::empty::<Exchange>()).time_slices, None);
         facts.run.time_slice = None;
-        assert_eq!(Summary::of(&facts, &by_hand()).time_slices, None);
+        assert_eq!(Summary::new(&facts, &by_hand()).time_slices, None);
     }
 
     #[test]
@@ -373,7 +374,7 @@ mod tests {
         /// The slices' figures add up to the whole's, and one slice over all of it is the whole.
         #[test]
         fn slices_add_up(run in any_run(), every in 1u64..4_000_000_000) {
-            let summary = Summary::of(&sliced(Nanos(every)), &run);
+            let summary = Summary::new(&sliced(Nanos(every)), &run);
             let Some(found) = &summary.time_slices else {
                 prop_assert!(summary.throughput.duration_s.is_none());
                 return Ok(());

@@ -337,7 +337,7 @@ mod tests {
         exchange.usage = Some(Usage { output_tokens: Some(10), ..Usage::default() });
         let mut facts = facts();
         facts.retokenized = [(0, 10)].into_iter().collect();
-        let tokens = Summary::of(&facts, &[exchange]).tokens;
+        let tokens = Summary::new(&facts, &[exchange]).tokens;
         assert_eq!((tokens.output.total, tokens.output_requested), (Some(10), Some(10)));
         let against = tokens.output_against_requested.unwrap();
         assert_eq!((against.lower, against.higher), (0, 0));
@@ -350,7 +350,7 @@ mod tests {
             let run: Vec<Exchange> = (0..4).map(|index| embedding(index, kind)).collect();
             let mut facts = facts();
             facts.retokenized = (0..4).map(|index| (index, 0)).collect();
-            let summary = Summary::of(&facts, &run);
+            let summary = Summary::new(&facts, &run);
             let tokens = &summary.tokens;
             assert_eq!(tokens.input.total, Some(48));
             assert_eq!((tokens.output.total, tokens.output.unknown), (None, 0));

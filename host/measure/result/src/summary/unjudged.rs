@@ -33,7 +33,7 @@ impl Unjudged {
     }
 
     /// Counts them by reason, as text; `None` if all were judged.
-    pub fn words(&self) -> Option<String> {
+    pub fn label(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),
             (self.left_out, "that were not drawn"),
@@ -58,8 +58,8 @@ pub struct SilentScorer {
 
 impl SilentScorer {
     /// Writes the answers that it did not judge, with the reasons.
-    pub fn words(&self) -> String {
-        let why = self.unjudged.words();
+    pub fn label(&self) -> String {
+        let why = self.unjudged.label();
         let why = why.unwrap_or_else(|| "there were no answers".to_owned());
         format!("`{}` judged no answer: {why}", self.name)
     }

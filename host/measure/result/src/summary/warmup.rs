@@ -35,7 +35,7 @@ pub struct Warmup {
 
 /// The data of a warm-up request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Warmed {
+struct WarmupRequest {
     /// Milliseconds from sending to the first token or the whole answer; `None` if it failed.
     wait: Option<f64>,
     /// Milliseconds for each further token, where known.
@@ -44,7 +44,7 @@ struct Warmed {
 
 /// The requests of a warm-up that have ended.
 #[derive(Clone, Debug, Default)]
-pub struct Waves(BTreeMap<u64, Warmed>);
+pub struct Waves(BTreeMap<u64, WarmupRequest>);
 
 impl Waves {
     /// Adds a request of the warm-up. `streamed` is true if replies were streamed.
@@ -57,7 +57,7 @@ impl Waves {
         };
         self.0.insert(
             exchange.index,
-            Warmed { wait: wait.filter(|_| exchange.is_ok()), tpot: reading.tpot() },
+            WarmupRequest { wait: wait.filter(|_| exchange.is_ok()), tpot: reading.tpot() },
         );
     }
 
@@ -68,7 +68,7 @@ impl Waves {
 
     /// Judges the waves, each of `size` requests.
     pub fn judge(&self, size: u64) -> Warmup {
-        let mut waves: BTreeMap<u64, Vec<Warmed>> = BTreeMap::new();
+        let mut waves: BTreeMap<u64, Vec<WarmupRequest>> = BTreeMap::new();
         for (index, warmed) in &self.0 {
             waves.entry(index / size.max(1)).or_default().push(*warmed);
         }
@@ -79,8 +79,9 @@ impl Waves {
 }
 
 /// True if two waves do not differ.
-fn alike(one: &[Warmed], other: &[Warmed]) -> bool {
-    let waits = |wave: &[Warmed]| wave.iter().map(|own| own.wait).collect::<Option<Vec<f64>>>();
+fn alike(one: &[WarmupRequest], other: &[WarmupRequest]) -> bool {
+    let waits =
+        |wave: &[WarmupRequest]| wave.iter().map(|own| own.wait).collect::<Option<Vec<f64>>>();
     let Some((ours, theirs)) = waits(one).zip(waits(other)) else {
         return false;
     };
@@ -88,7 +89,8 @@ fn alike(one: &[Warmed], other: &[Warmed]) -> bool {
         let medians = median(a).zip(median(b));
         medians.is_none_or(|(a, b)| (a - b).abs() <= (ALIKE * a.min(b)).max(NOTHING))
     };
-    let tpots = |wave: &[Warmed]| wave.iter().filter_map(|own| own.tpot).collect::<Vec<f64>>();
+    let tpots =
+        |wave: &[WarmupRequest]| wave.iter().filter_map(|own| own.tpot).collect::<Vec<f64>>();
     let longest = |waits: &[f64]| waits.iter().copied().fold(0.0, f64::max);
     let (long, other_long) = (longest(&ours), longest(&theirs));
     let slower = long.max(other_long) - long.min(other_long);

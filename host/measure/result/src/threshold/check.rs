@@ -117,7 +117,7 @@ mod tests {
         let checked = |text: &str, run: &[Exchange]| {
             let mut facts = fixture::facts();
             facts.run.thresholds = vec![threshold(text)];
-            let summary = Summary::of(&facts, run);
+            let summary = Summary::new(&facts, run);
             let [checked] = summary.thresholds.as_slice() else {
                 panic!("one threshold, {:?}", summary.thresholds);
             };
@@ -165,7 +165,7 @@ mod tests {
         }
         let mut facts = fixture::facts();
         facts.run.thresholds = vec![threshold(text)];
-        Summary::of(&facts, &run).thresholds.remove(0)
+        Summary::new(&facts, &run).thresholds.remove(0)
     }
 
     #[test]

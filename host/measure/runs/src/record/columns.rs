@@ -57,7 +57,7 @@ impl Reader<'_> {
         let letters = self.0.get(..length)?;
         let mut kind = Vec::with_capacity(length);
         for letter in letters {
-            kind.push(Kind::of_letter(*letter)?);
+            kind.push(Kind::from_letter(*letter)?);
         }
         self.0 = &self.0[length + 1..];
         let tokens = match self.skip(br#","tokens":["#) {

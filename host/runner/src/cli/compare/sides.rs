@@ -310,7 +310,7 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
         tell(format_args!(
             "warning: the records of the run in {} are damaged: {}",
             folder.path().display(),
-            damage.words()
+            damage.label()
         ));
     }
     if reported.status.is_none() {

@@ -87,7 +87,7 @@ pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> RunView {
 /// The same with other facts.
 pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> RunView {
     let plan = plan(label);
-    let summary = Summary::of(&facts, exchanges);
+    let summary = Summary::new(&facts, exchanges);
     let reported = Reported {
         folder: format!("20260102-030405-{label}"),
         plan,

@@ -307,7 +307,7 @@ fn scored(run: &RunView, runs: usize) -> [(String, Table); 2] {
         for (name, score) in scores {
             for group in groups(score) {
                 let mean = group.mean.map(|mean| fixed(mean, 4));
-                let between = |bounds: Bounds| bounds.words(" to ", |end| fixed(end, 4));
+                let between = |bounds: Bounds| bounds.label(" to ", |end| fixed(end, 4));
                 let others = || "all others".to_owned();
                 table.row([
                     group.name.clone().unwrap_or_else(others),
@@ -315,7 +315,7 @@ fn scored(run: &RunView, runs: usize) -> [(String, Table); 2] {
                     count(group.count),
                     mean.unwrap_or_default(),
                     group.confidence.map(between).unwrap_or_default(),
-                    group.unjudged.words().unwrap_or_default(),
+                    group.unjudged.label().unwrap_or_default(),
                 ]);
             }
         }

@@ -184,7 +184,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
         let parts: Vec<String> = known.chain(unknown).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     };
-    let kind = |kind: Option<Reported>| kind.map(|kind| kind.words(count));
+    let kind = |kind: Option<Reported>| kind.map(|kind| kind.label(count));
     let steps = tokens.speculation.as_ref();
     let tpot = steps.and_then(|steps| steps.tpot.as_ref());
     let tokenizer = summary.run.tokenizer.as_ref();
@@ -194,7 +194,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
     });
     let counts = summary.counts.iter();
     let counts: Vec<String> =
-        counts.map(|(name, stated)| format!("{name} {}", stated.words(count))).collect();
+        counts.map(|(name, stated)| format!("{name} {}", stated.label(count))).collect();
     Some(Part {
         title: "Tokens",
         words: None,
@@ -209,18 +209,18 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Reasoning tokens", tokens.output_reasoning.map(count)),
             (
                 "Reasoning text, in answers",
-                tokens.reasoning.as_ref().map(|reasoning| reasoning.words()),
+                tokens.reasoning.as_ref().map(|reasoning| reasoning.label()),
             ),
-            ("Draft tokens accepted", tokens.drafts.as_ref().map(|drafts| drafts.words(count))),
+            ("Draft tokens accepted", tokens.drafts.as_ref().map(|drafts| drafts.label(count))),
             (
                 "Acceptance length, in tokens per step",
                 steps
                     .and_then(|steps| steps.acceptance_length)
                     .map(|length| significant(length, 4)),
             ),
-            ("Steps by accepted tokens", steps.and_then(|steps| steps.words(count))),
+            ("Steps by accepted tokens", steps.and_then(|steps| steps.label(count))),
             ("Steps that accepted at position", steps.and_then(|steps| steps.positions())),
-            ("TPOT by acceptance length, answers in brackets", tpot.map(|tpot| tpot.words(count))),
+            ("TPOT by acceptance length, answers in brackets", tpot.map(|tpot| tpot.label(count))),
             (
                 "Rank correlation of TPOT and acceptance length",
                 tpot.and_then(|tpot| tpot.rank_correlation)
@@ -317,8 +317,8 @@ fn server(summary: &Summary) -> Option<Part> {
 /// A score's mean, its certainty, and its number of answers.
 fn scored(score: &Score) -> String {
     let bounds = score.confidence;
-    let bounds = bounds.map(|bounds| format!(" ({})", bounds.words(" to ", |end| fixed(end, 4))));
-    let unjudged = score.unjudged.words();
+    let bounds = bounds.map(|bounds| format!(" ({})", bounds.label(" to ", |end| fixed(end, 4))));
+    let unjudged = score.unjudged.label();
     let unjudged = unjudged.map(|words| format!("; not judged: {words}"));
     format!(
         "{}{}, mean of {}{}",
@@ -340,7 +340,7 @@ fn scores(summary: &Summary) -> Option<Part> {
         .map(|(name, value)| Pair { name: name.clone(), value: fixed(*value, 4) });
     let silent = summary.silent_scorers.iter().map(|scorer| Pair {
         name: scorer.name.clone(),
-        value: format!("no score: {}", scorer.unjudged.words().unwrap_or_default()),
+        value: format!("no score: {}", scorer.unjudged.label().unwrap_or_default()),
     });
     let pairs: Vec<Pair> = means.chain(whole).chain(silent).collect();
     (!pairs.is_empty()).then_some(Part {

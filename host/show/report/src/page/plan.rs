@@ -77,7 +77,7 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
         ("Backend", Some(format!("{}{}", plan.backend.plugin, config(&plan.backend.config)))),
         ("Target", Some(plan.target.base_urls.join(", "))),
         ("API key", (plan.target.api_key.variable()).map(|variable| format!("from {variable}"))),
-        ("Tokenizer", Some(plan.tokenizer.summary().words())),
+        ("Tokenizer", Some(plan.tokenizer.summary().label())),
         ("Replies", Some(replies.join(", "))),
         (
             "Part of the plan",

@@ -25,7 +25,7 @@ fn percentiles_of_a_closed_loop_are_marked() {
     let mut drawn = |arrival| {
         run.reported.plan.load.arrival = serde_json::from_value(arrival).unwrap();
         let facts = folder::facts(&run.reported.plan, Default::default(), false);
-        run.reported.summary = result::summary::Summary::of(&facts, &exchanges);
+        run.reported.summary = result::summary::Summary::new(&facts, &exchanges);
         let name = run.reported.summary.run.r#loop.name();
         let text = crate::text::text(&run.reported.summary);
         let lines = text.matches("closed loop, where slow periods get fewer requests").count();
@@ -45,7 +45,7 @@ fn failures_may_count_as_infinitely_late() {
     let mut run = run_of("one", &exchanges);
     run.reported.plan.failures_as_infinite = true;
     let facts = folder::facts(&run.reported.plan, Default::default(), false);
-    run.reported.summary = result::summary::Summary::of(&facts, &exchanges);
+    run.reported.summary = result::summary::Summary::new(&facts, &exchanges);
     assert!(run.reported.summary.requests.failed > 0);
     let page = page_of(std::slice::from_ref(&run));
     assert!(page.contains(">inf</td>"), "{page}");

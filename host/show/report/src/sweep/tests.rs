@@ -85,7 +85,7 @@ fn a_doubtful_verdict_names_its_findings() {
     let at = search::sweep::Run { number: 1, at: At::Load(10.0), repeat: 1, seed: 1 };
     let figure: Figure = "e2e.p99".parse().unwrap();
     let of = |all: &[_]| {
-        let summary = Summary::of(&facts(), all);
+        let summary = Summary::new(&facts(), all);
         let findings = summary.findings.len();
         let run = SweptRun::new(&at, "run", &summary, [&figure, &figure]);
         (run.verdict, run.doubts, findings)

@@ -116,7 +116,7 @@ mod tests {
     fn parts_are_a_line_and_a_table() {
         let mut run = run();
         run[7].timings = None;
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         let drawn = text(&summary);
         let shares = "Parts of TTFT from due:                  client 1.2 %, connection 0.0 %, \
                       network and front end 5.0 %, queue 75.0 %, prefill 18.8 %\n";
@@ -142,7 +142,7 @@ Means in ms; around a percentile, the means of the requests with such a TTFT fro
     fn without_timings_there_is_nothing() {
         let mut run = run();
         run.iter_mut().for_each(|exchange| exchange.timings = None);
-        let summary = Summary::of(&facts(), &run);
+        let summary = Summary::new(&facts(), &run);
         assert!(!text(&summary).contains("Where TTFT Goes"));
         assert!(!short(&summary).contains("Parts of TTFT"));
     }
@@ -152,7 +152,7 @@ Means in ms; around a percentile, the means of the requests with such a TTFT fro
         let mut run = run();
         let timings = run[3].timings.as_mut().unwrap();
         timings.prefill = Some(ms(1000));
-        let drawn = text(&Summary::of(&facts(), &run));
+        let drawn = text(&Summary::new(&facts(), &run));
         let said = "Of 1 of them the server states more time than passed between sending and first \
                     token; the excess is negative.";
         assert!(drawn.contains(said), "{drawn}");

@@ -18,10 +18,10 @@ pub(super) fn headline(block: &mut Block, summary: &Summary) {
     for (name, score) in &summary.scores {
         block.line(&format!("{name} (mean of {}):", score.count), Some(decimals(score.mean)));
         block.line("  95% confidence:", score.confidence.map(between));
-        block.line("  not judged:", score.unjudged.words());
+        block.line("  not judged:", score.unjudged.label());
     }
     for silent in &summary.silent_scorers {
-        block.prose(&silent.words());
+        block.prose(&silent.label());
     }
 }
 
@@ -94,7 +94,7 @@ fn shown(name: &str) -> String {
 }
 
 fn between(bounds: Bounds) -> String {
-    bounds.words(" - ", decimals)
+    bounds.label(" - ", decimals)
 }
 
 /// Scores are often shares, so they have four decimals, while times have two.
@@ -126,7 +126,7 @@ mod tests {
         let wrong = (1..20).map(|index| (index, f64::from(index % 4 != 1)));
         facts.scores.insert("exact-match".into(), wrong.collect());
         facts.run_scores.insert("needle:4k".into(), 0.25);
-        let block = text(&Summary::of(&facts, &run));
+        let block = text(&Summary::new(&facts, &run));
         for line in [
             "exact-match (mean of 19):                0.7368",
             "  95% confidence:                        0.5121 - 0.8819",

@@ -87,7 +87,7 @@ fn table(block: &mut Block, (title, head, others): (&'static str, &str, &str), g
 pub(super) fn dataset(block: &mut Block, summary: &Summary) {
     block.section("Dataset");
     for remark in summary.dataset.iter().flat_map(|dataset| &dataset.remarks) {
-        block.prose(&format!("{} {}", remark.what.name(), remark.words()));
+        block.prose(&format!("{} {}", remark.what.name(), remark.label()));
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
                 first: Some("line 7".into()),
             }],
         });
-        let block = text(&Summary::of(&facts, sessions()));
+        let block = text(&Summary::new(&facts, sessions()));
         for line in [
             "Failed requests:                         2",
             "Failed requests (parent-failed):         1",
@@ -171,7 +171,7 @@ mod tests {
         exchange.sample.class = None;
         exchange.sample.descendants = 0;
         exchange.due = ms(1000);
-        let block = text(&Summary::of(&facts(), [exchange]));
+        let block = text(&Summary::new(&facts(), [exchange]));
         for absent in ["Session", "Turn", "Class", "Dataset", "by themselves", "history"] {
             assert!(!block.contains(absent), "{absent} in\n{block}");
         }
@@ -189,7 +189,7 @@ mod tests {
                 exchange
             })
             .collect();
-        let block = text(&Summary::of(&facts(), &run));
+        let block = text(&Summary::new(&facts(), &run));
         for absent in ["TTFT (ms)", "TPOT (ms)", "ITL (ms)", "generated", "Output", "unknown"] {
             assert!(!block.contains(absent), "{absent} in\n{block}");
         }

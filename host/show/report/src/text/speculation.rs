@@ -11,10 +11,10 @@ const NAME: usize = 24;
 pub(super) fn lines(block: &mut Block, steps: &Speculation) {
     let count = |steps: u64| steps.to_string();
     block.figure("Acceptance length (tok/step):", steps.acceptance_length);
-    block.line("Steps by accepted tokens:", steps.words(count));
+    block.line("Steps by accepted tokens:", steps.label(count));
     block.line("Steps that accepted at position:", steps.positions());
     if let Some(tpot) = &steps.tpot {
-        block.line("TPOT by acceptance length:", Some(tpot.words(count)));
+        block.line("TPOT by acceptance length:", Some(tpot.label(count)));
         let correlation = tpot.rank_correlation;
         block.figure("Rank correlation of the two:", correlation);
     }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn classes_have_their_acceptance_and_tpot_goes_with_it() {
         let run = [answer(0, "code", &[1, 1, 2], 10), answer(1, "prose", &[3, 1, 0], 20)];
-        let drawn = text(&Summary::of(&facts(), &run));
+        let drawn = text(&Summary::new(&facts(), &run));
         for lines in [
             "TPOT by acceptance length:               1.25 to 1.25 tok/step: 20.00 ms (1), \
              2.25 to 2.25 tok/step: 10.00 ms (1)\n\

@@ -3,8 +3,15 @@ use crate::summary::cache::Cache;
 use crate::summary::server::{Figure, Server, TargetMetrics};
 use model::session::Cache as Policy;
 
-/// The findings on the cache of a run of ten requests with 1,000 tokens each, with these numbers of
-/// reusable and found tokens.
+/// The cache of ten requests with 1,000 tokens each, with this number of reusable tokens. The server
+/// counts `server` tokens of each prompt, if it reports any found ones.
+fn cache(policy: Policy, reusable: u32, server: u32, cached: Option<u32>) -> Cache {
+    let mut cache = Cache { policy, page: 16, ..Cache::default() };
+    (0..10).for_each(|_| cache.add(1000, reusable, cached.map(|cached| (server, cached))));
+    cache
+}
+
+/// The findings on such a cache.
 fn found(policy: Policy, reusable: u32, cached: Option<u32>) -> Vec<(Id, Severity)> {
     found_of(1000, policy, reusable, cached)
 }
@@ -16,12 +23,10 @@ fn found_of(
     reusable: u32,
     cached: Option<u32>,
 ) -> Vec<(Id, Severity)> {
-    let mut cache = Cache { policy, page: 16, ..Cache::default() };
-    (0..10).for_each(|_| cache.add(1000, reusable, cached.map(|cached| (server, cached))));
-    let facts = RunFacts { cache: Some(cache), ..facts() };
-    let summary = Summary::of(&facts, &[reply(0, 1000, &[])]);
+    let cache = Some(cache(policy, reusable, server, cached));
+    let summary = Summary::new(&RunFacts { cache, ..facts() }, &[reply(0, 1000, &[])]);
     let own = [Id::CacheDiffers, Id::WarmByAccident, Id::WarmCache];
-    let findings = of(&summary).into_iter();
+    let findings = findings(&summary).into_iter();
     let findings = findings.filter(|finding| own.contains(&finding.id));
     findings.map(|finding| (finding.id, finding.severity)).collect()
 }
@@ -43,7 +48,7 @@ fn names_a_server_without_a_cache_report() {
         let mut cache = Cache { page: 16, ..Cache::default() };
         (0..requests).for_each(|_| cache.add(1000, 480, cached.map(|cached| (1000, cached))));
         let facts = RunFacts { cache: Some(cache), ..facts() };
-        let findings = of(&Summary::of(&facts, &[reply(0, 1000, &[])])).into_iter();
+        let findings = findings(&Summary::new(&facts, &[reply(0, 1000, &[])])).into_iter();
         findings.filter(|finding| finding.id == Id::CacheNotReported).count()
     };
     assert_eq!(findings_without_report(10, None), 1);
@@ -54,24 +59,12 @@ fn names_a_server_without_a_cache_report() {
 #[test]
 fn repeated_prompts_are_no_warm_cache() {
     let is_warm = |reusable| {
-        let mut cache = Cache { page: 16, ..Cache::default() };
-        (0..10).for_each(|_| cache.add(1000, reusable, None));
-        let facts = RunFacts {
-            cache: Some(cache),
-            server: Some(Server {
-                targets: vec![TargetMetrics {
-                    during: [
-                        (Figure::PrefixCacheQueries, 10_000.0),
-                        (Figure::PrefixCacheHits, 7360.0),
-                    ]
-                    .into(),
-                    ..TargetMetrics::default()
-                }],
-            }),
-            ..facts()
-        };
-        let findings = Summary::of(&facts, &[reply(0, 1000, &[])]).findings;
-        findings.iter().any(|finding| finding.id == Id::WarmCache)
+        let counts = [(Figure::PrefixCacheQueries, 10_000.0), (Figure::PrefixCacheHits, 7360.0)];
+        let target = TargetMetrics { during: counts.into(), ..TargetMetrics::default() };
+        let cache = Some(cache(Policy::default(), reusable, 1000, None));
+        let server = Some(Server { targets: vec![target] });
+        let facts = RunFacts { cache, server, ..facts() };
+        finding(&facts, &[reply(0, 1000, &[])], Id::WarmCache).is_some()
     };
     assert!(!is_warm(755), "the run's own");
     assert!(is_warm(100), "of another run");

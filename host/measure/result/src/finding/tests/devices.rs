@@ -27,7 +27,7 @@ fn watched(reading: impl Fn(f64) -> Option<Reading>) -> Vec<Finding> {
         error: Some("GPU is lost".into()),
         ..Recording::default()
     });
-    let mut findings = Summary::of(&facts, &run).findings;
+    let mut findings = Summary::new(&facts, &run).findings;
     findings.retain(|finding| finding.id != Id::FewSamples);
     findings
 }

@@ -5,13 +5,13 @@ use super::*;
 #[test]
 fn failures_beyond_one_in_a_hundred() {
     let first = |n: usize| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        after(move |_, run| {
             run[..n].iter_mut().for_each(|exchange| fail(exchange, Class::TokenGapTimeout));
-        }
+        })
     };
-    assert_eq!(after(first(1)), [(Id::Failures, Severity::Note)]);
-    assert_eq!(after(first(2)), [(Id::Failures, Severity::Suspect)]);
-    assert_eq!(after(first(51)), [(Id::Failures, Severity::Invalid)]);
+    assert_eq!(first(1), [(Id::Failures, Severity::Note)]);
+    assert_eq!(first(2), [(Id::Failures, Severity::Suspect)]);
+    assert_eq!(first(51), [(Id::Failures, Severity::Invalid)]);
 }
 
 #[test]
@@ -25,12 +25,9 @@ fn failures_that_a_high_percentile_hides_are_noted() {
         let failed = run.iter_mut().take(count as usize);
         failed.for_each(|exchange| fail(exchange, Class::Truncated));
         for exchange in &mut run {
-            let later = ms(exchange.index);
-            exchange.events.at.iter_mut().for_each(|at| *at = *at + later);
+            delay(exchange, ms(exchange.index));
         }
-        let findings = Summary::of(&facts, &run).findings.into_iter();
-        let failures = findings.filter(|finding| finding.id == Id::Failures);
-        failures.map(|finding| (finding.severity, finding.seen)).next()
+        finding(&facts, &run, Id::Failures).map(|(severity, seen, _)| (severity, seen))
     };
     assert_eq!(failed(0, 1000), None);
     assert_eq!(failed(4, 1000), None);
@@ -45,14 +42,14 @@ fn failures_that_a_high_percentile_hides_are_noted() {
 #[test]
 fn requests_not_sent_are_a_finding_of_their_own() {
     let unsent = |n: usize| {
-        move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
+        after(move |_, run| {
             for exchange in &mut run[..n] {
                 fail(exchange, Class::NotSent);
                 exchange.sent = None;
             }
-        }
+        })
     };
-    assert_eq!(after(unsent(5)), [(Id::NotSent, Severity::Suspect)]);
-    assert!(after(unsent(50)).contains(&(Id::NotSent, Severity::Suspect)));
-    assert!(after(unsent(51)).contains(&(Id::NotSent, Severity::Invalid)));
+    assert_eq!(unsent(5), [(Id::NotSent, Severity::Suspect)]);
+    assert!(unsent(50).contains(&(Id::NotSent, Severity::Suspect)));
+    assert!(unsent(51).contains(&(Id::NotSent, Severity::Invalid)));
 }

@@ -2,22 +2,22 @@
 
 use super::*;
 use crate::summary::server::{Figure, TargetMetrics};
-use crate::summary::{Loop, Server, fixture};
+use crate::summary::{Loop, Server};
 
 #[test]
 fn a_rate_that_was_not_reached() {
     let late = |n: u64| {
-        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+        after(move |facts, run| {
             facts.run.request_rate = Some(1000.0 / 150.0);
             for exchange in run {
                 // Due at the plan's rate; sent as fast as the cap lets go, which falls behind.
                 exchange.due = ms(1000 + (150 - n) * exchange.index);
                 exchange.granted = exchange.sent;
             }
-        }
+        })
     };
-    assert!(!after(late(7)).contains(&(Id::RateNotReached, Severity::Suspect)));
-    assert!(after(late(8)).contains(&(Id::RateNotReached, Severity::Suspect)));
+    assert!(!late(7).contains(&(Id::RateNotReached, Severity::Suspect)));
+    assert!(late(8).contains(&(Id::RateNotReached, Severity::Suspect)));
 }
 
 #[test]
@@ -27,9 +27,7 @@ fn a_server_slower_than_its_load() {
             facts.run.request_rate = rate;
             for exchange in run {
                 let late = ms(slower * exchange.index);
-                for at in &mut exchange.events.at {
-                    *at = *at + late;
-                }
+                delay(exchange, late);
                 exchange.ended = exchange.ended.map(|at| at + late);
             }
         })
@@ -71,13 +69,9 @@ fn plugins_that_failed() {
 #[test]
 fn prompts_that_the_server_knew() {
     let cached = |tokens| {
-        after(move |_, run| {
-            for exchange in run {
-                if let Some(usage) = &mut exchange.usage {
-                    usage.input_tokens = Some(1000);
-                    usage.cached_input_tokens = Some(tokens);
-                }
-            }
+        after_each(|exchange| {
+            let usage = exchange.usage.as_mut().unwrap();
+            (usage.input_tokens, usage.cached_input_tokens) = (Some(1000), Some(tokens));
         })
     };
     assert_eq!(cached(16), [], "a chat template");
@@ -105,7 +99,7 @@ fn course(latency: impl Fn(u64) -> u64) -> Vec<(Id, Severity)> {
             at += 2 * took + 1 + user % 3;
         }
     }
-    let summary = Summary::of(&fixture::facts(), &run);
+    let summary = Summary::new(&facts(), &run);
     let findings = summary.findings.iter();
     findings.map(|finding| (finding.id, finding.severity)).collect()
 }
@@ -143,9 +137,9 @@ fn in_pairs(late: u64, rate: Option<f64>) -> Vec<Id> {
         (exchange.due, exchange.usage) = (ms(due), output_usage(2));
         exchange
     });
-    let mut facts = fixture::facts();
+    let mut facts = facts();
     facts.run.request_rate = rate;
-    let findings = Summary::of(&facts, run.collect::<Vec<_>>()).findings;
+    let findings = Summary::new(&facts, run.collect::<Vec<_>>()).findings;
     findings.iter().map(|finding| finding.id).collect()
 }
 
@@ -174,7 +168,7 @@ fn a_run_that_is_short_for_its_answers() {
             exchange.events.at[2] = exchange.sent.unwrap() + ms(took);
             exchange.ended = Some(exchange.events.at[2]);
         }
-        let findings = Summary::of(&facts, &run).findings;
+        let findings = Summary::new(&facts, &run).findings;
         let found = |id: Id| findings.iter().filter(|finding| finding.id == id).count();
         // One line says both that the run is short and that it drains.
         assert!(found(Id::ShortRun) + found(Id::LongDrain) <= 1, "{findings:?}");
@@ -200,9 +194,7 @@ fn a_run_that_drains_for_long() {
             })
             .collect();
         run.iter_mut().for_each(|exchange| exchange.usage = output_usage(100));
-        let findings = Summary::of(&fixture::facts(), &run).findings;
-        let drain = findings.into_iter().find(|finding| finding.id == Id::LongDrain);
-        drain.map(|finding| (finding.severity, finding.seen))
+        finding(&facts(), &run, Id::LongDrain).map(|(severity, seen, _)| (severity, seen))
     };
     assert_eq!(found(0), None);
     let (severity, seen) = found(5).unwrap();

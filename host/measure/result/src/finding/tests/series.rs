@@ -25,7 +25,7 @@ fn served(page: impl Fn(u64) -> Option<String>) -> Vec<Finding> {
     }
     let (mut facts, run) = sound();
     facts.series = Some(recording);
-    let mut findings = Summary::of(&facts, &run).findings;
+    let mut findings = Summary::new(&facts, &run).findings;
     findings.retain(|finding| finding.id != Id::FewSamples);
     findings
 }

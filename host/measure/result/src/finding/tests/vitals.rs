@@ -148,9 +148,7 @@ fn a_client_pause_explains_joined_chunks_first() {
             paused_s: paused / 1e3,
             ..Client::default()
         });
-        let findings = Summary::of(&facts, &run).findings.into_iter();
-        let mut buffered = findings.filter(|finding| finding.id == Id::BufferedReplies);
-        buffered.next().map(|finding| finding.why).unwrap()
+        finding(&facts, &run, Id::BufferedReplies).unwrap().2
     };
     assert!(why(0.0).contains("tokens that fast: the server"));
     assert!(why(1100.0).contains("tokens that fast: this client was paused"));

@@ -48,7 +48,7 @@ impl BySeries {
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         let own = [("client", self.client_ms), ("connection", self.connection_ms)];
         let stages = self.server.stages.iter();
-        let stages = stages.map(|staged| (words(staged.stage), staged.mean_ms));
+        let stages = stages.map(|staged| (label(staged.stage), staged.mean_ms));
         let rest = self.unexplained_ms;
         let rest = (rest.abs() >= NOTHING_MS).then_some((UNEXPLAINED, rest));
         own.into_iter().chain(stages).chain(rest).collect()
@@ -61,7 +61,7 @@ impl BySeries {
 }
 
 /// A stage's name in a table.
-fn words(stage: Stage) -> &'static str {
+fn label(stage: Stage) -> &'static str {
     match stage {
         Stage::Queue => "queue",
         Stage::PrefillQueue => "queue before prefill",

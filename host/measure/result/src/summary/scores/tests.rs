@@ -23,7 +23,7 @@ fn judged(run: &[Exchange], columns: &[(&str, Column<f64>)]) -> BTreeMap<String,
     let mut facts = facts();
     facts.scores =
         columns.iter().map(|(name, column)| ((*name).to_owned(), column.clone())).collect();
-    Summary::of(&facts, run).scores
+    Summary::new(&facts, run).scores
 }
 
 #[test]
@@ -106,14 +106,14 @@ fn counts_unjudged_answers_by_reason() {
     facts.scores.insert("exact-match".into(), column);
     facts.unscored.insert("exact-match".into(), vec![2]);
     facts.left_out.insert("exact-match".into(), vec![6]);
-    let score = &Summary::of(&facts, &run).scores["exact-match"];
+    let score = &Summary::new(&facts, &run).scores["exact-match"];
     let wanted = Unjudged { failed: 1, left_out: 1, without_reference: 1, passed_over: 1 };
     assert_eq!((score.count, score.unjudged), (3, wanted));
     assert_eq!((wanted.count(), score.by_class[1].unjudged.left_out), (4, 1));
     assert_eq!(score.by_class[0].count, 1);
     assert_eq!(score.by_turn[3].mean, None, "nothing of it was judged");
     assert_eq!(
-        score.unjudged.words().unwrap(),
+        score.unjudged.label().unwrap(),
         "1 on which the scorer failed, 1 that were not drawn, 1 without a reference, 1 that the scorer passed over"
     );
 }

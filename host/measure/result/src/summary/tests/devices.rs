@@ -65,7 +65,7 @@ fn energy_by_tokens_over_the_measured_interval() {
         },
         |second| Some(50.0 * second),
     ));
-    let summary = Summary::of(&facts, &run());
+    let summary = Summary::new(&facts, &run());
     let devices = summary.devices.as_ref().unwrap();
     assert_eq!(devices.duration_s, 10.0);
     assert_eq!(devices.each[0].energy_from, Some(EnergyFrom::Counter));
@@ -98,7 +98,7 @@ fn unreported_device_values_are_absent() {
     let mut facts = facts();
     let silent = |_: usize, _: f64| Some(Reading::default());
     facts.devices = Some(recorded(1, silent, |_| None));
-    let summary = Summary::of(&facts, &run());
+    let summary = Summary::new(&facts, &run());
     let devices = summary.devices.as_ref().unwrap();
     assert_eq!(devices.each[0].samples, 21);
     let whole = crate::figure::WHOLE.iter();
@@ -109,7 +109,7 @@ fn unreported_device_values_are_absent() {
     let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["source", "driver", "duration-s", "each", "host"]);
     // Without an exchange there is no interval.
-    assert_eq!(Summary::of(&facts, &[] as &[Exchange]).devices, None);
+    assert_eq!(Summary::new(&facts, &[] as &[Exchange]).devices, None);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn without_tokens_there_is_no_energy_per_token() {
     facts.run.cost = Some(Price { per_hour: 36.0, currency: None });
     let mut failure = failed(reply(0, 1_000, &[]), Class::HttpStatus, "500");
     failure.ended = Some(ms(11_000));
-    let summary = Summary::of(&facts, &[failure]);
+    let summary = Summary::new(&facts, &[failure]);
     assert_eq!(figure(&summary, "devices.energy-j"), Some(1_000.0));
     assert_eq!(figure(&summary, "cost.total"), Some(0.1));
     for name in ["devices.energy-per-million-output-tokens", "cost.per-million-output-tokens"] {
@@ -132,7 +132,7 @@ fn without_tokens_there_is_no_energy_per_token() {
 fn cost_needs_no_devices() {
     let mut facts = facts();
     facts.run.cost = Some(Price { per_hour: 7.2, currency: Some("EUR".into()) });
-    let summary = Summary::of(&facts, &run());
+    let summary = Summary::new(&facts, &run());
     assert_eq!(summary.devices, None);
     let cost = summary.cost.as_ref().unwrap();
     assert_eq!(cost.currency.as_deref(), Some("EUR"));
@@ -171,7 +171,7 @@ fn the_steady_window_has_its_own_energy() {
     });
     facts.devices =
         Some(Recording { samples: samples.collect(), ..recorded(1, |_, _| None, |_| None) });
-    let summary = Summary::of(&facts, &exchanges);
+    let summary = Summary::new(&facts, &exchanges);
     let Some(SteadyState::Window(window)) = &summary.steady_state else {
         panic!("{:?}", summary.steady_state);
     };

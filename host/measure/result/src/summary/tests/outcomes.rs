@@ -15,7 +15,7 @@ fn keeps_the_first_message_of_each_kind_in_any_order() {
     };
     let mut run: Vec<Exchange> = (7..200).map(fail).collect();
     for _ in 0..3 {
-        let failures = &Summary::of(&facts(), &run).requests.failures[&Class::Refused];
+        let failures = &Summary::new(&facts(), &run).requests.failures[&Class::Refused];
         let messages = failures.messages.iter();
         let messages: Vec<_> = messages.map(|kind| (&*kind.text, kind.count)).collect();
         let first = [("ad of 7", 5), ("ae of 8", 6), ("af of 10", 6)];
@@ -63,7 +63,7 @@ fn short_answers_fail_and_cancelled_ones_do_not() {
     run[5].usage = None;
     let mut facts = facts();
     facts.run.ignore_eos = true;
-    let summary = Summary::of(&facts, &run);
+    let summary = Summary::new(&facts, &run);
     let requests = &summary.requests;
     assert_eq!((requests.total, requests.successful, requests.failed), (10, 6, 2));
     assert_eq!((requests.cancelled, requests.cancelled_unsent), (2, 1));
@@ -95,7 +95,7 @@ fn with_failures_percentiles_are_infinite_and_means_absent() {
     let run = ten(outcomes);
     let mut facts = facts();
     facts.run.failures_as_infinite = true;
-    let summary = Summary::of(&facts, &run);
+    let summary = Summary::new(&facts, &run);
     let ttft = summary.metric("ttft").unwrap();
     // Nine of ten are measured: P90 lies between the ninth and the tenth, which is infinite.
     assert_eq!((ttft.count, ttft.failure_share), (9, Some(0.1)));
@@ -114,7 +114,7 @@ fn with_failures_percentiles_are_infinite_and_means_absent() {
     assert_eq!((&tokens["mean"], &tokens["max"]), (&4.0.into(), &4.0.into()));
     let read: Summary = serde_json::from_value(json).unwrap();
     assert_eq!(read, summary);
-    let without = Summary::of(&super::facts(), &run);
+    let without = Summary::new(&super::facts(), &run);
     let ttft = without.metric("ttft").unwrap();
     assert_eq!((ttft.median, ttft.max, ttft.failure_share), (600.0, 1000.0, Some(0.1)));
     assert_eq!(ttft.with_failures.as_ref().unwrap().median, Amount(650.0));
@@ -133,7 +133,7 @@ fn errors_that_a_backend_accepts_are_counted_and_found() {
         exchange
     };
     let found = |exchanges: &[Exchange]| {
-        let summary = Summary::of(&facts(), exchanges);
+        let summary = Summary::new(&facts(), exchanges);
         let found = summary.findings.iter().find(|finding| finding.id == Id::ErrorsAccepted);
         found.map(|finding| (finding.severity, finding.seen.clone()))
     };

@@ -11,7 +11,7 @@ const SPREAD: usize = 5;
 
 /// A figure decomposed by block.
 #[derive(Clone, Debug)]
-pub enum Decomposed {
+pub enum Decomposition {
     /// A sum over another: a mean, a share.
     Ratio(Vec<[f64; 2]>),
     /// Amounts over slices of the run's time, and the uncertainty of that time, as a share of it.
@@ -20,12 +20,12 @@ pub enum Decomposed {
     Percentile(Arc<Cells>, f64),
 }
 
-impl Decomposed {
+impl Decomposition {
     /// The figure of the mixture in which each block occurs as often as `weights` states: sums over
     /// sums, or `np.percentile` of the mixture's samples. `None` if the mixture does not have it.
-    pub fn of(&self, weights: &[u32]) -> Option<f64> {
+    pub fn mixed(&self, weights: &[u32]) -> Option<f64> {
         match self {
-            Decomposed::Ratio(parts) | Decomposed::Rate(parts, _) => {
+            Decomposition::Ratio(parts) | Decomposition::Rate(parts, _) => {
                 let weighed = parts.iter().zip(weights).map(|([part, of], weight)| {
                     let weight = f64::from(*weight);
                     [part * weight, of * weight]
@@ -33,7 +33,7 @@ impl Decomposed {
                 let [part, of] = weighed.fold([0.0; 2], |[a, b], [c, d]| [a + c, b + d]);
                 (of > 0.0).then(|| part / of)
             }
-            Decomposed::Percentile(cells, percent) => cells.percentile(*percent, weights),
+            Decomposition::Percentile(cells, percent) => cells.percentile(*percent, weights),
         }
     }
 
@@ -41,14 +41,14 @@ impl Decomposed {
     /// it.
     pub fn edge(&self) -> f64 {
         match self {
-            Decomposed::Rate(_, edge) => *edge,
-            Decomposed::Ratio(_) | Decomposed::Percentile(..) => 0.0,
+            Decomposition::Rate(_, edge) => *edge,
+            Decomposition::Ratio(_) | Decomposition::Percentile(..) => 0.0,
         }
     }
 
     /// True if there are enough samples beyond it to compute an interval.
     pub fn is_supported(&self) -> bool {
-        let Decomposed::Percentile(cells, percent) = self else {
+        let Decomposition::Percentile(cells, percent) = self else {
             return true;
         };
         let beyond = percent.min(100.0 - percent) / 100.0;
@@ -60,8 +60,8 @@ impl Decomposed {
     /// or two of them.
     pub fn is_spread(&self) -> bool {
         match self {
-            Decomposed::Percentile(cells, percent) => cells.blocks_beyond(*percent) >= SPREAD,
-            Decomposed::Ratio(_) | Decomposed::Rate(..) => true,
+            Decomposition::Percentile(cells, percent) => cells.blocks_beyond(*percent) >= SPREAD,
+            Decomposition::Ratio(_) | Decomposition::Rate(..) => true,
         }
     }
 }
