@@ -51,6 +51,10 @@ pub struct Config {
     /// session, or between two arrivals with `replay = "timestamps"`. Longer pauses are shortened
     /// to it.
     pub max_idle: Option<f64>,
+    /// For Weka's traces: wait for the recorded `think_time` before a request, as AIPerf's flag
+    /// `--use-think-time-only` does. By default the pause is the recorded time from the previous
+    /// request's end.
+    pub use_think_time_only: bool,
     /// Other names of the columns, for `format = "vllm-timed"`.
     pub labels: Option<Labels>,
 }
@@ -71,6 +75,7 @@ impl Default for Config {
             on_too_long: TooLong::Drop,
             on_wrong_blocks: WrongBlocks::Error,
             max_idle: None,
+            use_think_time_only: false,
             labels: None,
         }
     }

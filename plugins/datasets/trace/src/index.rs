@@ -268,8 +268,7 @@ impl Pass<'_> {
         seen: &mut Scan,
         notes: &mut Remarks,
     ) -> Result<(), String> {
-        let lenient = self.config.on_wrong_blocks == crate::config::WrongBlocks::Repair;
-        let session = Session::parse(line, lenient)?;
+        let session = Session::parse(line, &self.config)?;
         if self.replay == Replay::Timestamps {
             seen.all += session.nodes.len().saturating_sub(1) as u64;
         }

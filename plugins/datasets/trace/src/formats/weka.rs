@@ -5,10 +5,15 @@
 //! tokens are the request's own. With `hash_id_scope: "local"` ids mean the same block only within
 //! their session, its sub-agents included; with `"global"` within the file.
 //!
-//! A request follows its predecessor in its agent's list, after its `think_time`. A sub-agent
-//! begins after the previous request of the list. The next request waits for all sub-agents in
-//! between, except for the status `async_launched`. A sub-agent whose requests were not recorded is
-//! only time: the request behind it waits as long as recorded.
+//! The rules are AIPerf's (`aiperf/dataset/loader/weka_trace.py`, 0.13). A request follows its
+//! predecessor in its agent's list, after the recorded pause: from the predecessor's end,
+//! `t + api_time`, to its own `t`. A sub-agent begins after the previous request of the list. A
+//! later request waits for the sub-agent's end if the request was sent after that end; a sub-agent
+//! that outlived all later requests runs in the background.
+//!
+//! With `use-think-time-only` the pause is the request's `think_time`. The recorder computes
+//! `think_time` over all agents in order of time, so a sub-agent that overlaps its parent shortens
+//! its parent's. Behind a sub-agent without recorded requests the pause is the recorded one.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,10 +23,15 @@ use serde_json::value::RawValue;
 
 use super::blocks::{HashId, Layout, Rule};
 use super::row::{Content, NOTHING, Row, nanos, parsed, tokens};
+use crate::config::{Config, WrongBlocks};
 use crate::content;
 
 /// Deepest nesting of sub-agents.
 const DEEPEST: u32 = 8;
+
+/// A request that was sent this much before a sub-agent's end waits for the sub-agent: times are
+/// rounded. In nanoseconds.
+const ROUNDING: i64 = 1_000;
 
 /// The most requests of a session.
 const MOST_REQUESTS: usize = 100_000;
@@ -72,6 +82,7 @@ struct Item<'a> {
     kind: String,
     api_time: Option<f64>,
     think_time: Option<f64>,
+    duration_ms: Option<f64>,
     agent_id: Option<String>,
     status: Option<String>,
     #[serde(borrow)]
@@ -94,7 +105,7 @@ impl Session {
     ///
     /// # Errors
     /// The message, with the mistake.
-    pub(crate) fn parse(line: &[u8], lenient: bool) -> Result<Self, String> {
+    pub(crate) fn parse(line: &[u8], config: &Config) -> Result<Self, String> {
         let head: Line<'_> = parsed(line)?;
         if head.block_size == 0 {
             return Err("`block_size` is 0; expected the tokens of a block, such as 64".to_owned());
@@ -109,6 +120,7 @@ impl Session {
         };
         let mut walk = Walk {
             line,
+            think: config.use_think_time_only,
             nodes: Vec::new(),
             threads: vec![head.id.clone()],
             names: BTreeSet::new(),
@@ -122,7 +134,7 @@ impl Session {
                 size: head.block_size,
                 scope,
                 session: content::hash(&head.id),
-                lenient,
+                lenient: config.on_wrong_blocks == WrongBlocks::Repair,
             },
             threads: walk.threads,
             nodes: walk.nodes,
@@ -153,6 +165,8 @@ pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, Stri
 /// The state of a walk over a session.
 struct Walk<'a> {
     line: &'a [u8],
+    /// True if pauses are the recorded `think_time`.
+    think: bool,
     nodes: Vec<Node>,
     threads: Vec<String>,
     names: BTreeSet<String>,
@@ -171,7 +185,8 @@ impl Walk<'_> {
         depth: u32,
     ) -> Result<Option<usize>, String> {
         let mut before: Option<usize> = None;
-        let mut joins: Vec<usize> = Vec::new();
+        // The last requests of running sub-agents, with the sub-agents' recorded ends.
+        let mut running: Vec<(usize, i64)> = Vec::new();
         // True if the next request waited for a sub-agent whose requests are unknown.
         let mut hollow = false;
         let mut index = 0;
@@ -183,32 +198,34 @@ impl Walk<'_> {
             match item.kind.as_str() {
                 "subagent" => {
                     let inner = item.requests.unwrap_or_default();
-                    let joined = item.status.as_deref() != Some("async_launched");
                     if inner.is_empty() {
                         self.hollow += 1;
-                        hollow |= joined;
+                        hollow |= item.status.as_deref() != Some("async_launched");
                         continue;
                     }
                     let anchor = before
-                        .or_else(|| joins.last().copied())
+                        .or_else(|| running.last().map(|(last, _)| *last))
                         .or(spawner)
                         .or_else(|| self.nodes.len().checked_sub(1));
+                    let first = self.nodes.len();
                     let last = self
                         .sub_agent(&inner, (thread, item.agent_id), anchor, time, depth)
                         .map_err(|cause| place(format!("of the sub-agent: {cause}")))?;
-                    if joined {
-                        joins.extend(last);
-                    }
+                    let lasted = item.duration_ms.and_then(|lasted| nanos(lasted / 1e3));
+                    let ended = match lasted {
+                        Some(lasted) => Some(time.saturating_add(lasted.max(0))),
+                        None => self.nodes[first..].iter().map(|node| node.ended).max(),
+                    };
+                    running.extend(last.zip(ended));
                 }
                 "n" | "s" => {
-                    let after = self.after(
-                        before,
-                        &joins,
-                        spawner,
-                        time,
-                        item.think_time.and_then(nanos).filter(|_| !hollow),
-                    );
-                    joins.clear();
+                    let think = item.think_time.filter(|_| self.think && !hollow);
+                    let mut after = self.after(before, spawner, time, think.and_then(nanos));
+                    running.retain(|(last, ended)| {
+                        let joined = *ended <= time.saturating_add(ROUNDING);
+                        after.extend(joined.then_some((*last, 0)));
+                        !joined
+                    });
                     hollow = false;
                     if self.nodes.len() == MOST_REQUESTS {
                         return Err(format!("a session of more than {MOST_REQUESTS} requests"));
@@ -269,26 +286,21 @@ impl Walk<'_> {
         self.thread(requests, own, anchor, base, depth + 1)
     }
 
-    /// The events that a request waits for.
+    /// The request that a request follows, with the pause after its end. None for a session's first
+    /// request.
     fn after(
         &self,
         before: Option<usize>,
-        joins: &[usize],
         spawner: Option<usize>,
         time: i64,
         think: Option<i64>,
     ) -> Vec<(usize, i64)> {
-        let mut on: Vec<usize> = before.into_iter().chain(joins.iter().copied()).collect();
-        if on.is_empty() {
-            on.extend(spawner.or_else(|| self.nodes.len().checked_sub(1)));
-        }
-        let ended = on.iter().map(|node| self.nodes[*node].ended).max();
-        let recorded = ended.map_or(0, |ended| time.saturating_sub(ended).max(0));
-        let delay = match think {
-            Some(think) if before.is_some() && joins.is_empty() => think.max(0),
-            _ => recorded,
+        let on = before.or(spawner).or_else(|| self.nodes.len().checked_sub(1));
+        let pause = |on: usize| match think {
+            Some(think) if before.is_some() => think.max(0),
+            _ => time.saturating_sub(self.nodes[on].ended).max(0),
         };
-        on.into_iter().map(|node| (node, delay)).collect()
+        on.map(|on| (on, pause(on))).into_iter().collect()
     }
 }
 

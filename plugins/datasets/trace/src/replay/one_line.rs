@@ -4,7 +4,7 @@
 use runner_plugin::{Dependency, Error, Sample, Turn};
 
 use super::{Frame, Player};
-use crate::config::{TooLong, WrongBlocks};
+use crate::config::TooLong;
 use crate::formats::weka::{self, Session};
 use crate::index::{AFTER, Entry, REASONS};
 use crate::source::Place;
@@ -25,8 +25,7 @@ impl Player {
         let place = Place { offset: entry.offset(), line: number };
         let line = self.source.line(place)?.map(|(line, _)| line).unwrap_or_default();
         let wrong = |cause: String| Error::InvalidInput(format!("line {}: {cause}", number));
-        let lenient = self.config.on_wrong_blocks == WrongBlocks::Repair;
-        let mut session = Session::parse(&line, lenient).map_err(wrong)?;
+        let mut session = Session::parse(&line, &self.config).map_err(wrong)?;
         let mut out = vec![false; session.nodes.len()];
         let limited = self.config.max_input.or(self.config.max_output).is_some();
         if limited && self.config.on_too_long == TooLong::Drop {
@@ -71,10 +70,8 @@ impl Player {
             .map_err(|cause| Error::InvalidInput(format!("line {}: {cause}", open.number)))?;
         let id = |at: usize| format!("line-{}-{}", open.number, at + 1);
         let mut after = Vec::with_capacity(node.after.len());
-        // All of them have the same pause, which is shortened, and counted, once.
-        let pause = node.after.first().map_or(0, |(_, delay)| self.pause(*delay, open.number));
-        for (on, _) in &node.after {
-            after.push(Dependency::end(id(*on), pause));
+        for (on, delay) in &node.after {
+            after.push(Dependency::end(id(*on), self.pause(*delay, open.number)));
         }
         let frame = Frame {
             id: id(at),

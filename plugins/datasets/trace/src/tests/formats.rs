@@ -171,8 +171,9 @@ fn weka_sub_agents_run_beside_each_other_and_are_waited_for() {
     assert_eq!(after(&samples[2]), [("line-1-2", 1000)]);
     assert_eq!(after(&samples[3]), [("line-1-1", 600)]);
     assert_eq!(after(&samples[4]), [("line-1-1", 700)]);
-    // The last sub-agent that is waited for ended at 5.5 s, and the next request was sent at 6 s.
-    assert_eq!(after(&samples[5]), [("line-1-1", 500), ("line-1-3", 500), ("line-1-4", 500)]);
+    // The request was sent at 6 s, 5 s after its predecessor's end and after the sub-agents' ends.
+    let joined = [("line-1-1", 5000), ("line-1-3", 0), ("line-1-4", 0), ("line-1-5", 0)];
+    assert_eq!(after(&samples[5]), joined);
     assert_eq!(after(&samples[6]), [("line-1-6", 12_000)]);
     assert_eq!(after(&samples[8]), [("line-2-1", 4500)], "without `think_time`");
     let turn = |at: usize| samples[at].turn.clone().unwrap();
@@ -346,9 +347,44 @@ fn weka_keeps_the_time_of_a_sub_agent_without_requests() {
         panic!("one remark");
     };
     assert!(reason.contains("a sub-agent without requests") && line == "line 1");
+    let think = r#"{"use-think-time-only": true}"#;
+    assert_eq!(after(&all(think, session)[1]), [("line-1-1", 8000)]);
     // Nothing waits for a sub-agent that runs beside.
     let beside = session.replace("completed", "async_launched");
-    assert_eq!(after(&all("{}", &beside)[1]), [("line-1-1", 1000)]);
+    assert_eq!(after(&all(think, &beside)[1]), [("line-1-1", 1000)]);
+}
+
+/// The example of AIPerf's loader: A ends before the second request, B before the third, and C after
+/// both. The recorder's `think_time` is the time since any agent's last end.
+#[test]
+fn weka_requests_wait_for_sub_agents_that_had_ended() {
+    let request = |t: f64, took: f64, think: f64| {
+        format!(
+            r#"{{"t": {t}, "type": "n", "in": 4, "out": 1, "hash_ids": [1], "api_time": {took}, "think_time": {think}}}"#
+        )
+    };
+    let agent = |id: &str, lasted: &str, took: f64| {
+        format!(
+            r#"{{"t": 1.0, "type": "subagent", "agent_id": "{id}", "duration_ms": {lasted}, "requests": [{}]}}"#,
+            request(1.0, took, 0.0)
+        )
+    };
+    let requests = [
+        request(0.0, 1.0, 0.0),
+        agent("A", "5000", 4.0),
+        agent("B", "null", 11.5),
+        agent("C", "23000", 23.0),
+        request(6.0, 2.0, 0.25),
+        request(20.0, 1.0, 7.5),
+    ];
+    let session =
+        format!(r#"{{"id": "s", "block_size": 4, "requests": [{}]}}"#, requests.join(", "));
+    let samples = all("{}", &session);
+    assert_eq!(after(&samples[4]), [("line-1-1", 5000), ("line-1-2", 0)]);
+    assert_eq!(after(&samples[5]), [("line-1-5", 12_000), ("line-1-3", 0)]);
+    let samples = all(r#"{"use-think-time-only": true}"#, &session);
+    assert_eq!(after(&samples[4]), [("line-1-1", 250), ("line-1-2", 0)]);
+    assert_eq!(after(&samples[5]), [("line-1-5", 7500), ("line-1-3", 0)]);
 }
 
 #[test]

@@ -114,7 +114,8 @@ fn a_session_waits_for_its_remaining_sub_agents() {
     let without = trace("weka").replace(r#""in": 12, "out": 2"#, r#""in": 12, "out": 20"#);
     let samples = all(r#"{"max-output": 9}"#, &without);
     assert_eq!(ids(&samples)[..5], ["line-1-1", "line-1-2", "line-1-4", "line-1-5", "line-1-6"]);
-    assert_eq!(after(&samples[4]), [("line-1-1", 500), ("line-1-2", 500), ("line-1-4", 500)]);
+    let joined = [("line-1-1", 5000), ("line-1-2", 0), ("line-1-4", 0), ("line-1-5", 0)];
+    assert_eq!(after(&samples[4]), joined);
 }
 
 #[test]
