@@ -55,9 +55,6 @@ fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
 }
 
 /// Compiles a project, and turns the output into a component. `target` applies only to Rust.
-///
-/// # Errors
-/// If a compiler is missing or fails, or if its output is not a component.
 pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Built, AuthorError> {
     let path = project.component();
     if let Some(folder) = path.parent() {
@@ -102,9 +99,6 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
 
 /// Turns a module from another tool into a component. The module must contain the contract, which
 /// bindings of `wit-bindgen` embed. A component is left unchanged.
-///
-/// # Errors
-/// If the file cannot be read, is not such a module, or the component cannot be written.
 pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> {
     let bytes = std::fs::read(module).map_err(AuthorError::system("read", module))?;
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();

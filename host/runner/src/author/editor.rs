@@ -20,9 +20,6 @@ use model::hex;
 use model::plugin::Kind;
 
 /// Writes the files that a project's language needs. Without a shell, no compiler is called.
-///
-/// # Errors
-/// If the contract cannot be read, or a file cannot be written.
 pub fn prepare(project: &Project, shell: Option<Shell<'_>>) -> Result<(), AuthorError> {
     let Sources::Files { language, kind, .. } = &project.sources else {
         return Ok(());

@@ -43,9 +43,6 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
 
 /// The folder that holds the sources for compilers that read nothing outside of it: the project's
 /// own, or, if some of its files are links, a copy with the links' targets.
-///
-/// # Errors
-/// If the copy cannot be made.
 pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
     let files = files(&project.folder);
     if !files.iter().any(|file| project.folder.join(file).is_symlink()) {
@@ -66,9 +63,6 @@ pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
 }
 
 /// Records the sources of a component, as they were before the build.
-///
-/// # Errors
-/// If the record cannot be written.
 pub fn record(
     project: &Project,
     mut before: BTreeMap<String, String>,

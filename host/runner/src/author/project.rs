@@ -68,9 +68,6 @@ struct Lib {
 
 impl Project {
     /// Reads a project folder.
-    ///
-    /// # Errors
-    /// If it has no manifest, or an invalid one.
     pub fn open(folder: &Path) -> Result<Self, AuthorError> {
         if !folder.is_dir() {
             return Err(AuthorError::NoProject {
@@ -106,9 +103,6 @@ impl Project {
 }
 
 /// Writes a project's files into a folder that does not exist yet, or is empty.
-///
-/// # Errors
-/// If it is not empty, or the system reports an error.
 pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     let occupied = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),

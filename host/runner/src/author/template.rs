@@ -22,9 +22,6 @@ const SDK_FOLDER: &str = "runner-plugin";
 pub type Files = BTreeMap<String, String>;
 
 /// The files of a project.
-///
-/// # Errors
-/// If that kind has no template in that language.
 pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, AuthorError> {
     let own = format!("template/{}/{}/", language.key(), kind.name());
     if texts_below(&own).next().is_none() {

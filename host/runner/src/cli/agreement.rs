@@ -57,10 +57,6 @@ enum Format {
     Json,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, or nothing can be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let tokenizer = match &args.tokenizer {
         Some(name) => Some(TextTokenizer::named(name).map_err(Failure::input)?),
@@ -76,9 +72,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Compares the answers of a run with the answers of a baseline and its repeats.
-///
-/// # Errors
-/// If a run cannot be read, or no sample was answered in both.
 pub(super) fn agreed(run: &Path, baseline: &Path, floor: &[PathBuf]) -> Result<Agreed, Failure> {
     compared(run, baseline, floor, None)
 }

@@ -51,8 +51,6 @@ enum Format {
     Github,
 }
 
-/// Runs the subcommand.
-///
 /// # Errors
 /// If a file cannot be read or holds no result; all such files are reported at once, after the
 /// audit of the others.

@@ -82,10 +82,6 @@ enum Format {
     Github,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, a file cannot be written, or the build fails.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let conditions: Vec<Condition> = limits("--fail-if", &args.fail_if)?;
     if args.baseline.is_none() && !conditions.is_empty() {
@@ -148,9 +144,6 @@ impl Args {
 }
 
 /// The scenario of these runs.
-///
-/// # Errors
-/// If the runs are of several scenarios.
 fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
     let mut name: Option<String> = None;
     for run in runs {

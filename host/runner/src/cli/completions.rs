@@ -46,10 +46,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let shell = args.shell.to_string();
     let shells = Shells::builtins();

@@ -48,9 +48,6 @@ fn assess(
 }
 
 /// Makes sure that a run has an answer.
-///
-/// # Errors
-/// If no request was made, or every one failed.
 pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
     let requests = &summary.requests;
     if requests.total == 0 {
@@ -73,10 +70,6 @@ pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
 }
 
 /// The exit code of the measurements. No threshold holds for an invalid measurement.
-///
-/// # Errors
-/// If the measurement is invalid or most requests failed, unless that is allowed, or if a threshold
-/// does not hold.
 fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     let matters = !invalid_is_allowed || !summary.thresholds.is_empty();
     if let (Some(why), true) = (invalid(summary), matters) {

@@ -32,9 +32,6 @@ pub struct Dashboard {
 
 impl Dashboard {
     /// Begins to show a run.
-    ///
-    /// # Errors
-    /// If the terminal refuses, or no thread can be started.
     pub fn show(
         plan: &Plan,
         live: &Arc<Live>,

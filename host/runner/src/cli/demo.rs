@@ -31,10 +31,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let address = start_engine().map_err(CliError::cannot("start the mock engine"))?;

@@ -32,9 +32,6 @@ enum To {
 
 impl Destination {
     /// Opens the file, or stdout if it is `-`.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             let to = To::Stdout(BufWriter::new(io::stdout()));
@@ -57,25 +54,16 @@ impl Destination {
     }
 
     /// Writes text, without control characters, and returns whether anyone still reads it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn text(&mut self, part: &str) -> Result<Reader, Failure> {
         self.bytes(clean::text(part).as_bytes())
     }
 
     /// Writes JSON, without changing its meaning, and returns whether anyone still reads it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn json(&mut self, part: &str) -> Result<Reader, Failure> {
         self.text(&clean::json(part))
     }
 
     /// Writes a picture or a part of it, and returns whether anyone still reads it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn bytes(&mut self, part: &[u8]) -> Result<Reader, Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.write_all(part)),
@@ -88,9 +76,6 @@ impl Destination {
     }
 
     /// Ends the report: a file appears under its name.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn finish(mut self) -> Result<(), Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.flush()).map(drop),
@@ -125,9 +110,6 @@ fn cannot(path: &Path, cause: &io::Error) -> Failure {
 }
 
 /// Writes a file completely or not at all.
-///
-/// # Errors
-/// If it cannot be written.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
     Ok(private::replace(path, content).map_err(CliError::write(path, ""))?)
 }

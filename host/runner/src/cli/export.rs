@@ -122,10 +122,6 @@ impl Args {
     }
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, or the table cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let wanted = args.wanted()?;
     let is_text = matches!(wanted, Wanted::Table(Form::Csv) | Wanted::Otlp(_));

@@ -98,8 +98,6 @@ struct How {
     no_progress: bool,
 }
 
-/// Runs the subcommand.
-///
 /// # Errors
 /// The downloads that failed, and the reasons.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {

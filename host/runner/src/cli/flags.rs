@@ -41,6 +41,7 @@ const DESCRIBING: [&str; 7] = [
 
 /// Flags that describe the run. Each overrides the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Requests")]
 pub struct Flags {
     /// A plugin (backend, dataset or scorer; detected from the component); repeatable
     ///
@@ -105,46 +106,25 @@ pub struct Flags {
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// prefix_repetition and generated-shared-prefix; `runner plugin list` lists them.
-    #[arg(long, value_name = "NAME", env = "RUNNER_DATASET_NAME", help_heading = "Requests")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_DATASET_NAME")]
     dataset_name: Option<String>,
     /// The dataset's input file
-    #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH", help_heading = "Requests")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH")]
     dataset_path: Option<PathBuf>,
     /// Input tokens per request (random dataset)
-    #[arg(
-        long,
-        alias = "random-input",
-        value_name = "TOKENS",
-        env = "RUNNER_RANDOM_INPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, alias = "random-input", value_name = "TOKENS", env = "RUNNER_RANDOM_INPUT_LEN")]
     random_input_len: Option<u64>,
     /// Output tokens per request (random dataset)
-    #[arg(
-        long,
-        alias = "random-output",
-        value_name = "TOKENS",
-        env = "RUNNER_RANDOM_OUTPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, alias = "random-output", value_name = "TOKENS", env = "RUNNER_RANDOM_OUTPUT_LEN")]
     random_output_len: Option<u64>,
     /// Range of random lengths; 1.0 = all equal, as in SGLang's client. vLLM's
     /// {"input": R, "output": R} too
     #[arg(
-        long,
-        value_name = "RATIO",
-        env = "RUNNER_RANDOM_RANGE_RATIO",
-        value_parser = Ratio::parse,
-        help_heading = "Requests"
+        long, value_name = "RATIO", env = "RUNNER_RANDOM_RANGE_RATIO", value_parser = Ratio::parse,
     )]
     random_range_ratio: Option<Ratio>,
     /// Output tokens per request (ShareGPT dataset), instead of the real answer's length
-    #[arg(
-        long,
-        value_name = "TOKENS",
-        env = "RUNNER_SHAREGPT_OUTPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, value_name = "TOKENS", env = "RUNNER_SHAREGPT_OUTPUT_LEN")]
     sharegpt_output_len: Option<u64>,
     /// Send at the times in the dataset's samples; short for --arrival dataset
     #[arg(id = "use-trace-timestamps", long, env = "RUNNER_USE_TRACE_TIMESTAMPS", value_parser = FalseyValueParser::new(), help_heading = "Load")]

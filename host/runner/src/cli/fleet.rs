@@ -62,10 +62,6 @@ enum Action {
     Merge(merge::Args),
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If this process has no place in a fleet, or its run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.action {
         Some(Action::Merge(args)) => merge::exec(args),

@@ -78,9 +78,6 @@ enum Doing {
 
 impl Interrupt {
     /// Starts to listen.
-    ///
-    /// # Errors
-    /// If signals cannot be listened to, or no thread can be started.
     pub fn listen() -> Result<Self, Failure> {
         Ok(Interrupt::begin().map_err(CliError::cannot("listen for signals"))?)
     }

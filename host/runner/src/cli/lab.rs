@@ -52,10 +52,7 @@ use session::Faults;
         7 every run is invalid, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// The lab file, or a built-in one such as scenarios/labs/gpustack.toml
-    #[arg(
-        value_name = "LAB",
-        required_unless_present_any = ["resume", "page_only"]
-    )]
+    #[arg(value_name = "LAB", required_unless_present_any = ["resume", "page_only"])]
     lab: Option<String>,
     /// Print the first starts and runs, and do nothing
     #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
@@ -85,10 +82,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the lab file or a scenario is wrong, or the lab's folder cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let words = resume::words(super::command);

@@ -36,10 +36,6 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no such command, or a page cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let program = built(Cli::command());
     let date = date(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;

@@ -48,9 +48,6 @@ pub(super) trait Overseer: Sync {
 
 /// Measures one run, from preflight to summary, and prints only its progress. Until the caller
 /// calls [`Interrupt::done`], a signal is for this run.
-///
-/// # Errors
-/// If the run cannot begin, or nothing of it can be read.
 pub(super) fn measured(
     resolved: ResolvedRun,
     place: Place<'_>,

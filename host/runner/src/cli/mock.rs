@@ -60,21 +60,15 @@ pub struct Args {
     /// Variation of ttft and itl from request to request, as a share, such as 0.1 or 10% [default:
     /// not at all]
     #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_MOCK_SPREAD",
-        value_parser = model::share::parse,
-        help_heading = "Speed"
+        long, value_name = "SHARE", env = "RUNNER_MOCK_SPREAD", value_parser = model::share::parse,
+        help_heading = "Speed",
     )]
     spread: Option<f64>,
     /// Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`
     #[arg(
-        long,
-        value_name = "NAME=VALUE,...",
-        env = "RUNNER_MOCK_BATCHING",
-        help_heading = "Speed",
+        long, value_name = "NAME=VALUE,...", env = "RUNNER_MOCK_BATCHING", help_heading = "Speed",
         conflicts_with_all = ["ttft", "itl", "spread", "max_concurrency"],
-        long_help = batching_help()
+        long_help = batching_help(),
     )]
     batching: Option<Parameters>,
     /// Random seed [default: 0]
@@ -102,11 +96,8 @@ pub struct Args {
     server_timings: Option<f64>,
     /// Time at which a stream's HTTP headers are sent [default: at-once]
     #[arg(
-        long,
-        value_name = "WHEN",
-        env = "RUNNER_MOCK_HEADERS",
-        value_parser = one_of::<Headers>(),
-        help_heading = "Speed"
+        long, value_name = "WHEN", env = "RUNNER_MOCK_HEADERS", value_parser = one_of::<Headers>(),
+        help_heading = "Speed",
     )]
     headers: Option<Headers>,
 
@@ -134,47 +125,32 @@ pub struct Args {
 
     /// Name of the reasoning field [default: reasoning]
     #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_MOCK_REASONING_FIELD",
-        value_parser = one_of::<ReasoningField>(),
-        help_heading = "Dialect"
+        long, value_name = "NAME", env = "RUNNER_MOCK_REASONING_FIELD",
+        value_parser = one_of::<ReasoningField>(), help_heading = "Dialect",
     )]
     reasoning_field: Option<ReasoningField>,
     /// Place of the chunk that has a role but no text in a chat stream [default: first-token]
     #[arg(
-        long,
-        value_name = "WHEN",
-        env = "RUNNER_MOCK_ROLE_CHUNK",
-        value_parser = one_of::<RoleChunk>(),
-        help_heading = "Dialect"
+        long, value_name = "WHEN", env = "RUNNER_MOCK_ROLE_CHUNK",
+        value_parser = one_of::<RoleChunk>(), help_heading = "Dialect",
     )]
     role_chunk: Option<RoleChunk>,
     /// Place where the OpenAI routes report token counts [default: final]
     #[arg(
-        long,
-        value_name = "WHERE",
-        env = "RUNNER_MOCK_USAGE",
-        value_parser = one_of::<UsageIn>(),
-        help_heading = "Dialect"
+        long, value_name = "WHERE", env = "RUNNER_MOCK_USAGE", value_parser = one_of::<UsageIn>(),
+        help_heading = "Dialect",
     )]
     usage: Option<UsageIn>,
     /// Engine whose /generate to serve [default: sglang]
     #[arg(
-        long,
-        value_name = "ENGINE",
-        env = "RUNNER_MOCK_GENERATE",
-        value_parser = one_of::<Generate>(),
-        help_heading = "Dialect"
+        long, value_name = "ENGINE", env = "RUNNER_MOCK_GENERATE",
+        value_parser = one_of::<Generate>(), help_heading = "Dialect",
     )]
     generate: Option<Generate>,
     /// Server whose /v1/audio/transcriptions to serve [default: vllm]
     #[arg(
-        long,
-        value_name = "SERVER",
-        env = "RUNNER_MOCK_TRANSCRIPTIONS",
-        value_parser = one_of::<Transcriptions>(),
-        help_heading = "Dialect"
+        long, value_name = "SERVER", env = "RUNNER_MOCK_TRANSCRIPTIONS",
+        value_parser = one_of::<Transcriptions>(), help_heading = "Dialect",
     )]
     transcriptions: Option<Transcriptions>,
     /// Stream only new text on SGLang's /generate, instead of all text so far
@@ -213,13 +189,10 @@ pub struct Args {
     /// log. POST reset clears the log. A case that is served alone also answers without its base
     /// path.
     #[arg(
-        long,
-        value_name = "CASE",
-        env = "RUNNER_MOCK_CONFORMANCE",
-        num_args = 0..=1,
+        long, value_name = "CASE", env = "RUNNER_MOCK_CONFORMANCE", num_args = 0..=1,
         default_missing_value = ALL_CASES,
         conflicts_with_all = ["script", "truth", "tls_cert", "faults", "ttft", "itl", "spread", "batching", "api_key", "models"],
-        help_heading = "Truth"
+        help_heading = "Truth",
     )]
     conformance: Option<String>,
 
@@ -399,10 +372,6 @@ fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Error> {
     Err(Error::Flags(Failure::not_built("`--conformance`").message()))
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If it cannot listen.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(serve(args.clone())?)
 }

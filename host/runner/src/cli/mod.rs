@@ -228,9 +228,6 @@ impl Cli {
     }
 
     /// Runs the chosen subcommand.
-    ///
-    /// # Errors
-    /// The error, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
         let this = self.resumed()?;
         this.made()

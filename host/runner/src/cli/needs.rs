@@ -13,9 +13,6 @@ const THREADS: usize = 16;
 const DESCRIPTORS: usize = 16;
 
 /// Checks that both are available.
-///
-/// # Errors
-/// If the system refuses some of them.
 pub(super) fn check() -> Result<(), Failure> {
     descriptors().map_err(|cause| {
         Failure::input(format!(

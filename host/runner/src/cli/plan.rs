@@ -53,56 +53,43 @@ const CUT: usize = 400;
         --skip-chat-template); without a template they are refused.\n\n\
         Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (the \
         drawn samples are shown)")]
+#[command(next_help_heading = "Plan")]
 pub struct Args {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", help_heading = None)]
     scenarios: Vec<String>,
     #[command(flatten)]
     flags: Flags,
     /// Output format
-    #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
+    #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is
     /// stdout
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_PLAN_OUTPUT",
-        default_value = "-",
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_PLAN_OUTPUT", default_value = "-")]
     output: PathBuf,
     /// Draw only this chart, such as input-tokens, as `svg` or `png`
-    #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART", help_heading = "Plan")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART")]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
     #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_SHOW",
-        default_value_t = 0,
+        long, value_name = "N", env = "RUNNER_SHOW", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=10_000),
-        help_heading = "Plan"
     )]
     show: u64,
     /// Show messages in full
-    #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new(), help_heading = "Plan")]
+    #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new())]
     full: bool,
     /// Stop after N requests, at the end of a session [default: 10000 if the answers decide how
     /// many requests fit the plan's time]
-    #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
+    #[arg(long, value_name = "N", env = "RUNNER_AT_MOST")]
     at_most: Option<u64>,
     /// Write the requests to this file too, one line of JSON each
-    #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT", help_heading = "Plan")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT")]
     export: Option<PathBuf>,
     /// Tool that reads the exported file
     #[arg(
-        long,
-        value_name = "TOOL",
-        env = "RUNNER_EXPORT_FORMAT",
-        default_value = "runner",
+        long, value_name = "TOOL", env = "RUNNER_EXPORT_FORMAT", default_value = "runner",
         value_parser = one_of::<ExportFormat>(),
-        help_heading = "Plan"
     )]
     export_format: ExportFormat,
     /// Export this run's answers beside their questions instead, as rows for a judge
@@ -115,8 +102,7 @@ pub struct Args {
         env = "RUNNER_ANSWERS",
         value_delimiter = ',',
         requires = "export",
-        conflicts_with = "export_format",
-        help_heading = "Plan"
+        conflicts_with = "export_format"
     )]
     answers: Vec<PathBuf>,
     #[command(flatten)]
@@ -135,10 +121,6 @@ enum Format {
     Png,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a scenario does not resolve, a plugin fails, or something cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let picture = match args.format {
         Format::Svg => Some(Picture::Svg),

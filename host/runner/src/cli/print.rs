@@ -27,9 +27,6 @@ pub fn tell_styled(words: &Styled) {
 }
 
 /// Writes a result to stdout. A reader that has gone away is no error.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(clean::text(text).as_bytes())).map(drop)
 }
@@ -41,17 +38,11 @@ pub fn json(document: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// Writes a result in JSON to stdout, without changing its meaning.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn write_json(json: &str) -> Result<(), Failure> {
     write_stdout(&clean::json(json))
 }
 
 /// Writes text with styles to stdout.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn write_styled(text: &Styled) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.0.as_bytes())).map(drop)
 }
@@ -73,9 +64,6 @@ impl Reader {
 }
 
 /// Turns the result of writing a part of a result to stdout into its reader's state.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::Reads),

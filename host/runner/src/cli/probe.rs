@@ -57,10 +57,6 @@ enum Format {
     Json,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the server is not there, cannot be asked, or cannot be benchmarked as it is.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let prober = Prober::new(args.source()?, args.backend.as_deref())?;

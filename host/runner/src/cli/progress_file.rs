@@ -30,9 +30,6 @@ pub(super) struct ProgressFile {
 
 impl ProgressFile {
     /// Opens a file, so that lines are added to its end.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub(super) fn open(path: &Path, every: Duration) -> Result<Self, CliError> {
         let file = File::options().append(true).create(true).open(path);
         let file = file

@@ -109,11 +109,6 @@ pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, a format cannot show the requested contents, or the report cannot be
-/// written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
     let picture = match args.format {

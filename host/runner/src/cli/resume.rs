@@ -49,9 +49,6 @@ pub(super) fn words(command: fn() -> Command) -> Vec<String> {
 }
 
 /// Keeps the words of a command in the folder that it made, without the secrets that plugins mark.
-///
-/// # Errors
-/// If the file cannot be written.
 pub(super) fn keep(
     folder: &Path,
     words: Vec<String>,

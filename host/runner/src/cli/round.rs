@@ -16,9 +16,6 @@ use runs::repeat::Repeat;
 use session::ResolvedRun;
 
 /// Measures one run after the other. The exit code is the first failed run's.
-///
-/// # Errors
-/// If the first run cannot begin.
 pub(crate) fn measure_all(
     runs: Vec<ResolvedRun>,
     output: &Output,

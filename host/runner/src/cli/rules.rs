@@ -45,9 +45,6 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
 }
 
 /// Applies the rules, with notes that name them and the unmet rules.
-///
-/// # Errors
-/// As [`under`].
 pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure> {
     let (source, open) = under(preset, source)?;
     tell(format_args!("note: {} ({})", preset.about, preset.source));
@@ -58,9 +55,6 @@ pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure
 }
 
 /// A preset by its name.
-///
-/// # Errors
-/// If there is no such preset.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
     Preset::find(name).map_err(|words| {
         if name == accuracy::NAME {

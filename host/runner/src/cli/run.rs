@@ -53,11 +53,8 @@ pub struct Args {
     /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then
     /// measures
     #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_PRESET",
-        conflicts_with_all = ["repeat", "new_requests", "until", "baseline"],
-        help_heading = "Load"
+        long, value_name = "NAME", env = "RUNNER_PRESET",
+        conflicts_with_all = ["repeat", "new_requests", "until", "baseline"], help_heading = "Load",
     )]
     preset: Option<String>,
     #[command(flatten)]
@@ -66,10 +63,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot begin, or ends early.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
         return Err(CliError::Nothing {

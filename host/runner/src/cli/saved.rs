@@ -66,9 +66,6 @@ impl Keep {
 
     /// The folder to resume, with its saved data, or a new folder for a `kind` of study of that
     /// scenario, with the words of its command.
-    ///
-    /// # Errors
-    /// If the folder cannot be made, or holds something else.
     pub(super) fn open<T: DeserializeOwned>(
         &self,
         kind: &'static str,
@@ -164,18 +161,12 @@ impl Saved {
     }
 
     /// Writes its progress, completely or not at all.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
         let file = File { scenario: self.scenario.clone(), title: self.title.clone(), state };
         replace(&self.file(), json(&file)?.as_bytes())
     }
 
     /// Writes the page beside it, as one HTML file. The folders of its runs lie in its folder.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn draw<'r>(
         &self,
         runs: impl IntoIterator<Item = &'r str>,
@@ -218,9 +209,6 @@ fn first<'r>(folder: &Path, runs: impl IntoIterator<Item = &'r str>) -> Option<R
 }
 
 /// The page of the sweep or the search that is saved in a folder; nothing if none is.
-///
-/// # Errors
-/// If its file cannot be read.
 pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
     if let Some(sweep) = file::<Sweep>(&folder.join("sweep.json"))? {
         let title = sweep.title.clone();

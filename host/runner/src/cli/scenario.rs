@@ -68,10 +68,6 @@ struct ShowArgs {
     flags: Flags,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// Mistakes in a scenario or in the flags, and files that cannot be read.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Keys(args) => keys::exec(args),

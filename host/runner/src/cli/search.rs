@@ -56,9 +56,10 @@ const MOST: u64 = 100_000_000;
         number of requests and seed are the search's.\n\n\
         Exit codes: 0 a load holds for every tier, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not \
         reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume continues)")]
+#[command(next_help_heading = "Search")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", help_heading = None)]
     scenarios: Vec<String>,
     /// An objective, or a tier of several with a name; repeatable
     ///
@@ -66,107 +67,67 @@ pub struct Args {
     /// without a name hold together. `chat: ttft.p99<1s; tpot.p99<50ms` is a tier of its own with
     /// an answer of its own.
     #[arg(
-        long,
-        value_name = "SLO",
-        env = "RUNNER_SLO",
+        long, value_name = "SLO", env = "RUNNER_SLO",
         required_unless_present_any = ["preset", "resume"],
-        help_heading = "Search"
     )]
     slo: Vec<String>,
     /// The objectives and run lengths of a published benchmark, such as mlperf-server
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_SEARCH_PRESET",
-        conflicts_with = "slo",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_SEARCH_PRESET", conflicts_with = "slo")]
     preset: Option<String>,
     /// Load to vary: requests per second, requests in flight, or sessions under way
-    #[arg(long = "load", value_name = "WHAT", env = "RUNNER_LOAD", default_value = "rate", value_parser = ["rate", "concurrency", "sessions"], help_heading = "Search")]
+    #[arg(long = "load", value_name = "WHAT", env = "RUNNER_LOAD", default_value = "rate", value_parser = ["rate", "concurrency", "sessions"])]
     load: String,
     /// The first load to try
-    #[arg(
-        long,
-        value_name = "LOAD",
-        env = "RUNNER_START",
-        default_value_t = 1.0,
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_START", default_value_t = 1.0)]
     start: f64,
     /// The lowest load to try [default: a 1024th of the first one, or 1]
-    #[arg(long, value_name = "LOAD", env = "RUNNER_LEAST", help_heading = "Search")]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_LEAST")]
     least: Option<f64>,
     /// The highest load to try [default: 1024 times the first one]
-    #[arg(long, value_name = "LOAD", env = "RUNNER_MOST", help_heading = "Search")]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_MOST")]
     most: Option<f64>,
     /// Width of the interval to reach, as a share of its lower end
     #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_WIDTH",
-        default_value = "20%",
+        long, value_name = "SHARE", env = "RUNNER_WIDTH", default_value = "20%",
         value_parser = share,
-        help_heading = "Search"
     )]
     width: f64,
     /// The probability that the interval misses the highest load that holds, half of it on either
     /// side
     #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_ALPHA",
-        default_value = "5%",
+        long, value_name = "SHARE", env = "RUNNER_ALPHA", default_value = "5%",
         value_parser = share,
-        help_heading = "Search"
     )]
     alpha: f64,
     /// Requests to spend on one load, at most
     #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_REQUESTS_EACH",
-        default_value_t = 100_000,
+        long, value_name = "N", env = "RUNNER_REQUESTS_EACH", default_value_t = 100_000,
         value_parser = clap::value_parser!(u64).range(1..=MOST),
-        help_heading = "Search"
     )]
     requests_each: u64,
     /// Requests to spend on the search, at most
     #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_REQUESTS_IN_ALL",
+        long, value_name = "N", env = "RUNNER_REQUESTS_IN_ALL",
         value_parser = clap::value_parser!(u64).range(1..),
-        help_heading = "Search"
     )]
     requests_in_all: Option<u64>,
     /// Time of the whole search, at most
     ///
     /// The search plans its loads for this time, and then states its best estimate. It prints the
     /// likely time before its first request.
-    #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN", help_heading = "Search")]
+    #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN")]
     within: Option<model::duration::Span>,
     /// Loads to try, at most
     #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_LOADS",
-        default_value_t = 40,
+        long, value_name = "N", env = "RUNNER_LOADS", default_value_t = 40,
         value_parser = clap::value_parser!(u32).range(2..=200),
-        help_heading = "Search"
     )]
     loads: u32,
     /// Send requests for at least this long in each run at a rate
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_RUN_FOR",
-        default_value = "10s",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_RUN_FOR", default_value = "10s")]
     run_for: model::duration::Span,
     /// Do not measure the lower end of the interval once more with a run of its own
-    #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new(), help_heading = "Search")]
+    #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new())]
     no_confirm: bool,
     #[command(flatten)]
     flags: Flags,
@@ -184,10 +145,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot begin, or the search cannot be saved.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let words = resume::words(super::command);
     args.artifacts.apply();

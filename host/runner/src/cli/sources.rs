@@ -105,9 +105,6 @@ impl<'f> Overlay<'f> {
     }
 
     /// Returns the notes on the flags.
-    ///
-    /// # Errors
-    /// These faults with the flags' faults, if there are any.
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
         if faults.scenario.is_empty() { Ok(self.notes) } else { Err(faults.into()) }
@@ -115,9 +112,6 @@ impl<'f> Overlay<'f> {
 }
 
 /// The text of the named scenario; nothing if none is named.
-///
-/// # Errors
-/// If it cannot be read, or the names stand for several.
 pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
     let mut found = Vec::new();
     for name in once(named)? {
@@ -130,9 +124,6 @@ pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
 }
 
 /// The run of one scenario's text, or of the flags alone, with the notes on the flags.
-///
-/// # Errors
-/// Every mistake in it.
 pub(super) fn source_of(
     text: Option<Text>,
     flags: &Flags,

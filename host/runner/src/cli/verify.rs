@@ -105,10 +105,6 @@ enum Format {
     Badge,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a profile or a case is wrong, or the client cannot be run at all.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let cases = files::cases(args.cases.as_deref())?;
     if args.list {

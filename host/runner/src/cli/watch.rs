@@ -26,30 +26,27 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The way a run is watched.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Progress")]
 pub struct Watch {
     /// Show the run live in the terminal: throughput, latencies, failures, this client's load
-    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
+    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new())]
     dashboard: bool,
     /// Serve Prometheus metrics during runs, at HOST:PORT, or at :PORT for this machine only
-    #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN", help_heading = "Progress")]
+    #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN")]
     metrics_listen: Option<Address>,
     /// Append progress to this file or pipe, a line of JSON at a time
     ///
     /// For programs that watch runs; the guide's page `monitoring` has the keys.
-    #[arg(long, value_name = "FILE", env = "RUNNER_PROGRESS_FILE", help_heading = "Progress")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_PROGRESS_FILE")]
     progress_file: Option<PathBuf>,
     /// Time between progress lines of a file, and on stderr if that is not a terminal
     #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_PROGRESS_EVERY",
-        default_value = "30s",
+        long, value_name = "TIME", env = "RUNNER_PROGRESS_EVERY", default_value = "30s",
         value_parser = interval,
-        help_heading = "Progress"
     )]
     progress_every: Span,
     /// Do not show progress
-    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
+    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new())]
     no_progress: bool,
 }
 
@@ -89,10 +86,6 @@ enum StderrView {
 
 impl Watch {
     /// Prepares, before anything is measured.
-    ///
-    /// # Errors
-    /// If there is no terminal to draw on, the address cannot be listened on, or the file cannot be
-    /// written.
     pub fn begin(&self) -> Result<Watching, Failure> {
         if self.dashboard && !dashboard::is_possible() {
             return Err(Failure::command_line(

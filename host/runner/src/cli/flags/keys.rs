@@ -48,9 +48,6 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
 
 impl Keys {
     /// The scenario that the flags describe.
-    ///
-    /// # Errors
-    /// If a flag's value is wrong.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = Scenario::default();
         for (Flagged { key, flag, .. }, texts) in &self.0 {
@@ -83,9 +80,6 @@ impl TargetKeys {
     }
 
     /// The scenario that the flags describe.
-    ///
-    /// # Errors
-    /// If a flag's value is wrong.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.0.scenario()
     }

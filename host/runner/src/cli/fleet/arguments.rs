@@ -10,36 +10,19 @@ use super::super::watch::Watch;
 
 /// The run of a fleet.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Fleet")]
 pub(super) struct Run {
     /// A scenario: a file or a built-in one; every process reads its own
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", help_heading = None)]
     pub scenarios: Vec<String>,
     /// Time that rank 0 waits for the other processes
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_FLEET_WAIT",
-        default_value = "5m",
-        help_heading = "Fleet"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_WAIT", default_value = "5m")]
     fleet_wait: Span,
     /// Largest clock error at which the run may start
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_CLOCK_ERROR",
-        default_value = "1ms",
-        help_heading = "Fleet"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_CLOCK_ERROR", default_value = "1ms")]
     clock_error: Span,
     /// Time that a machine may be out of reach before it counts as lost
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_FLEET_GRACE",
-        default_value = "20s",
-        help_heading = "Fleet"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_GRACE", default_value = "20s")]
     fleet_grace: Span,
     /// Accepted to refuse it: a fleet has no repeats
     #[arg(long, value_name = "N", hide = true)]

@@ -24,9 +24,6 @@ pub(super) fn found(lab: &Lab, kept: &SavedLab, results: &Results) -> LabReport 
 }
 
 /// Writes the page in both forms, and its content as JSON.
-///
-/// # Errors
-/// If a file cannot be written.
 pub(super) fn write_page(
     folder: &Path,
     lab: &Lab,

@@ -14,9 +14,6 @@ use verify::expected::Expected;
 use verify::{Case, Log};
 
 /// The cases with that name.
-///
-/// # Errors
-/// If there is none.
 fn cases(name: &str) -> Result<Vec<Case>, Error> {
     let failed = |failure: super::super::failure::Failure| Error::Flags(failure.message());
     let cases = files::cases(None).map_err(failed)?;

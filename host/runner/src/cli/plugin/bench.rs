@@ -65,10 +65,6 @@ struct Row {
     event_us: f64,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the plugin is no backend, or fails, or no case has a reply that can be measured.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let suite =
         test::suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox)?;

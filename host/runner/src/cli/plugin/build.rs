@@ -57,11 +57,6 @@ enum Targets {
     Wasip2,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the folder is not a project, a compiler is missing or fails, or its output is not a
-/// component.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_file() {
         let built = wrap(&args.from, args.output.as_deref())?;

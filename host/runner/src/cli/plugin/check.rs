@@ -92,10 +92,6 @@ struct Measured {
     instantiate_seconds: f64,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the component does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (plugin, search) = (meant(&args.plugin)?, args.folders.search());
     let outside = examine::outside(&plugin, &search)?;

@@ -18,10 +18,6 @@ pub struct Args {
     page: Page,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(args.page.text())?;
     Ok(ExitCode::SUCCESS)

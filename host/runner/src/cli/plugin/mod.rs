@@ -51,10 +51,6 @@ enum Command {
     Guide(guide::Args),
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As the subcommand.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::New(args) => new::exec(args),

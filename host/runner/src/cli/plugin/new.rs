@@ -59,10 +59,6 @@ struct NewProject {
     files: Vec<String>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the folder is not empty, or there is no such template.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let kind = match args.kind {
         Kinds::Backend => Kind::Backend,

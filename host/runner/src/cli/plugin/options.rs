@@ -78,9 +78,6 @@ impl Sandbox {
     }
 
     /// Loads a plugin within the limits.
-    ///
-    /// # Errors
-    /// As [`load_within`], with the flag that raises a limit.
     pub(super) fn load(&self, name: &str, search: &SearchPath) -> Result<Plugin, Failure> {
         load_within(name, search, &self.limits()?).map_err(raised_by)
     }

@@ -137,10 +137,6 @@ impl Drop for Draft {
     }
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no reply, or no case can be made of it.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let plugin = load(&component(args.plugin.as_deref(), &args.dir)?, &shipped_alone())?;

@@ -67,10 +67,6 @@ enum Format {
     Junit,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no case to run, a case is invalid, or the plugin cannot be loaded.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let format = if args.json { Format::Json } else { args.format };

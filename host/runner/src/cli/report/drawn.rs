@@ -31,9 +31,6 @@ impl Picture {
 }
 
 /// Writes the page of these runs, with time slices of this length if one is given.
-///
-/// # Errors
-/// If a run cannot be read or the page cannot be written.
 pub fn page(
     runs: &[RunFolder],
     time_slice: Option<Nanos>,
@@ -49,9 +46,6 @@ pub fn page(
 }
 
 /// Writes the named chart, or all charts into a folder if none is named.
-///
-/// # Errors
-/// If a run cannot be read, there is no such chart, or it cannot be written.
 pub fn pictures(
     runs: &[RunFolder],
     form: Picture,
@@ -64,9 +58,6 @@ pub fn pictures(
 }
 
 /// Writes the named chart, or all charts into a folder if none is named.
-///
-/// # Errors
-/// If there is no such chart, or it cannot be written.
 pub fn write_charts(
     charts: &[&Chart],
     form: Picture,

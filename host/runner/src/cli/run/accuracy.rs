@@ -42,9 +42,6 @@ struct Modes {
 }
 
 /// Measures every scenario in both modes. The exit code is the first failed run's.
-///
-/// # Errors
-/// If a scenario has no scorer or a dataset without end, and as other runs.
 pub(super) fn exec(
     sources: Vec<Source>,
     output: &Output,
@@ -95,9 +92,6 @@ pub(super) fn exec(
 }
 
 /// Checks that runs have this preset.
-///
-/// # Errors
-/// If they have not.
 pub(super) fn known(preset: &str) -> Result<(), Failure> {
     if preset == NAME {
         return Ok(());
@@ -114,9 +108,6 @@ pub(super) fn known(preset: &str) -> Result<(), Failure> {
 }
 
 /// Resolves a scenario for both modes; `None` if it cannot, with the reason among the faults.
-///
-/// # Errors
-/// If the scenario is wrong by itself.
 fn modes(
     mut source: Source,
     interrupt: &Interrupt,

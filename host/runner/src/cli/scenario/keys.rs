@@ -59,10 +59,6 @@ impl<'k> Listed<'k> {
     }
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If no key has this prefix.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let prefix = args.prefix.as_deref().unwrap_or_default();
     let prefix = prefix.trim_end_matches('.');

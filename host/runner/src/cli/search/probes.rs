@@ -44,9 +44,6 @@ impl<'p> Probes<'p> {
     }
 
     /// Makes a run. Gives its result, and the name of its folder.
-    ///
-    /// # Errors
-    /// If it cannot begin, or ends early for another reason than the server's.
     pub(super) fn make(
         &self,
         probe: &Probe,

@@ -75,9 +75,6 @@ fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
 
 impl Conductor {
     /// Prepares the runs of a client.
-    ///
-    /// # Errors
-    /// If the tokenizer cannot be read, or a folder cannot be made.
     pub fn new(
         mut profile: Profile,
         program: Option<&Path>,
@@ -161,9 +158,6 @@ impl Conductor {
     }
 
     /// Asks the client for its version.
-    ///
-    /// # Errors
-    /// If its program does not run.
     pub fn version(&self) -> Result<Option<String>, Failure> {
         let Some(version) = &self.profile.version else {
             return Ok(None);
@@ -193,9 +187,6 @@ impl Conductor {
     }
 
     /// Runs a case until it is judged, and repeats a case that fails only in its times.
-    ///
-    /// # Errors
-    /// If a script cannot be played, the client's program does not run, or the user interrupts.
     pub fn run(&self, case: &Case) -> Result<CaseCard, Failure> {
         let mut card = CaseCard {
             name: case.name.clone(),
@@ -255,9 +246,6 @@ impl Conductor {
 
     /// Looks for the load up to which the client's times are true, level by level until one fails.
     /// `tell` gets each level.
-    ///
-    /// # Errors
-    /// As [`Conductor::run`].
     pub fn ceiling(&self, tell: impl Fn(&Level)) -> Result<Ceiling, Failure> {
         let mut levels = Vec::new();
         for streams in ceiling::LEVELS {

@@ -58,9 +58,6 @@ fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
 }
 
 /// The requested cases, or all.
-///
-/// # Errors
-/// If a name fits no case.
 pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         return Ok(cases);
@@ -79,9 +76,6 @@ pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> 
 }
 
 /// A profile that ships, by name, or the profile in a file.
-///
-/// # Errors
-/// If there is none, or it is wrong.
 pub fn profile(client: &str) -> Result<Profile, Failure> {
     let wrong = |error: FileError| Failure::input(error.to_string());
     let known = shipped::text(&format!("conformance/clients/{client}.toml"));
@@ -102,9 +96,6 @@ pub fn profile(client: &str) -> Result<Profile, Failure> {
 }
 
 /// A card that was written before.
-///
-/// # Errors
-/// If it cannot be read, or is no card.
 pub fn card(path: &str) -> Result<Card, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| Failure::input(format!("{path}: cannot be read: {cause}")))?;
@@ -115,9 +106,6 @@ pub fn card(path: &str) -> Result<Card, Failure> {
 }
 
 /// The cases and the clients that ship, for people to read.
-///
-/// # Errors
-/// If a profile that ships is wrong.
 pub fn list(cases: &[Case]) -> Result<String, Failure> {
     let mut text = String::new();
     let mut part = None;
