@@ -75,11 +75,9 @@ struct Outcome {
 struct Finding {
     /// The message of libFuzzer or of a panic.
     message: String,
-    /// The input, if there is one.
     input: Option<PathBuf>,
 }
 
-/// Builds the targets and runs them.
 pub fn fuzz(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let Some(options) = read_arguments(arguments)? else {
         print!("{HELP}");
@@ -215,7 +213,6 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
     Ok(outcome)
 }
 
-/// Reads libFuzzer's last lines.
 fn read_log(log: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let mut message = None;
@@ -250,7 +247,6 @@ fn read_log(log: &str) -> Outcome {
     outcome
 }
 
-/// Advises on a finding.
 fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     let Finding { message, input } = finding;
     let Some(input) = input else {

@@ -54,9 +54,6 @@ fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), St
 }
 
 /// The list as text, one paragraph for each missing thing; empty if nothing was missing.
-///
-/// # Errors
-/// If the list cannot be read.
 #[allow(dead_code, reason = "the tests only write the list")]
 pub fn summary(list: &Path) -> std::io::Result<String> {
     let text = match std::fs::read_to_string(list) {

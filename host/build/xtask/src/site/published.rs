@@ -23,7 +23,6 @@ pub fn drawn(runner: &Path) -> Result<String> {
     text(&serde_json::from_slice(&output.stdout)?)
 }
 
-/// The results of an audit, in Markdown.
 fn text(audit: &Value) -> Result<String> {
     let all = list(audit, "results")?;
     let mut pages: Vec<(&str, Vec<&Value>)> = Vec::new();
@@ -46,7 +45,6 @@ fn text(audit: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// The results of one page.
 fn page(url: &str, results: &[&Value]) -> Result<String> {
     let mut text = format!(
         "\n## {}\n\n<{url}>\n\n{} results: {}.\n\n",
@@ -145,7 +143,6 @@ fn title(url: &str) -> String {
         .to_owned()
 }
 
-/// Plain text, as Markdown.
 fn escaped(words: &str) -> String {
     let mut escaped = String::new();
     for letter in words.chars() {

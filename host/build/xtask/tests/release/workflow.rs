@@ -19,14 +19,12 @@ impl Workflow {
         Self { name: name.to_owned(), text, contents }
     }
 
-    /// All workflows of the repository.
     pub fn all() -> Vec<Self> {
         let folder = std::fs::read_dir(root().join(".github/workflows")).unwrap();
         let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.map(|name| Self::read(&name)).collect()
     }
 
-    /// Jobs by name.
     pub fn jobs(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.contents["jobs"].as_object().unwrap().iter()
     }
