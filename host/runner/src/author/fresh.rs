@@ -14,7 +14,6 @@ use model::hex;
 
 /// Folders of a project that hold no sources: build results, installed packages, and the cases.
 const OTHER_FOLDERS: [&str; 5] = ["target", "node_modules", "cases", "typings", "__pycache__"];
-/// Files that compilers write.
 const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
 /// The most files to examine; a folder with more is hardly a plugin's.
 const MOST_FILES: usize = 20_000;
@@ -22,7 +21,6 @@ const MOST_FILES: usize = 20_000;
 /// The inputs that a component was built from.
 #[derive(Debug, Deserialize, Serialize)]
 struct Record {
-    /// The component's SHA-256, in hexadecimal.
     component: String,
     /// The SHA-256 of each source file, by its path below the project's folder.
     sources: BTreeMap<String, String>,
@@ -75,13 +73,11 @@ pub fn record(
         }
     }
     let record = Record { component: component.to_owned(), sources: before, contract: contract() };
-    let path = place(project);
     let text = serde_json::to_string_pretty(&record).unwrap_or_default() + "\n";
-    std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
+    tool::write(&place(project), text)
 }
 
-/// Returns true if a build recorded that it made the project's component from the present sources
-/// and contract.
+/// True if a build recorded that it made the component from the present sources and contract.
 pub fn is_current(project: &Project) -> bool {
     let Ok(bytes) = std::fs::read(project.component()) else {
         return false;
@@ -91,8 +87,7 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The difference between the sources and the sources of the project's component, as a sentence's
-/// end;
+/// The change of the sources since the build of the project's component, as a sentence's end;
 /// absent if they are equal, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();

@@ -24,11 +24,9 @@ pub struct Key {
     pub key: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// True if it is required.
     pub required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The keys of its table, or of the tables in its list, if it takes any; JSON has them in the
@@ -45,7 +43,6 @@ pub struct Table {
     pub keys: Vec<Key>,
 }
 
-/// The keys of a schema, in order.
 pub fn keys(schema: &Value) -> Vec<Key> {
     let mut left = MOST_INNER;
     of_table(schema, schema, 0, &mut left)
@@ -106,7 +103,6 @@ fn inner(
     parts.find_map(|part| inner(root, part, None, (level, depth + 1), left))
 }
 
-/// The type that a schema describes, as text.
 fn kind(root: &Value, rules: &Value, depth: usize) -> String {
     if depth > DEPTH {
         return "anything".to_owned();
@@ -216,7 +212,6 @@ pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
     text
 }
 
-/// A placeholder for a key without a default.
 fn placeholder(kind: &str) -> &str {
     let first = kind.split(" | ").next().unwrap_or(kind);
     match first {

@@ -143,7 +143,6 @@ impl Args {
     }
 }
 
-/// The scenario of these runs.
 fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
     let mut name: Option<String> = None;
     for run in runs {
@@ -162,11 +161,8 @@ fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
 }
 
 fn run(folder: &RunFolder) -> Result<Run, Failure> {
-    let name = folder.path().file_name();
-    Ok(Run {
-        folder: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        summary: folder.summarize(&folder.facts()?)?,
-    })
+    let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Run { folder: name, summary: folder.summarize(&folder.facts()?)? })
 }
 
 /// The exit code: the code of the first kind of check that fails.

@@ -78,7 +78,7 @@ pub fn answer() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let here = std::env::current_dir().ok();
     let answered = AssertUnwindSafe(|| {
-        let line = Arc::new(Line::of_shell(&words));
+        let line = Arc::new(Line::from_shell(&words));
         let shell = CompleteEnv::with_factory(|| offers::command(&line))
             .var(VARIABLE)
             .bin(PROGRAM)

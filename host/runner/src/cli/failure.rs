@@ -23,7 +23,6 @@ use session::{BeginError, CheckError, Faults, NotMeasured};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// A bug.
     Bug = 1,
     /// A wrong command line.
     CommandLine = 2,
@@ -55,17 +54,14 @@ enum Messages {
 }
 
 impl Failure {
-    /// A failure described by one message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Failure { exit: exit as u8, messages: Messages::Plain(vec![message.into()]) }
     }
 
-    /// A failure of the command line.
     pub fn command_line(message: impl Into<String>) -> Self {
         Failure::new(Exit::CommandLine, message)
     }
 
-    /// A failure of a scenario or another input.
     pub fn input(message: impl Into<String>) -> Self {
         Failure::new(Exit::Input, message)
     }
@@ -89,7 +85,6 @@ impl Failure {
         Failure::new(Exit::Bug, format!("{message}{further}"))
     }
 
-    /// Its messages, in a line.
     pub fn message(&self) -> String {
         match &self.messages {
             Messages::Plain(messages) => messages.join("; "),
@@ -105,7 +100,6 @@ impl Failure {
         self.exit
     }
 
-    /// Prints it on stderr.
     pub fn report(&self) -> ExitCode {
         match &self.messages {
             Messages::Plain(messages) => {
@@ -147,7 +141,6 @@ fn colours() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Draws a problem with the lines it is about.
 fn handler(colours: bool) -> miette::GraphicalReportHandler {
     let theme = if colours {
         miette::GraphicalTheme::unicode()

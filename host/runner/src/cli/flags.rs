@@ -16,6 +16,36 @@ use model::nearest;
 use reader::{ConfigTable, Located, Problem};
 use scenario::{Arrival, Scenario};
 
+/// Makes rows of a table into flags: each row has an `arg`, and is `given` in matches.
+macro_rules! rows_as_flags {
+    ($Flags:ident, $rows:expr) => {
+        impl clap::Args for $Flags {
+            fn augment_args(command: clap::Command) -> clap::Command {
+                command.args($rows.map(|row| row.arg()))
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                Self::augment_args(command)
+            }
+        }
+
+        impl clap::FromArgMatches for $Flags {
+            fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+                let given = $rows.filter_map(|row| Some((row, row.given(matches)?)));
+                Ok($Flags(given.collect()))
+            }
+
+            fn update_from_arg_matches(
+                &mut self,
+                matches: &clap::ArgMatches,
+            ) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
 pub mod backends;
 pub mod datasets;
 pub mod familiar;
@@ -29,13 +59,9 @@ pub use keys::TargetKeys;
 use keys::Keys;
 
 /// Flags that describe a run by themselves: the backend and the dataset are the usual ones then.
+#[rustfmt::skip]
 const DESCRIBING: [&str; 7] = [
-    "--base-url",
-    "--host",
-    "--port",
-    "--endpoint",
-    "--model",
-    "--random-input-len",
+    "--base-url", "--host", "--port", "--endpoint", "--model", "--random-input-len",
     "--random-output-len",
 ];
 
@@ -146,7 +172,6 @@ impl Flags {
             || std::env::args_os().any(says)
     }
 
-    /// The plugins that the flags name.
     pub(crate) fn named_plugins(&self) -> Vec<Located<String>> {
         let backend = self.backend.as_deref().map(|name| {
             let plugin = backends::alias(name).map_or(name, |alias| alias.plugin);
@@ -165,10 +190,7 @@ impl Flags {
     }
 
     pub(crate) fn plugin_folders(&self) -> Vec<PathBuf> {
-        self.plugin_path
-            .as_ref()
-            .map(|paths| std::env::split_paths(paths).collect())
-            .unwrap_or_default()
+        self.plugin_path.iter().flat_map(std::env::split_paths).collect()
     }
 
     /// Returns the scenario of `--set`, which overrides the other flags, and its mistakes.
@@ -176,11 +198,8 @@ impl Flags {
         Scenario::assigned(&self.set)
     }
 
-    /// The scenario that the other flags describe, which overrides the file's.
-    ///
-    /// # Errors
-    /// Mistakes in a flag's value, and names and flags of other tools that are not supported, each
-    /// with its replacement.
+    /// The scenario that the other flags describe, which overrides the file's. Names and flags of
+    /// other tools that are not supported are reported with their replacements.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
         let mut scenario = self.keys.scenario()?;
@@ -336,7 +355,6 @@ impl From<Ratio> for Value {
     }
 }
 
-/// A number that JSON can express.
 fn finite(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),

@@ -38,7 +38,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lines that hold the words, in any case.
 fn found(pages: &[&Page], words: &str) -> Result<String, Failure> {
     let sought = words.to_lowercase();
     let mut text = String::new();

@@ -1,7 +1,6 @@
 //! `runner lab`: starts engines with the options of a lab file, measures them, and writes the page.
 
 mod home;
-mod pages;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -10,29 +9,34 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use self::home::Home;
-use self::pages::{PAGE, found, write_page};
 use self::terminal::Terminal;
 use super::artifacts::Artifacts;
 use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::measure::environment;
 use super::output::Within;
 use super::print::{json, tell, write_stdout};
 use super::resume;
+use super::saved::{block, workload};
 use super::scenario::show;
 use super::sources::sources;
 use super::watch::Watch;
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
 use lab::estimate::{self, Timing};
+use lab::findings::{LabReport, RunReport};
 use lab::walk::SavedLab;
 use lab::{Lab, Results, Trial};
 use model::clean;
 use model::duration::roughly;
 use result::finding::Verdict;
-use runs::environment::Environment;
 use runs::folder::slug;
 use session::Faults;
+
+const PAGE: &str = "lab.html";
+const MARKDOWN: &str = "lab.md";
+const REPORT: &str = "lab-report.json";
 
 /// Try an engine's options, one file for the whole experiment, and write the page
 ///
@@ -131,7 +135,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let place = Place {
         folder: folder.clone(),
         home: home.folder().map(Path::to_owned),
-        environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
+        environment: environment(None),
     };
     let experiment = Experiment::new(&lab, &scenarios, place, &terminal)?;
     let ended = experiment.conduct(&mut journal, draw)?;
@@ -228,6 +232,37 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     write_page(folder, &lab, &saved, &results)?;
     tell(format_args!("page: {}", folder.join(PAGE).display()));
     Ok(ExitCode::SUCCESS)
+}
+
+fn found(lab: &Lab, kept: &SavedLab, results: &Results) -> LabReport {
+    // The shown lab has no secrets.
+    lab::findings::lab_report(lab.shown(), &kept.scenarios, results)
+}
+
+fn write_page(folder: &Path, lab: &Lab, kept: &SavedLab, results: &Results) -> Result<(), Failure> {
+    let mut report = found(lab, kept, results);
+    let studies = report.studies.iter();
+    let runs: Vec<&RunReport> = studies
+        .flat_map(|study| &study.trials)
+        .flat_map(|trial| &trial.runs)
+        .filter(|run| run.verdict.is_some())
+        .collect();
+    for scenario in &mut report.scenarios {
+        let own = runs.iter().filter(|run| run.scenario == scenario.name);
+        scenario.workload = workload(folder, own.map(|run| &*run.folder));
+    }
+    for study in &mut report.studies {
+        let trial =
+            study.trials.iter().find(|own| study.conclusion.trial.as_ref() == Some(&own.id));
+        let first = report.scenarios.first().map(|scenario| &scenario.name);
+        let own = trial.iter().flat_map(|trial| trial.runs.iter().rev());
+        let own = own.filter(|run| run.verdict.is_some() && Some(&run.scenario) == first);
+        study.conclusion.block = block(folder, own.map(|run| &*run.folder));
+    }
+    let page = lab::page::page(&report);
+    replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
+    replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
+    replace(&folder.join(PAGE), page.html().as_bytes())
 }
 
 impl From<experiment::Error> for Failure {

@@ -30,9 +30,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 pub(super) struct Place<'p> {
     /// The folder in which it gets a folder of its own.
     pub within: &'p Path,
-    /// The repeats that it belongs to.
     pub repeat: Option<Repeat>,
-    /// Looks at it now and then, and may stop it.
     pub overseer: Option<&'p dyn Overseer>,
 }
 
@@ -61,11 +59,7 @@ pub(super) fn measured(
     let record = Record {
         output: place.within.to_owned(),
         started: jiff::Timestamp::now(),
-        environment: Environment::look(
-            std::env::args(),
-            descriptors,
-            plugins::Contract::NEWEST.version(),
-        ),
+        environment: environment(descriptors),
         repeat: place.repeat,
     };
     let run = checked.begin(record, Threads)?;
@@ -78,7 +72,12 @@ pub(super) fn measured(
     })
 }
 
-/// Sends the load, and reads its records.
+/// The facts about this machine and command line.
+pub(super) fn environment(descriptors: Option<u64>) -> Environment {
+    let contract = plugins::Contract::NEWEST.version();
+    Environment::look(std::env::args(), descriptors, contract)
+}
+
 fn follow(
     run: StartedRun<Threads>,
     connect: &Dial,

@@ -224,31 +224,16 @@ pub enum Error {
     /// The flags contradict each other or the script's file, or have a wrong value.
     #[error("{0}")]
     Flags(String),
-    /// The script is wrong.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The address cannot be listened on.
     #[error(
         "cannot listen on {address}: {source}; choose another with --host and --port (0: any free port)"
     )]
-    Listen {
-        /// The address, as given.
-        address: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// TLS cannot be set up.
+    Listen { address: String, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The file of the truth cannot be written.
     #[error("cannot write the log of requests to `{path}`: {source}")]
-    Truth {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The system refuses something that every server needs.
+    Truth { path: PathBuf, source: std::io::Error },
     #[error("the mock engine cannot run: {0}")]
     System(#[from] std::io::Error),
 }
@@ -346,7 +331,6 @@ fn is_parameter(text: &str) -> bool {
     name.is_some_and(|name| PARAMETERS.iter().any(|(known, _)| *known == name))
 }
 
-/// The parameters of a batch, each with its default.
 fn batching_help() -> String {
     let defaults = Parameters::default().to_string();
     let mut help = "Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`\n\n\
@@ -376,7 +360,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(serve(args.clone())?)
 }
 
-/// Serves until Ctrl-C.
 fn serve(args: Args) -> Result<ExitCode, Error> {
     let address = format!("{}:{}", args.host, args.port);
     let listening = |source| Error::Listen { address: address.clone(), source };

@@ -88,7 +88,6 @@ impl Output {
         self.allow_invalid && !self.strict
     }
 
-    /// Writes a run's result as `vllm bench serve` does, if a flag requests it.
     fn write_result(&self, folder: &RunFolder) -> Result<(), Failure> {
         let Some(name) = &self.result_filename else {
             return Ok(());
@@ -169,7 +168,7 @@ pub(super) fn print(
         ));
     }
     if let Some(baseline) = &output.baseline {
-        let agreed = agreed(folder.path(), baseline, &output.floor)?;
+        let agreed = agreed(folder.path(), baseline, &output.floor, None)?;
         folder.write_agreement(&agreed)?;
         if !output.json {
             write_stdout(&report::agreed::text(&agreed))?;

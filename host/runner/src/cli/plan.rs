@@ -131,8 +131,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(CliError::Chart(chart.clone()).into());
     }
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
-        let (to, otherwise) = ("plan", "");
-        return Err(CliError::Nothing { to, otherwise }.into());
+        return Err(CliError::Nothing { to: "plan", otherwise: "" }.into());
     }
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
@@ -185,7 +184,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// Draws a run's samples, and exports them where a flag requests it.
     fn look(&self, run: &session::CheckedRun, interrupt: &Interrupt) -> Result<Outlook, Failure> {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
@@ -214,7 +212,7 @@ impl Args {
                         return Err(nothing_answered(&self.answers).into());
                     }
                     let replay = export.replay();
-                    export.finish()?;
+                    export.out.finish()?;
                     replay.iter().for_each(tell);
                 }
             }
@@ -222,7 +220,6 @@ impl Args {
         Ok(outlook)
     }
 
-    /// Reads the answers to export.
     fn answers(&self, plan: &Plan) -> Result<Answers, Failure> {
         if self.answers.len() > 2 {
             let message = "--answers takes one run, or two to compare their answers";
@@ -259,7 +256,6 @@ struct Export<'r> {
     out: Destination,
     exporter: Exporter<'r>,
     answers: &'r Answers,
-    /// Number of rows so far.
     rows: u64,
 }
 
@@ -281,9 +277,10 @@ impl<'r> Export<'r> {
     }
 
     fn write(&mut self, drawn: &session::outlook::DrawnSession) -> Result<(), Failure> {
-        let rows = match self.answers.is_empty() {
-            true => self.exporter.rows(drawn),
-            false => Ok(self.answers.rows(drawn).collect()),
+        let rows = if self.answers.is_empty() {
+            self.exporter.rows(drawn)
+        } else {
+            Ok(self.answers.rows(drawn).collect())
         };
         let rows = rows.map_err(|cause| Failure::input(format!("cannot export {cause}")))?;
         for row in rows {
@@ -306,10 +303,6 @@ impl<'r> Export<'r> {
         Some(format!(
             "note: to send the same requests again, replace the flags of the dataset with: {flags}"
         ))
-    }
-
-    fn finish(self) -> Result<(), Failure> {
-        self.out.finish()
     }
 }
 

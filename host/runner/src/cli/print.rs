@@ -21,7 +21,6 @@ pub fn tell(message: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", clean::text(&message));
 }
 
-/// Writes lines with styles to stderr.
 pub fn tell_styled(words: &Styled) {
     let _ = writeln!(std::io::stderr().lock(), "{}", words.0.trim_end());
 }
@@ -42,32 +41,15 @@ pub fn write_json(json: &str) -> Result<(), Failure> {
     write_stdout(&clean::json(json))
 }
 
-/// Writes text with styles to stdout.
 pub fn write_styled(text: &Styled) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.0.as_bytes())).map(drop)
 }
 
-/// The reader of a result: still there, or gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// It still reads.
-    Reads,
-    /// It has gone away, which is no error.
-    Gone,
-}
-
-impl Reader {
-    /// True if it has gone away.
-    pub(crate) fn is_gone(self) -> bool {
-        self == Reader::Gone
-    }
-}
-
-/// Turns the result of writing a part of a result to stdout into its reader's state.
-pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
+/// Judges the writing of a part of a result to stdout. Returns true if its reader is still there.
+pub fn wrote(written: std::io::Result<()>) -> Result<bool, Failure> {
     match written {
-        Ok(()) => Ok(Reader::Reads),
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(cause) => Err(Failure::input(format!("cannot write the result to stdout: {cause}"))),
     }
 }
@@ -75,11 +57,8 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
 /// A colour of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// Failure.
     Red = 31,
-    /// Success.
     Green = 32,
-    /// A place.
     Cyan = 36,
 }
 
@@ -88,7 +67,6 @@ pub enum Colour {
 pub struct Styled(String);
 
 impl Styled {
-    /// Adds text.
     pub fn plain(&mut self, text: &str) -> &mut Self {
         self.0.push_str(&clean::text(text));
         self

@@ -22,7 +22,6 @@ const REDRAW: Duration = Duration::from_millis(200);
 /// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Not at all.
     Silent,
     /// As a line that is drawn again in its place.
     InPlace,
@@ -43,17 +42,17 @@ pub(crate) fn can_be_drawn_on() -> bool {
 }
 
 /// Shows progress until dropped.
+#[derive(Default)]
 pub struct Progress {
     finished: Arc<AtomicBool>,
     thread: Option<GroupThread<()>>,
 }
 
 impl Progress {
-    /// Starts to show the progress of a run.
     pub fn show(plan: &Plan, live: &Arc<Live>, threads: &ThreadGroup, how: How) -> Self {
         let line = Line::new(plan, live);
         match how {
-            How::Silent => Progress { finished: Arc::default(), thread: None },
+            How::Silent => Ok(Progress::default()),
             How::InPlace => {
                 // The first picture is drawn here, however late the thread gets a processor.
                 let mut drawn = RedrawnLine::new(line);
@@ -64,6 +63,7 @@ impl Progress {
                 line.tell(every, until);
             }),
         }
+        .unwrap_or_default()
     }
 
     /// Starts a thread that shows the progress of a run until the returned value is dropped.
@@ -72,7 +72,7 @@ impl Progress {
         live: &Arc<Live>,
         threads: &ThreadGroup,
         show: impl FnOnce(&AtomicBool) + Send + 'static,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
         let (until, live) = (Arc::clone(&finished), Arc::clone(live));
         let body = move || {
@@ -83,7 +83,7 @@ impl Progress {
             trip(name);
             show(&until);
         };
-        Progress { finished, thread: threads.start(name, None, body).ok() }
+        Ok(Progress { finished, thread: Some(threads.start(name, None, body)?) })
     }
 }
 
@@ -201,7 +201,6 @@ pub(super) fn amount(plan: &Plan) -> Amount {
     plan.held_requests().map_or(plan.load.amount, Amount::Requests)
 }
 
-/// The amount that is done, as text.
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
         Amount::Requests(requests) => format!("{}/{requests} done", snapshot.counts.over()),
@@ -217,7 +216,6 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
 /// The number of reporting processes of a fleet, and the names of the others; nothing for a run of
 /// one process.
 pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
-    /// The agents that are named at most.
     const NAMED: usize = 3;
     let agents = &snapshot.agents;
     if agents.is_empty() {
@@ -239,7 +237,6 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     Some(label)
 }
 
-/// The state of a run in one line.
 fn label(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
     let mut label = state(snapshot, history, amount);
     if let Some(fleet) = fleet(snapshot) {

@@ -37,7 +37,6 @@ impl ProgressFile {
         Ok(ProgressFile { file: Arc::new(file), path: path.to_owned(), every })
     }
 
-    /// Follows one run until dropped.
     pub(super) fn follow(
         &self,
         folder: &Path,
@@ -60,6 +59,7 @@ impl ProgressFile {
                 tell(format_args!("note: no more progress is written to `{path}`: {cause}"));
             }
         })
+        .unwrap_or_default()
     }
 }
 

@@ -223,7 +223,6 @@ impl Args {
         Ok(())
     }
 
-    /// The length of the time slices to show, if a flag sets it.
     fn time_slice(&self) -> Option<Nanos> {
         self.slice.map(|span| span.0.into())
     }
@@ -247,7 +246,6 @@ impl Args {
         seen_by(run, tool, Keep::Nothing, draw)
     }
 
-    /// Writes the page of all runs.
     fn page(&self, runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
         let shown = runs.iter().map(|run| {
             Ok(published::PublishedRun {
@@ -259,7 +257,6 @@ impl Args {
         out.text(&published::page(&shown).markdown()).map(drop)
     }
 
-    /// Writes a run's time slices as a table, row by row.
     fn slices(&self, run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
         let summary = run.summarize(&self.facts(run)?)?;
         let Some(slices) = &summary.time_slices else {
@@ -273,17 +270,16 @@ impl Args {
         out.text(&String::from_utf8_lossy(&table)).map(drop)
     }
 
-    /// A run as one line in another tool's format.
     fn line(
         &self,
         run: &RunFolder,
         tool: Tool,
         draw: fn(&Compatible<'_>) -> String,
     ) -> Result<String, Failure> {
-        let keep = match self.detailed {
-            true => Keep::All,
-            false if tool == Tool::Vllm => Keep::Times,
-            false => Keep::Nothing,
+        let keep = match tool {
+            _ if self.detailed => Keep::All,
+            Tool::Vllm => Keep::Times,
+            _ => Keep::Nothing,
         };
         let line = seen_by(run, tool, keep, draw)?;
         Ok(clean::json(&line).into_owned() + "\n")
@@ -297,7 +293,6 @@ fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderE
     Ok(facts)
 }
 
-/// The name of a form or a style on the command line.
 fn name(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
@@ -363,7 +358,6 @@ fn only<'a>(runs: &'a [RunFolder], parts: &'static str) -> Result<&'a RunFolder,
     }
 }
 
-/// Writes a part of the report for each run.
 fn each(
     runs: &[RunFolder],
     out: &mut Destination,
@@ -375,19 +369,17 @@ fn each(
     Ok(())
 }
 
-/// Writes a run's exchanges as JSON, line by line.
 fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
         let line =
             serde_json::to_string(&exchange?).map_err(CliError::cannot("write the report"))?;
-        if out.json(&(line + "\n"))?.is_gone() {
+        if !out.json(&(line + "\n"))? {
             break;
         }
     }
     Ok(())
 }
 
-/// Writes a run's exchanges as a table, row by row.
 fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     let facts = run.facts()?;
     let mut row = Vec::new();
@@ -396,7 +388,7 @@ fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
         row.clear();
         csv::row(&mut row, &facts, &exchange?).map_err(CliError::cannot("write the report"))?;
-        if out.text(&String::from_utf8_lossy(&row))?.is_gone() {
+        if !out.text(&String::from_utf8_lossy(&row))? {
             break;
         }
     }

@@ -45,9 +45,6 @@ pub(super) struct Keep {
 impl Keep {
     /// The scenario whose load is varied, or the flags alone, with the scenario's text. Prints the
     /// notes on the flags.
-    ///
-    /// # Errors
-    /// If files cannot be found or read, or for every mistake.
     pub(super) fn source(
         &self,
         named: &[String],
@@ -73,9 +70,9 @@ impl Keep {
         source: &Source,
         words: Vec<String>,
         text: Option<&Text>,
-    ) -> Result<(Saved, Option<T>), Failure> {
+    ) -> Result<(StudyFolder, Option<T>), Failure> {
         if let Some(folder) = resume {
-            let saved = Saved::new(folder, kind, source);
+            let saved = StudyFolder::new(folder, kind, source);
             let state = saved.read()?;
             return Ok((saved, Some(state)));
         }
@@ -86,12 +83,12 @@ impl Keep {
         let folder = RunFolder::create(&self.within.output_dir, &name, &jiff::Timestamp::now())?;
         let marked = Known::new(session::marked_secrets(source));
         resume::keep(folder.path(), words, text, &marked)?;
-        Ok((Saved::new(folder.path(), kind, source), None))
+        Ok((StudyFolder::new(folder.path(), kind, source), None))
     }
 }
 
 /// The folder of a saved sweep or search.
-pub(super) struct Saved {
+pub(super) struct StudyFolder {
     folder: PathBuf,
     kind: &'static str,
     scenario: String,
@@ -99,9 +96,9 @@ pub(super) struct Saved {
     title: String,
 }
 
-impl Saved {
+impl StudyFolder {
     fn new(folder: &Path, kind: &'static str, source: &Source) -> Self {
-        Saved {
+        StudyFolder {
             folder: folder.to_owned(),
             kind,
             scenario: digest(source),
@@ -117,12 +114,10 @@ impl Saved {
         &self.folder
     }
 
-    /// Prints its folder.
     pub(super) fn tell(&self) {
         tell(format_args!("{}: {}", self.kind, self.folder.display()));
     }
 
-    /// Prints the way to continue after an interrupt.
     pub(super) fn interrupted(&self) -> ExitCode {
         tell(format_args!(
             "interrupted; resume with `runner {} --resume {}`",
@@ -160,7 +155,6 @@ impl Saved {
         }
     }
 
-    /// Writes its progress, completely or not at all.
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
         let file = File { scenario: self.scenario.clone(), title: self.title.clone(), state };
         replace(&self.file(), json(&file)?.as_bytes())

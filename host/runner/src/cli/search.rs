@@ -41,9 +41,9 @@ const MOST: u64 = 100_000_000;
 /// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss
 /// it; failed and unsent requests miss it. Times to the first token and to the end count from the
 /// due time (`ttft-from-due`), so that a client that is held back does not make the engine look
-/// fast. An interval of 20 % takes about 50,000 requests, and an interval of 5 % 235,000 to 400,000.
-/// A search ends earlier with `--within` or `--requests-in-all`, and always has a best estimate. The
-/// search's folder has a page with every load and its decision, `search.html`.
+/// fast. An interval of 20 % takes about 50,000 requests, and an interval of 5 % 235,000 to
+/// 400,000. A search ends earlier with `--within` or `--requests-in-all`, and always has a best
+/// estimate. The search's folder has a page with every load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
@@ -151,7 +151,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source)?;
-    let begun = Search::new(args.config(&source)?).map_err(wrong)?;
+    let begun = Search::new(args.config(&source)?).map_err(|mistakes| {
+        Failure::several(Exit::CommandLine, mistakes.lines().map(str::to_owned).collect())
+    })?;
     let (saved, kept) = args.keep.open::<Searched>(
         "search",
         args.resume.as_deref(),
@@ -170,7 +172,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(line);
     }
     let watching = args.watch.begin()?;
-    let probes = Probes::new(&source, saved.folder(), &watching, &interrupt);
+    let (source, within) = (&source, saved.folder());
+    let probes = Probes { source, within, watching: &watching, interrupt: &interrupt };
     interrupt.between_runs(Some("ending the search"));
     let answer = loop {
         let probe = match state.search.next() {
@@ -209,20 +212,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(Exit::Threshold as u8) })
 }
 
-fn wrong(words: String) -> Failure {
-    Failure::several(Exit::CommandLine, words.lines().map(str::to_owned).collect())
-}
-
 impl Args {
-    /// An answer, as text or as JSON.
     fn shown(&self, answer: &Answer) -> Result<String, Failure> {
         if self.keep.json { json(answer) } else { Ok(text(answer)) }
     }
 
     /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
-        let said = !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
-        self.resume.as_deref().filter(|_| !said)
+        let has_others =
+            !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
+        self.resume.as_deref().filter(|_| !has_others)
     }
 
     /// The scenario, under the rules of the benchmark if one is named.
@@ -236,7 +235,9 @@ impl Args {
     /// Returns the configuration of the search. Its seed is the scenario's, as in a sweep.
     fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
-            Some(name) => preset(name, self.start)?,
+            Some(name) => rules::named(name)?
+                .config(self.start)
+                .ok_or_else(|| CliError::PresetOf(name.clone(), "sweep"))?,
             None => self.own()?,
         };
         config.least = self.least.unwrap_or(config.least);
@@ -253,7 +254,6 @@ impl Args {
         Ok(config)
     }
 
-    /// A search for the objectives that are given.
     fn own(&self) -> Result<Config, Failure> {
         let tiers = tiers(self.slo.iter().map(String::as_str))
             .map_err(|mistakes| refused("--slo", mistakes))?;
@@ -264,11 +264,4 @@ impl Args {
         };
         Ok(Config::new(load, tiers, self.start))
     }
-}
-
-/// A search by the rules of a published benchmark.
-fn preset(name: &str, start: f64) -> Result<Config, Failure> {
-    rules::named(name)?
-        .config(start)
-        .ok_or_else(|| CliError::PresetOf(name.to_owned(), "sweep").into())
 }

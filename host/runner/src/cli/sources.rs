@@ -35,10 +35,7 @@ impl Text {
     }
 }
 
-/// Reads every named scenario, or builds one from the flags alone.
-///
-/// # Errors
-/// Files that cannot be found or read, and every mistake in every scenario.
+/// Reads every named scenario, or builds one from the flags alone. Reports every mistake in each.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
     let mut overlay = Overlay::new(flags)?;
     let mut sources = Vec::new();
@@ -85,7 +82,6 @@ impl<'f> Overlay<'f> {
         Ok(Overlay { flags, over, assigned, notes: BTreeSet::new(), problems })
     }
 
-    /// The run of a scenario, with the flags over it.
     fn over(&mut self, scenario: Scenario, name: String, folder: Option<PathBuf>) -> Source {
         let scenario = scenario.overlay(self.over.clone());
         let scenario = scenario.overlay(self.assigned.clone());
@@ -104,7 +100,6 @@ impl<'f> Overlay<'f> {
         }
     }
 
-    /// Returns the notes on the flags.
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
         if faults.scenario.is_empty() { Ok(self.notes) } else { Err(faults.into()) }
@@ -140,10 +135,7 @@ pub(super) fn source_of(
     Ok((source, notes))
 }
 
-/// Reads a scenario.
-///
-/// # Errors
-/// Every mistake in it, and in the configurations of the plugins that it names.
+/// Reads a scenario, or every mistake in it and in the configurations of its plugins.
 fn read_with_plugins(text: &Text, flags: &Flags) -> Result<Scenario, Faults> {
     let (scenario, mut problems) = Scenario::read(&text.name, &text.text);
     if problems.is_empty() {
@@ -156,7 +148,6 @@ fn read_with_plugins(text: &Text, flags: &Flags) -> Result<Scenario, Faults> {
     Err(Faults::from_scenario(&ScenarioError::new(problems)))
 }
 
-/// A scenario without flags.
 fn bare(scenario: Scenario, folder: Option<PathBuf>, plugin_path: &[PathBuf]) -> Source {
     Source {
         scenario,
@@ -167,7 +158,6 @@ fn bare(scenario: Scenario, folder: Option<PathBuf>, plugin_path: &[PathBuf]) ->
     }
 }
 
-/// Returns the title of a run whose scenario names none.
 fn stem(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default();
     if name == STDIN { "stdin".to_owned() } else { stem.to_string_lossy().into_owned() }
@@ -183,9 +173,6 @@ fn once(named: &[String]) -> Result<&[String], Failure> {
 
 /// Reads every named scenario and reports every mistake in it and in the configurations of its
 /// plugins, without flags. Gives the names of the scenarios.
-///
-/// # Errors
-/// Files that cannot be found or read, and every mistake in every scenario.
 pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let mut faults = Faults::default();

@@ -28,7 +28,6 @@ pub fn is_renderer() -> bool {
     is_asked
 }
 
-/// Renders a template from standard input, to standard output.
 pub fn exec() -> ExitCode {
     // The system refuses a larger text, and the process ends; nobody may look at its memory.
     let is_bound = [(Resource::DATA, MEMORY), (Resource::CORE, 0)]

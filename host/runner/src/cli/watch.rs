@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
-use super::dashboard::{self, Dashboard};
+use super::dashboard;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::print::tell;
@@ -21,7 +21,6 @@ use session::live::Live;
 use session::live::exposition::Identity;
 use session::live::listen::{Address, Listener};
 
-/// The longest interval between progress lines.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The way a run is watched.
@@ -72,16 +71,8 @@ pub struct Watching {
 
 /// Shows one run until dropped.
 pub struct Onlooker {
-    _shown: StderrView,
-    _written: Option<Progress>,
-}
-
-/// The form in which a run is shown on stderr until dropped.
-enum StderrView {
-    /// In a line.
-    Progress { _progress: Progress },
-    /// On the whole terminal.
-    Dashboard { _dashboard: Dashboard },
+    _display: Progress,
+    _file: Option<Progress>,
 }
 
 impl Watch {
@@ -138,27 +129,14 @@ impl Watching {
             let run = folder.file_name().unwrap_or_default().to_string_lossy();
             listener.show(Identity::new(&run, plan), live, threads);
         }
+        let on_screen = || dashboard::show(plan, live, threads, interrupt);
+        let display = self.dashboard.then(on_screen).and_then(|shown| {
+            let note = |cause: &_| tell(format_args!("note: cannot show the dashboard: {cause}"));
+            shown.inspect_err(note).ok()
+        });
         Onlooker {
-            _shown: self.shown(plan, live, threads, interrupt),
-            _written: (self.file.as_ref()).map(|file| file.follow(folder, plan, live, threads)),
+            _display: display.unwrap_or_else(|| Progress::show(plan, live, threads, self.how)),
+            _file: (self.file.as_ref()).map(|file| file.follow(folder, plan, live, threads)),
         }
-    }
-
-    fn shown(
-        &self,
-        plan: &Plan,
-        live: &Arc<Live>,
-        threads: &ThreadGroup,
-        interrupt: &Interrupt,
-    ) -> StderrView {
-        if self.dashboard {
-            match Dashboard::show(plan, live, threads, interrupt) {
-                Ok(dashboard) => {
-                    return StderrView::Dashboard { _dashboard: dashboard };
-                }
-                Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
-            }
-        }
-        StderrView::Progress { _progress: Progress::show(plan, live, threads, self.how) }
     }
 }

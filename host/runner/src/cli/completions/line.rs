@@ -14,7 +14,7 @@ pub(super) struct Line {
 
 impl Line {
     /// The line that a shell passes on after `--`.
-    pub(super) fn of_shell(arguments: &[OsString]) -> Self {
+    pub(super) fn from_shell(arguments: &[OsString]) -> Self {
         let begin = arguments.iter().position(|word| word == "--");
         let words = begin.and_then(|begin| arguments.get(begin + 1..));
         let words = words.unwrap_or_default().to_vec();

@@ -17,7 +17,6 @@ static UP: AtomicBool = AtomicBool::new(false);
 
 /// The alternate screen, until dropped.
 pub struct Screen {
-    /// The terminal to draw on.
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
 }
 

@@ -15,15 +15,14 @@ use super::super::conclude::conclude;
 use super::super::dashboard::screen;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
-use super::super::measure::teller;
+use super::super::measure::{environment, teller};
 use super::super::output::print;
 use super::super::print::tell;
 use super::super::sources::{source_of, text};
 use super::super::watch::{Onlooker, Watching};
-use super::agent::{Own, environment, take_part};
-use super::arguments::Run;
+use super::Run;
+use super::agent::{LocalAgent, take_part};
 
-/// Coordinates, and takes part.
 pub(super) fn exec(
     args: &Run,
     place: Place,
@@ -51,7 +50,7 @@ pub(super) fn exec(
         RunDisplay { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
     let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
     let agent = |place, local| {
-        take_part(args, place, token.clone(), Some(Own { local, scenario }), interrupt)
+        take_part(args, place, token.clone(), Some(LocalAgent { local, scenario }), interrupt)
     };
     let Combined { run, made, kept } =
         coordinator.run(checked, record, interrupt, &mut shown, agent).map_err(not_started)?;
@@ -80,7 +79,6 @@ fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
 struct RunDisplay<'r> {
     watching: &'r Watching,
     interrupt: &'r Interrupt,
-    /// The number of processes.
     size: u32,
     /// Lines that wait until the dashboard has gone.
     waiting: Vec<String>,

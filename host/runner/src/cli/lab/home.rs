@@ -32,7 +32,6 @@ impl Home {
         }
     }
 
-    /// The folder, if it is in one.
     pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Home::Folder(folder) => Some(folder),

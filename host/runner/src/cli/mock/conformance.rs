@@ -13,14 +13,12 @@ use mock::{Engine, Mounts, Page, Script, ScriptError};
 use verify::expected::Expected;
 use verify::{Case, Log};
 
-/// The cases with that name.
 fn cases(name: &str) -> Result<Vec<Case>, Error> {
     let failed = |failure: super::super::failure::Failure| Error::Flags(failure.message());
     let cases = files::cases(None).map_err(failed)?;
     files::chosen(cases, &[name.to_owned()]).map_err(failed)
 }
 
-/// Serves cases until Ctrl-C.
 pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Error> {
     let cases = cases(name)?;
     let scripts = cases.iter().map(|case| {

@@ -17,7 +17,6 @@ use model::plugin::Kind;
 use plugins::PluginError;
 use plugins::case::Rehearsal;
 
-/// The time for which each call is repeated.
 const LEAST: Duration = Duration::from_millis(100);
 
 /// The events that a run of 1,000 streams with 50 tokens a second each decodes in a second.
@@ -133,7 +132,6 @@ fn text(bench: &Bench) -> String {
     )
 }
 
-/// The mean time of a call, in seconds.
 fn repeated<'c>(
     calls: &mut Rehearsal<'c>,
     call: fn(&mut Rehearsal<'c>) -> Result<(), PluginError>,

@@ -7,7 +7,7 @@ use toolchain::Target;
 
 use super::facts;
 use super::options::Form;
-use crate::author::build::{Built, ShowOutput, build, wrap};
+use crate::author::build::{Component, ShowOutput, build, wrap};
 use crate::author::project::Project;
 use crate::cli::failure::Failure;
 use crate::cli::print::tell;
@@ -98,7 +98,7 @@ fn shell(command: &mut Command, talk: ShowOutput) -> std::io::Result<ExitStatus>
     }
 }
 
-fn text(built: &Built) -> String {
+fn text(built: &Component) -> String {
     let imports = if built.imports.is_empty() {
         "nothing".to_owned()
     } else {

@@ -57,7 +57,6 @@ struct Entry {
 #[derive(Debug, Serialize)]
 struct Name {
     name: &'static str,
-    /// The flag that takes it.
     flag: &'static str,
     plugin: String,
     /// The keys of the plugin's configuration that it sets, as TOML.

@@ -141,7 +141,6 @@ fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     }
 }
 
-/// Finds and reads the component and the cases.
 pub(super) fn suite(
     dir: &Path,
     plugin: Option<&str>,
@@ -176,7 +175,6 @@ pub(super) fn suite(
     read(&plugin, sandbox.limits()?, &found.cases)
 }
 
-/// Reads cases, and reports all mistakes in them.
 pub(super) fn read(plugin: &Plugin, limits: Limits, cases: &[PathBuf]) -> Result<Suite, Failure> {
     Suite::read(plugin.clone(), limits, cases).map_err(|mistakes| {
         let mistakes = mistakes.iter().map(ToString::to_string);
@@ -194,7 +192,6 @@ pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, F
     Ok(built.display().to_string())
 }
 
-/// Checks that a component was built from its project's present sources.
 fn up_to_date(component: &Path) -> Result<(), Failure> {
     let Some(project) = fresh::project_of(component) else {
         return Ok(());

@@ -91,7 +91,6 @@ pub(super) fn exec(
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Checks that runs have this preset.
 pub(super) fn known(preset: &str) -> Result<(), Failure> {
     if preset == NAME {
         return Ok(());
@@ -198,7 +197,7 @@ fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> 
         );
         return Ok(());
     }
-    let agreed = match agreed(timed, judged, &[]) {
+    let agreed = match agreed(timed, judged, &[], None) {
         Ok(agreed) => agreed,
         Err(failure) => {
             failure.report();

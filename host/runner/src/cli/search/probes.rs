@@ -26,23 +26,14 @@ const SERVERS: [Id; 4] = [Id::NothingAnswered, Id::Failures, Id::NotSent, Id::In
 
 /// Makes the runs of a search.
 pub(super) struct Probes<'p> {
-    source: &'p Source,
-    within: &'p Path,
-    watching: &'p Watching,
-    interrupt: &'p Interrupt,
+    pub source: &'p Source,
+    /// The folder in which each run gets a folder.
+    pub within: &'p Path,
+    pub watching: &'p Watching,
+    pub interrupt: &'p Interrupt,
 }
 
-impl<'p> Probes<'p> {
-    /// Runs of this scenario, each in a folder within that one.
-    pub(super) fn new(
-        source: &'p Source,
-        within: &'p Path,
-        watching: &'p Watching,
-        interrupt: &'p Interrupt,
-    ) -> Self {
-        Probes { source, within, watching, interrupt }
-    }
-
+impl Probes<'_> {
     /// Makes a run. Gives its result, and the name of its folder.
     pub(super) fn make(
         &self,
@@ -75,7 +66,8 @@ impl<'p> Probes<'p> {
         let folder = folder.to_string_lossy().into_owned();
         let late = guard.is_late.load(Ordering::Acquire);
         let late = late.then(|| "it was under way when the time was over (--within)".to_owned());
-        let outcome = match (guard.alarm(), invalid(&measured.summary.findings).or(late)) {
+        let alarm = guard.watch.as_ref().and_then(|watch| locked(watch).1);
+        let outcome = match (alarm, invalid(&measured.summary.findings).or(late)) {
             (_, Some(why)) => Outcome::Invalid { why },
             (Some(alarm), None) => Outcome::Stopped(alarm),
             (None, None) => Outcome::Measured(gathered(measured, tiers)?),
@@ -95,7 +87,6 @@ fn invalid(findings: &[Finding]) -> Option<String> {
     Some(format!("{}: {}", finding.id.name(), finding.seen))
 }
 
-/// Reads the measurements of a run from its records.
 fn gathered(measured: MeasuredRun, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
     let MeasuredRun { ended, folder, facts, summary, .. } = measured;
     ended?;
@@ -117,16 +108,8 @@ struct Guard {
     watch: Option<Mutex<(Watch, Option<Alarm>)>>,
     /// The time since the first request was due, after which the run sends no more.
     sends_for: Option<Duration>,
-    /// The end of the search.
     stops_at: Option<Instant>,
-    /// True if it was stopped by that end.
     is_late: AtomicBool,
-}
-
-impl Guard {
-    fn alarm(&self) -> Option<Alarm> {
-        self.watch.as_ref().and_then(|watch| locked(watch).1)
-    }
 }
 
 fn locked(

@@ -11,8 +11,6 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tokio::net::TcpListener;
-
 use super::super::failure::{Exit, Failure};
 use super::super::mock::interrupted;
 use super::files;
@@ -26,7 +24,6 @@ use verify::profile::Values;
 use verify::sources::Sources;
 use verify::{Case, CaseCard, Log, Outcome, Profile, Run, judge};
 
-/// The last lines of a client that failed.
 const LAST_LINES: usize = 12;
 
 /// The time that a client may take to say its version.
@@ -64,7 +61,7 @@ impl Drop for Folder {
 }
 
 /// One run of a client, with its files.
-struct Conducted {
+struct ClientRun {
     run: Run,
     ran: Ran,
 }
@@ -74,7 +71,6 @@ fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
 }
 
 impl Conductor {
-    /// Prepares the runs of a client.
     pub fn new(
         mut profile: Profile,
         program: Option<&Path>,
@@ -147,17 +143,14 @@ impl Conductor {
         })
     }
 
-    /// The name of the tokenizer that counts.
     pub fn tokenizer_name(&self) -> String {
         self.name_of_tokenizer.clone()
     }
 
-    /// The client, for its card.
     pub fn client(&self, version: Option<String>) -> Client {
         Client { name: self.profile.name.clone(), title: self.profile.title.clone(), version }
     }
 
-    /// Asks the client for its version.
     pub fn version(&self) -> Result<Option<String>, Failure> {
         let Some(version) = &self.profile.version else {
             return Ok(None);
@@ -267,7 +260,7 @@ impl Conductor {
         let mut best: Option<Level> = None;
         for number in 1..=self.tries {
             let folder = self.folder.path.join(format!("{}-{number}", case.name));
-            let Conducted { run, ran } = self.conduct(&case, 1, &folder)?;
+            let ClientRun { run, ran } = self.conduct(&case, 1, &folder)?;
             let requests = run.log.requests.iter();
             let first = requests.clone().map(|request| request.received);
             let last = requests.map(|request| request.end());
@@ -309,7 +302,6 @@ impl Conductor {
         counted
     }
 
-    /// The command as a card shows it, without the parts that differ from run to run.
     fn command(&self, case: &Case, seed: u64, folder: &Path) -> Result<Vec<String>, Failure> {
         let mut values = self.values(case, seed, folder);
         values.set("folder", "FOLDER");
@@ -341,8 +333,7 @@ impl Conductor {
         self.profile.command_for(&case.asks, values).map_err(wrong)
     }
 
-    /// Runs the client once over a case.
-    fn conduct(&self, case: &Case, seed: u64, folder: &Path) -> Result<Conducted, Failure> {
+    fn conduct(&self, case: &Case, seed: u64, folder: &Path) -> Result<ClientRun, Failure> {
         private::folder(folder).map_err(system("make a folder for a run"))?;
         let script = Script::parse(&case.name, &case.script())
             .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
@@ -350,7 +341,8 @@ impl Conductor {
             let scripts = [(case.name.clone(), script)];
             let mounts = Mounts::new(scripts, Box::new(|_, _| None))
                 .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
-            let listener = listen().map_err(system("listen on this machine"))?;
+            let listener = mock::listen((Ipv4Addr::LOCALHOST, 0).into())
+                .map_err(system("listen on this machine"))?;
             let address = listener.local_addr().map_err(system("listen on this machine"))?;
             let server =
                 tokio::spawn(mock::serve_mounts(listener, mounts.clone(), std::future::pending()));
@@ -372,7 +364,7 @@ impl Conductor {
             let log = Log::read(&log).map_err(|error| Failure::new(Exit::Bug, error))?;
             let sources = Sources::read(&self.profile, &self.contents(folder, &ran));
             let run = Run { log, sources };
-            Ok(Conducted { run, ran })
+            Ok(ClientRun { run, ran })
         })
     }
 
@@ -413,10 +405,6 @@ impl Conductor {
         });
         content.collect()
     }
-}
-
-fn listen() -> std::io::Result<TcpListener> {
-    mock::listen((Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// Writes the tokenizer whose tokens are words, so that a client can read it.

@@ -6,10 +6,7 @@ use std::path::Path;
 use super::super::failure::{Exit, Failure};
 use verify::{Card, Case, FileError, Profile};
 
-/// The cases of a folder, or the shipped ones, by name.
-///
-/// # Errors
-/// If cases are wrong: every mistake.
+/// The cases of a folder, or the shipped ones, by name; or every mistake in them.
 pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     let read = match folder {
         None => {
@@ -28,18 +25,18 @@ pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure {
+    move |cause| Failure::input(format!("{}: cannot be read: {cause}", path.display()))
+}
+
 fn of_folder(folder: &Path) -> Result<Vec<Result<Case, FileError>>, Failure> {
-    let unreadable = |path: &Path, cause: std::io::Error| {
-        Failure::input(format!("{}: cannot be read: {cause}", path.display()))
-    };
-    let entries = std::fs::read_dir(folder).map_err(|cause| unreadable(folder, cause))?;
     let mut read = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|cause| unreadable(folder, cause))?.path();
+    for entry in std::fs::read_dir(folder).map_err(unreadable(folder))? {
+        let path = entry.map_err(unreadable(folder))?.path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text = std::fs::read_to_string(&path).map_err(|cause| unreadable(&path, cause))?;
+        let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
         read.push(Case::read(&path.to_string_lossy(), &text));
     }
     Ok(read)
@@ -57,7 +54,6 @@ fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
     if wrong.is_empty() { Ok(good) } else { Err(Failure::several(Exit::Input, wrong)) }
 }
 
-/// The requested cases, or all.
 pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         return Ok(cases);
@@ -90,22 +86,18 @@ pub fn profile(client: &str) -> Result<Profile, Failure> {
             names.join(", ")
         )));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Failure::input(format!("{client}: cannot be read: {cause}")))?;
+    let text = std::fs::read_to_string(path).map_err(unreadable(path))?;
     Profile::read(client, &text).map_err(wrong)
 }
 
-/// A card that was written before.
 pub fn card(path: &str) -> Result<Card, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Failure::input(format!("{path}: cannot be read: {cause}")))?;
+    let text = std::fs::read_to_string(path).map_err(unreadable(Path::new(path)))?;
     serde_json::from_str(&text).map_err(|cause| {
         let message = "is no card; expected the output of `runner verify CLIENT --format json`";
         Failure::input(format!("{path}: {message}: {cause}"))
     })
 }
 
-/// The cases and the clients that ship, for people to read.
 pub fn list(cases: &[Case]) -> Result<String, Failure> {
     let mut text = String::new();
     let mut part = None;

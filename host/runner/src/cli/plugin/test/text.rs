@@ -3,7 +3,6 @@
 use crate::cli::print::{Colour, Styled};
 use plugins::case::{Checks, SuiteReport, TimedReport};
 
-/// The heading: the tested plugin.
 pub fn heading(report: &SuiteReport) -> String {
     let plugin = &report.plugin;
     let facts = plugin.loaded.as_ref().map(|loaded| {
@@ -13,7 +12,6 @@ pub fn heading(report: &SuiteReport) -> String {
     format!("{}{}\n", facts.unwrap_or_default(), plugin.file)
 }
 
-/// One line about a case, and its failures.
 pub fn case(case: &TimedReport, width: usize) -> Styled {
     let report = &case.report;
     let mut text = Styled::default();
@@ -53,7 +51,6 @@ pub fn case(case: &TimedReport, width: usize) -> Styled {
     text
 }
 
-/// The summary of all cases.
 pub fn summary(report: &SuiteReport) -> Styled {
     let all = report.cases.len();
     let mut text = Styled::default();
