@@ -11,7 +11,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that selects the toolchain.
 const VARIABLE: &str = "RUNNER_WASM_TOOLCHAIN";
 
 /// The compilation target of guests.
@@ -86,7 +85,6 @@ const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubu
     rust-web-src rust-web-llvm lld)";
 
 impl Preference {
-    /// Parses the variable `RUNNER_WASM_TOOLCHAIN`.
     pub fn from_environment() -> Result<Self, ToolchainError> {
         match env::var(VARIABLE).ok().as_deref() {
             None | Some("") => Ok(Preference::Any),
@@ -111,7 +109,6 @@ pub struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// The folder with the compiled modules.
     pub fn modules(&self) -> PathBuf {
         let folder = match self.profile {
             "dev" => "debug",

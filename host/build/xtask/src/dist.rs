@@ -54,7 +54,6 @@ pub fn install(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(steps::exit_code(code))
 }
 
-/// The SHA-256 of bytes, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -153,7 +153,6 @@ fn chosen(all: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// Builds the targets' binaries; the folder they are in.
 fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     let folder = root.join(if address { "target/fuzz/address" } else { "target/fuzz/build" });
     let mut flags = INSTRUMENTATION.to_vec();
@@ -177,7 +176,6 @@ fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     Ok(folder.join(PLATFORM).join("release"))
 }
 
-/// Runs a target for its share of the time.
 fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Outcome> {
     let name = &target.name;
     let of = |folder: &str| root.join(folder).join(name);
@@ -259,7 +257,6 @@ fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     )
 }
 
-/// Every target with its outcome, and the totals.
 fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
     let mut text =
         format!("{:<12} {:>13} {:>9} {:>9}  result\n", "target", "executions", "per s", "coverage");

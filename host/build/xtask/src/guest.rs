@@ -16,7 +16,6 @@ const FOLDERS: [(&str, &str, bool); 5] = [
     ("tests/guests", "guests", false),
 ];
 
-/// A crate that becomes a component.
 pub struct Guest {
     pub package: String,
     /// The file's name below the profile's folder, as cargo writes it.
@@ -58,7 +57,6 @@ pub fn find(root: &Path) -> Result<Vec<Guest>> {
     Ok(guests)
 }
 
-/// The kinds of folder below `target/components`.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     FOLDERS.iter().map(|(_, kind, _)| *kind)
 }

@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-/// The variable that names the file with the list of left-out things.
 pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
 
 /// A tool or a right that a machine may lack.

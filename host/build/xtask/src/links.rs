@@ -92,7 +92,6 @@ impl Page {
     }
 }
 
-/// The anchor of a heading with these words.
 fn anchor(words: &str) -> String {
     words
         .trim()

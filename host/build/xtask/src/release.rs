@@ -71,7 +71,6 @@ fn words(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Takes a flag and its value out of the words.
 fn taken(words: &mut Vec<String>, flag: &str) -> Result<Option<String>> {
     let Some(at) = words.iter().position(|word| word == flag) else {
         return Ok(None);
@@ -95,7 +94,6 @@ fn linked(text: &str, tree: &str) -> String {
     format!("{first}{rest}")
 }
 
-/// A version's section of the changelog.
 struct Section<'t> {
     /// The heading without its `## `.
     heading: &'t str,
@@ -229,7 +227,6 @@ impl Tree {
     }
 }
 
-/// The mistakes as one error, if there are any.
 fn all(mistakes: Vec<String>) -> Result<()> {
     if mistakes.is_empty() { Ok(()) } else { bail!("{}", mistakes.join("\n")) }
 }

@@ -38,7 +38,6 @@ fn code_spans(markdown: &str) -> Vec<&str> {
     markdown.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Files with that extension below a folder, as paths below the root.
 fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(folder)).expect("the folder exists") {
@@ -119,7 +118,6 @@ fn pages(text: &str, folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// The table of the guide in the README has every page, in the guide's order.
 #[test]
 fn the_table_of_the_guide_is_its_summary() {
     let readme = read("README.md");
@@ -139,7 +137,6 @@ fn the_guide_has_every_finding() {
     }
 }
 
-/// The README has the number of plugins of each kind.
 #[test]
 fn the_plugins_are_counted() {
     let readme = read("README.md");

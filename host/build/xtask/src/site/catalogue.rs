@@ -3,17 +3,14 @@
 
 use anyhow::{Context, Result};
 
-/// The page that the definitions stand on, from a page at the top of the site.
 const PAGE: &str = "reference/metrics.md";
 
-/// The catalogue's entry of a metric.
 struct Metric {
     name: String,
     definition: String,
     equals: String,
 }
 
-/// The metrics in the catalogue's order.
 pub struct Catalogue(Vec<Metric>);
 
 impl Catalogue {

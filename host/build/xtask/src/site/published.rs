@@ -116,7 +116,6 @@ fn rules(results: &[&Value]) -> Result<String> {
     Ok(list)
 }
 
-/// The number of results of each verdict, as text.
 fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> Result<String> {
     let mut counts = [0; VERDICTS.len()];
     for result in results {
@@ -128,7 +127,6 @@ fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> Result<String> 
     Ok(format!("{valid} valid, {suspect} suspect, {invalid} invalid"))
 }
 
-/// A result's name in `runner published`.
 fn name(result: &Value) -> Result<&str> {
     let file = word(&result["claim"]["source"], "file")?;
     Ok(file.trim_start_matches("published:"))

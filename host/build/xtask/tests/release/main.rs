@@ -79,7 +79,6 @@ impl Scratch {
         self.git(&["commit", "--quiet", "--message", "A change"]);
     }
 
-    /// Runs a command of xtask on this checkout.
     fn xtask(&self, arguments: &[&str]) -> CommandOutput {
         xtask(self.path(), arguments)
     }

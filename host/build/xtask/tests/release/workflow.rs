@@ -29,7 +29,6 @@ impl Workflow {
         self.contents["jobs"].as_object().unwrap().iter()
     }
 
-    /// Steps of all jobs, with their job's name.
     pub fn steps(&self) -> Vec<(&str, &Value)> {
         let mut steps = Vec::new();
         for (name, job) in self.jobs() {
@@ -53,7 +52,6 @@ pub fn list(value: &Value) -> Vec<String> {
     }
 }
 
-/// Expressions in a text, without their braces.
 pub fn expressions(text: &str) -> Vec<&str> {
     let parts = text.split("${{").skip(1);
     parts.map(|part| part.split("}}").next().unwrap().trim()).collect()
