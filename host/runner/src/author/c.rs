@@ -22,10 +22,8 @@ const MISSING: &str = "no installed clang can compile for WebAssembly. On Debian
     lld-19 wasi-libc libclang-rt-19-dev-wasm32` (or another version of these); elsewhere unpack the WASI SDK and \
     set WASI_SDK_PATH to its folder, or set CLANG to a clang";
 
-/// Arguments of every call of clang.
 const TARGET: [&str; 2] = ["--target=wasm32-wasi", "-mexec-model=reactor"];
 
-/// Writes the module; returns its path.
 pub fn compile(
     project: &Project,
     kind: Kind,
@@ -99,7 +97,6 @@ fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
     Ok(files)
 }
 
-/// The C files of the project's folder, the entry among them.
 fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     let entries = std::fs::read_dir(folder).map_err(AuthorError::system("read", folder))?;
     let mut sources: Vec<String> = entries

@@ -28,7 +28,6 @@ pub struct Declarations {
 const HEADING: &str = "// The types of the plugin interface, for editors. `runner plugin new` and `runner plugin build` write this \
     file; the interface\n// itself is in `wit/`.\n";
 
-/// Makes the declarations of the world of a kind, from the folder with the contract.
 pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
     let (resolve, world) = resolved(wit, kind)?;
     let world = &resolve.worlds[world];

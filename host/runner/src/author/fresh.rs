@@ -29,7 +29,6 @@ struct Record {
     contract: String,
 }
 
-/// The digests of a project's sources, by path.
 pub fn sources(project: &Project) -> BTreeMap<String, String> {
     let files = files(&project.folder);
     let digests = files.into_iter().filter_map(|file| {
@@ -117,7 +116,6 @@ fn recorded(project: &Project, component: &[u8]) -> Option<Record> {
     (record.component == hex(&Sha256::digest(component))).then_some(record)
 }
 
-/// The digest of the contract that this runner gives to projects.
 fn contract() -> String {
     let mut digest = Sha256::new();
     for (name, text) in template::contract("") {
@@ -160,7 +158,6 @@ fn named(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// The files of a project that may be sources, below its folder, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];

@@ -60,7 +60,6 @@ pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, Aut
     Ok(files)
 }
 
-/// The contract's files, below a folder.
 pub(super) fn contract(folder: &str) -> impl Iterator<Item = (String, String)> {
     texts_below("wit/").map(move |(path, text)| (format!("{folder}/{path}"), text.to_owned()))
 }

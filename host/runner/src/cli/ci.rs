@@ -59,13 +59,8 @@ pub struct Args {
     baseline: Option<PathBuf>,
     /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
     /// 'requests.success-share -0.01'
-    #[arg(
-        long = "fail-if",
-        value_name = "CONDITION",
-        env = "RUNNER_FAIL_IF",
-        value_delimiter = ',',
-        help_heading = "Baseline"
-    )]
+    #[arg(long = "fail-if", value_name = "CONDITION", env = "RUNNER_FAIL_IF")]
+    #[arg(value_delimiter = ',', help_heading = "Baseline")]
     fail_if: Vec<String>,
     /// Fail if there is a baseline and it is not comparable
     #[arg(long, env = "RUNNER_CI_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Baseline")]

@@ -28,7 +28,6 @@ use line::Line;
 /// Names the shell that asks. It is this program's own, because others use `COMPLETE` too.
 const VARIABLE: &str = "RUNNER_COMPLETE";
 
-/// The program's name, as it is found in `PATH`.
 const PROGRAM: &str = "runner";
 
 /// Print the script that completes command lines in a shell

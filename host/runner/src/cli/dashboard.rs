@@ -21,7 +21,6 @@ use view::{Subject, View};
 
 pub(crate) use screen::is_possible;
 
-/// Time between two drawings: four a second.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Shows a run until the returned value is dropped.

@@ -52,7 +52,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     measure_all(vec![resolved], &args.output, &args.watch, &interrupt)
 }
 
-/// Starts the mock engine on a thread of its own, for as long as the process lives.
 fn start_engine() -> std::io::Result<SocketAddr> {
     let (sender, receiver) = mpsc::channel();
     std::thread::Builder::new().name("mock-engine".into()).spawn(move || {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use super::error::CliError;
-use super::print::{Styled, tell, tell_styled};
+use super::print::{StyledText, tell, tell_styled};
 use crate::author::AuthorError;
 use hub::HubError;
 use load::transport::dial::DialError;
@@ -66,7 +66,6 @@ impl Failure {
         Failure::new(Exit::Input, message)
     }
 
-    /// A command or a format that this program is built without.
     #[allow(dead_code, reason = "programs with all features lack nothing")]
     pub(super) fn not_built(name: &str) -> Self {
         Failure::command_line(format!(
@@ -74,7 +73,6 @@ impl Failure {
         ))
     }
 
-    /// Several failures of one kind, with a message each.
     pub fn several(exit: Exit, messages: Vec<String>) -> Self {
         Failure { exit: exit as u8, messages: Messages::Plain(messages) }
     }
@@ -116,7 +114,7 @@ impl Failure {
                     };
                     match drawn(false) {
                         Some(plain) => {
-                            tell_styled(&Styled::drawn(&plain, || drawn(colours())));
+                            tell_styled(&StyledText::drawn(&plain, || drawn(colours())));
                         }
                         None => tell(format_args!("error: {}", problem.message())),
                     }

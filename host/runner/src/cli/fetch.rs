@@ -144,7 +144,6 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
     write_stdout(&lines.concat())
 }
 
-/// A repository, and its files on the hub.
 struct RemoteRepository {
     settings: Settings,
     client: Client,

@@ -74,13 +74,8 @@ pub struct Flags {
     /// A path, or the name of a built-in plugin, such as backends/vllm.wasm or
     /// datasets/conversation.wasm; `runner plugin list` lists them. Append @sha256: and a digest to
     /// accept only that exact file.
-    #[arg(
-        long = "plugin",
-        value_name = "WASM",
-        env = "RUNNER_PLUGIN",
-        value_delimiter = ',',
-        help_heading = "Plugins"
-    )]
+    #[arg(long = "plugin", value_name = "WASM", env = "RUNNER_PLUGIN", value_delimiter = ',')]
+    #[arg(help_heading = "Plugins")]
     plugins: Vec<String>,
     /// Folders to search for plugins, separated as in PATH
     #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
@@ -102,13 +97,8 @@ pub struct Flags {
     ///
     /// `runner scenario keys` lists the keys, and `runner plugin info` the keys of plugins. A VALUE
     /// that is not TOML of the right type is read as a string. This overrides other flags.
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        env = "RUNNER_SET",
-        hide_env_values = true,
-        help_heading = "Scenario"
-    )]
+    #[arg(long, value_name = "KEY=VALUE", env = "RUNNER_SET", hide_env_values = true)]
+    #[arg(help_heading = "Scenario")]
     set: Vec<String>,
 
     #[command(flatten)]
@@ -145,9 +135,8 @@ pub struct Flags {
     random_output_len: Option<u64>,
     /// Range of random lengths; 1.0 = all equal, as in SGLang's client. vLLM's
     /// {"input": R, "output": R} too
-    #[arg(
-        long, value_name = "RATIO", env = "RUNNER_RANDOM_RANGE_RATIO", value_parser = Ratio::parse,
-    )]
+    #[arg(long, value_name = "RATIO", env = "RUNNER_RANDOM_RANGE_RATIO")]
+    #[arg(value_parser = Ratio::parse)]
     random_range_ratio: Option<Ratio>,
     /// Output tokens per request (ShareGPT dataset), instead of the real answer's length
     #[arg(long, value_name = "TOKENS", env = "RUNNER_SHAREGPT_OUTPUT_LEN")]
@@ -301,7 +290,6 @@ impl Flags {
         if wrong.is_empty() { Ok(()) } else { Err(Failure::several(Exit::CommandLine, wrong)) }
     }
 
-    /// True if a plugin's file is here or in a folder of plugins.
     fn finds(&self, file: &str) -> bool {
         let folders = self.plugin_folders();
         let here = std::iter::once(PathBuf::new());

@@ -120,7 +120,6 @@ pub(super) fn variable_in_long_help(arg: Arg) -> Arg {
     arg.hide_env(true).long_help(format!("{help}\n\n[env: {variable}{value}]"))
 }
 
-/// The commands, a line each, below the headings of their groups.
 fn groups(command: &Command) -> StyledStr {
     let mut text = String::new();
     let header = command.get_styles().get_header();

@@ -169,7 +169,6 @@ impl Interrupt {
         state.work = work(signal.clone());
     }
 
-    /// A run has made its load.
     pub fn assessing(&self) {
         let mut state = self.lock();
         state.work = Work::Assessment(state.count);

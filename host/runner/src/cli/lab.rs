@@ -68,13 +68,8 @@ pub struct Args {
     ///
     /// Secrets are not kept: keys are read from the environment again, and headers have to be given
     /// again.
-    #[arg(
-        long,
-        alias = "folder",
-        value_name = "FOLDER",
-        env = "RUNNER_LAB_RESUME",
-        help_heading = "Result"
-    )]
+    #[arg(long, alias = "folder", value_name = "FOLDER", env = "RUNNER_LAB_RESUME")]
+    #[arg(help_heading = "Result")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     within: Within,
@@ -116,7 +111,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         scenarios: scenarios.all().to_vec(),
     };
     let interrupt = Interrupt::listen()?;
-    let watching = args.watch.begin()?;
+    let displays = args.watch.begin()?;
     let mut journal = OpenJournal::open(&folder, &lab, &text)?;
     journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
@@ -131,7 +126,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })?;
     let draw = |results: &Results| write_page(&folder, &public, &saved, results);
     interrupt.between_runs(Some("stopping the engine"));
-    let terminal = Terminal { watching: &watching, interrupt: &interrupt };
+    let terminal = Terminal { displays: &displays, interrupt: &interrupt };
     let place = Place {
         folder: folder.clone(),
         home: home.folder().map(Path::to_owned),
@@ -196,7 +191,6 @@ fn note(message: &String) {
     tell(format_args!("note: {message}"));
 }
 
-/// Describes the runs of the present stage that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let lab = lab.shown();
     let timing = Timing::new(scenarios, results);

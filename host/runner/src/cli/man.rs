@@ -71,7 +71,6 @@ fn with_variables(command: Command) -> Command {
     command.mut_args(without_value).mut_subcommands(with_variables)
 }
 
-/// The name of a command's page: `runner-plugin-new`.
 fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-")
 }

@@ -56,7 +56,6 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
     Some(wrong(format!("; did you mean `runner {meant}`? `runner --help` lists the commands")))
 }
 
-/// Returns advice for a command line of another tool, if it is one.
 fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
     let is = |word: &OsStr, known: &&str| {
         let word = word.to_string_lossy();

@@ -22,13 +22,8 @@ use runs::folder::RunFolder;
 #[command(next_help_heading = "Result")]
 pub struct Within {
     /// Folder in which each result gets a folder of its own
-    #[arg(
-        long,
-        alias = "result-dir",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs"
-    )]
+    #[arg(long, alias = "result-dir", value_name = "FOLDER", env = "RUNNER_OUTPUT_DIR")]
+    #[arg(default_value = "runs")]
     pub(super) output_dir: PathBuf,
 }
 
@@ -56,13 +51,8 @@ pub struct Output {
     #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE")]
     baseline: Option<PathBuf>,
     /// A repeat of the baseline, to show how much answers differ without any change; repeatable
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_FLOOR",
-        value_delimiter = ',',
-        requires = "baseline"
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_FLOOR", value_delimiter = ',')]
+    #[arg(requires = "baseline")]
     floor: Vec<PathBuf>,
     /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]

@@ -71,10 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART")]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
-    #[arg(
-        long, value_name = "N", env = "RUNNER_SHOW", default_value_t = 0,
-        value_parser = clap::value_parser!(u64).range(..=10_000),
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_SHOW", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=10_000))]
     show: u64,
     /// Show messages in full
     #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new())]
@@ -87,23 +85,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT")]
     export: Option<PathBuf>,
     /// Tool that reads the exported file
-    #[arg(
-        long, value_name = "TOOL", env = "RUNNER_EXPORT_FORMAT", default_value = "runner",
-        value_parser = one_of::<ExportFormat>(),
-    )]
+    #[arg(long, value_name = "TOOL", env = "RUNNER_EXPORT_FORMAT", default_value = "runner")]
+    #[arg(value_parser = one_of::<ExportFormat>())]
     export_format: ExportFormat,
     /// Export this run's answers beside their questions instead, as rows for a judge
     ///
     /// The scenario and the flags must be the run's, so that the plan draws the same samples. Two
     /// runs give rows with the answers of both. `runner guide scorers` shows how to ask a judge.
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_ANSWERS",
-        value_delimiter = ',',
-        requires = "export",
-        conflicts_with = "export_format"
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_ANSWERS", value_delimiter = ',')]
+    #[arg(requires = "export", conflicts_with = "export_format")]
     answers: Vec<PathBuf>,
     #[command(flatten)]
     artifacts: Artifacts,
@@ -137,17 +127,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::listen()?;
     let sources = sources(&args.scenarios, &args.flags)?;
     if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
-        return Err(CliError::Several {
-            count: sources.len(),
-            of: "scenario",
-            parts: "charts and exported rows",
-        }
-        .into());
+        let (count, parts) = (sources.len(), "charts and exported rows");
+        return Err(CliError::Several { count, of: "scenario", parts }.into());
     }
-    let mut out = match picture {
-        None => Some(Destination::open(&args.output)?),
-        Some(_) => None,
-    };
+    let mut out = if picture.is_none() { Some(Destination::open(&args.output)?) } else { None };
     let mut interrupted = false;
     for source in sources {
         let resolved = resolve(&source)?;
@@ -155,23 +138,15 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let (run, _) = resolved.unasked();
         let outlook = args.look(&run, &interrupt)?;
         interrupted |= outlook.end == End::Interrupted;
-        match (&mut out, picture) {
-            (Some(out), _) => {
-                match args.format {
-                    Format::Json => out.json(&json(&outlook)?)?,
-                    _ => out.text(&outlook::text(&outlook))?,
-                };
-            }
-            (None, Some(picture)) => {
-                let charts = outlook::charts(&outlook);
-                write_charts(
-                    &charts.iter().collect::<Vec<_>>(),
-                    picture,
-                    args.chart.as_deref(),
-                    &args.output,
-                )?;
-            }
-            (None, None) => {}
+        if let Some(picture) = picture {
+            let charts = outlook::charts(&outlook);
+            let charts: Vec<_> = charts.iter().collect();
+            write_charts(&charts, picture, args.chart.as_deref(), &args.output)?;
+        } else if let Some(out) = &mut out {
+            match args.format {
+                Format::Json => out.json(&json(&outlook)?)?,
+                _ => out.text(&outlook::text(&outlook))?,
+            };
         }
         if interrupted {
             break;
@@ -205,16 +180,14 @@ impl Args {
         let outlook = outlook?;
         if let Some(export) = export {
             // A part of the requests is no export.
-            match outlook.end {
-                End::Interrupted => tell("note: interrupted, so nothing was exported"),
-                _ => {
-                    if export.rows == 0 && !self.answers.is_empty() {
-                        return Err(nothing_answered(&self.answers).into());
-                    }
-                    let replay = export.replay();
-                    export.out.finish()?;
-                    replay.iter().for_each(tell);
-                }
+            if outlook.end == End::Interrupted {
+                tell("note: interrupted, so nothing was exported");
+            } else if export.rows == 0 && !self.answers.is_empty() {
+                return Err(nothing_answered(&self.answers).into());
+            } else {
+                let replay = export.replay();
+                export.out.finish()?;
+                replay.iter().for_each(tell);
             }
         }
         Ok(outlook)
@@ -240,7 +213,6 @@ impl Args {
     }
 }
 
-/// Reports that no sample has the answers of all runs.
 fn nothing_answered(runs: &[PathBuf]) -> CliError {
     match runs {
         [run, baseline] => {
@@ -250,7 +222,6 @@ fn nothing_answered(runs: &[PathBuf]) -> CliError {
     }
 }
 
-/// Requests on their way into a file.
 struct Export<'r> {
     path: &'r Path,
     out: Destination,

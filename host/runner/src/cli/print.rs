@@ -1,7 +1,7 @@
 //! The edge where text leaves the program: results go to stdout, everything else to stderr. Names,
 //! messages and files come from servers, plugins and pages, so all printed text is cleaned of
 //! control characters. Styles are our own, and are put around text that is clean already
-//! ([`Styled`]).
+//! ([`StyledText`]).
 //!
 //! Reports that go to files as well are cleaned where they are drawn, and so go through
 //! [`super::destination`]. Progress and the dashboard draw over a terminal by themselves, and clean
@@ -21,7 +21,7 @@ pub fn tell(message: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", clean::text(&message));
 }
 
-pub fn tell_styled(words: &Styled) {
+pub fn tell_styled(words: &StyledText) {
     let _ = writeln!(std::io::stderr().lock(), "{}", words.0.trim_end());
 }
 
@@ -41,7 +41,7 @@ pub fn write_json(json: &str) -> Result<(), Failure> {
     write_stdout(&clean::json(json))
 }
 
-pub fn write_styled(text: &Styled) -> Result<(), Failure> {
+pub fn write_styled(text: &StyledText) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.0.as_bytes())).map(drop)
 }
 
@@ -64,9 +64,9 @@ pub enum Colour {
 
 /// Text with our own styles. Added text is cleaned first.
 #[derive(Clone, Debug, Default)]
-pub struct Styled(String);
+pub struct StyledText(String);
 
-impl Styled {
+impl StyledText {
     pub fn plain(&mut self, text: &str) -> &mut Self {
         self.0.push_str(&clean::text(text));
         self
@@ -86,11 +86,11 @@ impl Styled {
 
     /// Chooses the styled form of a library's text, if the plain form has no characters to be
     /// cleaned.
-    pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
+    pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> StyledText {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {
-            Some(styled) => Styled(styled),
-            None => Styled(clean.into_owned()),
+            Some(styled) => StyledText(styled),
+            None => StyledText(clean.into_owned()),
         }
     }
 }
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn cleans_foreign_styles() {
-        let mut text = Styled::default();
+        let mut text = StyledText::default();
         text.plain("a\u{1b}[2J\n").painted("b\u{9b}c", Colour::Red);
         assert_eq!(text.0, "a\\u{1b}[2J\nb\\u{9b}c");
         let styled = || Some("\u{1b}[1mbold\u{1b}[0m".to_owned());
-        assert_eq!(Styled::drawn("bold", styled).0, "\u{1b}[1mbold\u{1b}[0m");
-        assert_eq!(Styled::drawn("bo\u{7}ld", styled).0, "bo\\u{7}ld");
+        assert_eq!(StyledText::drawn("bold", styled).0, "\u{1b}[1mbold\u{1b}[0m");
+        assert_eq!(StyledText::drawn("bo\u{7}ld", styled).0, "bo\\u{7}ld");
     }
 }

@@ -16,7 +16,6 @@ use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
 use session::live::{History, Live, Phase, Snapshot, Stopped};
 
-/// The interval at which the line is drawn on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
 
 /// The form in which progress is shown.
@@ -146,7 +145,6 @@ impl Line {
     }
 }
 
-/// A line that is drawn again in its place.
 struct RedrawnLine {
     line: Line,
     bar: ProgressBar,
@@ -196,7 +194,6 @@ fn beginning(name: &str) -> String {
     }
 }
 
-/// Returns the amount of work, if it is known.
 pub(super) fn amount(plan: &Plan) -> Amount {
     plan.held_requests().map_or(plan.load.amount, Amount::Requests)
 }
@@ -238,11 +235,11 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
 }
 
 fn label(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
-    let mut label = state(snapshot, history, amount);
-    if let Some(fleet) = fleet(snapshot) {
-        label = format!("{label} ({fleet})");
+    let state = state(snapshot, history, amount);
+    match fleet(snapshot) {
+        Some(fleet) => format!("{state} ({fleet})"),
+        None => state,
     }
-    label
 }
 
 fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {

@@ -29,7 +29,6 @@ pub(super) struct ProgressFile {
 }
 
 impl ProgressFile {
-    /// Opens a file, so that lines are added to its end.
     pub(super) fn open(path: &Path, every: Duration) -> Result<Self, CliError> {
         let file = File::options().append(true).create(true).open(path);
         let file = file
@@ -63,7 +62,6 @@ impl ProgressFile {
     }
 }
 
-/// A run whose progress is written.
 struct Run {
     run: String,
     name: String,

@@ -96,7 +96,6 @@ enum Style {
     Lmdeploy,
 }
 
-/// Prints a note on each run that is a part of a fleet's run.
 pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     for run in runs {
         if let Some(Slice { index, of }) = run.plan()?.slice {
@@ -122,16 +121,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                 "--slice is for runs, not for the page of a sweep or a search; name the runs in its folder",
             ));
         }
-        let text = match (args.format, picture) {
-            (_, Some(picture)) => {
-                let charts: Vec<_> = page.charts().collect();
-                let name = args.chart.as_deref();
-                drawn::write_charts(&charts, picture, name, &args.output)?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            (Format::Markdown, _) => page.markdown(),
-            _ => page.html(),
-        };
+        if let Some(picture) = picture {
+            let charts: Vec<_> = page.charts().collect();
+            drawn::write_charts(&charts, picture, args.chart.as_deref(), &args.output)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = if args.format == Format::Markdown { page.markdown() } else { page.html() };
         let mut out = Destination::open(&args.output)?;
         out.text(&text)?;
         out.finish()?;
@@ -227,7 +222,6 @@ impl Args {
         self.slice.map(|span| span.0.into())
     }
 
-    /// The facts of a run, with the time slices to show.
     fn facts(&self, run: &RunFolder) -> Result<RunFacts, Failure> {
         Ok(facts(run, self.time_slice())?)
     }

@@ -131,20 +131,15 @@ impl Rules {
                     "salt is not followed: the text in front of prompts is one of the run, not of each replay of a session, so two replays of the same session in one run share their common text".to_owned(),
                 );
             }
-            ("delays", _) if self.traced => self.config(
-                &mut dataset.config,
-                "replay",
-                rule,
-                |entry| entry == &json!("sessions"),
-                json!("sessions"),
-            ),
-            ("idle-most-s", Value::Number(most)) if self.traced => self.config(
-                &mut dataset.config,
-                "max-idle",
-                rule,
-                |entry| entry.as_f64().is_some_and(|entry| entry <= f64::from(most)),
-                json!(most),
-            ),
+            ("delays", _) if self.traced => {
+                let fits = |entry: &serde_json::Value| entry == "sessions";
+                self.config(&mut dataset.config, "replay", rule, fits, json!("sessions"));
+            }
+            ("idle-most-s", Value::Number(most)) if self.traced => {
+                let fits = |entry: f64| entry <= f64::from(most);
+                let fits = |entry: &serde_json::Value| entry.as_f64().is_some_and(fits);
+                self.config(&mut dataset.config, "max-idle", rule, fits, json!(most));
+            }
             ("cut-prompts", _) if self.traced => {
                 if let Some(entry) = dataset.config.get("on-too-long")
                     && entry.value.value.to_json() == json!("truncate")

@@ -87,7 +87,6 @@ impl Keep {
     }
 }
 
-/// The folder of a saved sweep or search.
 pub(super) struct StudyFolder {
     folder: PathBuf,
     kind: &'static str,
@@ -172,7 +171,6 @@ impl StudyFolder {
     }
 }
 
-/// Returns the workload of the runs, under the title of all of them.
 fn titled<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,

@@ -40,13 +40,8 @@ pub struct Args {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// A scorer's component or its name, or a scenario file (.toml) with [[scorers]]; repeatable
-    #[arg(
-        long = "scorer",
-        value_name = "FILE",
-        env = "RUNNER_SCORER",
-        value_delimiter = ',',
-        required = true
-    )]
+    #[arg(long = "scorer", value_name = "FILE", env = "RUNNER_SCORER", value_delimiter = ',')]
+    #[arg(required = true)]
     scorers: Vec<String>,
     /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]

@@ -27,7 +27,6 @@ use search::slo::tiers;
 use search::{Answer, Config, Load, Search, Step};
 use session::Source;
 
-/// The most requests that a search may make for one load.
 const MOST: u64 = 100_000_000;
 
 /// Find the highest load at which the engine keeps its service level objectives
@@ -66,10 +65,8 @@ pub struct Args {
     /// `ttft.p99<500ms`: a metric that each request has one of, a percentile, a time. Objectives
     /// without a name hold together. `chat: ttft.p99<1s; tpot.p99<50ms` is a tier of its own with
     /// an answer of its own.
-    #[arg(
-        long, value_name = "SLO", env = "RUNNER_SLO",
-        required_unless_present_any = ["preset", "resume"],
-    )]
+    #[arg(long, value_name = "SLO", env = "RUNNER_SLO")]
+    #[arg(required_unless_present_any = ["preset", "resume"])]
     slo: Vec<String>,
     /// The objectives and run lengths of a published benchmark, such as mlperf-server
     #[arg(long, value_name = "NAME", env = "RUNNER_SEARCH_PRESET", conflicts_with = "slo")]
@@ -87,29 +84,21 @@ pub struct Args {
     #[arg(long, value_name = "LOAD", env = "RUNNER_MOST")]
     most: Option<f64>,
     /// Width of the interval to reach, as a share of its lower end
-    #[arg(
-        long, value_name = "SHARE", env = "RUNNER_WIDTH", default_value = "20%",
-        value_parser = share,
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_WIDTH", default_value = "20%")]
+    #[arg(value_parser = share)]
     width: f64,
     /// The probability that the interval misses the highest load that holds, half of it on either
     /// side
-    #[arg(
-        long, value_name = "SHARE", env = "RUNNER_ALPHA", default_value = "5%",
-        value_parser = share,
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_ALPHA", default_value = "5%")]
+    #[arg(value_parser = share)]
     alpha: f64,
     /// Requests to spend on one load, at most
-    #[arg(
-        long, value_name = "N", env = "RUNNER_REQUESTS_EACH", default_value_t = 100_000,
-        value_parser = clap::value_parser!(u64).range(1..=MOST),
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_REQUESTS_EACH", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST))]
     requests_each: u64,
     /// Requests to spend on the search, at most
-    #[arg(
-        long, value_name = "N", env = "RUNNER_REQUESTS_IN_ALL",
-        value_parser = clap::value_parser!(u64).range(1..),
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_REQUESTS_IN_ALL")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     requests_in_all: Option<u64>,
     /// Time of the whole search, at most
     ///
@@ -118,10 +107,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN")]
     within: Option<model::duration::Span>,
     /// Loads to try, at most
-    #[arg(
-        long, value_name = "N", env = "RUNNER_LOADS", default_value_t = 40,
-        value_parser = clap::value_parser!(u32).range(2..=200),
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_LOADS", default_value_t = 40)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=200))]
     loads: u32,
     /// Send requests for at least this long in each run at a rate
     #[arg(long, value_name = "TIME", env = "RUNNER_RUN_FOR", default_value = "10s")]
@@ -171,9 +158,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for line in progress::forecast(&state.search) {
         tell(line);
     }
-    let watching = args.watch.begin()?;
+    let displays = args.watch.begin()?;
     let (source, within) = (&source, saved.folder());
-    let probes = Probes { source, within, watching: &watching, interrupt: &interrupt };
+    let probes = Probes { source, within, displays: &displays, interrupt: &interrupt };
     interrupt.between_runs(Some("ending the search"));
     let answer = loop {
         let probe = match state.search.next() {
@@ -232,7 +219,6 @@ impl Args {
         }
     }
 
-    /// Returns the configuration of the search. Its seed is the scenario's, as in a sweep.
     fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
             Some(name) => rules::named(name)?

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use session::resolve::plugins_of;
 use session::{Faults, Source, Variables};
 
-/// The name in messages of a scenario that comes from stdin.
 const STDIN: &str = "<stdin>";
 
 /// A scenario's text and its location.
@@ -66,7 +65,6 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     Ok(sources)
 }
 
-/// Flags that are laid over scenarios, and the results.
 struct Overlay<'f> {
     flags: &'f Flags,
     over: Scenario,

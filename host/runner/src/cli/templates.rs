@@ -12,7 +12,6 @@ use session::templates::{ARGUMENT, MEMORY, SECONDS, TOO_LONG, serve};
 /// The link to the file of this program, which stays right if that file is replaced.
 const OWN: &str = "/proc/self/exe";
 
-/// True if this process renders templates for another process.
 pub fn is_renderer() -> bool {
     let mut words = std::env::args_os().skip(1);
     let is_asked = words.next().is_some_and(|word| word == ARGUMENT) && words.next().is_none();

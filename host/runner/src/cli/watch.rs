@@ -39,10 +39,8 @@ pub struct Watch {
     #[arg(long, value_name = "FILE", env = "RUNNER_PROGRESS_FILE")]
     progress_file: Option<PathBuf>,
     /// Time between progress lines of a file, and on stderr if that is not a terminal
-    #[arg(
-        long, value_name = "TIME", env = "RUNNER_PROGRESS_EVERY", default_value = "30s",
-        value_parser = interval,
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_PROGRESS_EVERY", default_value = "30s")]
+    #[arg(value_parser = interval)]
     progress_every: Span,
     /// Do not show progress
     #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new())]
@@ -62,7 +60,7 @@ fn interval(text: &str) -> Result<Span, String> {
 }
 
 /// The displays that are ready to watch runs, one after the other.
-pub struct Watching {
+pub struct Displays {
     listener: Option<Listener>,
     file: Option<ProgressFile>,
     dashboard: bool,
@@ -77,7 +75,7 @@ pub struct Onlooker {
 
 impl Watch {
     /// Prepares, before anything is measured.
-    pub fn begin(&self) -> Result<Watching, Failure> {
+    pub fn begin(&self) -> Result<Displays, Failure> {
         if self.dashboard && !dashboard::is_possible() {
             return Err(Failure::command_line(
                 "--dashboard draws on stderr, but stderr is not a terminal; leave it out (progress lines appear now and then), or watch with --metrics-listen",
@@ -91,7 +89,7 @@ impl Watch {
             let address = listener.address();
             tell(format_args!("metrics: http://{address}/metrics"));
         }
-        Ok(Watching {
+        Ok(Displays {
             listener,
             file,
             dashboard: self.dashboard,
@@ -115,7 +113,7 @@ fn listen(address: &Address) -> Result<Listener, Failure> {
     })
 }
 
-impl Watching {
+impl Displays {
     /// Watches one run, which is named after its folder.
     pub(crate) fn look_at(
         &self,

@@ -202,7 +202,6 @@ impl Reference<'_> {
     }
 }
 
-/// True if a definition is `use`d from another interface.
 fn imported(definition: &TypeDef) -> bool {
     matches!(definition.kind, TypeDefKind::Type(Type::Id(_)))
 }

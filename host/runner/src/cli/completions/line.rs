@@ -28,7 +28,6 @@ impl Line {
         Line { words, at }
     }
 
-    /// The first word after the program's, if it is complete.
     pub(super) fn first(&self) -> Option<&str> {
         self.words.get(1).filter(|_| self.at > 1)?.to_str()
     }

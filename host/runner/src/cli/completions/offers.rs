@@ -26,13 +26,11 @@ use search::preset::PRESETS;
 /// The values that match the typed text, on a line.
 type Offer = fn(&str, &Line) -> Vec<CompletionCandidate>;
 
-/// The statistics of a metric that a shell offers; others are percentiles too.
 const STATISTICS: [&str; 8] = ["mean", "median", "p90", "p95", "p99", "min", "max", "std"];
 
 /// Backends that belong to no engine.
 const NO_ENGINES: [&str; 2] = ["openai", "template"];
 
-/// The command line with the values of its arguments.
 pub(super) fn command(line: &Arc<Line>) -> Command {
     let whole = Cli::command();
     let is_short = (line.first()).is_some_and(|first| whole.find_subcommand(first).is_none());
@@ -191,8 +189,6 @@ fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> 
     all
 }
 
-// Plugins.
-
 fn plugin_folders(line: &Line) -> Vec<PathBuf> {
     let folders = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
     folders.map_or_else(Vec::new, |list| std::env::split_paths(&list).collect())
@@ -279,8 +275,6 @@ fn engines(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     matching(written, names.filter(|name| !NO_ENGINES.contains(name)))
 }
 
-// Scenarios.
-
 /// Scenarios that ship, folders of several, and files.
 fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let ship = shipped::scenarios();
@@ -362,7 +356,6 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
 }
 
-/// Arguments of `runner scenario keys`: tables and keys.
 fn prefixes(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut tables: Vec<&str> = scenario::keys().iter().map(Key::table).collect();
     tables.retain(|table| !table.is_empty());
@@ -381,9 +374,6 @@ fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     without_twice(offered)
 }
 
-// Results.
-
-/// The folders of results that hold this file.
 fn results(written: &str, line: &Line, file: &str) -> Vec<CompletionCandidate> {
     let folder = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
     let home = folder.map_or_else(|| PathBuf::from("runs"), PathBuf::from);
@@ -434,8 +424,6 @@ fn sides(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
     offered
 }
-
-// Figures.
 
 /// Figures by their names: of the run as a whole, and metrics, whose statistics follow a dot.
 fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
@@ -488,8 +476,6 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         }
     })
 }
-
-// Texts.
 
 fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     described(written, PAGES.iter().map(|page| (page.name, page.about)))

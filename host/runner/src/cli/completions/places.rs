@@ -14,7 +14,6 @@ use hub::{Cache, Kind, Repository};
 /// useful way, and examining thousands takes long.
 const MOST: usize = 200;
 
-/// The folders that plugins of each kind are in.
 const KINDS: [&str; 3] = ["backends", "datasets", "scorers"];
 
 /// The folders with this file that the written text can become, the newest first, then other
@@ -83,7 +82,6 @@ pub(super) fn folders(written: &str) -> Vec<CompletionCandidate> {
     PathCompleter::dir().complete(OsStr::new(written))
 }
 
-/// The files that the written text can become, and folders to look in.
 pub(super) fn files(written: &str) -> Vec<CompletionCandidate> {
     PathCompleter::file().complete(OsStr::new(written))
 }
@@ -110,7 +108,6 @@ pub(super) fn components(folders: &[PathBuf]) -> Vec<String> {
     found
 }
 
-/// The components of a folder, as `FOLDER/NAME.wasm`.
 fn stems(folder: &Path, kind: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -159,7 +159,6 @@ impl View<'_> {
         self.coloured(Color::Cyan)
     }
 
-    /// Name and phase, at the two ends of a line.
     fn title(&self, width: u16) -> Line<'static> {
         let (phase, style) = self.phase();
         let name = self.subject.name.clone();
@@ -189,7 +188,6 @@ impl View<'_> {
         }
     }
 
-    /// The number of reporting processes; nothing if there is only one process.
     fn fleet_label(&self) -> Option<(String, Style)> {
         let label = progress::fleet(self.snapshot)?;
         let worst = self.snapshot.agents.iter().map(|agent| agent.standing).min();

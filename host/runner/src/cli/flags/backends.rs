@@ -182,13 +182,11 @@ pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }
 
-/// Aliases whose plugins ship with this program.
 pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
     let ships = |alias: &&Alias| shipped::has_plugin(&file(alias.plugin));
     ALIASES.iter().filter(ships)
 }
 
-/// The routes of the shipped backends, the usual one of each first.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     ROUTES.iter()
 }

@@ -7,7 +7,6 @@ use reader::{Config, Located, Place, Problem};
 use scenario::{Arrival, Scenario};
 use session::resolve::BY_DEFAULT;
 
-/// A scenario with flags laid over it, and its plugins.
 pub(crate) struct SettledRun {
     pub(crate) scenario: Scenario,
     pub(crate) plugins: Vec<Located<String>>,
@@ -89,14 +88,12 @@ impl Flags {
             ("random-output-len", self.random_output_len.is_some()),
             ("random-range-ratio", self.random_range_ratio.is_some()),
         ];
-        let strangers = random.into_iter().filter(|(_, given)| *given);
-        let strangers = strangers
-            .filter(|_| NOT_RANDOM.contains(&&*dataset))
+        let strangers = (random.into_iter())
+            .filter(|(_, given)| *given && NOT_RANDOM.contains(&&*dataset))
             .map(|(flag, _)| (flag, "random".to_owned()));
         let sharegpt = self.sharegpt_output_len.is_some() && !OF_SHAREGPT.contains(&&*dataset);
         let sharegpt = sharegpt.then(|| ("sharegpt-output-len", "sharegpt".to_owned()));
-        let theirs = self.familiar.of_datasets();
-        let theirs = theirs
+        let theirs = (self.familiar.of_datasets())
             .filter(|(_, datasets)| !datasets.contains(&&*dataset))
             .map(|(flag, datasets)| (flag, datasets.join(", ")));
         for (flag, fits) in strangers.chain(sharegpt).chain(theirs) {
@@ -163,11 +160,8 @@ impl SettledRun {
 
     /// True if a flag or the scenario may name a dataset; a file of any name may be one.
     fn may_have_dataset(&self) -> bool {
-        let other = |plugin: &Located<String>| {
-            let mut parts = plugin.value.rsplit('/').skip(1);
-            !matches!(parts.next(), Some("backends" | "scorers"))
-        };
-        self.scenario.dataset.plugin.is_some() || self.plugins.iter().any(other)
+        let may_be = |plugin: &_| !matches!(folder(plugin), Some("backends" | "scorers"));
+        self.scenario.dataset.plugin.is_some() || self.plugins.iter().any(may_be)
     }
 
     fn endpoint(&mut self, endpoint: Option<&str>) -> Option<RouteChoice> {
@@ -218,8 +212,7 @@ impl SettledRun {
             Some(named) if OF_SOUNDS.contains(&named) => {}
             None if self.may_have_dataset() => {}
             None => {
-                let note = format!("{flag} takes sounds, so the dataset is {dataset}");
-                self.notes.push(note);
+                self.notes.push(format!("{flag} takes sounds, so the dataset is {dataset}"));
                 self.plugins.push(Located::flag(flag, datasets::file(dataset)));
             }
             Some(other) => {
@@ -231,12 +224,8 @@ impl SettledRun {
         }
     }
 
-    /// Takes the usual backend where none is named and no plugin may be one.
     fn default_backend(&mut self, usual: &str) {
-        let may_be = |plugin: &Located<String>| {
-            let mut folders = plugin.value.rsplit('/').skip(1);
-            !matches!(folders.next(), Some("datasets" | "scorers"))
-        };
+        let may_be = |plugin: &_| !matches!(folder(plugin), Some("datasets" | "scorers"));
         if self.scenario.backend.plugin.is_some() || self.plugins.iter().any(may_be) {
             return;
         }
@@ -260,8 +249,7 @@ impl SettledRun {
                     .to_owned(),
             );
         }
-        let random = Located::flag(BY_DEFAULT, datasets::file("random"));
-        self.plugins.push(random);
+        self.plugins.push(Located::flag(BY_DEFAULT, datasets::file("random")));
     }
 
     fn route(&mut self, chosen: RouteChoice) {
@@ -344,14 +332,11 @@ impl SettledRun {
             return;
         };
         config.set("route", Located::flag(BY_DEFAULT, chat.into()));
-        // Some backends take it anyway.
-        if transcribes.is_some() {
+        let content = if transcribes.is_some() { "recordings" } else { "conversations" };
+        // Some backends take conversations anyway.
+        if transcribes.is_some() || backend != "openai" {
             self.notes.push(format!(
-                "the dataset {dataset} gives recordings, so the route is {chat} (--endpoint chooses another)"
-            ));
-        } else if backend != "openai" {
-            self.notes.push(format!(
-                "the dataset {dataset} gives conversations, so the route is {chat} (--endpoint chooses another)"
+                "the dataset {dataset} gives {content}, so the route is {chat} (--endpoint chooses another)"
             ));
         }
     }
@@ -371,6 +356,10 @@ impl SettledRun {
             url.value = format!("http://{host}:{port}{path}");
         }
     }
+}
+
+fn folder(plugin: &Located<String>) -> Option<&str> {
+    plugin.value.rsplit('/').nth(1)
 }
 
 fn is(value: &Config, text: &str) -> bool {

@@ -19,7 +19,7 @@ use super::super::measure::{environment, teller};
 use super::super::output::print;
 use super::super::print::tell;
 use super::super::sources::{source_of, text};
-use super::super::watch::{Onlooker, Watching};
+use super::super::watch::{Displays, Onlooker};
 use super::Run;
 use super::agent::{LocalAgent, take_part};
 
@@ -29,7 +29,7 @@ pub(super) fn exec(
     token: &Token,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
-    let watching = args.watch.begin()?;
+    let displays = args.watch.begin()?;
     let lines = args.output.lines()?;
     let scenario = text(&args.scenarios)?;
     let (source, notes) = source_of(scenario.clone(), &args.flags)?;
@@ -47,7 +47,7 @@ pub(super) fn exec(
         repeat: None,
     };
     let mut shown =
-        RunDisplay { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
+        RunDisplay { displays: &displays, interrupt, size: place.size, waiting: Vec::new() };
     let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
     let agent = |place, local| {
         take_part(args, place, token.clone(), Some(LocalAgent { local, scenario }), interrupt)
@@ -77,7 +77,7 @@ fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
 
 /// The run as it is shown on rank 0.
 struct RunDisplay<'r> {
-    watching: &'r Watching,
+    displays: &'r Displays,
     interrupt: &'r Interrupt,
     size: u32,
     /// Lines that wait until the dashboard has gone.
@@ -103,7 +103,7 @@ impl Monitor for RunDisplay<'_> {
 
     fn show(&mut self, run: &StartedRun<Threads>, threads: &ThreadGroup) -> Onlooker {
         let folder = run.folder().path();
-        self.watching.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
+        self.displays.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }
 
     fn on_event(&mut self, event: &Event) {

@@ -13,7 +13,6 @@ pub(super) enum Home {
 }
 
 impl Home {
-    /// The text of the lab file of that name, and its place.
     pub(super) fn read(name: &str) -> Result<(String, Self), Failure> {
         let path = Path::new(name);
         match (reader::read_text(path), shipped::lab(name)) {

@@ -50,7 +50,6 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Er
     })
 }
 
-/// The list of cases, or the expectations of one case.
 fn known_page(
     cases: &BTreeMap<String, Case>,
     engine: Option<(&str, &Engine)>,

@@ -205,7 +205,6 @@ fn text(facts: &Facts) -> String {
     )
 }
 
-/// The limits as text; the suffixes of their names give the units.
 fn limits(limits: &Limits) -> String {
     let limits = serde_json::to_value(limits).unwrap_or_default();
     let rows: Vec<[String; 2]> = (limits.as_object().into_iter().flatten())

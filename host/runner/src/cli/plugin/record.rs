@@ -58,12 +58,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_PLUGIN")]
     plugin: Option<String>,
     /// The prompt, if the case has no sample.json
-    #[arg(
-        long,
-        value_name = "TEXT",
-        env = "RUNNER_RECORD_PROMPT",
-        default_value = "Count from one to ten."
-    )]
+    #[arg(long, value_name = "TEXT", env = "RUNNER_RECORD_PROMPT")]
+    #[arg(default_value = "Count from one to ten.")]
     prompt: String,
     /// Tokens of answer to ask for, if the case has no sample.json
     #[arg(long, value_name = "NUMBER", env = "RUNNER_RECORD_OUTPUT_TOKENS", default_value_t = 16)]

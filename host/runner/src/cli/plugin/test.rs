@@ -129,7 +129,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Prints a report in a machine's form, if the flags request one.
 fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => Ok(()),
@@ -209,7 +208,6 @@ fn up_to_date(component: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The progress bar, on a terminal only.
 fn progress(cases: usize) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()

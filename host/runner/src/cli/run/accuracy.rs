@@ -34,7 +34,6 @@ const SETTER: &str = "--preset";
 const SOURCE: &str =
     "https://github.com/mlcommons/inference/blob/master/loadgen/test_settings.h, TestMode";
 
-/// A scenario in both modes.
 struct Modes {
     samples: u64,
     accuracy: ResolvedRun,
@@ -62,14 +61,14 @@ pub(super) fn exec(
     tell(format_args!(
         "note: MLPerf's accuracy mode: every sample once, judged, then the speed of the same plan ({SOURCE})"
     ));
-    let watching = watch.begin()?;
+    let displays = watch.begin()?;
     let mut first_failure = None;
     for Modes { samples, accuracy, speed } in all {
         let name = accuracy.draft.name.clone();
         accuracy.remarks.iter().for_each(tell);
         let mut judged = Round::default();
         tell(format_args!("== {name}, accuracy: {samples} samples once =="));
-        let code = measure(accuracy, output, &watching, interrupt, &mut judged);
+        let code = measure(accuracy, output, &displays, interrupt, &mut judged);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
             break;
@@ -79,7 +78,7 @@ pub(super) fn exec(
         }
         let mut timed = Round::default();
         tell(format_args!("== {name}, speed =="));
-        let code = measure(speed, output, &watching, interrupt, &mut timed);
+        let code = measure(speed, output, &displays, interrupt, &mut timed);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
             break;

@@ -9,7 +9,7 @@ use super::super::failure::Failure;
 use super::super::interrupt::Interrupt;
 use super::super::loads::{self, Amount};
 use super::super::measure::{Overseer, Place, measured};
-use super::super::watch::Watching;
+use super::super::watch::Displays;
 use model::units::Nanos;
 use result::finding::{Finding, Id, Severity};
 use result::metric::Reading;
@@ -24,12 +24,11 @@ use session::{MeasuredRun, Source, resolve};
 /// failed or were not sent miss the objectives.
 const SERVERS: [Id; 4] = [Id::NothingAnswered, Id::Failures, Id::NotSent, Id::Interrupted];
 
-/// Makes the runs of a search.
 pub(super) struct Probes<'p> {
     pub source: &'p Source,
     /// The folder in which each run gets a folder.
     pub within: &'p Path,
-    pub watching: &'p Watching,
+    pub displays: &'p Displays,
     pub interrupt: &'p Interrupt,
 }
 
@@ -59,7 +58,7 @@ impl Probes<'_> {
             is_late: AtomicBool::new(false),
         };
         let place = Place { within: self.within, repeat: None, overseer: Some(&guard) };
-        let measured = measured(resolved, place, self.watching, self.interrupt);
+        let measured = measured(resolved, place, self.displays, self.interrupt);
         self.interrupt.done();
         let measured = measured?;
         let folder = measured.folder.path().file_name().unwrap_or_default();
@@ -78,7 +77,6 @@ impl Probes<'_> {
     }
 }
 
-/// The reason why a run shows nothing of the server, if so.
 fn invalid(findings: &[Finding]) -> Option<String> {
     let counts = |finding: &&Finding| {
         finding.severity == Severity::Invalid && !SERVERS.contains(&finding.id)

@@ -32,7 +32,6 @@ const VERSION_WITHIN: Duration = Duration::from_secs(120);
 /// The time that replies which a client gave up may take to be noticed.
 const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 
-/// A client that is judged, and everything that its runs share.
 pub struct Conductor {
     profile: Profile,
     own: String,
@@ -60,7 +59,6 @@ impl Drop for Folder {
     }
 }
 
-/// One run of a client, with its files.
 struct ClientRun {
     run: Run,
     ran: Ran,
@@ -214,10 +212,10 @@ impl Conductor {
                 let folder = self.folder.path.join(name);
                 let command = self.command(case, *seed, &folder)?;
                 card.command = command;
-                let conducted = self.conduct(case, *seed, &folder)?;
-                card.last_lines = last_lines(&conducted.ran);
-                let late = conducted.ran.exit.is_none();
-                runs.push(conducted.run);
+                let client_run = self.conduct(case, *seed, &folder)?;
+                card.last_lines = last_lines(&client_run.ran);
+                let late = client_run.ran.exit.is_none();
+                runs.push(client_run.run);
                 if late {
                     let within = model::duration::format(self.timeout);
                     card.outcome = Outcome::Failed(format!("it did not end within {within}"));
@@ -290,7 +288,6 @@ impl Conductor {
         self.tokenizer.facts().added_tokens.into()
     }
 
-    /// Counts the tokens of a text, each text once.
     fn count(&self, text: &str) -> Option<u64> {
         if let Some(known) = self.counts.borrow().get(text) {
             return *known;
@@ -455,17 +452,13 @@ fn collect(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
         let Ok(kind) = entry.file_type() else {
             continue;
         };
-        match (kind.is_dir(), *part) {
-            (true, "**") => collect(&path, parts, found),
-            (true, part) if glob::fits(part, &name.to_string_lossy()) => {
-                collect(&path, rest, found)
-            }
-            (false, part)
-                if rest.is_empty() && part != "**" && glob::fits(part, &name.to_string_lossy()) =>
-            {
-                found.push(path);
-            }
-            _ => {}
+        let fits = *part != "**" && glob::fits(part, &name.to_string_lossy());
+        if kind.is_dir() && *part == "**" {
+            collect(&path, parts, found);
+        } else if kind.is_dir() && fits {
+            collect(&path, rest, found);
+        } else if fits && rest.is_empty() {
+            found.push(path);
         }
     }
 }

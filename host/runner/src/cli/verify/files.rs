@@ -6,7 +6,6 @@ use std::path::Path;
 use super::super::failure::{Exit, Failure};
 use verify::{Card, Case, FileError, Profile};
 
-/// The cases of a folder, or the shipped ones, by name; or every mistake in them.
 pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     let read = match folder {
         None => {

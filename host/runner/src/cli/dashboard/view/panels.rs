@@ -18,7 +18,6 @@ const ROLE: u16 = 24;
 const STEPS: f64 = 100.0;
 
 impl View<'_> {
-    /// The share that is done, as a bar and as text.
     pub(super) fn progress(&self, frame: &mut Frame<'_>, area: Rect) {
         let label = self.progress_label();
         let [bar, beside] = Layout::horizontal([
@@ -37,7 +36,6 @@ impl View<'_> {
         frame.render_widget(Line::raw(label).right_aligned(), beside);
     }
 
-    /// Tokens and requests per second, as numbers and over time.
     pub(super) fn rates(&self, frame: &mut Frame<'_>, area: Rect) {
         let [tokens, requests] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
@@ -80,7 +78,6 @@ impl View<'_> {
         frame.render_widget(chart, area);
     }
 
-    /// Percentiles of the recent past and of the whole run.
     pub(super) fn latencies(&self, frame: &mut Frame<'_>, area: Rect) {
         let recent = format!("{RECENT_S}s");
         let row = |name: &str, span: &str, seen: Option<Quantiles>| {
@@ -138,7 +135,6 @@ impl View<'_> {
         frame.render_widget(panel, area);
     }
 
-    /// Draws the panel of this client: the cores that it uses, and whether it keeps up.
     pub(super) fn client(&self, frame: &mut Frame<'_>, area: Rect) {
         let block = Block::bordered().title(self.client_name());
         let inner = block.inner(area);

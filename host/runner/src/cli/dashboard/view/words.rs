@@ -70,7 +70,6 @@ pub(super) struct Role<'r> {
 }
 
 impl View<'_> {
-    /// The amount that is done, the time elapsed, and the time left.
     pub(super) fn progress_label(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
         match seen.counts.phase {
@@ -115,7 +114,6 @@ impl View<'_> {
         Line::from(spans)
     }
 
-    /// The server's own levels; `None` if its metrics page is not read.
     pub(super) fn server_line(&self) -> Option<Line<'static>> {
         let levels = self.snapshot.server?;
         let running = levels.running.map(|count| format!("  running {count:.0}"));

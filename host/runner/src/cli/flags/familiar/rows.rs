@@ -6,7 +6,6 @@ use super::changes::{
 };
 use super::{Means, Pairs, Row, Takes};
 
-/// Datasets, by the names of their plugins.
 const RANDOM: &[&str] = &["random"];
 const CUSTOM: &[&str] = &["custom"];
 const SHARED: &[&str] = &["shared-prefix"];
