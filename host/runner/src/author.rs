@@ -48,7 +48,6 @@ pub enum Language {
 }
 
 impl Language {
-    /// Every language.
     pub const ALL: [Language; 4] =
         [Language::Rust, Language::Python, Language::Javascript, Language::C];
 
@@ -62,7 +61,6 @@ impl Language {
         }
     }
 
-    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Language::Rust => "Rust",

@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+use runner::cli::dashboard::screen;
 use runner::cli::failure::Failure;
 
 /// musl's allocator has one lock for all threads, which the readers of replies would wait for.
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         return runner::cli::completions::answer();
     }
     model::clock::since_process_began();
-    runner::cli::panics::install();
+    print_panics();
     let cli = runner::cli::Cli::read();
     if let Err(error) = launch::parent::end_with_parent() {
         return Failure::command_line(format!("{}: {error}", launch::parent::PIPE)).report();
@@ -28,4 +29,16 @@ fn main() -> ExitCode {
         Ok(Err(failure)) => failure.report(),
         Err(_) => Failure::bug("").report(),
     }
+}
+
+/// Prints a panic, except a panic that becomes an error message. The alternate screen is left
+/// first, because the message would vanish with it.
+fn print_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !session::is_guarded() {
+            screen::leave();
+            print(panic);
+        }
+    }));
 }

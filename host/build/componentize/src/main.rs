@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 
 fn write(module: &OsString, component: &OsString) -> Result<(), Box<dyn Error>> {
     let encoded = componentize::encode(&fs::read(module)?)?;
-    let imports = componentize::imports(&encoded)?;
+    let imports = componentize::interfaces(&encoded)?.imports;
     fs::write(component, encoded)?;
     for name in imports {
         println!("{name}");

@@ -58,7 +58,6 @@ pub fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
     files("conformance/clients/")
 }
 
-/// The TOML files of a folder, by name.
 fn files(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     texts_below(folder).filter_map(|(name, text)| {
         let name = name.strip_suffix(".toml")?;
@@ -80,7 +79,6 @@ static ALL_TEXTS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
     TEXTS.iter().map(cut).collect()
 });
 
-/// The names of all shipped components.
 pub fn plugins() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().map(|(name, _)| *name)
 }
@@ -90,7 +88,6 @@ pub fn scenario(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
-/// The names of all shipped scenarios.
 pub fn scenarios() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
@@ -100,7 +97,6 @@ pub fn lab(name: &str) -> Option<&'static str> {
     LABS.iter().find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
-/// The names of all shipped lab files.
 pub fn labs() -> impl Iterator<Item = &'static str> {
     LABS.iter().map(|(name, _)| *name)
 }

@@ -11,7 +11,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that selects the toolchain.
 const VARIABLE: &str = "RUNNER_WASM_TOOLCHAIN";
 
 /// The compilation target of guests.
@@ -25,7 +24,6 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its name, as in rustc.
     pub fn name(self) -> &'static str {
         match self {
             Target::Unknown => "wasm32-unknown-unknown",
@@ -46,7 +44,6 @@ pub enum Toolchain {
 /// The requested toolchain, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preference {
-    /// The first that works.
     #[default]
     Any,
     Active,
@@ -64,36 +61,19 @@ pub struct Choice {
 /// The reason why no Rust can compile.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolchainError {
-    /// The variable has an unknown value.
     #[error("{VARIABLE}={0}: expected `rustup` or `distribution`")]
     Variable(String),
-    /// No Rust is installed.
     #[error(
         "Rust is not installed: install it with rustup, then run `rustup target add {target}`{packages}"
     )]
-    NoRust {
-        target: &'static str,
-        /// The alternative, as text to append.
-        packages: &'static str,
-    },
-    /// Rust is installed, but not the target.
+    NoRust { target: &'static str, packages: &'static str },
     #[error("no installed Rust compiles for {target}: run `rustup target add {target}`{packages}")]
-    NoTarget {
-        target: &'static str,
-        /// The alternative, as text to append.
-        packages: &'static str,
-    },
-    /// A part of the distribution's Rust is missing.
+    NoTarget { target: &'static str, packages: &'static str },
     #[error(
         "the distribution's {part} is not installed (no {path}); Debian and Ubuntu have it in the packages \
          rustc-web cargo-web rust-web-src rust-web-llvm lld"
     )]
-    Distribution {
-        part: &'static str,
-        /// The path where it was expected.
-        path: &'static str,
-    },
-    /// The distribution's Rust does not support the target.
+    Distribution { part: &'static str, path: &'static str },
     #[error(
         "the distribution's Rust compiles only for wasm32-unknown-unknown, not for {0}; run `rustup target add {0}`"
     )]
@@ -105,10 +85,6 @@ const PACKAGES: &str = ", or install the distribution's packages (Debian and Ubu
     rust-web-src rust-web-llvm lld)";
 
 impl Preference {
-    /// Parses the variable `RUNNER_WASM_TOOLCHAIN`.
-    ///
-    /// # Errors
-    /// If it has another value.
     pub fn from_environment() -> Result<Self, ToolchainError> {
         match env::var(VARIABLE).ok().as_deref() {
             None | Some("") => Ok(Preference::Any),
@@ -125,9 +101,7 @@ pub struct Build<'a> {
     /// The workspace's or the package's folder.
     pub root: &'a Path,
     pub target: Target,
-    /// Cargo's profile.
     pub profile: &'a str,
-    /// Cargo's target directory.
     pub target_dir: &'a Path,
     /// Replacements for absolute paths in panic messages, so that components do not reveal where
     /// the sources are, and the same sources give the same component.
@@ -135,7 +109,6 @@ pub struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// The folder with the compiled modules.
     pub fn modules(&self) -> PathBuf {
         let folder = match self.profile {
             "dev" => "debug",
@@ -231,15 +204,10 @@ impl Toolchain {
 
 /// True if an environment variable would change how cargo or rustc builds.
 fn is_build_setting(name: &str) -> bool {
+    #[rustfmt::skip]
     let kept = [
-        "CARGO_HOME",
-        "CARGO_HTTP_",
-        "CARGO_NET_",
-        "CARGO_REGISTR",
-        "CARGO_TERM_",
-        "CARGO_SOURCE_",
-        "RUSTUP_",
-        "RUST_BACKTRACE",
+        "CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_TERM_", "CARGO_SOURCE_",
+        "RUSTUP_", "RUST_BACKTRACE",
     ];
     (name.starts_with("CARGO") || name.starts_with("RUST"))
         && !kept.iter().any(|kept| name.starts_with(kept))
@@ -257,14 +225,10 @@ pub fn has_target(root: &Path, target: Target) -> bool {
 }
 
 fn sysroot(root: &Path) -> Option<PathBuf> {
-    Command::new("rustc")
-        .current_dir(root)
-        .args(["--print", "sysroot"])
-        .output()
-        .ok()
-        .filter(|output| output.status.success())
-        .and_then(|output| String::from_utf8(output.stdout).ok())
-        .map(|sysroot| PathBuf::from(sysroot.trim()))
+    let mut rustc = Command::new("rustc");
+    let output = rustc.current_dir(root).args(["--print", "sysroot"]).output().ok()?;
+    let sysroot = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    Some(PathBuf::from(sysroot.trim()))
 }
 
 const LINKER: &str = "/usr/bin/wasm-ld";

@@ -1,13 +1,16 @@
-//! The runner for distribution: one file, with the plugins embedded.
+//! The runner for distribution: one file, with the plugins embedded. `install.sh` knows the places
+//! of an installed one.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::component::{self, GuestSet};
-use crate::steps::cargo_command;
+use crate::steps::{self, cargo_command};
 
 /// Builds it to `target/dist/runner` and prints its size and digest. Returns its path.
 pub fn build(root: &Path) -> Result<PathBuf> {
@@ -35,7 +38,22 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// The SHA-256 of bytes, in hexadecimal.
+/// Builds the program for distribution and installs it below a prefix.
+pub fn install(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
+    let mut script = Command::new("sh");
+    script.arg(root.join("install.sh"));
+    match arguments {
+        [] => {}
+        [flag, prefix] if flag == "--prefix" => {
+            script.env("PREFIX", prefix);
+        }
+        _ => bail!("`install`: expected nothing or `--prefix DIR`, found {arguments:?}"),
+    }
+    let program = build(root)?;
+    let code = steps::run(script.env("INSTALL_PROGRAM", program))?;
+    Ok(steps::exit_code(code))
+}
+
 pub fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::component::{self, GuestSet};
 
-/// The kept plugins: the name of the kept file, and the component.
 const KEPT: [(&str, &str); 3] = [
     ("backend", "backends/openai"),
     ("dataset", "datasets/random"),
@@ -49,7 +48,6 @@ pub fn keep(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The version of the contract in `wit/`.
 fn version(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join("wit/worlds.wit")).context("reading wit/worlds.wit")?;
     let version = text

@@ -75,11 +75,9 @@ struct Outcome {
 struct Finding {
     /// The message of libFuzzer or of a panic.
     message: String,
-    /// The input, if there is one.
     input: Option<PathBuf>,
 }
 
-/// Builds the targets and runs them.
 pub fn fuzz(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let Some(options) = read_arguments(arguments)? else {
         print!("{HELP}");
@@ -155,7 +153,6 @@ fn chosen(all: Vec<Target>, names: &[String]) -> Result<Vec<Target>> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// Builds the targets' binaries; the folder they are in.
 fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     let folder = root.join(if address { "target/fuzz/address" } else { "target/fuzz/build" });
     let mut flags = INSTRUMENTATION.to_vec();
@@ -179,7 +176,6 @@ fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     Ok(folder.join(PLATFORM).join("release"))
 }
 
-/// Runs a target for its share of the time.
 fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Outcome> {
     let name = &target.name;
     let of = |folder: &str| root.join(folder).join(name);
@@ -215,7 +211,6 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
     Ok(outcome)
 }
 
-/// Reads libFuzzer's last lines.
 fn read_log(log: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let mut message = None;
@@ -250,7 +245,6 @@ fn read_log(log: &str) -> Outcome {
     outcome
 }
 
-/// Advises on a finding.
 fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     let Finding { message, input } = finding;
     let Some(input) = input else {
@@ -263,7 +257,6 @@ fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     )
 }
 
-/// Every target with its outcome, and the totals.
 fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
     let mut text =
         format!("{:<12} {:>13} {:>9} {:>9}  result\n", "target", "executions", "per s", "coverage");

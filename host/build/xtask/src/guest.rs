@@ -6,31 +6,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Folders of guests, and the folder under `target/components` for their components. Guests that do
-/// not ship are examples and guests for the tests, some of them hostile on purpose.
-const FOLDERS: [Folder; 5] = [
-    Folder::new("plugins/backends", "backends", true),
-    Folder::new("plugins/datasets", "datasets", true),
-    Folder::new("plugins/scorers", "scorers", true),
-    Folder::new("plugins/examples", "examples", false),
-    Folder::new("tests/guests", "guests", false),
+/// Folders of guests, the folder under `target/components` for their components, and true if they
+/// ship. Others are examples and guests for the tests, some of them hostile on purpose.
+const FOLDERS: [(&str, &str, bool); 5] = [
+    ("plugins/backends", "backends", true),
+    ("plugins/datasets", "datasets", true),
+    ("plugins/scorers", "scorers", true),
+    ("plugins/examples", "examples", false),
+    ("tests/guests", "guests", false),
 ];
 
-struct Folder {
-    path: &'static str,
-    kind: &'static str,
-    ships: bool,
-}
-
-impl Folder {
-    const fn new(path: &'static str, kind: &'static str, ships: bool) -> Self {
-        Folder { path, kind, ships }
-    }
-}
-
-/// A crate that becomes a component.
 pub struct Guest {
-    /// The package's name, for cargo.
     pub package: String,
     /// The file's name below the profile's folder, as cargo writes it.
     pub module: String,
@@ -42,12 +28,12 @@ pub struct Guest {
 /// Every guest, in the order of their components' names.
 pub fn find(root: &Path) -> Result<Vec<Guest>> {
     let mut guests = Vec::new();
-    for folder in &FOLDERS {
-        let path = root.join(folder.path);
+    for (folder, kind, ships) in FOLDERS {
+        let path = root.join(folder);
         if !path.is_dir() {
             continue;
         }
-        for entry in fs::read_dir(&path).with_context(|| format!("reading {}", folder.path))? {
+        for entry in fs::read_dir(&path).with_context(|| format!("reading {folder}"))? {
             let entry = entry?;
             let manifest = entry.path().join("Cargo.toml");
             if !manifest.is_file() {
@@ -61,8 +47,8 @@ pub fn find(root: &Path) -> Result<Vec<Guest>> {
                 guests.push(Guest {
                     package,
                     module,
-                    component: Path::new(folder.kind).join(name),
-                    ships: folder.ships,
+                    component: Path::new(kind).join(name),
+                    ships,
                 });
             }
         }
@@ -71,9 +57,8 @@ pub fn find(root: &Path) -> Result<Vec<Guest>> {
     Ok(guests)
 }
 
-/// The kinds of folder below `target/components`.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
-    FOLDERS.iter().map(|folder| folder.kind)
+    FOLDERS.iter().map(|(_, kind, _)| *kind)
 }
 
 /// Package and module name of a crate that builds a `cdylib`; `None` for another crate.

@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-/// The variable that names the file with the list of left-out things.
 pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
 
 /// A tool or a right that a machine may lack.
@@ -54,9 +53,6 @@ fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), St
 }
 
 /// The list as text, one paragraph for each missing thing; empty if nothing was missing.
-///
-/// # Errors
-/// If the list cannot be read.
 #[allow(dead_code, reason = "the tests only write the list")]
 pub fn summary(list: &Path) -> std::io::Result<String> {
     let text = match std::fs::read_to_string(list) {

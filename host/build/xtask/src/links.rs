@@ -9,7 +9,7 @@ use html5gum::{DefaultEmitter, Token, Tokenizer};
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// A page: the places that a link can lead to, and its own links.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Page {
     anchors: BTreeSet<String>,
     links: Vec<String>,
@@ -57,7 +57,6 @@ impl Page {
         page
     }
 
-    /// Reads HTML.
     pub fn from_html(text: &str) -> Page {
         let mut page = Page::default();
         let mut emitter = DefaultEmitter::default();
@@ -93,7 +92,6 @@ impl Page {
     }
 }
 
-/// The anchor of a heading with these words.
 fn anchor(words: &str) -> String {
     words
         .trim()
@@ -121,7 +119,6 @@ pub fn broken(top: &Path, pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
     broken
 }
 
-/// Follows one link.
 fn follow(
     top: &Path,
     pages: &BTreeMap<PathBuf, Page>,
@@ -207,22 +204,13 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
 
     use super::{Page, broken};
 
     fn pages(all: &[(&str, Page)]) -> Vec<String> {
-        let pages: BTreeMap<PathBuf, Page> = all
-            .iter()
-            .map(|(path, page)| {
-                let Page { anchors, links, from_top } = page;
-                let page =
-                    Page { anchors: anchors.clone(), links: links.clone(), from_top: *from_top };
-                (PathBuf::from(path), page)
-            })
-            .collect();
-        broken(Path::new("/nothing is here"), &pages)
+        let pages = all.iter().map(|(path, page)| (PathBuf::from(path), page.clone()));
+        broken(Path::new("/nothing is here"), &pages.collect())
     }
 
     #[test]

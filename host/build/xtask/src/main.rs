@@ -13,7 +13,6 @@ mod freeze;
 mod fuzz;
 mod gate;
 mod guest;
-mod install;
 mod left_out;
 mod links;
 mod release;
@@ -85,7 +84,7 @@ fn run() -> Result<ExitCode> {
             };
         }
         Some("package") => return steps::package(&root, &rest),
-        Some("install") => return install::install(&root, &rest),
+        Some("install") => return dist::install(&root, &rest),
         Some("plugins") if rest == ["--shipping"] => component::build(&root, GuestSet::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, GuestSet::All)?,

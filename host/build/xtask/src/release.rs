@@ -48,9 +48,6 @@ pub fn release(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
 }
 
 /// Prints the changelog's section of a version, without its heading.
-///
-/// # Errors
-/// If the changelog has no such section, or an empty one.
 pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let mut words = words(arguments);
     let root = taken(&mut words, "--root")?.map_or(root.to_owned(), Into::into);
@@ -74,7 +71,6 @@ fn words(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Takes a flag and its value out of the words.
 fn taken(words: &mut Vec<String>, flag: &str) -> Result<Option<String>> {
     let Some(at) = words.iter().position(|word| word == flag) else {
         return Ok(None);
@@ -88,23 +84,22 @@ fn taken(words: &mut Vec<String>, flag: &str) -> Result<Option<String>> {
 /// Text whose links to files of the tree lead to the tree's address: the page of a release has no
 /// folder to start from.
 fn linked(text: &str, tree: &str) -> String {
-    let link = |part: &str| match part.starts_with('#') || part.starts_with("http") {
-        true => format!("]({part}"),
-        false => format!("]({tree}/{part}"),
+    let folder = format!("{tree}/");
+    let link = |part: &str| {
+        let tree = if part.starts_with('#') || part.starts_with("http") { "" } else { &*folder };
+        format!("]({tree}{part}")
     };
     let (first, rest) = text.split_once("](").unwrap_or((text, ""));
     let rest: String = rest.split("](").filter(|part| !part.is_empty()).map(link).collect();
     format!("{first}{rest}")
 }
 
-/// A version's section of the changelog.
 struct Section<'t> {
     /// The heading without its `## `.
     heading: &'t str,
     text: &'t str,
 }
 
-/// The sections of a changelog, in its order.
 fn sections(changelog: &str) -> Vec<Section<'_>> {
     let parts = changelog.split("\n## ").skip(1);
     parts
@@ -114,7 +109,6 @@ fn sections(changelog: &str) -> Vec<Section<'_>> {
 }
 
 impl Section<'_> {
-    /// The version in brackets.
     fn name(&self) -> &str {
         let name = self.heading.split(']').next().unwrap_or(self.heading);
         name.strip_prefix('[').unwrap_or(name)
@@ -209,15 +203,14 @@ impl Tree {
         for lock in LOCKS {
             // Our packages are the packages without a source.
             let packages = read(root, lock)?;
-            let packages =
-                packages.split("\n\n").map(|package| match package.contains("\nsource = ") {
-                    true => package.to_owned(),
-                    false => format!("{package}\n").replacen(&old, &new, 1).trim_end().to_owned(),
-                });
-            files.push((
-                lock,
-                packages.collect::<Vec<_>>().join("\n\n").trim_end().to_owned() + "\n",
-            ));
+            let raised = packages.split("\n\n").map(|package| {
+                if package.contains("\nsource = ") {
+                    return package.to_owned();
+                }
+                format!("{package}\n").replacen(&old, &new, 1).trim_end().to_owned()
+            });
+            let raised = raised.collect::<Vec<_>>().join("\n\n");
+            files.push((lock, raised.trim_end().to_owned() + "\n"));
         }
         files.push((CHANGELOG, changelog));
         for (path, text) in files {
@@ -234,15 +227,10 @@ impl Tree {
     }
 }
 
-/// The mistakes as one error, if there are any.
 fn all(mistakes: Vec<String>) -> Result<()> {
-    match mistakes.is_empty() {
-        true => Ok(()),
-        false => bail!("{}", mistakes.join("\n")),
-    }
+    if mistakes.is_empty() { Ok(()) } else { bail!("{}", mistakes.join("\n")) }
 }
 
-/// A mistake for uncommitted changes.
 fn changes(root: &Path) -> Result<Vec<String>> {
     let output = Command::new("git")
         .current_dir(root)
@@ -255,7 +243,6 @@ fn changes(root: &Path) -> Result<Vec<String>> {
     Ok(if is_clean { Vec::new() } else { vec![mistake] })
 }
 
-/// Reads a file below the root.
 fn read(root: &Path, path: &str) -> Result<String> {
     fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"))
 }

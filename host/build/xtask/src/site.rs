@@ -69,7 +69,6 @@ pub fn test(root: &Path) -> Result<Done> {
     Ok(Done::LeftOut)
 }
 
-/// The folder of the site.
 fn site(root: &Path) -> PathBuf {
     root.join("target/guide")
 }
@@ -248,7 +247,6 @@ fn describe(html: &str, markdown: &str) -> Result<String> {
     Ok(format!("{before}{begin}{words}\"{after}"))
 }
 
-/// The words of the first paragraph.
 fn first_paragraph(markdown: &str) -> String {
     let mut words = String::new();
     let mut inside = false;
@@ -278,7 +276,6 @@ fn check(folder: &Path, extension: &str, read: fn(&str) -> Page) -> Result<i32> 
     Ok(i32::from(!broken.is_empty()))
 }
 
-/// Copies a folder's contents into another one.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     let entries = fs::read_dir(from).with_context(|| format!("reading {}", from.display()))?;

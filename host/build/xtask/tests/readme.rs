@@ -13,40 +13,19 @@ fn read(path: &str) -> String {
 }
 
 /// The documents that are written for people.
+#[rustfmt::skip]
 const DOCUMENTS: [&str; 33] = [
-    "README.md",
-    ".github/CONTRIBUTING.md",
-    ".github/STYLE.md",
-    "host/ARCHITECTURE.md",
-    "host/guide/src/SUMMARY.md",
-    "host/guide/src/auditing.md",
-    "host/guide/src/backends.md",
-    "host/guide/src/ci.md",
-    "host/guide/src/coming-from.md",
-    "host/guide/src/comparing.md",
-    "host/guide/src/connections.md",
-    "host/guide/src/datasets.md",
-    "host/guide/src/devices.md",
-    "host/guide/src/findings.md",
-    "host/guide/src/fleets.md",
-    "host/guide/src/labs.md",
-    "host/guide/src/load.md",
-    "host/guide/src/mock.md",
-    "host/guide/src/monitoring.md",
-    "host/guide/src/plugins.md",
-    "host/guide/src/reference/plugin-cases.md",
-    "host/guide/src/reports.md",
-    "host/guide/src/results.md",
-    "host/guide/src/scenarios.md",
-    "host/guide/src/scorers.md",
-    "host/guide/src/searching.md",
-    "host/guide/src/start.md",
-    "host/guide/src/uncertainty.md",
-    "host/guide/src/verify.md",
-    "plugins/guide/README.md",
-    "plugins/guide/backend.md",
-    "plugins/guide/dataset.md",
-    "plugins/guide/scorer.md",
+    "README.md", ".github/CONTRIBUTING.md", ".github/STYLE.md", "host/ARCHITECTURE.md",
+    "host/guide/src/SUMMARY.md", "host/guide/src/auditing.md", "host/guide/src/backends.md",
+    "host/guide/src/ci.md", "host/guide/src/coming-from.md", "host/guide/src/comparing.md",
+    "host/guide/src/connections.md", "host/guide/src/datasets.md", "host/guide/src/devices.md",
+    "host/guide/src/findings.md", "host/guide/src/fleets.md", "host/guide/src/labs.md",
+    "host/guide/src/load.md", "host/guide/src/mock.md", "host/guide/src/monitoring.md",
+    "host/guide/src/plugins.md", "host/guide/src/reference/plugin-cases.md",
+    "host/guide/src/reports.md", "host/guide/src/results.md", "host/guide/src/scenarios.md",
+    "host/guide/src/scorers.md", "host/guide/src/searching.md", "host/guide/src/start.md",
+    "host/guide/src/uncertainty.md", "host/guide/src/verify.md", "plugins/guide/README.md",
+    "plugins/guide/backend.md", "plugins/guide/dataset.md", "plugins/guide/scorer.md",
 ];
 
 /// The targets of links: the text between `[text](` and `)`.
@@ -59,7 +38,6 @@ fn code_spans(markdown: &str) -> Vec<&str> {
     markdown.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Files with that extension below a folder, as paths below the root.
 fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(folder)).expect("the folder exists") {
@@ -140,7 +118,6 @@ fn pages(text: &str, folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// The table of the guide in the README has every page, in the guide's order.
 #[test]
 fn the_table_of_the_guide_is_its_summary() {
     let readme = read("README.md");
@@ -160,7 +137,6 @@ fn the_guide_has_every_finding() {
     }
 }
 
-/// The README has the number of plugins of each kind.
 #[test]
 fn the_plugins_are_counted() {
     let readme = read("README.md");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use componentize::{encode, exports, imports};
+use componentize::{Interfaces, encode, interfaces};
 use sha2::{Digest, Sha256};
 use toolchain::Target;
 
@@ -17,8 +17,7 @@ pub use super::tool::{Shell, ShowOutput};
 /// A component that was built.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Built {
-    /// The plugin's name.
+pub struct Component {
     pub name: String,
     /// Its language; absent if only its module was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,18 +29,15 @@ pub struct Built {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
     pub path: PathBuf,
-    /// Its size in bytes.
     pub size_bytes: u64,
-    /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
-    /// The functions that it imports.
     pub imports: BTreeSet<String>,
 }
 
 /// The component of an earlier build of the same sources, in a language whose compiler writes
 /// different bytes each time. The compiler puts random numbers and the machine's clock into the
 /// component, and no setting changes that.
-fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
+fn kept(project: &Project, path: &Path) -> Result<Option<Component>, AuthorError> {
     let Sources::Files { language, .. } = &project.sources else {
         return Ok(None);
     };
@@ -51,19 +47,20 @@ fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
     }
     let component = std::fs::read(path).map_err(AuthorError::system("read", path))?;
     let built = finish(project.name.clone(), &component, path.to_owned())?;
-    Ok(Some(Built { language: Some(*language), kept: true, ..built }))
+    Ok(Some(Component { language: Some(*language), kept: true, ..built }))
 }
 
 /// Compiles a project, and turns the output into a component. `target` applies only to Rust.
-///
-/// # Errors
-/// If a compiler is missing or fails, or if its output is not a component.
-pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Built, AuthorError> {
+pub fn build(
+    project: &Project,
+    target: Target,
+    shell: Shell<'_>,
+) -> Result<Component, AuthorError> {
     let path = project.component();
     if let Some(folder) = path.parent() {
         tool::make_folder(folder)?;
     }
-    let absolute = std::path::absolute(&path).map_err(AuthorError::system("find", &path))?;
+    let absolute = tool::absolute(path.clone())?;
     editor::prepare(project, Some(shell))?;
     if let Some(kept) = kept(project, &path)? {
         return Ok(kept);
@@ -97,15 +94,12 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
     let module = read(&made, tool)?;
     let built = finish(project.name.clone(), &module, path)?;
     fresh::record(project, sources, &built.sha256)?;
-    Ok(Built { language: Some(language), compiler, ..built })
+    Ok(Component { language: Some(language), compiler, ..built })
 }
 
 /// Turns a module from another tool into a component. The module must contain the contract, which
 /// bindings of `wit-bindgen` embed. A component is left unchanged.
-///
-/// # Errors
-/// If the file cannot be read, is not such a module, or the component cannot be written.
-pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> {
+pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Component, AuthorError> {
     let bytes = std::fs::read(module).map_err(AuthorError::system("read", module))?;
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.strip_suffix(".core").unwrap_or(&stem).to_owned();
@@ -114,17 +108,15 @@ pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> 
     finish(name, &bytes, path)
 }
 
-/// Turns a module into a component and writes it.
-fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorError> {
+fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Component, AuthorError> {
     let refused = |cause| AuthorError::Encode { name: name.clone(), cause };
     let component = encode(module).map_err(refused)?;
-    let imports = imports(&component).map_err(refused)?;
-    let exports = exports(&component).map_err(refused)?;
+    let Interfaces { imports, exports } = interfaces(&component).map_err(refused)?;
     if !exports.iter().any(|name| name.starts_with("runner:plugin/")) {
         return Err(AuthorError::NoPlugin { name });
     }
-    std::fs::write(&path, &component).map_err(AuthorError::system("write", &path))?;
-    Ok(Built {
+    tool::write(&path, &component)?;
+    Ok(Component {
         name,
         language: None,
         compiler: None,

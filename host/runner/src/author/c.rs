@@ -22,39 +22,25 @@ const MISSING: &str = "no installed clang can compile for WebAssembly. On Debian
     lld-19 wasi-libc libclang-rt-19-dev-wasm32` (or another version of these); elsewhere unpack the WASI SDK and \
     set WASI_SDK_PATH to its folder, or set CLANG to a clang";
 
-/// Arguments of every call of clang.
 const TARGET: [&str; 2] = ["--target=wasm32-wasi", "-mexec-model=reactor"];
 
-/// Writes the module; returns its path.
 pub fn compile(
     project: &Project,
     kind: Kind,
     entry: &str,
     shell: Shell<'_>,
 ) -> Result<PathBuf, AuthorError> {
-    let folder = std::path::absolute(project.work());
-    let work = folder.map_err(AuthorError::system("find", &project.work()))?;
-    bindings(&tool::contract(project)?, kind, &work)?;
+    let work = bindings(project, kind)?;
     let clang = find(&work)?;
     let sources = sources(&project.folder, entry)?;
     let module = work.join(format!("{}.core.wasm", project.name));
     let mut command = tool::command(&clang, &project.folder);
     command
         .args(TARGET)
-        .args([
-            "-std=c17",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Wno-unused-parameter",
-        ])
-        .args(["-I.".into(), format!("-I{}", work.display())])
+        .args("-std=c17 -O2 -Wall -Wextra -Wno-unused-parameter -I.".split(' '))
+        .arg(format!("-I{}", work.display()))
         // With the stack first, an overflow traps instead of writing over data.
-        .args([
-            "-Wl,--strip-debug",
-            "-Wl,--stack-first",
-            "-Wl,-z,stack-size=262144",
-        ])
+        .args("-Wl,--strip-debug -Wl,--stack-first -Wl,-z,stack-size=262144".split(' '))
         .arg("-o")
         .arg(&module)
         .args(sources)
@@ -63,23 +49,18 @@ pub fn compile(
     Ok(module)
 }
 
-/// Writes `plugin.h`, `plugin.c` and the object with the world's types.
-fn bindings(wit: &Path, kind: Kind, work: &Path) -> Result<(), AuthorError> {
-    tool::make_folder(work)?;
-    let files = generate(wit, kind)
-        .map_err(|mistake| AuthorError::Bindings { folder: wit.to_owned(), mistake })?;
+/// Writes `plugin.h`, `plugin.c` and the object with the world's types; returns their folder.
+/// Editors read the header, which the project's code includes.
+pub fn bindings(project: &Project, kind: Kind) -> Result<PathBuf, AuthorError> {
+    let work = tool::absolute(project.work())?;
+    tool::make_folder(&work)?;
+    let wit = tool::contract(project)?;
+    let files =
+        generate(&wit, kind).map_err(|mistake| AuthorError::Bindings { folder: wit, mistake })?;
     for (name, content) in files.iter() {
-        let path = work.join(name);
-        std::fs::write(&path, content).map_err(AuthorError::system("write", &path))?;
+        tool::write(&work.join(name), content)?;
     }
-    Ok(())
-}
-
-/// Writes the contract's header, which the project's code includes, for editors.
-pub fn header(project: &Project, kind: Kind) -> Result<(), AuthorError> {
-    let folder = std::path::absolute(project.work());
-    let work = folder.map_err(AuthorError::system("find", &project.work()))?;
-    bindings(&tool::contract(project)?, kind, &work)
+    Ok(work)
 }
 
 /// The contract in a folder, and the world of a kind.
@@ -116,7 +97,6 @@ fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
     Ok(files)
 }
 
-/// The C files of the project's folder, the entry among them.
 fn sources(folder: &Path, entry: &str) -> Result<Vec<String>, AuthorError> {
     let entries = std::fs::read_dir(folder).map_err(AuthorError::system("read", folder))?;
     let mut sources: Vec<String> = entries

@@ -22,17 +22,12 @@ use model::plugin::Kind;
 pub struct Declarations {
     /// The types, for `import("./contract")`.
     pub contract: String,
-    /// The modules that a plugin imports.
     pub modules: String,
 }
 
 const HEADING: &str = "// The types of the plugin interface, for editors. `runner plugin new` and `runner plugin build` write this \
     file; the interface\n// itself is in `wit/`.\n";
 
-/// Makes the declarations of the world of a kind, from the folder with the contract.
-///
-/// # Errors
-/// If the contract cannot be read, with the parser's message.
 pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
     let (resolve, world) = resolved(wit, kind)?;
     let world = &resolve.worlds[world];
@@ -80,7 +75,6 @@ pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
     Ok(Declarations { contract, modules })
 }
 
-/// A type of an interface.
 fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -> String {
     let here = Names { resolve, prefix: "" };
     let ty = &resolve.types[id];

@@ -20,15 +20,12 @@ use model::hex;
 use model::plugin::Kind;
 
 /// Writes the files that a project's language needs. Without a shell, no compiler is called.
-///
-/// # Errors
-/// If the contract cannot be read, or a file cannot be written.
 pub fn prepare(project: &Project, shell: Option<Shell<'_>>) -> Result<(), AuthorError> {
     let Sources::Files { language, kind, .. } = &project.sources else {
         return Ok(());
     };
     match language {
-        Language::C => c::header(project, *kind),
+        Language::C => c::bindings(project, *kind).map(drop),
         Language::Javascript => javascript(project, *kind),
         Language::Python => match shell {
             Some(shell) => typings(project, *kind, shell),
@@ -52,7 +49,7 @@ fn javascript(project: &Project, kind: Kind) -> Result<(), AuthorError> {
         if std::fs::read_to_string(&path).is_ok_and(|known| known == text) {
             continue;
         }
-        std::fs::write(&path, text).map_err(AuthorError::system("write", &path))?;
+        tool::write(&path, text)?;
     }
     Ok(())
 }
@@ -71,7 +68,7 @@ fn typings(project: &Project, kind: Kind, shell: Shell<'_>) -> Result<(), Author
     std::fs::create_dir_all(&folder).map_err(AuthorError::system("create", &folder))?;
     python::bindings(project, kind, &fresh, shell)?;
     replace(&fresh, &folder).map_err(AuthorError::system("write", &folder))?;
-    std::fs::write(&stamp, contract).map_err(AuthorError::system("write", &stamp))
+    tool::write(&stamp, contract)
 }
 
 /// Moves a folder's contents into another one, where they replace contents of the same names.

@@ -14,7 +14,6 @@ use model::hex;
 
 /// Folders of a project that hold no sources: build results, installed packages, and the cases.
 const OTHER_FOLDERS: [&str; 5] = ["target", "node_modules", "cases", "typings", "__pycache__"];
-/// Files that compilers write.
 const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
 /// The most files to examine; a folder with more is hardly a plugin's.
 const MOST_FILES: usize = 20_000;
@@ -22,7 +21,6 @@ const MOST_FILES: usize = 20_000;
 /// The inputs that a component was built from.
 #[derive(Debug, Deserialize, Serialize)]
 struct Record {
-    /// The component's SHA-256, in hexadecimal.
     component: String,
     /// The SHA-256 of each source file, by its path below the project's folder.
     sources: BTreeMap<String, String>,
@@ -31,7 +29,6 @@ struct Record {
     contract: String,
 }
 
-/// The digests of a project's sources, by path.
 pub fn sources(project: &Project) -> BTreeMap<String, String> {
     let files = files(&project.folder);
     let digests = files.into_iter().filter_map(|file| {
@@ -43,9 +40,6 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
 
 /// The folder that holds the sources for compilers that read nothing outside of it: the project's
 /// own, or, if some of its files are links, a copy with the links' targets.
-///
-/// # Errors
-/// If the copy cannot be made.
 pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
     let files = files(&project.folder);
     if !files.iter().any(|file| project.folder.join(file).is_symlink()) {
@@ -66,9 +60,6 @@ pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
 }
 
 /// Records the sources of a component, as they were before the build.
-///
-/// # Errors
-/// If the record cannot be written.
 pub fn record(
     project: &Project,
     mut before: BTreeMap<String, String>,
@@ -81,13 +72,11 @@ pub fn record(
         }
     }
     let record = Record { component: component.to_owned(), sources: before, contract: contract() };
-    let path = place(project);
     let text = serde_json::to_string_pretty(&record).unwrap_or_default() + "\n";
-    std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
+    tool::write(&place(project), text)
 }
 
-/// Returns true if a build recorded that it made the project's component from the present sources
-/// and contract.
+/// True if a build recorded that it made the component from the present sources and contract.
 pub fn is_current(project: &Project) -> bool {
     let Ok(bytes) = std::fs::read(project.component()) else {
         return false;
@@ -97,8 +86,7 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The difference between the sources and the sources of the project's component, as a sentence's
-/// end;
+/// The change of the sources since the build of the project's component, as a sentence's end;
 /// absent if they are equal, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
@@ -128,7 +116,6 @@ fn recorded(project: &Project, component: &[u8]) -> Option<Record> {
     (record.component == hex(&Sha256::digest(component))).then_some(record)
 }
 
-/// The digest of the contract that this runner gives to projects.
 fn contract() -> String {
     let mut digest = Sha256::new();
     for (name, text) in template::contract("") {
@@ -171,7 +158,6 @@ fn named(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// The files of a project that may be sources, below its folder, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];

@@ -15,7 +15,6 @@ const MISSING: &str = "componentize-qjs, which turns JavaScript into components,
     install` in the project's folder (it is in package.json), or `npm install --global componentize-qjs@0.4.5`, or \
     set COMPONENTIZE_QJS to its path";
 
-/// Writes the component.
 pub fn compile(
     project: &Project,
     kind: Kind,

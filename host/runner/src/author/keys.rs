@@ -11,7 +11,6 @@ use model::plugin::Kind;
 /// may be endless.
 const DEPTH: usize = 8;
 
-/// Levels to which tables within tables are listed.
 const LEVELS: usize = 3;
 
 /// The most keys that are listed for tables within a configuration, for the same reason.
@@ -24,11 +23,9 @@ pub struct Key {
     pub key: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// True if it is required.
     pub required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Its meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The keys of its table, or of the tables in its list, if it takes any; JSON has them in the
@@ -45,7 +42,6 @@ pub struct Table {
     pub keys: Vec<Key>,
 }
 
-/// The keys of a schema, in order.
 pub fn keys(schema: &Value) -> Vec<Key> {
     let mut left = MOST_INNER;
     of_table(schema, schema, 0, &mut left)
@@ -106,7 +102,6 @@ fn inner(
     parts.find_map(|part| inner(root, part, None, (level, depth + 1), left))
 }
 
-/// The type that a schema describes, as text.
 fn kind(root: &Value, rules: &Value, depth: usize) -> String {
     if depth > DEPTH {
         return "anything".to_owned();
@@ -150,10 +145,7 @@ fn simple(root: &Value, rules: &Value, name: &str, depth: usize) -> String {
         "string" => "text".to_owned(),
         "boolean" => "true or false".to_owned(),
         "integer" | "number" => {
-            let word = match name {
-                "integer" => "whole number",
-                _ => "number",
-            };
+            let word = if name == "integer" { "whole number" } else { "number" };
             match (bound("minimum"), bound("maximum")) {
                 (Some(least), Some(most)) => format!("{word} from {least} to {most}"),
                 (Some(least), None) => format!("{word} from {least}"),
@@ -196,30 +188,20 @@ pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
         if let Some(description) = &key.description {
             text += &wrapped(description, "# ");
         }
+        let (name, kind) = (bare(&key.key), &key.kind);
         let value = key.default.as_ref().and_then(toml_value);
         text += &match (value, key.required) {
-            (Some(value), _) => format!("{} = {value}\n", bare(&key.key)),
-            (None, true) => format!(
-                "{} = {} # required: {}\n",
-                bare(&key.key),
-                placeholder(&key.kind),
-                key.kind
-            ),
-            (None, false) => format!(
-                // A value that a plugin would refuse must not look like a value to take.
-                "# {} = … ({})\n",
-                bare(&key.key),
-                key.kind
-            ),
+            (Some(value), _) => format!("{name} = {value}\n"),
+            (None, true) => format!("{name} = {} # required: {kind}\n", placeholder(kind)),
+            // A value that a plugin would refuse must not look like a value to take.
+            (None, false) => format!("# {name} = … ({kind})\n"),
         };
     }
     text
 }
 
-/// A placeholder for a key without a default.
 fn placeholder(kind: &str) -> &str {
-    let first = kind.split(" | ").next().unwrap_or(kind);
-    match first {
+    match kind.split(" | ").next().unwrap_or(kind) {
         "text" => "\"\"",
         "true or false" => "false",
         "table" => "{}",

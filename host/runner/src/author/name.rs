@@ -8,7 +8,6 @@ const LONGEST: usize = 64;
 pub struct Name(String);
 
 impl Name {
-    /// The name as it is written.
     pub fn kebab(&self) -> &str {
         &self.0
     }
@@ -42,7 +41,6 @@ impl std::str::FromStr for Name {
     }
 }
 
-/// The valid name nearest to the typed one.
 fn suggestion(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut last_lower = false;

@@ -21,17 +21,14 @@ pub struct Project {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sources {
-    /// A crate, by the name of its module.
     Crate {
         /// The module's file name, as cargo writes it.
         module: String,
     },
-    /// Files in one of the other languages.
     Files {
         language: Language,
         /// The kind of plugin; for a crate, its exports tell.
         kind: Kind,
-        /// The file that the compiler starts with.
         entry: String,
     },
 }
@@ -67,10 +64,6 @@ struct Lib {
 }
 
 impl Project {
-    /// Reads a project folder.
-    ///
-    /// # Errors
-    /// If it has no manifest, or an invalid one.
     pub fn open(folder: &Path) -> Result<Self, AuthorError> {
         if !folder.is_dir() {
             return Err(AuthorError::NoProject {
@@ -94,21 +87,16 @@ impl Project {
         Ok(Project { folder: folder.to_owned(), name, sources })
     }
 
-    /// The place where its component goes.
     pub fn component(&self) -> PathBuf {
         self.folder.join("target/plugin").join(format!("{}.wasm", self.name))
     }
 
-    /// The folder for intermediate files.
     pub(super) fn work(&self) -> PathBuf {
         self.folder.join("target/plugin/work")
     }
 }
 
 /// Writes a project's files into a folder that does not exist yet, or is empty.
-///
-/// # Errors
-/// If it is not empty, or the system reports an error.
 pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     let occupied = match std::fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
@@ -121,12 +109,11 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), AuthorError> {
     for (name, text) in files {
         let path = folder.join(name);
         tool::make_folder(path.parent().unwrap_or(folder))?;
-        std::fs::write(&path, text).map_err(AuthorError::system("write", &path))?;
+        tool::write(&path, text)?;
     }
     Ok(())
 }
 
-/// A file of a folder, if it exists.
 fn read(folder: &Path, name: &str) -> Result<Option<(PathBuf, String)>, AuthorError> {
     let path = folder.join(name);
     match std::fs::read_to_string(&path) {

@@ -16,7 +16,6 @@ const MISSING: &str = "componentize-py, which turns Python into components, is n
     `python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1` in the project's folder (or `pip \
     install -r requirements.txt` in an environment of yours), or set COMPONENTIZE_PY to its path";
 
-/// Writes the component.
 pub fn compile(
     project: &Project,
     kind: Kind,
@@ -62,7 +61,7 @@ pub fn bindings(
     folder: &Path,
     shell: Shell<'_>,
 ) -> Result<(), AuthorError> {
-    let absolute = std::path::absolute(folder).map_err(AuthorError::system("find", folder))?;
+    let absolute = tool::absolute(folder.to_owned())?;
     let mut command = called(project, kind)?;
     command.arg("bindings").arg(absolute);
     tool::call(shell, TOOL, &mut command, ShowOutput::OnFailure)

@@ -9,7 +9,6 @@ use super::AuthorError;
 use super::project::Project;
 use super::tool::{self, Shell, ShowOutput};
 
-/// Compiles the crate; returns cargo's output, and its toolchain.
 pub fn compile(
     project: &Project,
     module: &str,

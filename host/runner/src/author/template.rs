@@ -15,18 +15,13 @@ use plugins::Contract;
 
 use shipped::texts_below;
 
-/// The place where a Rust project keeps the SDK.
 const SDK_FOLDER: &str = "runner-plugin";
 
 /// A project's files: by path, with `/` between folders, and their text.
 pub type Files = BTreeMap<String, String>;
 
-/// The files of a project.
-///
-/// # Errors
-/// If that kind has no template in that language.
 pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, AuthorError> {
-    let own = format!("template/{}/{}/", language.key(), kind.name());
+    let own = own_folder(kind, language);
     if texts_below(&own).next().is_none() {
         return Err(AuthorError::NoTemplate {
             kind: kind.name(),
@@ -65,17 +60,18 @@ pub fn project(kind: Kind, name: &Name, language: Language) -> Result<Files, Aut
     Ok(files)
 }
 
-/// The contract's files, below a folder.
 pub(super) fn contract(folder: &str) -> impl Iterator<Item = (String, String)> {
     texts_below("wit/").map(move |(path, text)| (format!("{folder}/{path}"), text.to_owned()))
 }
 
-/// The languages with a template for a kind.
+fn own_folder(kind: Kind, language: Language) -> String {
+    format!("template/{}/{}/", language.key(), kind.name())
+}
+
 fn languages(kind: Kind) -> String {
-    let with = Language::ALL.into_iter().filter(|language| {
-        let own = format!("template/{}/{}/", language.key(), kind.name());
-        texts_below(&own).next().is_some()
-    });
+    let has_template =
+        |language: &Language| texts_below(&own_folder(kind, *language)).next().is_some();
+    let with = Language::ALL.into_iter().filter(has_template);
     with.map(Language::name).collect::<Vec<_>>().join(", ")
 }
 
@@ -104,7 +100,6 @@ fn setup(language: Language) -> &'static str {
     }
 }
 
-/// A path with each `dot-` replaced by a dot.
 fn visible(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.strip_prefix("dot-") {
         Some(rest) => format!(".{rest}"),
@@ -123,7 +118,6 @@ mod tests {
 
     const KINDS: [Kind; 3] = [Kind::Backend, Kind::Dataset, Kind::Scorer];
 
-    /// Every template there is, as a project.
     fn projects() -> Vec<(Kind, Language, Files)> {
         let mut projects = Vec::new();
         for kind in KINDS {

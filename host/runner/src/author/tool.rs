@@ -13,7 +13,6 @@ use super::{AuthorError, template};
 pub enum ShowOutput {
     /// Always: progress, warnings.
     Always,
-    /// If it fails.
     OnFailure,
 }
 
@@ -24,7 +23,6 @@ pub type Shell<'a> = &'a dyn Fn(&mut Command, ShowOutput) -> io::Result<ExitStat
 /// Variables that would make a compiler read modules from outside the project.
 const MISLEADING: [&str; 3] = ["PYTHONPATH", "PYTHONHOME", "NODE_OPTIONS"];
 
-/// A command in a project's folder.
 pub fn command(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder);
@@ -34,7 +32,6 @@ pub fn command(program: &Path, folder: &Path) -> Command {
     command
 }
 
-/// Calls a compiler and waits for it.
 pub fn call(
     shell: Shell<'_>,
     tool: &'static str,
@@ -60,12 +57,19 @@ pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<Pa
     local.filter(|path| path.is_file()).or_else(|| on_path(name))
 }
 
-/// A program of the system's search path.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let name = format!("{name}{}", env::consts::EXE_SUFFIX);
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&name))
         .find(|path| path.is_file())
+}
+
+pub(super) fn absolute(path: PathBuf) -> Result<PathBuf, AuthorError> {
+    std::path::absolute(&path).map_err(AuthorError::system("find", &path))
+}
+
+pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), AuthorError> {
+    std::fs::write(path, content).map_err(AuthorError::system("write", path))
 }
 
 pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
@@ -75,10 +79,6 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), AuthorError> {
 /// The folder with the contract that a project is compiled against: its own, or a copy of this
 /// runner's.
 pub fn contract(project: &Project) -> Result<PathBuf, AuthorError> {
-    let absolute = |path: PathBuf| {
-        let whole = std::path::absolute(&path);
-        whole.map_err(AuthorError::system("find", &path))
-    };
     let own = absolute(project.folder.join("wit"))?;
     if own.is_dir() {
         return Ok(own);
@@ -86,8 +86,7 @@ pub fn contract(project: &Project) -> Result<PathBuf, AuthorError> {
     let folder = absolute(project.work().join("wit"))?;
     make_folder(&folder)?;
     for (name, text) in template::contract("") {
-        let path = folder.join(name.trim_start_matches('/'));
-        std::fs::write(&path, text).map_err(AuthorError::system("write", &path))?;
+        write(&folder.join(name.trim_start_matches('/')), text)?;
     }
     Ok(folder)
 }

@@ -22,8 +22,6 @@ impl Args {
     }
 }
 
-/// # Errors
-/// Always: the build that has the command.
 pub fn exec(_: &Args) -> Result<ExitCode, Failure> {
     let name = module_path!().rsplit("::").next().unwrap_or_default();
     Err(Failure::not_built(&format!("`runner {name}`")))

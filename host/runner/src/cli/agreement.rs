@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     #[command(flatten)]
-    against: Against,
+    reference: Reference,
     /// Tokenizer to find the first token that differs, as in `runner run`; the baseline's own if it
     /// is still there
     #[arg(long, value_name = "PATH", env = "RUNNER_AGREEMENT_TOKENIZER")]
@@ -40,7 +40,7 @@ pub struct Args {
 
 /// The baseline that answers are compared with.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Against {
+pub struct Reference {
     /// The folder of the run whose answers are the baseline
     #[arg(long, value_name = "RUN", env = "RUNNER_AGREEMENT_BASELINE", required = true)]
     baseline: PathBuf,
@@ -57,17 +57,11 @@ enum Format {
     Json,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, or nothing can be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let tokenizer = match &args.tokenizer {
-        Some(name) => Some(TextTokenizer::named(name).map_err(Failure::input)?),
-        None => None,
-    };
-    let Against { baseline, floor } = &args.against;
-    let agreed = compared(&args.run, baseline, floor, tokenizer)?;
+    let tokenizer = args.tokenizer.as_deref().map(TextTokenizer::named).transpose();
+    let tokenizer = tokenizer.map_err(Failure::input)?;
+    let Reference { baseline, floor } = &args.reference;
+    let agreed = agreed(&args.run, baseline, floor, tokenizer)?;
     write_stdout(&match args.format {
         Format::Text => report::agreed::text(&agreed),
         Format::Json => json(&agreed)?,
@@ -75,16 +69,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compares the answers of a run with the answers of a baseline and its repeats.
-///
-/// # Errors
-/// If a run cannot be read, or no sample was answered in both.
-pub(super) fn agreed(run: &Path, baseline: &Path, floor: &[PathBuf]) -> Result<Agreed, Failure> {
-    compared(run, baseline, floor, None)
-}
-
-/// Compares with this tokenizer instead of the baseline's own.
-fn compared(
+/// Compares the answers of a run with the answers of a baseline and its repeats. A tokenizer that
+/// is given replaces the baseline's own.
+pub(super) fn agreed(
     run: &Path,
     baseline: &Path,
     floor: &[PathBuf],
@@ -107,13 +94,11 @@ fn compared(
     let folder = RunFolder::at(run);
     let (plan, facts) = (folder.plan()?, folder.facts()?);
     let agreed = agreeing.run((&named(run), &plan, &facts), folder.read()?)?;
-    match agreed.answers.samples {
-        0 => {
-            Err(CliError::NothingInCommon { run: run.to_owned(), baseline: baseline.to_owned() }
-                .into())
-        }
-        _ => Ok(agreed),
+    if agreed.answers.samples == 0 {
+        let (run, baseline) = (run.to_owned(), baseline.to_owned());
+        return Err(CliError::NothingInCommon { run, baseline }.into());
     }
+    Ok(agreed)
 }
 
 fn named(folder: &Path) -> String {

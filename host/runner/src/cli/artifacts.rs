@@ -6,13 +6,14 @@ use clap::builder::FalseyValueParser;
 
 /// The folder in which compiled plugins and tokenizers are kept.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Plugins")]
 pub struct Artifacts {
     /// Folder for compiled plugins and tokenizers [default: runner in $XDG_CACHE_HOME, or in
     /// ~/.cache]
-    #[arg(long, value_name = "FOLDER", env = "RUNNER_CACHE_DIR", help_heading = "Plugins")]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_CACHE_DIR")]
     cache_dir: Option<PathBuf>,
     /// Compile plugins without the cache of compiled plugins
-    #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Plugins")]
+    #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new())]
     no_plugin_cache: bool,
 }
 

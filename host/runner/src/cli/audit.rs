@@ -51,11 +51,7 @@ enum Format {
     Github,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a file cannot be read or holds no result; all such files are reported at once, after the
-/// audit of the others.
+/// All files that cannot be read are reported at once, after the audit of the others.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (documents, unreadable) = match read(&args.files) {
         (documents, Some(unreadable)) if documents.is_empty() => return Err(unreadable),
@@ -75,10 +71,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The contents of the files.
-///
-/// # Errors
-/// Everything that is wrong with any of them.
+/// The contents of the files, or every mistake in them.
 pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     match read(files) {
         (documents, None) => Ok(documents),

@@ -59,13 +59,8 @@ pub struct Args {
     baseline: Option<PathBuf>,
     /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
     /// 'requests.success-share -0.01'
-    #[arg(
-        long = "fail-if",
-        value_name = "CONDITION",
-        env = "RUNNER_FAIL_IF",
-        value_delimiter = ',',
-        help_heading = "Baseline"
-    )]
+    #[arg(long = "fail-if", value_name = "CONDITION", env = "RUNNER_FAIL_IF")]
+    #[arg(value_delimiter = ',', help_heading = "Baseline")]
     fail_if: Vec<String>,
     /// Fail if there is a baseline and it is not comparable
     #[arg(long, env = "RUNNER_CI_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Baseline")]
@@ -82,10 +77,6 @@ enum Format {
     Github,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, a file cannot be written, or the build fails.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let conditions: Vec<Condition> = limits("--fail-if", &args.fail_if)?;
     if args.baseline.is_none() && !conditions.is_empty() {
@@ -147,10 +138,6 @@ impl Args {
     }
 }
 
-/// The scenario of these runs.
-///
-/// # Errors
-/// If the runs are of several scenarios.
 fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
     let mut name: Option<String> = None;
     for run in runs {
@@ -169,11 +156,8 @@ fn scenario(runs: &[RunFolder]) -> Result<String, Failure> {
 }
 
 fn run(folder: &RunFolder) -> Result<Run, Failure> {
-    let name = folder.path().file_name();
-    Ok(Run {
-        folder: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        summary: folder.summarize(&folder.facts()?)?,
-    })
+    let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Run { folder: name, summary: folder.summarize(&folder.facts()?)? })
 }
 
 /// The exit code: the code of the first kind of check that fails.

@@ -28,7 +28,6 @@ use line::Line;
 /// Names the shell that asks. It is this program's own, because others use `COMPLETE` too.
 const VARIABLE: &str = "RUNNER_COMPLETE";
 
-/// The program's name, as it is found in `PATH`.
 const PROGRAM: &str = "runner";
 
 /// Print the script that completes command lines in a shell
@@ -46,10 +45,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let shell = args.shell.to_string();
     let shells = Shells::builtins();
@@ -82,7 +77,7 @@ pub fn answer() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let here = std::env::current_dir().ok();
     let answered = AssertUnwindSafe(|| {
-        let line = Arc::new(Line::of_shell(&words));
+        let line = Arc::new(Line::from_shell(&words));
         let shell = CompleteEnv::with_factory(|| offers::command(&line))
             .var(VARIABLE)
             .bin(PROGRAM)

@@ -10,7 +10,6 @@ use result::summary::Summary;
 use session::parts::RunError;
 use session::{MeasuredRun, Unjudged};
 
-/// The exit code of a reported run.
 pub(super) fn conclude(
     measured: MeasuredRun,
     interrupt: &Interrupt,
@@ -25,32 +24,20 @@ pub(super) fn conclude(
         }
         ended => ended?,
     }
-    let code = assess(&summary, unjudged.as_ref(), interrupt, output)?;
+    let code = if interrupt.came() {
+        Exit::Interrupted as u8
+    } else {
+        answered(&summary)?;
+        if let Some(Unjudged { failures: count, first }) = unjudged {
+            return Err(CliError::Unscored { count, first }.into());
+        }
+        judge(&summary, output.allows_invalid())?
+    };
     kept?;
     Ok(code)
 }
 
-fn assess(
-    summary: &Summary,
-    unjudged: Option<&Unjudged>,
-    interrupt: &Interrupt,
-    output: &Output,
-) -> Result<u8, Failure> {
-    if interrupt.came() {
-        return Ok(Exit::Interrupted as u8);
-    }
-    answered(summary)?;
-    if let Some(Unjudged { failures, first }) = unjudged {
-        let (count, first) = (*failures, first.to_string());
-        return Err(CliError::Unscored { count, first }.into());
-    }
-    judge(summary, output.allows_invalid())
-}
-
 /// Makes sure that a run has an answer.
-///
-/// # Errors
-/// If no request was made, or every one failed.
 pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
     let requests = &summary.requests;
     if requests.total == 0 {
@@ -73,10 +60,6 @@ pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
 }
 
 /// The exit code of the measurements. No threshold holds for an invalid measurement.
-///
-/// # Errors
-/// If the measurement is invalid or most requests failed, unless that is allowed, or if a threshold
-/// does not hold.
 fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     let matters = !invalid_is_allowed || !summary.thresholds.is_empty();
     if let (Some(why), true) = (invalid(summary), matters) {

@@ -1,5 +1,5 @@
-//! The dashboard: shows a run live on the whole terminal, and takes keys that stop it.
-//! [`view`] draws it; [`screen`] handles the terminal itself.
+//! The dashboard: shows a run live on the whole terminal, and takes keys that stop it. [`view`]
+//! draws the run; [`screen`] handles the terminal itself.
 
 pub mod screen;
 pub mod view;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::interrupt::Interrupt;
-use load::thread_group::{GroupThread, ThreadGroup};
-use load::vitals::{Watched, yield_to_others};
+use super::progress::Progress;
+use load::thread_group::ThreadGroup;
 use scenario::plan::Plan;
 use screen::Screen;
 use session::live::{History, Live, Snapshot};
@@ -21,57 +21,29 @@ use view::{Subject, View};
 
 pub(crate) use screen::is_possible;
 
-/// Time between two drawings: four a second.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// Draws until dropped.
-pub struct Dashboard {
-    finished: Arc<AtomicBool>,
-    thread: Option<GroupThread<()>>,
+/// Shows a run until the returned value is dropped.
+pub fn show(
+    plan: &Plan,
+    live: &Arc<Live>,
+    threads: &ThreadGroup,
+    interrupt: &Interrupt,
+) -> io::Result<Progress> {
+    let screen = Screen::enter()?;
+    let drawing = Drawing {
+        subject: Subject::from_plan(plan),
+        live: Arc::clone(live),
+        interrupt: interrupt.clone(),
+        keys: Keys::default(),
+    };
+    Progress::start("dashboard", live, threads, |finished| drawing.draw(screen, finished))
 }
 
-impl Dashboard {
-    /// Begins to show a run.
-    ///
-    /// # Errors
-    /// If the terminal refuses, or no thread can be started.
-    pub fn show(
-        plan: &Plan,
-        live: &Arc<Live>,
-        threads: &ThreadGroup,
-        interrupt: &Interrupt,
-    ) -> io::Result<Self> {
-        let finished = Arc::new(AtomicBool::new(false));
-        let screen = Screen::enter()?;
-        let looking = Looking {
-            subject: Subject::from_plan(plan),
-            live: Arc::clone(live),
-            interrupt: interrupt.clone(),
-            finished: Arc::clone(&finished),
-            keys: Keys::default(),
-        };
-        let thread = threads.start("dashboard", None, move || {
-            yield_to_others();
-            looking.look(screen);
-        })?;
-        Ok(Dashboard { finished, thread: Some(thread) })
-    }
-}
-
-impl Drop for Dashboard {
-    fn drop(&mut self) {
-        self.finished.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.join();
-        }
-    }
-}
-
-struct Looking {
+struct Drawing {
     subject: Subject,
     live: Arc<Live>,
     interrupt: Interrupt,
-    finished: Arc<AtomicBool>,
     keys: Keys,
 }
 
@@ -89,16 +61,13 @@ enum Wish {
     Stop,
 }
 
-impl Looking {
-    fn look(mut self, mut screen: Screen) {
-        if let Some(watched) = Watched::this_thread("dashboard") {
-            self.live.enlist(watched);
-        }
+impl Drawing {
+    fn draw(mut self, mut screen: Screen, finished: &AtomicBool) {
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let mut history = History::default();
         let mut last: Option<(Snapshot, History)> = None;
         // Do not draw on a screen that something else has left.
-        while !self.finished.load(Ordering::Acquire) && screen::is_up() {
+        while !finished.load(Ordering::Acquire) && screen::is_up() {
             let next = Instant::now() + REDRAW;
             let now = self.live.snapshot();
             history.note(&now);
@@ -122,7 +91,6 @@ impl Looking {
         }
     }
 
-    /// Takes keys until it is time to draw again.
     fn listen_until(&mut self, next: Instant) {
         loop {
             let left = next.saturating_duration_since(Instant::now());

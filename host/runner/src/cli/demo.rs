@@ -31,10 +31,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let address = start_engine().map_err(CliError::cannot("start the mock engine"))?;
@@ -56,39 +52,20 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     measure_all(vec![resolved], &args.output, &args.watch, &interrupt)
 }
 
-/// Starts the mock engine on a thread of its own, for as long as the process lives.
 fn start_engine() -> std::io::Result<SocketAddr> {
     let (sender, receiver) = mpsc::channel();
     std::thread::Builder::new().name("mock-engine".into()).spawn(move || {
-        let started = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = match started {
-            Ok(runtime) => runtime,
-            Err(cause) => {
-                let _ = sender.send(Err(cause));
-                return;
-            }
+        let serve = async {
+            let listener = mock::listen((Ipv4Addr::LOCALHOST, 0).into())?;
+            let engine = Engine::new(Script::default()).map_err(std::io::Error::other)?;
+            let _ = sender.send(Ok(listener.local_addr()?));
+            mock::serve(listener, engine, std::future::pending()).await;
+            Ok::<(), std::io::Error>(())
         };
-        runtime.block_on(async {
-            let listening = mock::listen((Ipv4Addr::LOCALHOST, 0).into())
-                .and_then(|listener| Ok((listener.local_addr()?, listener)));
-            match listening {
-                Ok((address, listener)) => {
-                    let engine = Engine::new(Script::default()).map_err(std::io::Error::other);
-                    match engine {
-                        Ok(engine) => {
-                            let _ = sender.send(Ok(address));
-                            mock::serve(listener, engine, std::future::pending()).await;
-                        }
-                        Err(cause) => {
-                            let _ = sender.send(Err(cause));
-                        }
-                    }
-                }
-                Err(cause) => {
-                    let _ = sender.send(Err(cause));
-                }
-            }
-        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        if let Err(cause) = runtime.and_then(|runtime| runtime.block_on(serve)) {
+            let _ = sender.send(Err(cause));
+        }
     })?;
     receiver.recv().map_err(std::io::Error::other)?
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::CliError;
 use super::failure::Failure;
-use super::print::{Reader, wrote};
+use super::print::wrote;
 use model::{clean, private};
 
 /// The destination of a report. Without [`Destination::finish`], no file is left behind.
@@ -31,10 +31,6 @@ enum To {
 }
 
 impl Destination {
-    /// Opens the file, or stdout if it is `-`.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             let to = To::Stdout(BufWriter::new(io::stdout()));
@@ -56,41 +52,29 @@ impl Destination {
         }
     }
 
-    /// Writes text, without control characters, and returns whether anyone still reads it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn text(&mut self, part: &str) -> Result<Reader, Failure> {
+    /// Writes text, without control characters, and returns true if anyone still reads it.
+    pub fn text(&mut self, part: &str) -> Result<bool, Failure> {
         self.bytes(clean::text(part).as_bytes())
     }
 
-    /// Writes JSON, without changing its meaning, and returns whether anyone still reads it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn json(&mut self, part: &str) -> Result<Reader, Failure> {
+    /// Writes JSON, without changing its meaning, and returns true if anyone still reads it.
+    pub fn json(&mut self, part: &str) -> Result<bool, Failure> {
         self.text(&clean::json(part))
     }
 
-    /// Writes a picture or a part of it, and returns whether anyone still reads it.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn bytes(&mut self, part: &[u8]) -> Result<Reader, Failure> {
+    /// Writes a picture or a part of it, and returns true if anyone still reads it.
+    pub fn bytes(&mut self, part: &[u8]) -> Result<bool, Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.write_all(part)),
             To::Beside { path, file, .. } | To::Through { path, file } => {
                 let written = file.write_all(part);
                 written.map_err(|cause| cannot(path, &cause))?;
-                Ok(Reader::Reads)
+                Ok(true)
             }
         }
     }
 
     /// Ends the report: a file appears under its name.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn finish(mut self) -> Result<(), Failure> {
         match &mut self.to {
             To::Stdout(out) => wrote(out.flush()).map(drop),
@@ -125,9 +109,6 @@ fn cannot(path: &Path, cause: &io::Error) -> Failure {
 }
 
 /// Writes a file completely or not at all.
-///
-/// # Errors
-/// If it cannot be written.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Failure> {
     Ok(private::replace(path, content).map_err(CliError::write(path, ""))?)
 }

@@ -17,13 +17,11 @@ pub enum CliError {
         "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
     )]
     Nothing { to: &'static str, otherwise: &'static str },
-    /// Several were named for an output that shows one.
     #[error(
         "{count} {of}s were named, but {parts} do not say which {of} they belong to; give one {} at a time",
         of.to_uppercase()
     )]
     Several { count: usize, of: &'static str, parts: &'static str },
-    /// A preset belongs to another command.
     #[error("`{0}` is the preset of a {1}: use `runner {1} --preset {0}`")]
     PresetOf(String, &'static str),
     #[error("cannot read {noun}`{}`: {cause}", path.display())]
@@ -35,7 +33,6 @@ pub enum CliError {
     },
     #[error("cannot write `{}`: {cause}{advice}", path.display())]
     CannotWrite { path: PathBuf, cause: String, advice: String },
-    /// A folder holds nothing to resume.
     #[error("cannot resume `{}`: {cause}; name {instead}", path.display())]
     CannotResume { path: PathBuf, cause: String, instead: String },
     #[error("{0}; give a writable folder with --output-dir")]
@@ -56,12 +53,10 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// Reports why a file cannot be read.
     pub(super) fn read<E: Display>(noun: &'static str, path: &Path) -> impl Fn(E) -> Self {
         move |cause| CliError::CannotRead { noun, path: path.to_owned(), cause: cause.to_string() }
     }
 
-    /// Reports why a file cannot be written, with advice.
     pub(super) fn write<E: Display>(path: &Path, advice: &str) -> impl Fn(E) -> Self {
         move |cause| CliError::CannotWrite {
             path: path.to_owned(),
@@ -70,7 +65,6 @@ impl CliError {
         }
     }
 
-    /// Reports an operation that should be possible.
     pub(super) fn cannot<E: Display>(to: &'static str) -> impl Fn(E) -> Self {
         move |cause| CliError::Cannot { to, cause: format!("{cause:#}") }
     }

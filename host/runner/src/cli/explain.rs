@@ -42,10 +42,6 @@ enum Format {
     Json,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a result cannot be read.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let explained = explain(&account(&args.a)?, &account(&args.b)?);
     write_stdout(&match args.format {

@@ -63,7 +63,7 @@ enum Format {
 
 /// The choice of table and format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum Content {
     Table(Form),
     Otlp(Signal),
 }
@@ -84,8 +84,7 @@ impl Args {
         self.output == Path::new("-")
     }
 
-    /// The choice by name or by the ending of the file.
-    fn wanted(&self) -> Result<Wanted, Failure> {
+    fn content(&self) -> Result<Content, Failure> {
         let ending = self.output.extension().and_then(|ending| ending.to_str());
         let ending = ending.unwrap_or_default().to_ascii_lowercase();
         let format = match self.format {
@@ -110,25 +109,21 @@ impl Args {
             Format::Csv => Form::Csv,
             Format::Otlp => {
                 return match self.table {
-                    Table::Requests => Ok(Wanted::Otlp(Signal::Spans)),
-                    Table::Summary => Ok(Wanted::Otlp(Signal::Metrics)),
+                    Table::Requests => Ok(Content::Otlp(Signal::Spans)),
+                    Table::Summary => Ok(Content::Otlp(Signal::Metrics)),
                     Table::Events | Table::Series => Err(Failure::command_line(
                         "--format otlp: expected --table requests (spans) or --table summary (metrics)",
                     )),
                 };
             }
         };
-        Ok(Wanted::Table(form))
+        Ok(Content::Table(form))
     }
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, or the table cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let wanted = args.wanted()?;
-    let is_text = matches!(wanted, Wanted::Table(Form::Csv) | Wanted::Otlp(_));
+    let content = args.content()?;
+    let is_text = matches!(content, Content::Table(Form::Csv) | Content::Otlp(_));
     if !is_text && args.is_stdout() && io::stdout().is_terminal() {
         return Err(Failure::command_line(
             "stdout is a terminal, and only csv and otlp are text; give a file with --output, or redirect stdout",
@@ -137,9 +132,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let runs = report::open(&args.runs)?;
     report::tell_parts(&runs)?;
     let mut out = Out { to: Destination::open(&args.output)?, stopped: None };
-    let written = match wanted {
-        Wanted::Table(form) => ::export::write(&mut out, form, args.table.into(), &runs),
-        Wanted::Otlp(signal) => otlp::write(&mut out, signal, &runs),
+    let written = match content {
+        Content::Table(form) => ::export::write(&mut out, form, args.table.into(), &runs),
+        Content::Otlp(signal) => otlp::write(&mut out, signal, &runs),
     };
     match (out.stopped, written) {
         // Nobody reads the rest, which is no error.
@@ -165,8 +160,8 @@ struct Out {
 impl Write for Out {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         match self.to.bytes(part) {
-            Ok(reader) if !reader.is_gone() => return Ok(part.len()),
-            Ok(_) => self.stopped = Some(None),
+            Ok(true) => return Ok(part.len()),
+            Ok(false) => self.stopped = Some(None),
             Err(failure) => self.stopped = Some(Some(failure)),
         }
         Err(io::ErrorKind::BrokenPipe.into())

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use super::error::CliError;
-use super::print::{Styled, tell, tell_styled};
+use super::print::{StyledText, tell, tell_styled};
 use crate::author::AuthorError;
 use hub::HubError;
 use load::transport::dial::DialError;
@@ -23,7 +23,6 @@ use session::{BeginError, CheckError, Faults, NotMeasured};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// A bug.
     Bug = 1,
     /// A wrong command line.
     CommandLine = 2,
@@ -55,22 +54,18 @@ enum Messages {
 }
 
 impl Failure {
-    /// A failure described by one message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Failure { exit: exit as u8, messages: Messages::Plain(vec![message.into()]) }
     }
 
-    /// A failure of the command line.
     pub fn command_line(message: impl Into<String>) -> Self {
         Failure::new(Exit::CommandLine, message)
     }
 
-    /// A failure of a scenario or another input.
     pub fn input(message: impl Into<String>) -> Self {
         Failure::new(Exit::Input, message)
     }
 
-    /// A command or a format that this program is built without.
     #[allow(dead_code, reason = "programs with all features lack nothing")]
     pub(super) fn not_built(name: &str) -> Self {
         Failure::command_line(format!(
@@ -78,7 +73,6 @@ impl Failure {
         ))
     }
 
-    /// Several failures of one kind, with a message each.
     pub fn several(exit: Exit, messages: Vec<String>) -> Self {
         Failure { exit: exit as u8, messages: Messages::Plain(messages) }
     }
@@ -89,7 +83,6 @@ impl Failure {
         Failure::new(Exit::Bug, format!("{message}{further}"))
     }
 
-    /// Its messages, in a line.
     pub fn message(&self) -> String {
         match &self.messages {
             Messages::Plain(messages) => messages.join("; "),
@@ -105,7 +98,6 @@ impl Failure {
         self.exit
     }
 
-    /// Prints it on stderr.
     pub fn report(&self) -> ExitCode {
         match &self.messages {
             Messages::Plain(messages) => {
@@ -122,7 +114,7 @@ impl Failure {
                     };
                     match drawn(false) {
                         Some(plain) => {
-                            tell_styled(&Styled::drawn(&plain, || drawn(colours())));
+                            tell_styled(&StyledText::drawn(&plain, || drawn(colours())));
                         }
                         None => tell(format_args!("error: {}", problem.message())),
                     }
@@ -147,7 +139,6 @@ fn colours() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Draws a problem with the lines it is about.
 fn handler(colours: bool) -> miette::GraphicalReportHandler {
     let theme = if colours {
         miette::GraphicalTheme::unicode()

@@ -16,7 +16,6 @@ use reader::Size;
 
 /// A tokenizer's files together are smaller than this.
 const TOKENIZER: Size = Size(1 << 30);
-/// Files that are listed before the rest is counted.
 const LISTED: usize = 20;
 
 /// Download tokenizers and datasets from the Hugging Face hub
@@ -98,10 +97,6 @@ struct How {
     no_progress: bool,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// The downloads that failed, and the reasons.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Tokenizer(args) => tokenizer(args),
@@ -149,7 +144,6 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
     write_stdout(&lines.concat())
 }
 
-/// A repository, and its files on the hub.
 struct RemoteRepository {
     settings: Settings,
     client: Client,
@@ -216,18 +210,12 @@ impl RemoteRepository {
 fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) -> Failure {
     let mut largest: Vec<&Remote> = files.iter().collect();
     largest.sort_by_key(|file| std::cmp::Reverse(file.bytes));
-    let mut message = format!(
-        "{repository}: {} in {} files is more than {most}; name the files that you need, or allow more with --max-size:",
-        size(total),
-        files.len()
-    );
-    if repository.kind() == Kind::Model {
-        message = format!(
-            "{repository}: {} in {} files is more than a tokenizer has ({most}):",
-            size(total),
-            files.len()
-        );
-    }
+    let limit = match repository.kind() {
+        Kind::Model => format!("a tokenizer has ({most})"),
+        _ => format!("{most}; name the files that you need, or allow more with --max-size"),
+    };
+    let (bytes, count) = (size(total), files.len());
+    let mut message = format!("{repository}: {bytes} in {count} files is more than {limit}:");
     for file in largest.iter().take(LISTED) {
         let bytes = file.bytes.map_or("unknown".to_owned(), size);
         message.push_str(&format!("\n  {bytes:>9}  {}", file.path));
@@ -281,7 +269,6 @@ impl Progress {
         }
     }
 
-    /// A line above the bar, or by itself.
     fn say(&self, message: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell(message)),

@@ -16,6 +16,36 @@ use model::nearest;
 use reader::{ConfigTable, Located, Problem};
 use scenario::{Arrival, Scenario};
 
+/// Makes rows of a table into flags: each row has an `arg`, and is `given` in matches.
+macro_rules! rows_as_flags {
+    ($Flags:ident, $rows:expr) => {
+        impl clap::Args for $Flags {
+            fn augment_args(command: clap::Command) -> clap::Command {
+                command.args($rows.map(|row| row.arg()))
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                Self::augment_args(command)
+            }
+        }
+
+        impl clap::FromArgMatches for $Flags {
+            fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+                let given = $rows.filter_map(|row| Some((row, row.given(matches)?)));
+                Ok($Flags(given.collect()))
+            }
+
+            fn update_from_arg_matches(
+                &mut self,
+                matches: &clap::ArgMatches,
+            ) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
 pub mod backends;
 pub mod datasets;
 pub mod familiar;
@@ -29,31 +59,23 @@ pub use keys::TargetKeys;
 use keys::Keys;
 
 /// Flags that describe a run by themselves: the backend and the dataset are the usual ones then.
+#[rustfmt::skip]
 const DESCRIBING: [&str; 7] = [
-    "--base-url",
-    "--host",
-    "--port",
-    "--endpoint",
-    "--model",
-    "--random-input-len",
+    "--base-url", "--host", "--port", "--endpoint", "--model", "--random-input-len",
     "--random-output-len",
 ];
 
 /// Flags that describe the run. Each overrides the scenario file.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Requests")]
 pub struct Flags {
     /// A plugin (backend, dataset or scorer; detected from the component); repeatable
     ///
     /// A path, or the name of a built-in plugin, such as backends/vllm.wasm or
     /// datasets/conversation.wasm; `runner plugin list` lists them. Append @sha256: and a digest to
     /// accept only that exact file.
-    #[arg(
-        long = "plugin",
-        value_name = "WASM",
-        env = "RUNNER_PLUGIN",
-        value_delimiter = ',',
-        help_heading = "Plugins"
-    )]
+    #[arg(long = "plugin", value_name = "WASM", env = "RUNNER_PLUGIN", value_delimiter = ',')]
+    #[arg(help_heading = "Plugins")]
     plugins: Vec<String>,
     /// Folders to search for plugins, separated as in PATH
     #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
@@ -75,13 +97,8 @@ pub struct Flags {
     ///
     /// `runner scenario keys` lists the keys, and `runner plugin info` the keys of plugins. A VALUE
     /// that is not TOML of the right type is read as a string. This overrides other flags.
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        env = "RUNNER_SET",
-        hide_env_values = true,
-        help_heading = "Scenario"
-    )]
+    #[arg(long, value_name = "KEY=VALUE", env = "RUNNER_SET", hide_env_values = true)]
+    #[arg(help_heading = "Scenario")]
     set: Vec<String>,
 
     #[command(flatten)]
@@ -105,46 +122,24 @@ pub struct Flags {
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// prefix_repetition and generated-shared-prefix; `runner plugin list` lists them.
-    #[arg(long, value_name = "NAME", env = "RUNNER_DATASET_NAME", help_heading = "Requests")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_DATASET_NAME")]
     dataset_name: Option<String>,
     /// The dataset's input file
-    #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH", help_heading = "Requests")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH")]
     dataset_path: Option<PathBuf>,
     /// Input tokens per request (random dataset)
-    #[arg(
-        long,
-        alias = "random-input",
-        value_name = "TOKENS",
-        env = "RUNNER_RANDOM_INPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, alias = "random-input", value_name = "TOKENS", env = "RUNNER_RANDOM_INPUT_LEN")]
     random_input_len: Option<u64>,
     /// Output tokens per request (random dataset)
-    #[arg(
-        long,
-        alias = "random-output",
-        value_name = "TOKENS",
-        env = "RUNNER_RANDOM_OUTPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, alias = "random-output", value_name = "TOKENS", env = "RUNNER_RANDOM_OUTPUT_LEN")]
     random_output_len: Option<u64>,
     /// Range of random lengths; 1.0 = all equal, as in SGLang's client. vLLM's
     /// {"input": R, "output": R} too
-    #[arg(
-        long,
-        value_name = "RATIO",
-        env = "RUNNER_RANDOM_RANGE_RATIO",
-        value_parser = Ratio::parse,
-        help_heading = "Requests"
-    )]
+    #[arg(long, value_name = "RATIO", env = "RUNNER_RANDOM_RANGE_RATIO")]
+    #[arg(value_parser = Ratio::parse)]
     random_range_ratio: Option<Ratio>,
     /// Output tokens per request (ShareGPT dataset), instead of the real answer's length
-    #[arg(
-        long,
-        value_name = "TOKENS",
-        env = "RUNNER_SHAREGPT_OUTPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, value_name = "TOKENS", env = "RUNNER_SHAREGPT_OUTPUT_LEN")]
     sharegpt_output_len: Option<u64>,
     /// Send at the times in the dataset's samples; short for --arrival dataset
     #[arg(id = "use-trace-timestamps", long, env = "RUNNER_USE_TRACE_TIMESTAMPS", value_parser = FalseyValueParser::new(), help_heading = "Load")]
@@ -166,7 +161,6 @@ impl Flags {
             || std::env::args_os().any(says)
     }
 
-    /// The plugins that the flags name.
     pub(crate) fn named_plugins(&self) -> Vec<Located<String>> {
         let backend = self.backend.as_deref().map(|name| {
             let plugin = backends::alias(name).map_or(name, |alias| alias.plugin);
@@ -185,10 +179,7 @@ impl Flags {
     }
 
     pub(crate) fn plugin_folders(&self) -> Vec<PathBuf> {
-        self.plugin_path
-            .as_ref()
-            .map(|paths| std::env::split_paths(paths).collect())
-            .unwrap_or_default()
+        self.plugin_path.iter().flat_map(std::env::split_paths).collect()
     }
 
     /// Returns the scenario of `--set`, which overrides the other flags, and its mistakes.
@@ -196,11 +187,8 @@ impl Flags {
         Scenario::assigned(&self.set)
     }
 
-    /// The scenario that the other flags describe, which overrides the file's.
-    ///
-    /// # Errors
-    /// Mistakes in a flag's value, and names and flags of other tools that are not supported, each
-    /// with its replacement.
+    /// The scenario that the other flags describe, which overrides the file's. Names and flags of
+    /// other tools that are not supported are reported with their replacements.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
         let mut scenario = self.keys.scenario()?;
@@ -302,7 +290,6 @@ impl Flags {
         if wrong.is_empty() { Ok(()) } else { Err(Failure::several(Exit::CommandLine, wrong)) }
     }
 
-    /// True if a plugin's file is here or in a folder of plugins.
     fn finds(&self, file: &str) -> bool {
         let folders = self.plugin_folders();
         let here = std::iter::once(PathBuf::new());
@@ -356,7 +343,6 @@ impl From<Ratio> for Value {
     }
 }
 
-/// A number that JSON can express.
 fn finite(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),

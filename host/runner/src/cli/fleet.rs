@@ -5,7 +5,6 @@
 //! like the others.
 
 mod agent;
-mod arguments;
 mod coordinator;
 mod merge;
 
@@ -13,13 +12,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::fleet::link::{JoinError, Refusal};
-use ::fleet::place::{self, NoPlace, Place};
-use ::fleet::run::FleetError;
+use ::fleet::place::{self, NoPlace};
+use ::fleet::run::{FleetError, Settings};
 use ::fleet::token::Token;
 
-use self::arguments::Run;
+use super::artifacts::Artifacts;
 use super::failure::{Exit, Failure};
+use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::output::Output;
+use super::watch::Watch;
+use model::duration::Span;
 
 /// Measure with many load machines at once, as one run
 ///
@@ -57,15 +60,51 @@ pub struct Args {
     run: Run,
 }
 
+/// The run of a fleet.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Fleet")]
+struct Run {
+    /// A scenario: a file or a built-in one; every process reads its own
+    #[arg(value_name = "SCENARIO", help_heading = None)]
+    scenarios: Vec<String>,
+    /// Time that rank 0 waits for the other processes
+    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_WAIT", default_value = "5m")]
+    fleet_wait: Span,
+    /// Largest clock error at which the run may start
+    #[arg(long, value_name = "TIME", env = "RUNNER_CLOCK_ERROR", default_value = "1ms")]
+    clock_error: Span,
+    /// Time that a machine may be out of reach before it counts as lost
+    #[arg(long, value_name = "TIME", env = "RUNNER_FLEET_GRACE", default_value = "20s")]
+    fleet_grace: Span,
+    /// Accepted to refuse it: a fleet has no repeats
+    #[arg(long, value_name = "N", hide = true)]
+    repeat: Option<String>,
+    #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    artifacts: Artifacts,
+}
+
+impl Run {
+    fn settings(&self) -> Settings {
+        Settings {
+            wait: self.fleet_wait.0,
+            clock_error: self.clock_error.0,
+            grace: self.fleet_grace.0,
+            scratch: self.output.within.output_dir.join(".fleet"),
+        }
+    }
+}
+
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Action {
     Merge(merge::Args),
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If this process has no place in a fleet, or its run cannot begin.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.action {
         Some(Action::Merge(args)) => merge::exec(args),
@@ -73,7 +112,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Runs this process of a fleet.
 fn run(args: &Run) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     if args.repeat.is_some() {
@@ -81,7 +119,8 @@ fn run(args: &Run) -> Result<ExitCode, Failure> {
         return Err(Failure::command_line(message));
     }
     let interrupt = Interrupt::listen()?;
-    let (place, token) = (place()?, token()?);
+    // Its starter sets the variables of its place.
+    let (place, token) = (place::read(&std::env::vars().collect())?, token()?);
     match place.rank {
         0 => coordinator::exec(args, place, &token, &interrupt),
         _ => match agent::take_part(args, place, token, None, &interrupt) {
@@ -89,11 +128,6 @@ fn run(args: &Run) -> Result<ExitCode, Failure> {
             taken => taken.map(|()| ExitCode::SUCCESS),
         },
     }
-}
-
-/// The place of this process, by the variables of its starter.
-fn place() -> Result<Place, Failure> {
-    Ok(place::read(&std::env::vars().collect())?)
 }
 
 fn token() -> Result<Token, Failure> {

@@ -23,10 +23,6 @@ pub struct Args {
     find: Option<String>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no such page, or stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let chosen = args.page.as_deref().map(page).transpose().map_err(Failure::command_line)?;
     let text = match (chosen, &args.find) {
@@ -42,7 +38,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lines that hold the words, in any case.
 fn found(pages: &[&Page], words: &str) -> Result<String, Failure> {
     let sought = words.to_lowercase();
     let mut text = String::new();

@@ -34,55 +34,23 @@ const USUAL: [(&str, &str); 17] = [
 ];
 
 /// The flags that `runner -h` shows beside the commands.
+#[rustfmt::skip]
 const FIRST: [&str; 9] = [
-    "backend",
-    "base-url",
-    "model",
-    "tokenizer",
-    "dataset_name",
-    "dataset_path",
-    "num-prompts",
-    "request-rate",
-    "threshold",
+    "backend", "base-url", "model", "tokenizer", "dataset_name", "dataset_path", "num-prompts",
+    "request-rate", "threshold",
 ];
 
 /// Flags of single commands, or of many, that `-h` leaves out.
+#[rustfmt::skip]
 const RARE: [&str; 32] = [
-    "cache_dir",
-    "no_plugin_cache",
-    "plugin_path",
-    "result_filename",
-    "append_result",
-    "save_detailed",
-    "output_file",
-    "floor",
-    "strict",
-    "metrics_listen",
-    "progress_every",
-    "no_progress",
-    "price_per_million",
-    "least",
-    "most",
-    "width",
-    "alpha",
-    "requests_each",
-    "requests_in_all",
-    "loads",
-    "no_confirm",
-    "throughput",
-    "latency",
-    "at_most",
-    "export_format",
-    "fleet_grace",
-    "allow_invalid",
-    "tls_cert",
-    "tls_key",
-    "reasoning_field",
-    "role_chunk",
+    "cache_dir", "no_plugin_cache", "plugin_path", "result_filename", "append_result",
+    "save_detailed", "output_file", "floor", "strict", "metrics_listen", "progress_every",
+    "no_progress", "price_per_million", "least", "most", "width", "alpha", "requests_each",
+    "requests_in_all", "loads", "no_confirm", "throughput", "latency", "at_most", "export_format",
+    "fleet_grace", "allow_invalid", "tls_cert", "tls_key", "reasoning_field", "role_chunk",
     "incremental",
 ];
 
-/// Lays out the help of the whole command line.
 pub fn laid_out(command: Command) -> Command {
     let groups = groups(&command);
     let command = command
@@ -137,7 +105,7 @@ fn examples_in_short_help(command: Command) -> Command {
 }
 
 /// A flag whose variable stands in `--help` only.
-fn variable_in_long_help(arg: Arg) -> Arg {
+pub(super) fn variable_in_long_help(arg: Arg) -> Arg {
     let Some(variable) = arg.get_env().map(|name| name.to_string_lossy().into_owned()) else {
         return arg;
     };
@@ -152,7 +120,6 @@ fn variable_in_long_help(arg: Arg) -> Arg {
     arg.hide_env(true).long_help(format!("{help}\n\n[env: {variable}{value}]"))
 }
 
-/// The commands, a line each, below the headings of their groups.
 fn groups(command: &Command) -> StyledStr {
     let mut text = String::new();
     let header = command.get_styles().get_header();

@@ -55,7 +55,7 @@ pub struct Interrupt(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     count: u32,
-    doing: Doing,
+    work: Work,
     /// The message of the first interrupt between runs, where it does not end the program.
     between: Option<&'static str>,
     /// The clean-up when the program ends at once; it returns a message.
@@ -64,7 +64,7 @@ struct State {
 
 /// The work that an interrupt stops.
 #[derive(Default)]
-enum Doing {
+enum Work {
     /// Nothing that is worth saving.
     #[default]
     Nothing,
@@ -77,10 +77,6 @@ enum Doing {
 }
 
 impl Interrupt {
-    /// Starts to listen.
-    ///
-    /// # Errors
-    /// If signals cannot be listened to, or no thread can be started.
     pub fn listen() -> Result<Self, Failure> {
         Ok(Interrupt::begin().map_err(CliError::cannot("listen for signals"))?)
     }
@@ -118,32 +114,31 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Acts as if the signal had come.
     pub fn raise(&self) {
         let mut state = self.lock();
         state.count += 1;
-        match (&state.doing, state.count) {
-            (Doing::Load(run), 1) => {
+        match (&state.work, state.count) {
+            (Work::Load(run), 1) => {
                 say(
                     "\ninterrupted: waiting for the requests in flight, then reporting; interrupt again to stop at once",
                 );
                 run.stop();
             }
-            (Doing::Load(run), 2) => {
+            (Work::Load(run), 2) => {
                 say("\nstopping: abandoning the requests in flight");
                 run.abort();
             }
-            (Doing::Drawing(drawing), 1) => {
+            (Work::Drawing(drawing), 1) => {
                 say("\ninterrupted: showing the samples so far; interrupt again to stop at once");
                 drawing.stop();
             }
-            (Doing::Nothing, 1) if state.between.is_some() => {
+            (Work::Nothing, 1) if state.between.is_some() => {
                 say(&format!(
                     "\ninterrupted: {}; interrupt again to leave at once",
                     state.between.unwrap_or_default()
                 ));
             }
-            (Doing::Assessment(before), count) if count == before + 1 => say(
+            (Work::Assessment(before), count) if count == before + 1 => say(
                 "\ninterrupted: reporting without counting and judging the answers; interrupt again to stop at once (the records are saved)",
             ),
             _ => {
@@ -158,32 +153,31 @@ impl Interrupt {
 
     /// A run begins; it is stopped at once if an interrupt came earlier.
     pub fn watch(&self, run: &Signal) {
-        let mut state = self.lock();
-        if state.count > 0 {
-            run.stop();
-        }
-        state.doing = Doing::Load(run.clone());
+        self.begin_work(run, Work::Load);
     }
 
     /// Samples are drawn; that is stopped at once if an interrupt came earlier.
     pub fn drawing(&self, signal: &Signal) {
+        self.begin_work(signal, Work::Drawing);
+    }
+
+    fn begin_work(&self, signal: &Signal, work: fn(Signal) -> Work) {
         let mut state = self.lock();
         if state.count > 0 {
             signal.stop();
         }
-        state.doing = Doing::Drawing(signal.clone());
+        state.work = work(signal.clone());
     }
 
-    /// A run has made its load.
     pub fn assessing(&self) {
         let mut state = self.lock();
-        state.doing = Doing::Assessment(state.count);
+        state.work = Work::Assessment(state.count);
     }
 
     /// True if an interrupt came since then.
     pub fn ends_assessment(&self) -> bool {
         let state = self.lock();
-        matches!(state.doing, Doing::Assessment(before) if state.count > before)
+        matches!(state.work, Work::Assessment(before) if state.count > before)
     }
 
     /// Sets the message of the first interrupt between runs, which then does not end the program;
@@ -199,15 +193,13 @@ impl Interrupt {
     }
 
     pub fn done(&self) {
-        self.lock().doing = Doing::Nothing;
+        self.lock().work = Work::Nothing;
     }
 
-    /// The number of interrupts that came.
     pub fn count(&self) -> u32 {
         self.lock().count
     }
 
-    /// True if an interrupt came.
     pub fn came(&self) -> bool {
         self.lock().count > 0
     }

@@ -1,7 +1,6 @@
 //! `runner lab`: starts engines with the options of a lab file, measures them, and writes the page.
 
 mod home;
-mod pages;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -10,29 +9,34 @@ use std::process::ExitCode;
 use clap::builder::FalseyValueParser;
 
 use self::home::Home;
-use self::pages::{PAGE, found, write_page};
 use self::terminal::Terminal;
 use super::artifacts::Artifacts;
 use super::destination::replace;
 use super::failure::{Exit, Failure};
 use super::flags::Flags;
 use super::interrupt::Interrupt;
+use super::measure::environment;
 use super::output::Within;
 use super::print::{json, tell, write_stdout};
 use super::resume;
+use super::saved::{block, workload};
 use super::scenario::show;
 use super::sources::sources;
 use super::watch::Watch;
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
 use lab::estimate::{self, Timing};
+use lab::findings::{LabReport, RunReport};
 use lab::walk::SavedLab;
 use lab::{Lab, Results, Trial};
 use model::clean;
 use model::duration::roughly;
 use result::finding::Verdict;
-use runs::environment::Environment;
 use runs::folder::slug;
 use session::Faults;
+
+const PAGE: &str = "lab.html";
+const MARKDOWN: &str = "lab.md";
+const REPORT: &str = "lab-report.json";
 
 /// Try an engine's options, one file for the whole experiment, and write the page
 ///
@@ -52,10 +56,7 @@ use session::Faults;
         7 every run is invalid, 130 interrupted (--resume continues)")]
 pub struct Args {
     /// The lab file, or a built-in one such as scenarios/labs/gpustack.toml
-    #[arg(
-        value_name = "LAB",
-        required_unless_present_any = ["resume", "page_only"]
-    )]
+    #[arg(value_name = "LAB", required_unless_present_any = ["resume", "page_only"])]
     lab: Option<String>,
     /// Print the first starts and runs, and do nothing
     #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
@@ -67,13 +68,8 @@ pub struct Args {
     ///
     /// Secrets are not kept: keys are read from the environment again, and headers have to be given
     /// again.
-    #[arg(
-        long,
-        alias = "folder",
-        value_name = "FOLDER",
-        env = "RUNNER_LAB_RESUME",
-        help_heading = "Result"
-    )]
+    #[arg(long, alias = "folder", value_name = "FOLDER", env = "RUNNER_LAB_RESUME")]
+    #[arg(help_heading = "Result")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     within: Within,
@@ -85,10 +81,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the lab file or a scenario is wrong, or the lab's folder cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let words = resume::words(super::command);
@@ -119,7 +111,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         scenarios: scenarios.all().to_vec(),
     };
     let interrupt = Interrupt::listen()?;
-    let watching = args.watch.begin()?;
+    let displays = args.watch.begin()?;
     let mut journal = OpenJournal::open(&folder, &lab, &text)?;
     journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
@@ -134,11 +126,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })?;
     let draw = |results: &Results| write_page(&folder, &public, &saved, results);
     interrupt.between_runs(Some("stopping the engine"));
-    let terminal = Terminal { watching: &watching, interrupt: &interrupt };
+    let terminal = Terminal { displays: &displays, interrupt: &interrupt };
     let place = Place {
         folder: folder.clone(),
         home: home.folder().map(Path::to_owned),
-        environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
+        environment: environment(None),
     };
     let experiment = Experiment::new(&lab, &scenarios, place, &terminal)?;
     let ended = experiment.conduct(&mut journal, draw)?;
@@ -199,7 +191,6 @@ fn note(message: &String) {
     tell(format_args!("note: {message}"));
 }
 
-/// Describes the runs of the present stage that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let lab = lab.shown();
     let timing = Timing::new(scenarios, results);
@@ -235,6 +226,37 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     write_page(folder, &lab, &saved, &results)?;
     tell(format_args!("page: {}", folder.join(PAGE).display()));
     Ok(ExitCode::SUCCESS)
+}
+
+fn found(lab: &Lab, kept: &SavedLab, results: &Results) -> LabReport {
+    // The shown lab has no secrets.
+    lab::findings::lab_report(lab.shown(), &kept.scenarios, results)
+}
+
+fn write_page(folder: &Path, lab: &Lab, kept: &SavedLab, results: &Results) -> Result<(), Failure> {
+    let mut report = found(lab, kept, results);
+    let studies = report.studies.iter();
+    let runs: Vec<&RunReport> = studies
+        .flat_map(|study| &study.trials)
+        .flat_map(|trial| &trial.runs)
+        .filter(|run| run.verdict.is_some())
+        .collect();
+    for scenario in &mut report.scenarios {
+        let own = runs.iter().filter(|run| run.scenario == scenario.name);
+        scenario.workload = workload(folder, own.map(|run| &*run.folder));
+    }
+    for study in &mut report.studies {
+        let trial =
+            study.trials.iter().find(|own| study.conclusion.trial.as_ref() == Some(&own.id));
+        let first = report.scenarios.first().map(|scenario| &scenario.name);
+        let own = trial.iter().flat_map(|trial| trial.runs.iter().rev());
+        let own = own.filter(|run| run.verdict.is_some() && Some(&run.scenario) == first);
+        study.conclusion.block = block(folder, own.map(|run| &*run.folder));
+    }
+    let page = lab::page::page(&report);
+    replace(&folder.join(REPORT), json(&report)?.as_bytes())?;
+    replace(&folder.join(MARKDOWN), page.markdown().as_bytes())?;
+    replace(&folder.join(PAGE), page.html().as_bytes())
 }
 
 impl From<experiment::Error> for Failure {

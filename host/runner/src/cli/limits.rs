@@ -6,10 +6,7 @@ use std::str::FromStr;
 use super::failure::{Exit, Failure};
 use result::limit::{self, LimitError};
 
-/// The limits that a repeated flag states.
-///
-/// # Errors
-/// If limits are wrong: the mistakes in each.
+/// The limits that a repeated flag states, or the mistakes in each.
 pub(super) fn limits<T>(flag: &str, texts: &[String]) -> Result<Vec<T>, Failure>
 where
     T: FromStr<Err = LimitError>,
@@ -17,7 +14,6 @@ where
     limit::all(texts.iter().map(String::as_str)).map_err(|errors| refused(flag, errors))
 }
 
-/// The failure of a flag whose values are wrong.
 pub(super) fn refused<E: Display>(flag: &str, errors: Vec<E>) -> Failure {
     let errors = errors.iter().map(|error| format!("{flag}: {error}"));
     Failure::several(Exit::CommandLine, errors.collect())

@@ -24,7 +24,6 @@ fn set<T>(value: T) -> Option<Located<T>> {
     Some(Located::flag(SETTER, value))
 }
 
-/// The scenario with this load in place of its own.
 pub fn with(source: &Source, amount: Amount) -> Source {
     let mut source = source.clone();
     lay(&mut source.scenario, amount);

@@ -15,6 +15,7 @@ use super::Cli;
 use super::destination::Destination;
 use super::error::CliError;
 use super::failure::Failure;
+use super::help::variable_in_long_help;
 use super::print::write_stdout;
 use model::nearest;
 
@@ -36,10 +37,6 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no such command, or a page cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let program = built(Cli::command());
     let date = date(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
@@ -70,18 +67,10 @@ fn built(program: Command) -> Command {
 
 /// A command with each flag's variable in its help, never with the variable's value.
 fn with_variables(command: Command) -> Command {
-    let named = |arg: Arg| {
-        let Some(variable) = arg.get_env().map(std::ffi::OsStr::to_os_string) else {
-            return arg;
-        };
-        let help = arg.get_long_help().or_else(|| arg.get_help());
-        let help = help.map(ToString::to_string).unwrap_or_default();
-        arg.hide_env(true).long_help(format!("{help}\n\n[env: {}]", variable.to_string_lossy()))
-    };
-    command.mut_args(named).mut_subcommands(with_variables)
+    let without_value = |arg: Arg| variable_in_long_help(arg.hide_env_values(true));
+    command.mut_args(without_value).mut_subcommands(with_variables)
 }
 
-/// The name of a command's page: `runner-plugin-new`.
 fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-")
 }
@@ -116,7 +105,6 @@ fn page(program: &Command, command: &Command, date: &str) -> String {
     String::from_utf8_lossy(&page).into_owned()
 }
 
-/// The command with these words.
 fn named<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Failure> {
     let mut command = program;
     for word in words {
@@ -135,7 +123,6 @@ fn named<'c>(program: &'c Command, words: &[String]) -> Result<&'c Command, Fail
     Ok(command)
 }
 
-/// A command and all that are below it.
 fn all(command: &Command) -> Vec<&Command> {
     let below = command.get_subcommands().flat_map(all);
     std::iter::once(command).chain(below).collect()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::print::tell;
-use super::watch::Watching;
+use super::watch::Displays;
 use load::transport::Dial;
 use runs::environment::Environment;
 use runs::repeat::Repeat;
@@ -21,7 +21,6 @@ use session::{Ending, LoadedRun, MeasuredRun, Note, Record, ResolvedRun, Threads
 
 /// The interval at which to print that a server is not ready yet.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
-/// The interval at which an overseer looks at a run.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 128;
@@ -30,9 +29,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 pub(super) struct Place<'p> {
     /// The folder in which it gets a folder of its own.
     pub within: &'p Path,
-    /// The repeats that it belongs to.
     pub repeat: Option<Repeat>,
-    /// Looks at it now and then, and may stop it.
     pub overseer: Option<&'p dyn Overseer>,
 }
 
@@ -48,13 +45,10 @@ pub(super) trait Overseer: Sync {
 
 /// Measures one run, from preflight to summary, and prints only its progress. Until the caller
 /// calls [`Interrupt::done`], a signal is for this run.
-///
-/// # Errors
-/// If the run cannot begin, or nothing of it can be read.
 pub(super) fn measured(
     resolved: ResolvedRun,
     place: Place<'_>,
-    watching: &Watching,
+    displays: &Displays,
     interrupt: &Interrupt,
 ) -> Result<MeasuredRun, Failure> {
     // The preflight check has its own connections, so that the run measures the cost of its own.
@@ -64,33 +58,33 @@ pub(super) fn measured(
     let record = Record {
         output: place.within.to_owned(),
         started: jiff::Timestamp::now(),
-        environment: Environment::look(
-            std::env::args(),
-            descriptors,
-            plugins::Contract::NEWEST.version(),
-        ),
+        environment: environment(descriptors),
         repeat: place.repeat,
     };
     let run = checked.begin(record, Threads)?;
     interrupt.watch(run.signal());
     let folder = run.folder().path().to_owned();
-    let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, watching, interrupt));
+    let followed = AssertUnwindSafe(|| follow(run, &connect, place.overseer, displays, interrupt));
     std::panic::catch_unwind(followed).unwrap_or_else(|_| {
         let rest = format!("; the measurements so far are in {}", folder.display());
         Err(Failure::bug(&rest))
     })
 }
 
-/// Sends the load, and reads its records.
+pub(super) fn environment(descriptors: Option<u64>) -> Environment {
+    let contract = plugins::Contract::NEWEST.version();
+    Environment::look(std::env::args(), descriptors, contract)
+}
+
 fn follow(
     run: StartedRun<Threads>,
     connect: &Dial,
     overseer: Option<&dyn Overseer>,
-    watching: &Watching,
+    displays: &Displays,
     interrupt: &Interrupt,
 ) -> Result<MeasuredRun, Failure> {
     let onlooker =
-        watching.look_at(run.folder().path(), run.plan(), run.live(), run.threads(), interrupt);
+        displays.look_at(run.folder().path(), run.plan(), run.live(), run.threads(), interrupt);
     let (loaded, stopped) = overseen(run, connect, overseer);
     drop(onlooker);
     interrupt.assessing();

@@ -20,22 +20,11 @@ const ELSEWHERE: [(&str, &str); 7] = [
 
 /// Words that begin a command line of another tool, where one of the flags or words follows, and
 /// the advice for the line.
+#[rustfmt::skip]
 const LINES: [(&str, &[&str], &str); 3] = [
-    (
-        "bench",
-        &["serve"],
-        "`bench serve` are words of vllm: leave them out, and the rest of the line works here",
-    ),
-    (
-        "benchmark",
-        &["run", "--target", "--profile", "--rate-type", "--data"],
-        "`benchmark` is guidellm's: leave it out; each of its flags that is not known here says what to write instead, and `runner guide coming-from` has them all",
-    ),
-    (
-        "profile",
-        &["-m", "--model", "-u", "--url", "--endpoint-type"],
-        "`profile` is AIPerf's: leave it out and write short flags in full (--model, --url); each flag that is not known here says what to write instead",
-    ),
+    ("bench", &["serve"], "`bench serve` are words of vllm: leave them out, and the rest of the line works here"),
+    ("benchmark", &["run", "--target", "--profile", "--rate-type", "--data"], "`benchmark` is guidellm's: leave it out; each of its flags that is not known here says what to write instead, and `runner guide coming-from` has them all"),
+    ("profile", &["-m", "--model", "-u", "--url", "--endpoint-type"], "`profile` is AIPerf's: leave it out and write short flags in full (--model, --url); each flag that is not known here says what to write instead"),
 ];
 
 /// The error of a line whose first word is probably a mistyped command, or another tool's word for
@@ -67,7 +56,6 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
     Some(wrong(format!("; did you mean `runner {meant}`? `runner --help` lists the commands")))
 }
 
-/// Returns advice for a command line of another tool, if it is one.
 fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
     let is = |word: &OsStr, known: &&str| {
         let word = word.to_string_lossy();

@@ -59,23 +59,14 @@ pub struct Args {
     itl: Option<Span>,
     /// Variation of ttft and itl from request to request, as a share, such as 0.1 or 10% [default:
     /// not at all]
-    #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_MOCK_SPREAD",
-        value_parser = model::share::parse,
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_MOCK_SPREAD")]
+    #[arg(value_parser = model::share::parse, help_heading = "Speed")]
     spread: Option<f64>,
     /// Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`
-    #[arg(
-        long,
-        value_name = "NAME=VALUE,...",
-        env = "RUNNER_MOCK_BATCHING",
-        help_heading = "Speed",
-        conflicts_with_all = ["ttft", "itl", "spread", "max_concurrency"],
-        long_help = batching_help()
-    )]
+    #[arg(long, value_name = "NAME=VALUE,...", env = "RUNNER_MOCK_BATCHING")]
+    #[arg(help_heading = "Speed")]
+    #[arg(conflicts_with_all = ["ttft", "itl", "spread", "max_concurrency"])]
+    #[arg(long_help = batching_help())]
     batching: Option<Parameters>,
     /// Random seed [default: 0]
     #[arg(long, value_name = "N", env = "RUNNER_MOCK_SEED", help_heading = "Speed")]
@@ -101,13 +92,8 @@ pub struct Args {
     )]
     server_timings: Option<f64>,
     /// Time at which a stream's HTTP headers are sent [default: at-once]
-    #[arg(
-        long,
-        value_name = "WHEN",
-        env = "RUNNER_MOCK_HEADERS",
-        value_parser = one_of::<Headers>(),
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "WHEN", env = "RUNNER_MOCK_HEADERS")]
+    #[arg(value_parser = one_of::<Headers>(), help_heading = "Speed")]
     headers: Option<Headers>,
 
     /// Tokens in an answer if the request sets no limit [default: 128]
@@ -117,13 +103,8 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RUNNER_MOCK_STOP_AFTER", help_heading = "Answers")]
     stop_after: Option<u32>,
     /// Answer every request with this text instead of generated words
-    #[arg(
-        long,
-        value_name = "TEXT",
-        env = "RUNNER_MOCK_ANSWER",
-        help_heading = "Answers",
-        conflicts_with = "echo"
-    )]
+    #[arg(long, value_name = "TEXT", env = "RUNNER_MOCK_ANSWER", help_heading = "Answers")]
+    #[arg(conflicts_with = "echo")]
     answer: Option<String>,
     /// Answer with the prompt, or in a chat with its last message
     #[arg(long, env = "RUNNER_MOCK_ECHO", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
@@ -133,73 +114,38 @@ pub struct Args {
     reasoning_tokens: Option<u32>,
 
     /// Name of the reasoning field [default: reasoning]
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_MOCK_REASONING_FIELD",
-        value_parser = one_of::<ReasoningField>(),
-        help_heading = "Dialect"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_MOCK_REASONING_FIELD")]
+    #[arg(value_parser = one_of::<ReasoningField>(), help_heading = "Dialect")]
     reasoning_field: Option<ReasoningField>,
     /// Place of the chunk that has a role but no text in a chat stream [default: first-token]
-    #[arg(
-        long,
-        value_name = "WHEN",
-        env = "RUNNER_MOCK_ROLE_CHUNK",
-        value_parser = one_of::<RoleChunk>(),
-        help_heading = "Dialect"
-    )]
+    #[arg(long, value_name = "WHEN", env = "RUNNER_MOCK_ROLE_CHUNK")]
+    #[arg(value_parser = one_of::<RoleChunk>(), help_heading = "Dialect")]
     role_chunk: Option<RoleChunk>,
     /// Place where the OpenAI routes report token counts [default: final]
-    #[arg(
-        long,
-        value_name = "WHERE",
-        env = "RUNNER_MOCK_USAGE",
-        value_parser = one_of::<UsageIn>(),
-        help_heading = "Dialect"
-    )]
+    #[arg(long, value_name = "WHERE", env = "RUNNER_MOCK_USAGE")]
+    #[arg(value_parser = one_of::<UsageIn>(), help_heading = "Dialect")]
     usage: Option<UsageIn>,
     /// Engine whose /generate to serve [default: sglang]
-    #[arg(
-        long,
-        value_name = "ENGINE",
-        env = "RUNNER_MOCK_GENERATE",
-        value_parser = one_of::<Generate>(),
-        help_heading = "Dialect"
-    )]
+    #[arg(long, value_name = "ENGINE", env = "RUNNER_MOCK_GENERATE")]
+    #[arg(value_parser = one_of::<Generate>(), help_heading = "Dialect")]
     generate: Option<Generate>,
     /// Server whose /v1/audio/transcriptions to serve [default: vllm]
-    #[arg(
-        long,
-        value_name = "SERVER",
-        env = "RUNNER_MOCK_TRANSCRIPTIONS",
-        value_parser = one_of::<Transcriptions>(),
-        help_heading = "Dialect"
-    )]
+    #[arg(long, value_name = "SERVER", env = "RUNNER_MOCK_TRANSCRIPTIONS")]
+    #[arg(value_parser = one_of::<Transcriptions>(), help_heading = "Dialect")]
     transcriptions: Option<Transcriptions>,
     /// Stream only new text on SGLang's /generate, instead of all text so far
     #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", value_parser = FalseyValueParser::new(), help_heading = "Dialect")]
     incremental: bool,
 
     /// API key that requests must send as a bearer token
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "RUNNER_MOCK_API_KEY",
-        hide_env_values = true,
-        help_heading = "Access"
-    )]
+    #[arg(long, value_name = "KEY", env = "RUNNER_MOCK_API_KEY", hide_env_values = true)]
+    #[arg(help_heading = "Access")]
     api_key: Option<String>,
     /// Model to serve; repeatable; requests for other models are refused
     ///
     /// `--model slots=32,step=10ms` names no model: it means `--batching slots=32,step=10ms`.
-    #[arg(
-        long = "model",
-        value_name = "NAME",
-        env = "RUNNER_MOCK_MODEL",
-        value_delimiter = ',',
-        help_heading = "Access"
-    )]
+    #[arg(long = "model", value_name = "NAME", env = "RUNNER_MOCK_MODEL", value_delimiter = ',')]
+    #[arg(help_heading = "Access")]
     models: Vec<String>,
     /// On exit, write the log of all requests to this file, one line of JSON each
     #[arg(long, value_name = "FILE", env = "RUNNER_MOCK_TRUTH", value_hint = ValueHint::FilePath, help_heading = "Truth")]
@@ -213,13 +159,10 @@ pub struct Args {
     /// log. POST reset clears the log. A case that is served alone also answers without its base
     /// path.
     #[arg(
-        long,
-        value_name = "CASE",
-        env = "RUNNER_MOCK_CONFORMANCE",
-        num_args = 0..=1,
+        long, value_name = "CASE", env = "RUNNER_MOCK_CONFORMANCE", num_args = 0..=1,
         default_missing_value = ALL_CASES,
         conflicts_with_all = ["script", "truth", "tls_cert", "faults", "ttft", "itl", "spread", "batching", "api_key", "models"],
-        help_heading = "Truth"
+        help_heading = "Truth",
     )]
     conformance: Option<String>,
 
@@ -235,13 +178,8 @@ pub struct Args {
     /// (after-tokens, for), stop-early (after-tokens), split (bytes), merge (events), crlf, ping.
     /// Select requests with every = N, requests = [0, 7] or share = 0.1; without these, the fault
     /// affects all requests.
-    #[arg(
-        long = "fault",
-        value_name = "FAULT",
-        env = "RUNNER_MOCK_FAULT",
-        value_delimiter = ';',
-        help_heading = "Faults"
-    )]
+    #[arg(long = "fault", value_name = "FAULT", env = "RUNNER_MOCK_FAULT", value_delimiter = ';')]
+    #[arg(help_heading = "Faults")]
     faults: Vec<Fault>,
 }
 
@@ -251,31 +189,16 @@ pub enum Error {
     /// The flags contradict each other or the script's file, or have a wrong value.
     #[error("{0}")]
     Flags(String),
-    /// The script is wrong.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The address cannot be listened on.
     #[error(
         "cannot listen on {address}: {source}; choose another with --host and --port (0: any free port)"
     )]
-    Listen {
-        /// The address, as given.
-        address: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// TLS cannot be set up.
+    Listen { address: String, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The file of the truth cannot be written.
     #[error("cannot write the log of requests to `{path}`: {source}")]
-    Truth {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The system refuses something that every server needs.
+    Truth { path: PathBuf, source: std::io::Error },
     #[error("the mock engine cannot run: {0}")]
     System(#[from] std::io::Error),
 }
@@ -373,7 +296,6 @@ fn is_parameter(text: &str) -> bool {
     name.is_some_and(|name| PARAMETERS.iter().any(|(known, _)| *known == name))
 }
 
-/// The parameters of a batch, each with its default.
 fn batching_help() -> String {
     let defaults = Parameters::default().to_string();
     let mut help = "Answer many requests in one batch, whose steps decide when tokens come: `slots=32,step=10ms`\n\n\
@@ -388,7 +310,6 @@ fn batching_help() -> String {
     help
 }
 
-/// All cases, where `--conformance` names none.
 const ALL_CASES: &str = "*";
 
 #[cfg(feature = "studies")]
@@ -399,15 +320,10 @@ fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Error> {
     Err(Error::Flags(Failure::not_built("`--conformance`").message()))
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If it cannot listen.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(serve(args.clone())?)
 }
 
-/// Serves until Ctrl-C.
 fn serve(args: Args) -> Result<ExitCode, Error> {
     let address = format!("{}:{}", args.host, args.port);
     let listening = |source| Error::Listen { address: address.clone(), source };
@@ -461,7 +377,6 @@ fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Until the program is asked to end.
 pub(super) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     // If signals cannot be listened to, the default action still ends the program.

@@ -33,7 +33,6 @@ mod mistyped;
 pub mod mock;
 mod needs;
 mod output;
-pub mod panics;
 pub mod plan;
 pub mod plugin;
 pub mod print;
@@ -140,7 +139,6 @@ macro_rules! commands {
             }
         }
 
-        /// The commands by their purpose.
         pub const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module)),+])),+];
     };
 }
@@ -227,13 +225,19 @@ impl Cli {
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Runs the chosen subcommand.
-    ///
-    /// # Errors
-    /// The error, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
         let this = self.resumed()?;
-        this.made()
+        let needs = this.command.as_ref().map_or(Needs::Connections, Command::needs);
+        if needs == Needs::Connections {
+            load::descriptors::make_room_ahead();
+        }
+        if needs != Needs::Nothing {
+            needs::check()?;
+        }
+        match &this.command {
+            None => run::exec(&this.run),
+            Some(command) => command.exec(),
+        }
     }
 
     /// The saved command line that `--resume` names, where `--resume` is the only instruction.
@@ -247,7 +251,7 @@ impl Cli {
         let Some((name, folder)) = resumes else {
             return Ok(self);
         };
-        let resume::Resumed { words, scenario } = resume::resumed(name, folder)?;
+        let (words, scenario) = resume::resumed(name, folder)?;
         let mut this = Cli::from_words(&words).map_err(|error| {
             let message = error.to_string();
             Failure::command_line(message.trim_start_matches("error: ").trim_end())
@@ -258,20 +262,6 @@ impl Cli {
             _ => {}
         }
         Ok(this)
-    }
-
-    fn made(&self) -> Result<ExitCode, Failure> {
-        let needs = self.command.as_ref().map_or(Needs::Connections, Command::needs);
-        if needs == Needs::Connections {
-            load::descriptors::make_room_ahead();
-        }
-        if needs != Needs::Nothing {
-            needs::check()?;
-        }
-        match &self.command {
-            None => run::exec(&self.run),
-            Some(command) => command.exec(),
-        }
     }
 }
 

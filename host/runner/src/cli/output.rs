@@ -19,66 +19,56 @@ use runs::folder::RunFolder;
 
 /// The folder for results, by the same name in every command.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Result")]
 pub struct Within {
     /// Folder in which each result gets a folder of its own
-    #[arg(
-        long,
-        alias = "result-dir",
-        value_name = "FOLDER",
-        env = "RUNNER_OUTPUT_DIR",
-        default_value = "runs",
-        help_heading = "Result"
-    )]
+    #[arg(long, alias = "result-dir", value_name = "FOLDER", env = "RUNNER_OUTPUT_DIR")]
+    #[arg(default_value = "runs")]
     pub(super) output_dir: PathBuf,
 }
 
 /// The place where results go.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Result")]
 pub struct Output {
     #[command(flatten)]
     pub(super) within: Within,
     /// Write the result as `vllm bench serve --save-result` does too, to this file in the output
     /// folder
-    #[arg(long, value_name = "FILE", env = "RUNNER_RESULT_FILENAME", help_heading = "Result")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_RESULT_FILENAME")]
     result_filename: Option<PathBuf>,
     /// Write the figures, the text and the error of each request to that file too, as `vllm bench
     /// serve --save-detailed` does
-    #[arg(long, env = "RUNNER_SAVE_DETAILED", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_SAVE_DETAILED", value_parser = FalseyValueParser::new())]
     save_detailed: bool,
     /// Append to that file, a line for each run, instead of replacing it
-    #[arg(long, env = "RUNNER_APPEND_RESULT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_APPEND_RESULT", value_parser = FalseyValueParser::new())]
     append_result: bool,
     /// Append each summary to this file, one line of JSON each
-    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE", help_heading = "Result")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE")]
     output_file: Option<PathBuf>,
     /// Compare the answers with this run's, and print the agreement (runner agreement)
-    #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", help_heading = "Result")]
+    #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE")]
     baseline: Option<PathBuf>,
     /// A repeat of the baseline, to show how much answers differ without any change; repeatable
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_FLOOR",
-        value_delimiter = ',',
-        requires = "baseline",
-        help_heading = "Result"
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_FLOOR", value_delimiter = ',')]
+    #[arg(requires = "baseline")]
     floor: Vec<PathBuf>,
     /// Print the result as JSON instead of text
-    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     pub(super) json: bool,
     /// Print every figure and the reasons of each finding, instead of one screen
-    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
     /// Exit with 0 even if the measurement is invalid or more than half of the requests failed
     ///
     /// Without it such a run exits with 7. A run in which no request was answered exits with 5 in
     /// any case, and no threshold holds for an invalid run.
-    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_ALLOW_INVALID", hide_env_values = true, value_parser = FalseyValueParser::new())]
     allow_invalid: bool,
     /// Exit with 7 if the measurement is invalid: the default, and stronger than --allow-invalid
     /// and its variable
-    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    #[arg(long, env = "RUNNER_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
 }
 
@@ -88,7 +78,6 @@ impl Output {
         self.allow_invalid && !self.strict
     }
 
-    /// Writes a run's result as `vllm bench serve` does, if a flag requests it.
     fn write_result(&self, folder: &RunFolder) -> Result<(), Failure> {
         let Some(name) = &self.result_filename else {
             return Ok(());
@@ -136,9 +125,6 @@ fn vllm_result(run: &RunFolder, keep: Keep) -> Result<String, Failure> {
 }
 
 /// A run as another tool would have reported it.
-///
-/// # Errors
-/// If the run cannot be read.
 pub(super) fn seen_by(
     run: &RunFolder,
     tool: Tool,
@@ -172,7 +158,7 @@ pub(super) fn print(
         ));
     }
     if let Some(baseline) = &output.baseline {
-        let agreed = agreed(folder.path(), baseline, &output.floor)?;
+        let agreed = agreed(folder.path(), baseline, &output.floor, None)?;
         folder.write_agreement(&agreed)?;
         if !output.json {
             write_stdout(&report::agreed::text(&agreed))?;

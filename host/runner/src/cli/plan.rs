@@ -53,71 +53,47 @@ const CUT: usize = 400;
         --skip-chat-template); without a template they are refused.\n\n\
         Exit codes: 0 done, 3 wrong scenario or input, or an export cannot express it, 4 plugin, 130 interrupted (the \
         drawn samples are shown)")]
+#[command(next_help_heading = "Plan")]
 pub struct Args {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", help_heading = None)]
     scenarios: Vec<String>,
     #[command(flatten)]
     flags: Flags,
     /// Output format
-    #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Plan")]
+    #[arg(long, env = "RUNNER_PLAN_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
     /// File to write (complete or not at all), for charts a folder or, with --chart, a file; `-` is
     /// stdout
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_PLAN_OUTPUT",
-        default_value = "-",
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_PLAN_OUTPUT", default_value = "-")]
     output: PathBuf,
     /// Draw only this chart, such as input-tokens, as `svg` or `png`
-    #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART", help_heading = "Plan")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART")]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_SHOW",
-        default_value_t = 0,
-        value_parser = clap::value_parser!(u64).range(..=10_000),
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_SHOW", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=10_000))]
     show: u64,
     /// Show messages in full
-    #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new(), help_heading = "Plan")]
+    #[arg(long, env = "RUNNER_FULL", value_parser = FalseyValueParser::new())]
     full: bool,
     /// Stop after N requests, at the end of a session [default: 10000 if the answers decide how
     /// many requests fit the plan's time]
-    #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
+    #[arg(long, value_name = "N", env = "RUNNER_AT_MOST")]
     at_most: Option<u64>,
     /// Write the requests to this file too, one line of JSON each
-    #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT", help_heading = "Plan")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT")]
     export: Option<PathBuf>,
     /// Tool that reads the exported file
-    #[arg(
-        long,
-        value_name = "TOOL",
-        env = "RUNNER_EXPORT_FORMAT",
-        default_value = "runner",
-        value_parser = one_of::<ExportFormat>(),
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "TOOL", env = "RUNNER_EXPORT_FORMAT", default_value = "runner")]
+    #[arg(value_parser = one_of::<ExportFormat>())]
     export_format: ExportFormat,
     /// Export this run's answers beside their questions instead, as rows for a judge
     ///
     /// The scenario and the flags must be the run's, so that the plan draws the same samples. Two
     /// runs give rows with the answers of both. `runner guide scorers` shows how to ask a judge.
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_ANSWERS",
-        value_delimiter = ',',
-        requires = "export",
-        conflicts_with = "export_format",
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_ANSWERS", value_delimiter = ',')]
+    #[arg(requires = "export", conflicts_with = "export_format")]
     answers: Vec<PathBuf>,
     #[command(flatten)]
     artifacts: Artifacts,
@@ -135,10 +111,6 @@ enum Format {
     Png,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a scenario does not resolve, a plugin fails, or something cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let picture = match args.format {
         Format::Svg => Some(Picture::Svg),
@@ -149,24 +121,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(CliError::Chart(chart.clone()).into());
     }
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
-        let (to, otherwise) = ("plan", "");
-        return Err(CliError::Nothing { to, otherwise }.into());
+        return Err(CliError::Nothing { to: "plan", otherwise: "" }.into());
     }
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let sources = sources(&args.scenarios, &args.flags)?;
     if sources.len() > 1 && (args.export.is_some() || picture.is_some()) {
-        return Err(CliError::Several {
-            count: sources.len(),
-            of: "scenario",
-            parts: "charts and exported rows",
-        }
-        .into());
+        let (count, parts) = (sources.len(), "charts and exported rows");
+        return Err(CliError::Several { count, of: "scenario", parts }.into());
     }
-    let mut out = match picture {
-        None => Some(Destination::open(&args.output)?),
-        Some(_) => None,
-    };
+    let mut out = if picture.is_none() { Some(Destination::open(&args.output)?) } else { None };
     let mut interrupted = false;
     for source in sources {
         let resolved = resolve(&source)?;
@@ -174,23 +138,15 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let (run, _) = resolved.unasked();
         let outlook = args.look(&run, &interrupt)?;
         interrupted |= outlook.end == End::Interrupted;
-        match (&mut out, picture) {
-            (Some(out), _) => {
-                match args.format {
-                    Format::Json => out.json(&json(&outlook)?)?,
-                    _ => out.text(&outlook::text(&outlook))?,
-                };
-            }
-            (None, Some(picture)) => {
-                let charts = outlook::charts(&outlook);
-                write_charts(
-                    &charts.iter().collect::<Vec<_>>(),
-                    picture,
-                    args.chart.as_deref(),
-                    &args.output,
-                )?;
-            }
-            (None, None) => {}
+        if let Some(picture) = picture {
+            let charts = outlook::charts(&outlook);
+            let charts: Vec<_> = charts.iter().collect();
+            write_charts(&charts, picture, args.chart.as_deref(), &args.output)?;
+        } else if let Some(out) = &mut out {
+            match args.format {
+                Format::Json => out.json(&json(&outlook)?)?,
+                _ => out.text(&outlook::text(&outlook))?,
+            };
         }
         if interrupted {
             break;
@@ -203,7 +159,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// Draws a run's samples, and exports them where a flag requests it.
     fn look(&self, run: &session::CheckedRun, interrupt: &Interrupt) -> Result<Outlook, Failure> {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
@@ -225,22 +180,19 @@ impl Args {
         let outlook = outlook?;
         if let Some(export) = export {
             // A part of the requests is no export.
-            match outlook.end {
-                End::Interrupted => tell("note: interrupted, so nothing was exported"),
-                _ => {
-                    if export.rows == 0 && !self.answers.is_empty() {
-                        return Err(nothing_answered(&self.answers).into());
-                    }
-                    let replay = export.replay();
-                    export.finish()?;
-                    replay.iter().for_each(tell);
-                }
+            if outlook.end == End::Interrupted {
+                tell("note: interrupted, so nothing was exported");
+            } else if export.rows == 0 && !self.answers.is_empty() {
+                return Err(nothing_answered(&self.answers).into());
+            } else {
+                let replay = export.replay();
+                export.out.finish()?;
+                replay.iter().for_each(tell);
             }
         }
         Ok(outlook)
     }
 
-    /// Reads the answers to export.
     fn answers(&self, plan: &Plan) -> Result<Answers, Failure> {
         if self.answers.len() > 2 {
             let message = "--answers takes one run, or two to compare their answers";
@@ -261,7 +213,6 @@ impl Args {
     }
 }
 
-/// Reports that no sample has the answers of all runs.
 fn nothing_answered(runs: &[PathBuf]) -> CliError {
     match runs {
         [run, baseline] => {
@@ -271,13 +222,11 @@ fn nothing_answered(runs: &[PathBuf]) -> CliError {
     }
 }
 
-/// Requests on their way into a file.
 struct Export<'r> {
     path: &'r Path,
     out: Destination,
     exporter: Exporter<'r>,
     answers: &'r Answers,
-    /// Number of rows so far.
     rows: u64,
 }
 
@@ -299,9 +248,10 @@ impl<'r> Export<'r> {
     }
 
     fn write(&mut self, drawn: &session::outlook::DrawnSession) -> Result<(), Failure> {
-        let rows = match self.answers.is_empty() {
-            true => self.exporter.rows(drawn),
-            false => Ok(self.answers.rows(drawn).collect()),
+        let rows = if self.answers.is_empty() {
+            self.exporter.rows(drawn)
+        } else {
+            Ok(self.answers.rows(drawn).collect())
         };
         let rows = rows.map_err(|cause| Failure::input(format!("cannot export {cause}")))?;
         for row in rows {
@@ -324,10 +274,6 @@ impl<'r> Export<'r> {
         Some(format!(
             "note: to send the same requests again, replace the flags of the dataset with: {flags}"
         ))
-    }
-
-    fn finish(self) -> Result<(), Failure> {
-        self.out.finish()
     }
 }
 

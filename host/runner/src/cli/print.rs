@@ -1,7 +1,7 @@
 //! The edge where text leaves the program: results go to stdout, everything else to stderr. Names,
 //! messages and files come from servers, plugins and pages, so all printed text is cleaned of
 //! control characters. Styles are our own, and are put around text that is clean already
-//! ([`Styled`]).
+//! ([`StyledText`]).
 //!
 //! Reports that go to files as well are cleaned where they are drawn, and so go through
 //! [`super::destination`]. Progress and the dashboard draw over a terminal by themselves, and clean
@@ -21,15 +21,11 @@ pub fn tell(message: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", clean::text(&message));
 }
 
-/// Writes lines with styles to stderr.
-pub fn tell_styled(words: &Styled) {
+pub fn tell_styled(words: &StyledText) {
     let _ = writeln!(std::io::stderr().lock(), "{}", words.0.trim_end());
 }
 
 /// Writes a result to stdout. A reader that has gone away is no error.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn write_stdout(text: &str) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(clean::text(text).as_bytes())).map(drop)
 }
@@ -41,45 +37,19 @@ pub fn json(document: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// Writes a result in JSON to stdout, without changing its meaning.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn write_json(json: &str) -> Result<(), Failure> {
     write_stdout(&clean::json(json))
 }
 
-/// Writes text with styles to stdout.
-///
-/// # Errors
-/// If stdout cannot be written.
-pub fn write_styled(text: &Styled) -> Result<(), Failure> {
+pub fn write_styled(text: &StyledText) -> Result<(), Failure> {
     wrote(std::io::stdout().write_all(text.0.as_bytes())).map(drop)
 }
 
-/// The reader of a result: still there, or gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// It still reads.
-    Reads,
-    /// It has gone away, which is no error.
-    Gone,
-}
-
-impl Reader {
-    /// True if it has gone away.
-    pub(crate) fn is_gone(self) -> bool {
-        self == Reader::Gone
-    }
-}
-
-/// Turns the result of writing a part of a result to stdout into its reader's state.
-///
-/// # Errors
-/// If stdout cannot be written.
-pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
+/// Judges the writing of a part of a result to stdout. Returns true if its reader is still there.
+pub fn wrote(written: std::io::Result<()>) -> Result<bool, Failure> {
     match written {
-        Ok(()) => Ok(Reader::Reads),
-        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(cause) => Err(Failure::input(format!("cannot write the result to stdout: {cause}"))),
     }
 }
@@ -87,20 +57,16 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
 /// A colour of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// Failure.
     Red = 31,
-    /// Success.
     Green = 32,
-    /// A place.
     Cyan = 36,
 }
 
 /// Text with our own styles. Added text is cleaned first.
 #[derive(Clone, Debug, Default)]
-pub struct Styled(String);
+pub struct StyledText(String);
 
-impl Styled {
-    /// Adds text.
+impl StyledText {
     pub fn plain(&mut self, text: &str) -> &mut Self {
         self.0.push_str(&clean::text(text));
         self
@@ -120,11 +86,11 @@ impl Styled {
 
     /// Chooses the styled form of a library's text, if the plain form has no characters to be
     /// cleaned.
-    pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
+    pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> StyledText {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {
-            Some(styled) => Styled(styled),
-            None => Styled(clean.into_owned()),
+            Some(styled) => StyledText(styled),
+            None => StyledText(clean.into_owned()),
         }
     }
 }
@@ -135,11 +101,11 @@ mod tests {
 
     #[test]
     fn cleans_foreign_styles() {
-        let mut text = Styled::default();
+        let mut text = StyledText::default();
         text.plain("a\u{1b}[2J\n").painted("b\u{9b}c", Colour::Red);
         assert_eq!(text.0, "a\\u{1b}[2J\nb\\u{9b}c");
         let styled = || Some("\u{1b}[1mbold\u{1b}[0m".to_owned());
-        assert_eq!(Styled::drawn("bold", styled).0, "\u{1b}[1mbold\u{1b}[0m");
-        assert_eq!(Styled::drawn("bo\u{7}ld", styled).0, "bo\\u{7}ld");
+        assert_eq!(StyledText::drawn("bold", styled).0, "\u{1b}[1mbold\u{1b}[0m");
+        assert_eq!(StyledText::drawn("bo\u{7}ld", styled).0, "bo\\u{7}ld");
     }
 }

@@ -57,13 +57,10 @@ enum Format {
     Json,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the server is not there, cannot be asked, or cannot be benchmarked as it is.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let prober = Prober::new(args.source()?, args.backend.as_deref())?;
+    let source = source(&args.keys, &args.url, "probe")?;
+    let prober = Prober::new(source, args.backend.as_deref())?;
     let dial = prober.dial()?;
     let probed = prober.probe_now(&dial, &args.keys.words())?;
     probed.remarks.iter().for_each(tell);
@@ -77,24 +74,23 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-impl Args {
-    fn source(&self) -> Result<Source, Failure> {
-        let mut scenario = self.keys.scenario()?;
-        let url = Located::flag("URL", base(&self.url));
-        scenario.target.base_url = Some(Located::flag("URL", vec![url]));
-        Ok(Source {
-            scenario,
-            name: "probe".to_owned(),
-            shipped: shipped::PLUGINS,
-            variables: Variables::Process,
-            ..Source::default()
-        })
-    }
+/// The source of a command that asks one server.
+pub(super) fn source(keys: &TargetKeys, url: &str, name: &str) -> Result<Source, Failure> {
+    let mut scenario = keys.scenario()?;
+    let url = Located::flag("URL", base(url));
+    scenario.target.base_url = Some(Located::flag("URL", vec![url]));
+    Ok(Source {
+        scenario,
+        name: name.to_owned(),
+        shipped: shipped::PLUGINS,
+        variables: Variables::Process,
+        ..Source::default()
+    })
 }
 
 /// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that
 /// clients of OpenAI's API are given.
-pub(super) fn base(url: &str) -> String {
+fn base(url: &str) -> String {
     let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let trimmed = url.trim_end_matches('/');
     trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()

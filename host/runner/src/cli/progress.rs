@@ -16,13 +16,11 @@ use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
 use session::live::{History, Live, Phase, Snapshot, Stopped};
 
-/// The interval at which the line is drawn on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
 
 /// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Not at all.
     Silent,
     /// As a line that is drawn again in its place.
     InPlace,
@@ -43,17 +41,17 @@ pub(crate) fn can_be_drawn_on() -> bool {
 }
 
 /// Shows progress until dropped.
+#[derive(Default)]
 pub struct Progress {
     finished: Arc<AtomicBool>,
     thread: Option<GroupThread<()>>,
 }
 
 impl Progress {
-    /// Starts to show the progress of a run.
     pub fn show(plan: &Plan, live: &Arc<Live>, threads: &ThreadGroup, how: How) -> Self {
         let line = Line::new(plan, live);
         match how {
-            How::Silent => Progress { finished: Arc::default(), thread: None },
+            How::Silent => Ok(Progress::default()),
             How::InPlace => {
                 // The first picture is drawn here, however late the thread gets a processor.
                 let mut drawn = RedrawnLine::new(line);
@@ -64,6 +62,7 @@ impl Progress {
                 line.tell(every, until);
             }),
         }
+        .unwrap_or_default()
     }
 
     /// Starts a thread that shows the progress of a run until the returned value is dropped.
@@ -72,7 +71,7 @@ impl Progress {
         live: &Arc<Live>,
         threads: &ThreadGroup,
         show: impl FnOnce(&AtomicBool) + Send + 'static,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
         let (until, live) = (Arc::clone(&finished), Arc::clone(live));
         let body = move || {
@@ -83,7 +82,7 @@ impl Progress {
             trip(name);
             show(&until);
         };
-        Progress { finished, thread: threads.start(name, None, body).ok() }
+        Ok(Progress { finished, thread: Some(threads.start(name, None, body)?) })
     }
 }
 
@@ -146,7 +145,6 @@ impl Line {
     }
 }
 
-/// A line that is drawn again in its place.
 struct RedrawnLine {
     line: Line,
     bar: ProgressBar,
@@ -196,12 +194,10 @@ fn beginning(name: &str) -> String {
     }
 }
 
-/// Returns the amount of work, if it is known.
 pub(super) fn amount(plan: &Plan) -> Amount {
     plan.held_requests().map_or(plan.load.amount, Amount::Requests)
 }
 
-/// The amount that is done, as text.
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
         Amount::Requests(requests) => format!("{}/{requests} done", snapshot.counts.over()),
@@ -217,7 +213,6 @@ pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
 /// The number of reporting processes of a fleet, and the names of the others; nothing for a run of
 /// one process.
 pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
-    /// The agents that are named at most.
     const NAMED: usize = 3;
     let agents = &snapshot.agents;
     if agents.is_empty() {
@@ -239,13 +234,12 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     Some(label)
 }
 
-/// The state of a run in one line.
 fn label(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
-    let mut label = state(snapshot, history, amount);
-    if let Some(fleet) = fleet(snapshot) {
-        label = format!("{label} ({fleet})");
+    let state = state(snapshot, history, amount);
+    match fleet(snapshot) {
+        Some(fleet) => format!("{state} ({fleet})"),
+        None => state,
     }
-    label
 }
 
 fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {

@@ -29,10 +29,6 @@ pub(super) struct ProgressFile {
 }
 
 impl ProgressFile {
-    /// Opens a file, so that lines are added to its end.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub(super) fn open(path: &Path, every: Duration) -> Result<Self, CliError> {
         let file = File::options().append(true).create(true).open(path);
         let file = file
@@ -40,7 +36,6 @@ impl ProgressFile {
         Ok(ProgressFile { file: Arc::new(file), path: path.to_owned(), every })
     }
 
-    /// Follows one run until dropped.
     pub(super) fn follow(
         &self,
         folder: &Path,
@@ -63,10 +58,10 @@ impl ProgressFile {
                 tell(format_args!("note: no more progress is written to `{path}`: {cause}"));
             }
         })
+        .unwrap_or_default()
     }
 }
 
-/// A run whose progress is written.
 struct Run {
     run: String,
     name: String,

@@ -39,10 +39,6 @@ enum Format {
     Json,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If no name matches.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let pattern = args.pattern.as_deref().unwrap_or_default();
     let pattern = pattern.strip_prefix(published::PREFIX).unwrap_or(pattern);

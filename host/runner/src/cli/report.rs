@@ -96,7 +96,6 @@ enum Style {
     Lmdeploy,
 }
 
-/// Prints a note on each run that is a part of a fleet's run.
 pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     for run in runs {
         if let Some(Slice { index, of }) = run.plan()?.slice {
@@ -109,11 +108,6 @@ pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot be read, a format cannot show the requested contents, or the report cannot be
-/// written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
     let picture = match args.format {
@@ -127,16 +121,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
                 "--slice is for runs, not for the page of a sweep or a search; name the runs in its folder",
             ));
         }
-        let text = match (args.format, picture) {
-            (_, Some(picture)) => {
-                let charts: Vec<_> = page.charts().collect();
-                let name = args.chart.as_deref();
-                drawn::write_charts(&charts, picture, name, &args.output)?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            (Format::Markdown, _) => page.markdown(),
-            _ => page.html(),
-        };
+        if let Some(picture) = picture {
+            let charts: Vec<_> = page.charts().collect();
+            drawn::write_charts(&charts, picture, args.chart.as_deref(), &args.output)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = if args.format == Format::Markdown { page.markdown() } else { page.html() };
         let mut out = Destination::open(&args.output)?;
         out.text(&text)?;
         out.finish()?;
@@ -228,12 +218,10 @@ impl Args {
         Ok(())
     }
 
-    /// The length of the time slices to show, if a flag sets it.
     fn time_slice(&self) -> Option<Nanos> {
         self.slice.map(|span| span.0.into())
     }
 
-    /// The facts of a run, with the time slices to show.
     fn facts(&self, run: &RunFolder) -> Result<RunFacts, Failure> {
         Ok(facts(run, self.time_slice())?)
     }
@@ -252,7 +240,6 @@ impl Args {
         seen_by(run, tool, Keep::Nothing, draw)
     }
 
-    /// Writes the page of all runs.
     fn page(&self, runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
         let shown = runs.iter().map(|run| {
             Ok(published::PublishedRun {
@@ -264,7 +251,6 @@ impl Args {
         out.text(&published::page(&shown).markdown()).map(drop)
     }
 
-    /// Writes a run's time slices as a table, row by row.
     fn slices(&self, run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
         let summary = run.summarize(&self.facts(run)?)?;
         let Some(slices) = &summary.time_slices else {
@@ -278,17 +264,16 @@ impl Args {
         out.text(&String::from_utf8_lossy(&table)).map(drop)
     }
 
-    /// A run as one line in another tool's format.
     fn line(
         &self,
         run: &RunFolder,
         tool: Tool,
         draw: fn(&Compatible<'_>) -> String,
     ) -> Result<String, Failure> {
-        let keep = match self.detailed {
-            true => Keep::All,
-            false if tool == Tool::Vllm => Keep::Times,
-            false => Keep::Nothing,
+        let keep = match tool {
+            _ if self.detailed => Keep::All,
+            Tool::Vllm => Keep::Times,
+            _ => Keep::Nothing,
         };
         let line = seen_by(run, tool, keep, draw)?;
         Ok(clean::json(&line).into_owned() + "\n")
@@ -302,7 +287,6 @@ fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderE
     Ok(facts)
 }
 
-/// The name of a form or a style on the command line.
 fn name(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
@@ -368,7 +352,6 @@ fn only<'a>(runs: &'a [RunFolder], parts: &'static str) -> Result<&'a RunFolder,
     }
 }
 
-/// Writes a part of the report for each run.
 fn each(
     runs: &[RunFolder],
     out: &mut Destination,
@@ -380,19 +363,17 @@ fn each(
     Ok(())
 }
 
-/// Writes a run's exchanges as JSON, line by line.
 fn lines(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
         let line =
             serde_json::to_string(&exchange?).map_err(CliError::cannot("write the report"))?;
-        if out.json(&(line + "\n"))?.is_gone() {
+        if !out.json(&(line + "\n"))? {
             break;
         }
     }
     Ok(())
 }
 
-/// Writes a run's exchanges as a table, row by row.
 fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     let facts = run.facts()?;
     let mut row = Vec::new();
@@ -401,7 +382,7 @@ fn table(run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
     for exchange in run.read()? {
         row.clear();
         csv::row(&mut row, &facts, &exchange?).map_err(CliError::cannot("write the report"))?;
-        if out.text(&String::from_utf8_lossy(&row))?.is_gone() {
+        if !out.text(&String::from_utf8_lossy(&row))? {
             break;
         }
     }

@@ -49,9 +49,6 @@ pub(super) fn words(command: fn() -> Command) -> Vec<String> {
 }
 
 /// Keeps the words of a command in the folder that it made, without the secrets that plugins mark.
-///
-/// # Errors
-/// If the file cannot be written.
 pub(super) fn keep(
     folder: &Path,
     words: Vec<String>,
@@ -89,7 +86,6 @@ fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
     redact::command_line(words)
 }
 
-/// The word that gives a flag its variable's value.
 fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     let by_variable =
         matches.value_source(argument.get_id().as_str()) == Some(ValueSource::EnvVariable);
@@ -106,19 +102,13 @@ fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     }
 }
 
-/// The command to resume: the words of the whole command, and the scenario's text if it was saved.
-pub(super) struct Resumed {
-    pub words: Vec<OsString>,
-    pub scenario: Option<Text>,
-}
-
-/// The original command of a folder, followed by the words of this one, which override it. Paths
-/// start from the original command's directory.
-///
-/// # Errors
-/// If the folder has no such command, its directory is gone, or something secret has to be given
-/// again.
-pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> {
+/// The words of a folder's original command, followed by the words of this one, which override
+/// them, and the scenario's text if it was saved. Paths start from the original command's
+/// directory. Something secret has to be given again.
+pub(super) fn resumed(
+    command: &str,
+    folder: &Path,
+) -> Result<(Vec<OsString>, Option<Text>), Failure> {
     let path = folder.join(FILE);
     let wrong = |cause: String| CliError::CannotResume {
         path: path.clone(),
@@ -155,10 +145,9 @@ pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> 
     words.extend(kept.into_iter().map(OsString::from));
     words.extend(now);
     words.extend([OsString::from("--resume"), folder.into()]);
-    Ok(Resumed { words, scenario: saved.scenario })
+    Ok((words, saved.scenario))
 }
 
-/// The words that hold no secret, and the flags whose values did.
 fn without_secrets(words: Vec<String>) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut secrets) = (Vec::<String>::new(), Vec::new());
     for word in words {

@@ -10,22 +10,19 @@ use super::interrupt::Interrupt;
 use super::measure::{Place, measured};
 use super::output::{Output, print};
 use super::print::tell;
-use super::watch::{Watch, Watching};
+use super::watch::{Displays, Watch};
 use result::summary::Summary;
 use runs::repeat::Repeat;
 use session::ResolvedRun;
 
 /// Measures one run after the other. The exit code is the first failed run's.
-///
-/// # Errors
-/// If the first run cannot begin.
 pub(crate) fn measure_all(
     runs: Vec<ResolvedRun>,
     output: &Output,
     watch: &Watch,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
-    let watching = watch.begin()?;
+    let displays = watch.begin()?;
     let several = runs.len() > 1;
     // Runs of one target have the same remarks.
     let mut printed = BTreeSet::new();
@@ -36,7 +33,7 @@ pub(crate) fn measure_all(
         if several {
             tell(format_args!("== {} ==", resolved.draft.name));
         }
-        let code = measure(resolved, output, &watching, interrupt, &mut Round::default());
+        let code = measure(resolved, output, &displays, interrupt, &mut Round::default());
         let Some(code) = failed(code) else { continue };
         first_failure.get_or_insert(code);
         if interrupt.came() {
@@ -70,14 +67,14 @@ pub(super) struct Round {
 pub(super) fn measure(
     resolved: ResolvedRun,
     output: &Output,
-    watching: &Watching,
+    displays: &Displays,
     interrupt: &Interrupt,
     round: &mut Round,
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
     let place =
         Place { within: &output.within.output_dir, repeat: round.repeat.clone(), overseer: None };
-    let measured = measured(resolved, place, watching, interrupt);
+    let measured = measured(resolved, place, displays, interrupt);
     let printed = measured.and_then(|measured| {
         round.summary = Some(measured.summary.clone());
         round.folder = Some(measured.folder.path().to_owned());

@@ -20,10 +20,8 @@ use super::run::accuracy;
 /// The source of these values, for messages and records.
 const SETTER: &str = "--preset";
 
-/// The scenario under these rules, and the rules that it does not follow, as text.
-///
-/// # Errors
-/// If the scenario contradicts the rules: every place.
+/// The scenario under these rules, and the rules that it does not follow, as text; or every place
+/// that contradicts the rules.
 fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), Failure> {
     let mut rules = Rules {
         name: preset.name,
@@ -45,9 +43,6 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
 }
 
 /// Applies the rules, with notes that name them and the unmet rules.
-///
-/// # Errors
-/// As [`under`].
 pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure> {
     let (source, open) = under(preset, source)?;
     tell(format_args!("note: {} ({})", preset.about, preset.source));
@@ -57,10 +52,6 @@ pub(super) fn applied(preset: &Preset, source: Source) -> Result<Source, Failure
     Ok(source)
 }
 
-/// A preset by its name.
-///
-/// # Errors
-/// If there is no such preset.
 pub(super) fn named(name: &str) -> Result<&'static Preset, Failure> {
     Preset::find(name).map_err(|words| {
         if name == accuracy::NAME {
@@ -97,29 +88,19 @@ impl Rules {
         self.faults.scenario.push(problem);
     }
 
-    /// Sets the length of each run.
     fn last(&mut self, preset: &Preset, scenario: &mut Scenario) {
         let load = &mut scenario.load;
         let least = preset.seconds_least;
-        let few = [
-            ("load.requests", load.requests.as_ref().map(|entry| &entry.place)),
-            ("load.sessions", load.sessions.as_ref().map(|entry| &entry.place)),
-        ];
-        let message = format!("each run takes at least {least} s; set load.duration instead");
-        let few = few.map(|(key, place)| (key, place.cloned()));
-        for (key, place) in few {
-            if let Some(place) = place {
-                self.contradicted(key, &place, &message);
+        let message = format!("each run takes at least {least} s");
+        let other = format!("{message}; set load.duration instead");
+        for (key, entry) in [("load.requests", &load.requests), ("load.sessions", &load.sessions)] {
+            if let Some(entry) = entry {
+                self.contradicted(key, &entry.place, &other);
             }
         }
         match &load.duration {
             Some(entry) if entry.value.0.as_secs_f64() < least => {
-                let place = entry.place.clone();
-                self.contradicted(
-                    "load.duration",
-                    &place,
-                    &format!("each run takes at least {least} s"),
-                );
+                self.contradicted("load.duration", &entry.place, &message);
             }
             Some(_) => {}
             None => {
@@ -132,55 +113,39 @@ impl Rules {
     fn lay(&mut self, rule: &Rule, scenario: &mut Scenario) {
         let Scenario { request, load, dataset, .. } = scenario;
         match (rule.name, rule.value) {
-            ("streaming", Value::Flag(required)) => match &request.stream {
-                Some(entry) if entry.value != required => {
-                    self.contradicted("request.stream", &entry.place.clone(), rule.about);
-                }
-                _ => request.stream = Some(Located::flag(SETTER, required)),
-            },
-            ("ignore-eos", Value::Flag(required)) => match &request.ignore_eos {
-                Some(entry) if entry.value != required => {
-                    self.contradicted("request.ignore-eos", &entry.place.clone(), rule.about);
-                }
-                _ => request.ignore_eos = Some(Located::flag(SETTER, required)),
-            },
+            ("streaming", Value::Flag(required)) => {
+                self.set(&mut request.stream, "request.stream", required, rule);
+            }
+            ("ignore-eos", Value::Flag(required)) => {
+                self.set(&mut request.ignore_eos, "request.ignore-eos", required, rule);
+            }
             ("arrival", _) => match &load.arrival {
                 Some(entry) if entry.value != Arrival::Poisson => {
-                    self.contradicted("load.arrival", &entry.place.clone(), rule.about);
+                    self.contradicted("load.arrival", &entry.place, rule.about);
                 }
                 _ => {}
             },
             ("salt", _) => {
-                match &load.cache {
-                    Some(entry) if entry.value != Cache::Salt => {
-                        self.contradicted("load.cache", &entry.place.clone(), rule.about);
-                    }
-                    _ => load.cache = Some(Located::flag(SETTER, Cache::Salt)),
-                }
+                self.set(&mut load.cache, "load.cache", Cache::Salt, rule);
                 self.open.push(
                     "salt is not followed: the text in front of prompts is one of the run, not of each replay of a session, so two replays of the same session in one run share their common text".to_owned(),
                 );
             }
-            ("delays", _) if self.traced => self.config(
-                &mut dataset.config,
-                "replay",
-                rule,
-                |entry| entry == &json!("sessions"),
-                json!("sessions"),
-            ),
-            ("idle-most-s", Value::Number(most)) if self.traced => self.config(
-                &mut dataset.config,
-                "max-idle",
-                rule,
-                |entry| entry.as_f64().is_some_and(|entry| entry <= f64::from(most)),
-                json!(most),
-            ),
+            ("delays", _) if self.traced => {
+                let fits = |entry: &serde_json::Value| entry == "sessions";
+                self.config(&mut dataset.config, "replay", rule, fits, json!("sessions"));
+            }
+            ("idle-most-s", Value::Number(most)) if self.traced => {
+                let fits = |entry: f64| entry <= f64::from(most);
+                let fits = |entry: &serde_json::Value| entry.as_f64().is_some_and(fits);
+                self.config(&mut dataset.config, "max-idle", rule, fits, json!(most));
+            }
             ("cut-prompts", _) if self.traced => {
                 if let Some(entry) = dataset.config.get("on-too-long")
                     && entry.value.value.to_json() == json!("truncate")
                 {
-                    let place = entry.value.place.clone();
-                    self.contradicted("dataset.config.on-too-long", &place, rule.about);
+                    let place = &entry.value.place;
+                    self.contradicted("dataset.config.on-too-long", place, rule.about);
                 }
             }
             ("start", _) => self.open.push(
@@ -196,6 +161,22 @@ impl Rules {
         }
     }
 
+    /// Sets a key that may have only this value.
+    fn set<T: PartialEq>(
+        &mut self,
+        setting: &mut Option<Located<T>>,
+        key: &str,
+        value: T,
+        rule: &Rule,
+    ) {
+        match setting {
+            Some(entry) if entry.value != value => {
+                self.contradicted(key, &entry.place, rule.about);
+            }
+            _ => *setting = Some(Located::flag(SETTER, value)),
+        }
+    }
+
     /// A key of the dataset's own configuration.
     fn config(
         &mut self,
@@ -207,8 +188,8 @@ impl Rules {
     ) {
         match config.get(key) {
             Some(entry) if !fits(&entry.value.value.to_json()) => {
-                let place = entry.value.place.clone();
-                self.contradicted(&format!("dataset.config.{key}"), &place, rule.about);
+                let key = format!("dataset.config.{key}");
+                self.contradicted(&key, &entry.value.place, rule.about);
             }
             Some(_) => {}
             None => config.set(key, Located::flag(SETTER, otherwise)),

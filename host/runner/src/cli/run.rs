@@ -42,23 +42,14 @@ pub struct Args {
     /// Measures at least 3 times, and at most --repeat times. The 95 % interval over the runs holds
     /// at every look, so stopping once it is narrow enough is valid. Several scenarios end
     /// together.
-    #[arg(
-        long,
-        value_name = "FIGURE ±BOUND",
-        env = "RUNNER_UNTIL",
-        value_delimiter = ',',
-        help_heading = "Load"
-    )]
+    #[arg(long, value_name = "FIGURE ±BOUND", env = "RUNNER_UNTIL", value_delimiter = ',')]
+    #[arg(help_heading = "Load")]
     until: Vec<String>,
     /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then
     /// measures
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_PRESET",
-        conflicts_with_all = ["repeat", "new_requests", "until", "baseline"],
-        help_heading = "Load"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_PRESET")]
+    #[arg(conflicts_with_all = ["repeat", "new_requests", "until", "baseline"])]
+    #[arg(help_heading = "Load")]
     preset: Option<String>,
     #[command(flatten)]
     watch: Watch,
@@ -66,10 +57,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot begin, or ends early.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.scenarios.is_empty() && !args.flags.describe_a_run() {
         return Err(CliError::Nothing {
@@ -106,7 +93,6 @@ impl Args {
         limits("--until", &self.until)
     }
 
-    /// The number of times that each scenario is measured, at most if repeats stop themselves.
     fn repeats(&self) -> Result<u32, Failure> {
         if self.until.is_empty() {
             return Ok(self.repeat.unwrap_or(1));

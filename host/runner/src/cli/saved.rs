@@ -45,9 +45,6 @@ pub(super) struct Keep {
 impl Keep {
     /// The scenario whose load is varied, or the flags alone, with the scenario's text. Prints the
     /// notes on the flags.
-    ///
-    /// # Errors
-    /// If files cannot be found or read, or for every mistake.
     pub(super) fn source(
         &self,
         named: &[String],
@@ -66,9 +63,6 @@ impl Keep {
 
     /// The folder to resume, with its saved data, or a new folder for a `kind` of study of that
     /// scenario, with the words of its command.
-    ///
-    /// # Errors
-    /// If the folder cannot be made, or holds something else.
     pub(super) fn open<T: DeserializeOwned>(
         &self,
         kind: &'static str,
@@ -76,9 +70,9 @@ impl Keep {
         source: &Source,
         words: Vec<String>,
         text: Option<&Text>,
-    ) -> Result<(Saved, Option<T>), Failure> {
+    ) -> Result<(StudyFolder, Option<T>), Failure> {
         if let Some(folder) = resume {
-            let saved = Saved::new(folder, kind, source);
+            let saved = StudyFolder::new(folder, kind, source);
             let state = saved.read()?;
             return Ok((saved, Some(state)));
         }
@@ -89,12 +83,11 @@ impl Keep {
         let folder = RunFolder::create(&self.within.output_dir, &name, &jiff::Timestamp::now())?;
         let marked = Known::new(session::marked_secrets(source));
         resume::keep(folder.path(), words, text, &marked)?;
-        Ok((Saved::new(folder.path(), kind, source), None))
+        Ok((StudyFolder::new(folder.path(), kind, source), None))
     }
 }
 
-/// The folder of a saved sweep or search.
-pub(super) struct Saved {
+pub(super) struct StudyFolder {
     folder: PathBuf,
     kind: &'static str,
     scenario: String,
@@ -102,9 +95,9 @@ pub(super) struct Saved {
     title: String,
 }
 
-impl Saved {
+impl StudyFolder {
     fn new(folder: &Path, kind: &'static str, source: &Source) -> Self {
-        Saved {
+        StudyFolder {
             folder: folder.to_owned(),
             kind,
             scenario: digest(source),
@@ -120,12 +113,10 @@ impl Saved {
         &self.folder
     }
 
-    /// Prints its folder.
     pub(super) fn tell(&self) {
         tell(format_args!("{}: {}", self.kind, self.folder.display()));
     }
 
-    /// Prints the way to continue after an interrupt.
     pub(super) fn interrupted(&self) -> ExitCode {
         tell(format_args!(
             "interrupted; resume with `runner {} --resume {}`",
@@ -163,19 +154,12 @@ impl Saved {
         }
     }
 
-    /// Writes its progress, completely or not at all.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
         let file = File { scenario: self.scenario.clone(), title: self.title.clone(), state };
         replace(&self.file(), json(&file)?.as_bytes())
     }
 
     /// Writes the page beside it, as one HTML file. The folders of its runs lie in its folder.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub(super) fn draw<'r>(
         &self,
         runs: impl IntoIterator<Item = &'r str>,
@@ -187,7 +171,6 @@ impl Saved {
     }
 }
 
-/// Returns the workload of the runs, under the title of all of them.
 fn titled<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,
@@ -218,9 +201,6 @@ fn first<'r>(folder: &Path, runs: impl IntoIterator<Item = &'r str>) -> Option<R
 }
 
 /// The page of the sweep or the search that is saved in a folder; nothing if none is.
-///
-/// # Errors
-/// If its file cannot be read.
 pub(super) fn page(folder: &Path) -> Result<Option<Document>, Failure> {
     if let Some(sweep) = file::<Sweep>(&folder.join("sweep.json"))? {
         let title = sweep.title.clone();

@@ -4,12 +4,12 @@
 mod keys;
 pub(super) mod show;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use super::artifacts::Artifacts;
 use super::failure::Failure;
 use super::flags::Flags;
+use super::plugin::options::Folders;
 use super::print::write_stdout;
 use super::sources;
 
@@ -46,9 +46,8 @@ struct CheckArgs {
     /// Scenario files or folders, built-in scenarios such as scenarios/lmdeploy, or `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
-    /// Folders to search for plugins, separated as in PATH
-    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
-    plugin_path: Option<OsString>,
+    #[command(flatten)]
+    folders: Folders,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -68,10 +67,6 @@ struct ShowArgs {
     flags: Flags,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// Mistakes in a scenario or in the flags, and files that cannot be read.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Keys(args) => keys::exec(args),
@@ -82,9 +77,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 
 fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let paths = args.plugin_path.as_ref();
-    let folders = paths.map(|paths| std::env::split_paths(paths).collect::<Vec<_>>());
-    let names = sources::check(&args.files, &folders.unwrap_or_default())?;
+    let names = sources::check(&args.files, &args.folders.paths())?;
     let lines: Vec<String> = names.iter().map(|name| format!("{name}: ok\n")).collect();
     write_stdout(&lines.concat())?;
     Ok(ExitCode::SUCCESS)

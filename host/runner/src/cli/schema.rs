@@ -19,10 +19,6 @@ fn names() -> impl Iterator<Item = &'static str> {
     shipped::texts_below("schemas/").filter_map(|(name, _)| name.strip_suffix(".schema.json"))
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let text = shipped::text(&format!("schemas/{}.schema.json", args.name))
         .ok_or_else(|| Failure::new(Exit::Bug, format!("no schema `{}`", args.name)))?;

@@ -1,7 +1,6 @@
 //! `runner score`: judges the answers of a saved run with further scorers.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use clap::builder::FalseyValueParser;
 use super::artifacts::Artifacts;
 use super::error::CliError;
 use super::failure::Failure;
-use super::plugin::options::meant;
+use super::plugin::options::{Folders, meant};
 use super::print::{json, tell, write_stdout};
 use model::clean;
 use model::exchange::Phase;
@@ -41,28 +40,18 @@ pub struct Args {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// A scorer's component or its name, or a scenario file (.toml) with [[scorers]]; repeatable
-    #[arg(
-        long = "scorer",
-        value_name = "FILE",
-        env = "RUNNER_SCORER",
-        value_delimiter = ',',
-        required = true
-    )]
+    #[arg(long = "scorer", value_name = "FILE", env = "RUNNER_SCORER", value_delimiter = ',')]
+    #[arg(required = true)]
     scorers: Vec<String>,
     /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
-    /// Folders to search for plugins, separated as in PATH
-    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
-    plugin_path: Option<OsString>,
+    #[command(flatten)]
+    folders: Folders,
     #[command(flatten)]
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the run cannot be read, or a scorer cannot judge.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let folder = RunFolder::at(&args.run);
@@ -70,7 +59,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     folder.plan()?;
     let mut all = Vec::new();
     for named in &args.scorers {
-        all.push(resolved(named, args.plugin_path.as_ref())?);
+        all.push(resolved(named, args.folders.paths())?);
     }
     let mut answers: u64 = 0;
     let read = folder.read()?.inspect(|exchange| {
@@ -108,14 +97,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// The scorers that a word on the command line stands for.
-fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failure> {
-    let mut source = Source {
-        plugin_path: plugin_path
-            .map(|paths| std::env::split_paths(paths).collect())
-            .unwrap_or_default(),
-        shipped: shipped::PLUGINS,
-        ..Source::default()
-    };
+fn resolved(named: &str, plugin_path: Vec<PathBuf>) -> Result<Judges, Failure> {
+    let mut source = Source { plugin_path, shipped: shipped::PLUGINS, ..Source::default() };
     if named.ends_with(".toml") {
         let path = Path::new(named);
         let text = fs::read_to_string(path).map_err(CliError::read("", path))?;

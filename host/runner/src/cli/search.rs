@@ -27,7 +27,6 @@ use search::slo::tiers;
 use search::{Answer, Config, Load, Search, Step};
 use session::Source;
 
-/// The most requests that a search may make for one load.
 const MOST: u64 = 100_000_000;
 
 /// Find the highest load at which the engine keeps its service level objectives
@@ -41,9 +40,9 @@ const MOST: u64 = 100_000_000;
 /// An objective such as `ttft.p99 < 500ms` holds if at most 1 % of the requests that are due miss
 /// it; failed and unsent requests miss it. Times to the first token and to the end count from the
 /// due time (`ttft-from-due`), so that a client that is held back does not make the engine look
-/// fast. An interval of 20 % takes about 50,000 requests, and an interval of 5 % 235,000 to 400,000.
-/// A search ends earlier with `--within` or `--requests-in-all`, and always has a best estimate. The
-/// search's folder has a page with every load and its decision, `search.html`.
+/// fast. An interval of 20 % takes about 50,000 requests, and an interval of 5 % 235,000 to
+/// 400,000. A search ends earlier with `--within` or `--requests-in-all`, and always has a best
+/// estimate. The search's folder has a page with every load and its decision, `search.html`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner search --slo 'ttft.p99<500ms' --slo 'tpot.p99<50ms' --start 4 \\\n           \
@@ -56,117 +55,66 @@ const MOST: u64 = 100_000_000;
         number of requests and seed are the search's.\n\n\
         Exit codes: 0 a load holds for every tier, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not \
         reachable, 6 for some tier no load was shown to hold, 130 interrupted (--resume continues)")]
+#[command(next_help_heading = "Search")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", help_heading = None)]
     scenarios: Vec<String>,
     /// An objective, or a tier of several with a name; repeatable
     ///
     /// `ttft.p99<500ms`: a metric that each request has one of, a percentile, a time. Objectives
     /// without a name hold together. `chat: ttft.p99<1s; tpot.p99<50ms` is a tier of its own with
     /// an answer of its own.
-    #[arg(
-        long,
-        value_name = "SLO",
-        env = "RUNNER_SLO",
-        required_unless_present_any = ["preset", "resume"],
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "SLO", env = "RUNNER_SLO")]
+    #[arg(required_unless_present_any = ["preset", "resume"])]
     slo: Vec<String>,
     /// The objectives and run lengths of a published benchmark, such as mlperf-server
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_SEARCH_PRESET",
-        conflicts_with = "slo",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_SEARCH_PRESET", conflicts_with = "slo")]
     preset: Option<String>,
     /// Load to vary: requests per second, requests in flight, or sessions under way
-    #[arg(long = "load", value_name = "WHAT", env = "RUNNER_LOAD", default_value = "rate", value_parser = ["rate", "concurrency", "sessions"], help_heading = "Search")]
+    #[arg(long = "load", value_name = "WHAT", env = "RUNNER_LOAD", default_value = "rate", value_parser = ["rate", "concurrency", "sessions"])]
     load: String,
     /// The first load to try
-    #[arg(
-        long,
-        value_name = "LOAD",
-        env = "RUNNER_START",
-        default_value_t = 1.0,
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_START", default_value_t = 1.0)]
     start: f64,
     /// The lowest load to try [default: a 1024th of the first one, or 1]
-    #[arg(long, value_name = "LOAD", env = "RUNNER_LEAST", help_heading = "Search")]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_LEAST")]
     least: Option<f64>,
     /// The highest load to try [default: 1024 times the first one]
-    #[arg(long, value_name = "LOAD", env = "RUNNER_MOST", help_heading = "Search")]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_MOST")]
     most: Option<f64>,
     /// Width of the interval to reach, as a share of its lower end
-    #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_WIDTH",
-        default_value = "20%",
-        value_parser = share,
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_WIDTH", default_value = "20%")]
+    #[arg(value_parser = share)]
     width: f64,
     /// The probability that the interval misses the highest load that holds, half of it on either
     /// side
-    #[arg(
-        long,
-        value_name = "SHARE",
-        env = "RUNNER_ALPHA",
-        default_value = "5%",
-        value_parser = share,
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "SHARE", env = "RUNNER_ALPHA", default_value = "5%")]
+    #[arg(value_parser = share)]
     alpha: f64,
     /// Requests to spend on one load, at most
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_REQUESTS_EACH",
-        default_value_t = 100_000,
-        value_parser = clap::value_parser!(u64).range(1..=MOST),
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_REQUESTS_EACH", default_value_t = 100_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST))]
     requests_each: u64,
     /// Requests to spend on the search, at most
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_REQUESTS_IN_ALL",
-        value_parser = clap::value_parser!(u64).range(1..),
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_REQUESTS_IN_ALL")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     requests_in_all: Option<u64>,
     /// Time of the whole search, at most
     ///
     /// The search plans its loads for this time, and then states its best estimate. It prints the
     /// likely time before its first request.
-    #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN", help_heading = "Search")]
+    #[arg(long, value_name = "TIME", env = "RUNNER_WITHIN")]
     within: Option<model::duration::Span>,
     /// Loads to try, at most
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_LOADS",
-        default_value_t = 40,
-        value_parser = clap::value_parser!(u32).range(2..=200),
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_LOADS", default_value_t = 40)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=200))]
     loads: u32,
     /// Send requests for at least this long in each run at a rate
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_RUN_FOR",
-        default_value = "10s",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_RUN_FOR", default_value = "10s")]
     run_for: model::duration::Span,
     /// Do not measure the lower end of the interval once more with a run of its own
-    #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new(), help_heading = "Search")]
+    #[arg(long, env = "RUNNER_NO_CONFIRM", value_parser = FalseyValueParser::new())]
     no_confirm: bool,
     #[command(flatten)]
     flags: Flags,
@@ -184,17 +132,15 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot begin, or the search cannot be saved.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let words = resume::words(super::command);
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;
     let source = args.ruled(source)?;
-    let begun = Search::new(args.config(&source)?).map_err(wrong)?;
+    let begun = Search::new(args.config(&source)?).map_err(|mistakes| {
+        Failure::several(Exit::CommandLine, mistakes.lines().map(str::to_owned).collect())
+    })?;
     let (saved, kept) = args.keep.open::<Searched>(
         "search",
         args.resume.as_deref(),
@@ -212,8 +158,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for line in progress::forecast(&state.search) {
         tell(line);
     }
-    let watching = args.watch.begin()?;
-    let probes = Probes::new(&source, saved.folder(), &watching, &interrupt);
+    let displays = args.watch.begin()?;
+    let (source, within) = (&source, saved.folder());
+    let probes = Probes { source, within, displays: &displays, interrupt: &interrupt };
     interrupt.between_runs(Some("ending the search"));
     let answer = loop {
         let probe = match state.search.next() {
@@ -252,20 +199,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(Exit::Threshold as u8) })
 }
 
-fn wrong(words: String) -> Failure {
-    Failure::several(Exit::CommandLine, words.lines().map(str::to_owned).collect())
-}
-
 impl Args {
-    /// An answer, as text or as JSON.
     fn shown(&self, answer: &Answer) -> Result<String, Failure> {
         if self.keep.json { json(answer) } else { Ok(text(answer)) }
     }
 
     /// The folder to resume, if it says everything.
     pub(super) fn resumes(&self) -> Option<&Path> {
-        let said = !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
-        self.resume.as_deref().filter(|_| !said)
+        let has_others =
+            !self.scenarios.is_empty() || !self.slo.is_empty() || self.preset.is_some();
+        self.resume.as_deref().filter(|_| !has_others)
     }
 
     /// The scenario, under the rules of the benchmark if one is named.
@@ -276,10 +219,11 @@ impl Args {
         }
     }
 
-    /// Returns the configuration of the search. Its seed is the scenario's, as in a sweep.
     fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
-            Some(name) => preset(name, self.start)?,
+            Some(name) => rules::named(name)?
+                .config(self.start)
+                .ok_or_else(|| CliError::PresetOf(name.clone(), "sweep"))?,
             None => self.own()?,
         };
         config.least = self.least.unwrap_or(config.least);
@@ -296,7 +240,6 @@ impl Args {
         Ok(config)
     }
 
-    /// A search for the objectives that are given.
     fn own(&self) -> Result<Config, Failure> {
         let tiers = tiers(self.slo.iter().map(String::as_str))
             .map_err(|mistakes| refused("--slo", mistakes))?;
@@ -307,11 +250,4 @@ impl Args {
         };
         Ok(Config::new(load, tiers, self.start))
     }
-}
-
-/// A search by the rules of a published benchmark.
-fn preset(name: &str, start: f64) -> Result<Config, Failure> {
-    rules::named(name)?
-        .config(start)
-        .ok_or_else(|| CliError::PresetOf(name.to_owned(), "sweep").into())
 }

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use session::resolve::plugins_of;
 use session::{Faults, Source, Variables};
 
-/// The name in messages of a scenario that comes from stdin.
 const STDIN: &str = "<stdin>";
 
 /// A scenario's text and its location.
@@ -35,10 +34,7 @@ impl Text {
     }
 }
 
-/// Reads every named scenario, or builds one from the flags alone.
-///
-/// # Errors
-/// Files that cannot be found or read, and every mistake in every scenario.
+/// Reads every named scenario, or builds one from the flags alone. Reports every mistake in each.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
     let mut overlay = Overlay::new(flags)?;
     let mut sources = Vec::new();
@@ -69,7 +65,6 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     Ok(sources)
 }
 
-/// Flags that are laid over scenarios, and the results.
 struct Overlay<'f> {
     flags: &'f Flags,
     over: Scenario,
@@ -85,7 +80,6 @@ impl<'f> Overlay<'f> {
         Ok(Overlay { flags, over, assigned, notes: BTreeSet::new(), problems })
     }
 
-    /// The run of a scenario, with the flags over it.
     fn over(&mut self, scenario: Scenario, name: String, folder: Option<PathBuf>) -> Source {
         let scenario = scenario.overlay(self.over.clone());
         let scenario = scenario.overlay(self.assigned.clone());
@@ -104,10 +98,6 @@ impl<'f> Overlay<'f> {
         }
     }
 
-    /// Returns the notes on the flags.
-    ///
-    /// # Errors
-    /// These faults with the flags' faults, if there are any.
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
         if faults.scenario.is_empty() { Ok(self.notes) } else { Err(faults.into()) }
@@ -115,9 +105,6 @@ impl<'f> Overlay<'f> {
 }
 
 /// The text of the named scenario; nothing if none is named.
-///
-/// # Errors
-/// If it cannot be read, or the names stand for several.
 pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
     let mut found = Vec::new();
     for name in once(named)? {
@@ -130,9 +117,6 @@ pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
 }
 
 /// The run of one scenario's text, or of the flags alone, with the notes on the flags.
-///
-/// # Errors
-/// Every mistake in it.
 pub(super) fn source_of(
     text: Option<Text>,
     flags: &Flags,
@@ -149,10 +133,7 @@ pub(super) fn source_of(
     Ok((source, notes))
 }
 
-/// Reads a scenario.
-///
-/// # Errors
-/// Every mistake in it, and in the configurations of the plugins that it names.
+/// Reads a scenario, or every mistake in it and in the configurations of its plugins.
 fn read_with_plugins(text: &Text, flags: &Flags) -> Result<Scenario, Faults> {
     let (scenario, mut problems) = Scenario::read(&text.name, &text.text);
     if problems.is_empty() {
@@ -165,7 +146,6 @@ fn read_with_plugins(text: &Text, flags: &Flags) -> Result<Scenario, Faults> {
     Err(Faults::from_scenario(&ScenarioError::new(problems)))
 }
 
-/// A scenario without flags.
 fn bare(scenario: Scenario, folder: Option<PathBuf>, plugin_path: &[PathBuf]) -> Source {
     Source {
         scenario,
@@ -176,7 +156,6 @@ fn bare(scenario: Scenario, folder: Option<PathBuf>, plugin_path: &[PathBuf]) ->
     }
 }
 
-/// Returns the title of a run whose scenario names none.
 fn stem(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default();
     if name == STDIN { "stdin".to_owned() } else { stem.to_string_lossy().into_owned() }
@@ -192,9 +171,6 @@ fn once(named: &[String]) -> Result<&[String], Failure> {
 
 /// Reads every named scenario and reports every mistake in it and in the configurations of its
 /// plugins, without flags. Gives the names of the scenarios.
-///
-/// # Errors
-/// Files that cannot be found or read, and every mistake in every scenario.
 pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let mut faults = Faults::default();

@@ -38,60 +38,34 @@ use session::{Source, resolve};
         Lists: 1,2,4 are loads; 1:16:3 goes from 1 to 16 in steps of 3; 1..64x2 doubles from 1 to 64.\n\n\
         Exit codes: 0 done, 2 command line, 3 wrong scenario or input, 4 plugin, 5 target not reachable, 7 every run \
         is invalid, 130 interrupted (--resume continues)")]
+#[command(next_help_heading = "Sweep")]
 pub struct Args {
     /// A scenario: a file, a built-in one, or `-` for stdin
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", help_heading = None)]
     scenarios: Vec<String>,
     /// Requests per second, such as 1,2,4 or 1:16:1 or 1..64x2; `inf` sends all at once
-    #[arg(
-        long,
-        value_name = "LIST",
-        env = "RUNNER_RATES",
-        required_unless_present_any = ["concurrencies", "session_counts", "resume"],
-        help_heading = "Sweep"
-    )]
+    #[arg(long, value_name = "LIST", env = "RUNNER_RATES")]
+    #[arg(required_unless_present_any = ["concurrencies", "session_counts", "resume"])]
     rates: Option<String>,
     /// Requests in flight, such as 1..256x2
-    #[arg(
-        long,
-        value_name = "LIST",
-        env = "RUNNER_CONCURRENCIES",
-        conflicts_with = "rates",
-        help_heading = "Sweep"
-    )]
+    #[arg(long, value_name = "LIST", env = "RUNNER_CONCURRENCIES", conflicts_with = "rates")]
     concurrencies: Option<String>,
     /// Sessions under way, such as 1..64x2
-    #[arg(
-        long,
-        value_name = "LIST",
-        env = "RUNNER_SESSION_COUNTS",
-        conflicts_with_all = ["rates", "concurrencies"],
-        help_heading = "Sweep"
-    )]
+    #[arg(long, value_name = "LIST", env = "RUNNER_SESSION_COUNTS")]
+    #[arg(conflicts_with_all = ["rates", "concurrencies"])]
     session_counts: Option<String>,
     /// The rules of a published benchmark whose result is a curve, such as agentx
-    #[arg(long, value_name = "NAME", env = "RUNNER_SWEEP_PRESET", help_heading = "Sweep")]
+    #[arg(long, value_name = "NAME", env = "RUNNER_SWEEP_PRESET")]
     preset: Option<String>,
     /// Measure every load N times, with a seed of its own for each time
-    #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
+    #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
     /// The figure to maximise, for the knee and the Pareto front
-    #[arg(
-        long,
-        value_name = "FIGURE",
-        env = "RUNNER_THROUGHPUT",
-        default_value = "throughput.output-tokens-per-s",
-        help_heading = "Sweep"
-    )]
+    #[arg(long, value_name = "FIGURE", env = "RUNNER_THROUGHPUT")]
+    #[arg(default_value = "throughput.output-tokens-per-s")]
     throughput: Figure,
     /// The figure to minimise, for the Pareto front
-    #[arg(
-        long,
-        value_name = "FIGURE",
-        env = "RUNNER_LATENCY",
-        default_value = "e2e.p99",
-        help_heading = "Sweep"
-    )]
+    #[arg(long, value_name = "FIGURE", env = "RUNNER_LATENCY", default_value = "e2e.p99")]
     latency: Figure,
     #[command(flatten)]
     flags: Flags,
@@ -109,10 +83,6 @@ pub struct Args {
     artifacts: Artifacts,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a run cannot begin, or the sweep cannot be saved.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let words = resume::words(super::command);
     args.artifacts.apply();
@@ -137,7 +107,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     saved.write(&sweep)?;
     saved.tell();
-    let watching = args.watch.begin()?;
+    let displays = args.watch.begin()?;
     interrupt.between_runs(Some("ending the sweep"));
     let count = runs.len();
     for run in runs.iter().skip(sweep.runs.len()) {
@@ -145,7 +115,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         let amount = Amount { load, at: run.at.number(), requests: None, seed: Some(run.seed) };
         let resolved = resolve(&loads::with(&source, amount))?;
         let place = Place { within: saved.folder(), repeat: None, overseer: None };
-        let measured = measured(resolved, place, &watching, &interrupt);
+        let measured = measured(resolved, place, &displays, &interrupt);
         interrupt.done();
         if interrupt.came() {
             return Ok(saved.interrupted());

@@ -12,7 +12,6 @@ use session::templates::{ARGUMENT, MEMORY, SECONDS, TOO_LONG, serve};
 /// The link to the file of this program, which stays right if that file is replaced.
 const OWN: &str = "/proc/self/exe";
 
-/// True if this process renders templates for another process.
 pub fn is_renderer() -> bool {
     let mut words = std::env::args_os().skip(1);
     let is_asked = words.next().is_some_and(|word| word == ARGUMENT) && words.next().is_none();
@@ -28,7 +27,6 @@ pub fn is_renderer() -> bool {
     is_asked
 }
 
-/// Renders a template from standard input, to standard output.
 pub fn exec() -> ExitCode {
     // The system refuses a larger text, and the process ends; nobody may look at its memory.
     let is_bound = [(Resource::DATA, MEMORY), (Resource::CORE, 0)]

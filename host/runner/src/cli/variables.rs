@@ -10,9 +10,6 @@ use clap::{Arg, ArgMatches, Command, Id};
 
 /// Reads words as a command. Returns the command too, which draws the errors of the code that reads
 /// the matches.
-///
-/// # Errors
-/// If the words or an effective variable are wrong, or ask for help.
 pub(super) fn read(
     build: fn() -> Command,
     words: &[OsString],

@@ -105,10 +105,6 @@ enum Format {
     Badge,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a profile or a case is wrong, or the client cannot be run at all.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let cases = files::cases(args.cases.as_deref())?;
     if args.list {
@@ -169,7 +165,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 enum Subject {
-    /// A client to run.
     Client(Box<Profile>),
     /// The card of an earlier run.
     Card(Box<Card>),
@@ -250,12 +245,10 @@ fn judged(
     }
 }
 
-/// The date of this system, in UTC.
 fn today() -> String {
     Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
-/// The machine in a line.
 fn machine() -> String {
     let about = Environment::look([], None, "");
     let cores = about.cores.map(|cores| format!("{cores} cores"));

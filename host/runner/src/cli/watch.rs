@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 
-use super::dashboard::{self, Dashboard};
+use super::dashboard;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::print::tell;
@@ -21,35 +21,29 @@ use session::live::Live;
 use session::live::exposition::Identity;
 use session::live::listen::{Address, Listener};
 
-/// The longest interval between progress lines.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The way a run is watched.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Progress")]
 pub struct Watch {
     /// Show the run live in the terminal: throughput, latencies, failures, this client's load
-    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
+    #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new())]
     dashboard: bool,
     /// Serve Prometheus metrics during runs, at HOST:PORT, or at :PORT for this machine only
-    #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN", help_heading = "Progress")]
+    #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN")]
     metrics_listen: Option<Address>,
     /// Append progress to this file or pipe, a line of JSON at a time
     ///
     /// For programs that watch runs; the guide's page `monitoring` has the keys.
-    #[arg(long, value_name = "FILE", env = "RUNNER_PROGRESS_FILE", help_heading = "Progress")]
+    #[arg(long, value_name = "FILE", env = "RUNNER_PROGRESS_FILE")]
     progress_file: Option<PathBuf>,
     /// Time between progress lines of a file, and on stderr if that is not a terminal
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_PROGRESS_EVERY",
-        default_value = "30s",
-        value_parser = interval,
-        help_heading = "Progress"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_PROGRESS_EVERY", default_value = "30s")]
+    #[arg(value_parser = interval)]
     progress_every: Span,
     /// Do not show progress
-    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
+    #[arg(long, alias = "disable-tqdm", env = "RUNNER_NO_PROGRESS", value_parser = FalseyValueParser::new())]
     no_progress: bool,
 }
 
@@ -66,7 +60,7 @@ fn interval(text: &str) -> Result<Span, String> {
 }
 
 /// The displays that are ready to watch runs, one after the other.
-pub struct Watching {
+pub struct Displays {
     listener: Option<Listener>,
     file: Option<ProgressFile>,
     dashboard: bool,
@@ -75,25 +69,13 @@ pub struct Watching {
 
 /// Shows one run until dropped.
 pub struct Onlooker {
-    _shown: StderrView,
-    _written: Option<Progress>,
-}
-
-/// The form in which a run is shown on stderr until dropped.
-enum StderrView {
-    /// In a line.
-    Progress { _progress: Progress },
-    /// On the whole terminal.
-    Dashboard { _dashboard: Dashboard },
+    _display: Progress,
+    _file: Option<Progress>,
 }
 
 impl Watch {
     /// Prepares, before anything is measured.
-    ///
-    /// # Errors
-    /// If there is no terminal to draw on, the address cannot be listened on, or the file cannot be
-    /// written.
-    pub fn begin(&self) -> Result<Watching, Failure> {
+    pub fn begin(&self) -> Result<Displays, Failure> {
         if self.dashboard && !dashboard::is_possible() {
             return Err(Failure::command_line(
                 "--dashboard draws on stderr, but stderr is not a terminal; leave it out (progress lines appear now and then), or watch with --metrics-listen",
@@ -107,7 +89,7 @@ impl Watch {
             let address = listener.address();
             tell(format_args!("metrics: http://{address}/metrics"));
         }
-        Ok(Watching {
+        Ok(Displays {
             listener,
             file,
             dashboard: self.dashboard,
@@ -131,7 +113,7 @@ fn listen(address: &Address) -> Result<Listener, Failure> {
     })
 }
 
-impl Watching {
+impl Displays {
     /// Watches one run, which is named after its folder.
     pub(crate) fn look_at(
         &self,
@@ -145,27 +127,14 @@ impl Watching {
             let run = folder.file_name().unwrap_or_default().to_string_lossy();
             listener.show(Identity::new(&run, plan), live, threads);
         }
+        let on_screen = || dashboard::show(plan, live, threads, interrupt);
+        let display = self.dashboard.then(on_screen).and_then(|shown| {
+            let note = |cause: &_| tell(format_args!("note: cannot show the dashboard: {cause}"));
+            shown.inspect_err(note).ok()
+        });
         Onlooker {
-            _shown: self.shown(plan, live, threads, interrupt),
-            _written: (self.file.as_ref()).map(|file| file.follow(folder, plan, live, threads)),
+            _display: display.unwrap_or_else(|| Progress::show(plan, live, threads, self.how)),
+            _file: (self.file.as_ref()).map(|file| file.follow(folder, plan, live, threads)),
         }
-    }
-
-    fn shown(
-        &self,
-        plan: &Plan,
-        live: &Arc<Live>,
-        threads: &ThreadGroup,
-        interrupt: &Interrupt,
-    ) -> StderrView {
-        if self.dashboard {
-            match Dashboard::show(plan, live, threads, interrupt) {
-                Ok(dashboard) => {
-                    return StderrView::Dashboard { _dashboard: dashboard };
-                }
-                Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
-            }
-        }
-        StderrView::Progress { _progress: Progress::show(plan, live, threads, self.how) }
     }
 }

@@ -7,7 +7,6 @@ use model::nearest;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     pub name: &'static str,
-    /// Its subject, in a few words.
     pub about: &'static str,
     /// Its place in the book, below `host/guide/src`.
     file: &'static str,
@@ -26,22 +25,15 @@ macro_rules! page {
 }
 
 /// The pages, in the order of the book. The tables of measured statistics are on the site alone.
+#[rustfmt::skip]
 pub const PAGES: [Page; 29] = [
     page!("start", "start", "install, build, and run for the first time"),
     page!("installing", "installing", "packages: their contents, and how to build them"),
     page!("scenarios", "scenarios", "describe a run in a file"),
-    page!(
-        "datasets",
-        "datasets",
-        "choose the prompts: lengths, conversations, agents, traces, files"
-    ),
+    page!("datasets", "datasets", "choose the prompts: lengths, conversations, agents, traces, files"),
     page!("backends", "backends", "choose the engine: routes, forced lengths, usage, keys"),
     page!("load", "load", "choose the number of requests, and their times"),
-    page!(
-        "searching",
-        "searching",
-        "measure several loads, and find the highest that keeps objectives"
-    ),
+    page!("searching", "searching", "measure several loads, and find the highest that keeps objectives"),
     page!("labs", "labs", "try an engine's options, and find the better ones"),
     page!("fleets", "fleets", "send requests from many machines, as one run"),
     page!("connections", "connections", "targets, HTTP versions, TLS, timeouts"),
@@ -63,11 +55,7 @@ pub const PAGES: [Page; 29] = [
     page!("metrics", "reference/metrics", "reference: every metric, with its formula"),
     page!("scenario-keys", "reference/scenario-keys", "reference: every key of a scenario"),
     page!("lab-keys", "reference/lab-keys", "reference: every key of a lab file"),
-    page!(
-        "plugin-cases",
-        "reference/plugin-cases",
-        "reference: the files of a plugin's test cases"
-    ),
+    page!("plugin-cases", "reference/plugin-cases", "reference: the files of a plugin's test cases"),
 ];
 
 /// The page with that name.

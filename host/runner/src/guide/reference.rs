@@ -8,13 +8,11 @@ use wit_parser::{
     TypeId, World, WorldItem, WorldKey,
 };
 
-/// The introduction of a page.
 const HEAD: &str = "\
 Every type and function of the interface between the runner and a plugin. It is generated from the comments of its
 definition in WIT ([`wit/`](../../wit)), which is also in every project that `runner plugin new` writes.
 ";
 
-/// The reference of a package as Markdown.
 pub fn markdown(resolve: &Resolve, package: PackageId) -> String {
     let reference = Reference { resolve };
     let package = &resolve.packages[package];
@@ -204,7 +202,6 @@ impl Reference<'_> {
     }
 }
 
-/// True if a definition is `use`d from another interface.
 fn imported(definition: &TypeDef) -> bool {
     matches!(definition.kind, TypeDefKind::Type(Type::Id(_)))
 }
@@ -248,14 +245,12 @@ fn primitive(ty: &Type) -> &'static str {
     }
 }
 
-/// A comment as one line.
 fn prose(docs: &Docs) -> String {
     let text = docs.contents.as_deref().unwrap_or_default();
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace('|', "\\|")
 }
 
-/// Appends text.
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to memory has no way to fail.
     let _ = out.write_fmt(text);

@@ -1,29 +1,21 @@
 //! The catalogue of metrics as the site's pages quote it: read of the guide's page of metrics,
 //! which is generated from the catalogue itself.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, Result};
 
-/// The page that the definitions stand on, from a page at the top of the site.
 const PAGE: &str = "reference/metrics.md";
 
-/// The catalogue's entry of a metric.
 struct Metric {
+    name: String,
     definition: String,
     equals: String,
 }
 
-/// The metrics by name, in the catalogue's order.
-pub struct Catalogue {
-    order: Vec<String>,
-    metrics: BTreeMap<String, Metric>,
-}
+pub struct Catalogue(Vec<Metric>);
 
 impl Catalogue {
-    /// Reads the guide's page of metrics.
     pub fn read(page: &str) -> Result<Catalogue> {
-        let mut catalogue = Catalogue { order: Vec::new(), metrics: BTreeMap::new() };
+        let mut metrics = Vec::new();
         for section in page.split("\n## `").skip(1) {
             let (name, text) = section.split_once('`').context("a metric without a name")?;
             let line = |key: &str| -> Result<String> {
@@ -32,15 +24,14 @@ impl Catalogue {
                 let line = line.with_context(|| format!("{PAGE}: `{name}` has no line `{key}`"))?;
                 Ok(line.to_owned())
             };
-            let metric = Metric { definition: line("Definition")?, equals: line("Equals")? };
-            catalogue.order.push(name.to_owned());
-            catalogue.metrics.insert(name.to_owned(), metric);
+            let (definition, equals) = (line("Definition")?, line("Equals")?);
+            metrics.push(Metric { name: name.to_owned(), definition, equals });
         }
-        Ok(catalogue)
+        Ok(Catalogue(metrics))
     }
 
     fn metric(&self, name: &str) -> Result<&Metric> {
-        let metric = self.metrics.get(name);
+        let metric = self.0.iter().find(|metric| metric.name == name);
         metric.with_context(|| format!("the catalogue has no metric `{name}`"))
     }
 
@@ -52,7 +43,7 @@ impl Catalogue {
 
     /// A sentence with a metric's definition and the tools whose figure it equals.
     pub fn definition(&self, name: &str) -> Result<String> {
-        let Metric { definition, equals } = self.metric(name)?;
+        let Metric { definition, equals, .. } = self.metric(name)?;
         let name = self.cell(name)?;
         Ok(format!("{name}: {definition}. *Equals:* {equals}."))
     }
@@ -60,8 +51,8 @@ impl Catalogue {
     /// A table of all metrics with the tools whose figure they equal.
     pub fn table(&self) -> String {
         let mut table = "| metric | equals |\n| --- | --- |\n".to_owned();
-        for name in &self.order {
-            let equals = self.metrics[name].equals.replace('|', "\\|");
+        for Metric { name, equals, .. } in &self.0 {
+            let equals = equals.replace('|', "\\|");
             table += &format!("| [`{name}`]({PAGE}#{name}) | {equals} |\n");
         }
         table

@@ -23,7 +23,6 @@ pub fn drawn(runner: &Path) -> Result<String> {
     text(&serde_json::from_slice(&output.stdout)?)
 }
 
-/// The results of an audit, in Markdown.
 fn text(audit: &Value) -> Result<String> {
     let all = list(audit, "results")?;
     let mut pages: Vec<(&str, Vec<&Value>)> = Vec::new();
@@ -46,7 +45,6 @@ fn text(audit: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// The results of one page.
 fn page(url: &str, results: &[&Value]) -> Result<String> {
     let mut text = format!(
         "\n## {}\n\n<{url}>\n\n{} results: {}.\n\n",
@@ -118,7 +116,6 @@ fn rules(results: &[&Value]) -> Result<String> {
     Ok(list)
 }
 
-/// The number of results of each verdict, as text.
 fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> Result<String> {
     let mut counts = [0; VERDICTS.len()];
     for result in results {
@@ -130,7 +127,6 @@ fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> Result<String> 
     Ok(format!("{valid} valid, {suspect} suspect, {invalid} invalid"))
 }
 
-/// A result's name in `runner published`.
 fn name(result: &Value) -> Result<&str> {
     let file = word(&result["claim"]["source"], "file")?;
     Ok(file.trim_start_matches("published:"))
@@ -145,7 +141,6 @@ fn title(url: &str) -> String {
         .to_owned()
 }
 
-/// Plain text, as Markdown.
 fn escaped(words: &str) -> String {
     let mut escaped = String::new();
     for letter in words.chars() {

@@ -79,17 +79,16 @@ impl Scratch {
         self.git(&["commit", "--quiet", "--message", "A change"]);
     }
 
-    /// Runs a command of xtask on this checkout.
-    fn xtask(&self, arguments: &[&str]) -> Ended {
+    fn xtask(&self, arguments: &[&str]) -> CommandOutput {
         xtask(self.path(), arguments)
     }
 }
 
 /// A command's exit code, output and errors.
 #[derive(Debug)]
-struct Ended(Option<i32>, String, String);
+struct CommandOutput(Option<i32>, String, String);
 
-impl Ended {
+impl CommandOutput {
     #[track_caller]
     fn well(self) -> String {
         assert_eq!((self.0, self.2.as_str()), (Some(0), ""));
@@ -104,15 +103,14 @@ impl Ended {
     }
 }
 
-fn xtask(root: &Path, arguments: &[&str]) -> Ended {
+fn xtask(root: &Path, arguments: &[&str]) -> CommandOutput {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     let output = xtask.args(arguments).arg("--root").arg(root).output().unwrap();
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    Ended(output.status.code(), stdout, stderr)
+    CommandOutput(output.status.code(), stdout, stderr)
 }
 
-/// The version of a tree.
 fn version(root: &Path) -> String {
     xtask(root, &["release", "--show"]).well().trim().to_owned()
 }

@@ -19,19 +19,16 @@ impl Workflow {
         Self { name: name.to_owned(), text, contents }
     }
 
-    /// All workflows of the repository.
     pub fn all() -> Vec<Self> {
         let folder = std::fs::read_dir(root().join(".github/workflows")).unwrap();
         let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.map(|name| Self::read(&name)).collect()
     }
 
-    /// Jobs by name.
     pub fn jobs(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.contents["jobs"].as_object().unwrap().iter()
     }
 
-    /// Steps of all jobs, with their job's name.
     pub fn steps(&self) -> Vec<(&str, &Value)> {
         let mut steps = Vec::new();
         for (name, job) in self.jobs() {
@@ -55,7 +52,6 @@ pub fn list(value: &Value) -> Vec<String> {
     }
 }
 
-/// Expressions in a text, without their braces.
 pub fn expressions(text: &str) -> Vec<&str> {
     let parts = text.split("${{").skip(1);
     parts.map(|part| part.split("}}").next().unwrap().trim()).collect()

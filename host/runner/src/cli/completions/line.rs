@@ -14,7 +14,7 @@ pub(super) struct Line {
 
 impl Line {
     /// The line that a shell passes on after `--`.
-    pub(super) fn of_shell(arguments: &[OsString]) -> Self {
+    pub(super) fn from_shell(arguments: &[OsString]) -> Self {
         let begin = arguments.iter().position(|word| word == "--");
         let words = begin.and_then(|begin| arguments.get(begin + 1..));
         let words = words.unwrap_or_default().to_vec();
@@ -28,7 +28,6 @@ impl Line {
         Line { words, at }
     }
 
-    /// The first word after the program's, if it is complete.
     pub(super) fn first(&self) -> Option<&str> {
         self.words.get(1).filter(|_| self.at > 1)?.to_str()
     }

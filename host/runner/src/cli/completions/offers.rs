@@ -3,6 +3,7 @@
 //! A name that many arguments share (`RUN`, `FIGURE`) offers the same everywhere, so that a new
 //! command has its values without a change here.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,13 +26,11 @@ use search::preset::PRESETS;
 /// The values that match the typed text, on a line.
 type Offer = fn(&str, &Line) -> Vec<CompletionCandidate>;
 
-/// The statistics of a metric that a shell offers; others are percentiles too.
 const STATISTICS: [&str; 8] = ["mean", "median", "p90", "p95", "p99", "min", "max", "std"];
 
 /// Backends that belong to no engine.
 const NO_ENGINES: [&str; 2] = ["openai", "template"];
 
-/// The command line with the values of its arguments.
 pub(super) fn command(line: &Arc<Line>) -> Command {
     let whole = Cli::command();
     let is_short = (line.first()).is_some_and(|first| whole.find_subcommand(first).is_none());
@@ -76,7 +75,6 @@ fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     values
 }
 
-/// True if something is offered for an argument.
 fn has(command: &str, arg: &Arg) -> bool {
     offer(command, arg).is_some()
         || arg.get_value_hint() != ValueHint::Unknown
@@ -105,9 +103,9 @@ fn of_flag(command: &str, flag: &str) -> Option<Offer> {
         ("plugin", _) => plugins,
         ("preset", "search" | "sweep") => presets,
         ("preset", _) => |written, _| matching(written, [run::accuracy::NAME]),
-        ("resume", "sweep") => |written, line| resumed(written, line, places::is_sweep),
-        ("resume", "search") => |written, line| resumed(written, line, places::is_search),
-        ("resume", "lab") => |written, line| resumed(written, line, places::is_lab),
+        ("resume", "sweep") => |written, line| results(written, line, "sweep.json"),
+        ("resume", "search") => |written, line| results(written, line, "search.json"),
+        ("resume", "lab") => |written, line| results(written, line, "journal.jsonl"),
         ("fail-if" | "until", _) => figures,
         ("threshold", _) => thresholds,
         ("scorer", _) => scorers,
@@ -140,7 +138,6 @@ fn of_value(command: &str, value: &str) -> Option<Offer> {
     })
 }
 
-/// Names that start with the typed text.
 fn matching<N: AsRef<str>>(
     written: &str,
     names: impl IntoIterator<Item = N>,
@@ -150,7 +147,6 @@ fn matching<N: AsRef<str>>(
     names.map(|name| CompletionCandidate::new(name.as_ref())).collect()
 }
 
-/// Names that start with the typed text, with their descriptions.
 fn described<N: AsRef<str>, A: Into<StyledStr>>(
     written: &str,
     names: impl IntoIterator<Item = (N, A)>,
@@ -174,7 +170,16 @@ fn after(
     offered.map(|one| one.add_prefix(before)).collect()
 }
 
-/// Adds names without duplicates, as where a scenario that ships is also a file.
+fn with_files(
+    mut names: Vec<CompletionCandidate>,
+    written: &str,
+    ending: &'static str,
+) -> Vec<CompletionCandidate> {
+    names.extend(places::files_of(written, ending));
+    without_twice(names)
+}
+
+/// Removes duplicates, as where a scenario that ships is also a file.
 fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let mut seen = std::collections::HashSet::new();
     all.retain(|one| {
@@ -183,8 +188,6 @@ fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> 
     });
     all
 }
-
-// Plugins.
 
 fn plugin_folders(line: &Line) -> Vec<PathBuf> {
     let folders = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
@@ -222,10 +225,11 @@ fn dataset_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
 /// Plugins as `--plugin` takes them: by name, or as a file.
 fn plugins(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     let found = places::components(&plugin_folders(line));
-    let mut offered = matching(written, shipped::plugins());
-    offered.extend(matching(written, found));
-    offered.extend(places::files_of(written, "wasm"));
-    without_twice(offered)
+    with_files(
+        matching(written, shipped::plugins().map(str::to_owned).chain(found)),
+        written,
+        "wasm",
+    )
 }
 
 /// Plugins as `runner plugin info` takes them: by a short name that means one, too.
@@ -241,23 +245,22 @@ fn plugin_names(written: &str, line: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn scorers(written: &str, line: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = matching(written, named("scorers", line));
-    offered.extend(places::files_of(written, "wasm"));
-    offered.extend(places::files_of(written, "toml"));
-    without_twice(offered)
+    let components = with_files(matching(written, named("scorers", line)), written, "wasm");
+    with_files(components, written, "toml")
 }
 
-/// The paths of the backend that the line names, or of all.
 fn endpoints(written: &str, line: &Line) -> Vec<CompletionCandidate> {
-    let backend = backend(line);
-    let of_it = |route: &&backends::Route| backend.as_deref().is_none_or(|own| own == route.plugin);
-    let routes = backends::routes().filter(of_it);
-    let mut paths: Vec<&str> = routes.map(|route| route.path).collect();
     // Parts that the user chooses are in capitals.
-    paths.retain(|path| !path.contains(|c: char| c.is_ascii_uppercase()));
-    paths.sort_unstable();
-    paths.dedup();
+    let is_fixed = |path: &&str| !path.contains(|c: char| c.is_ascii_uppercase());
+    let paths: BTreeSet<&str> = routes(line).map(|route| route.path).filter(is_fixed).collect();
     matching(written, paths)
+}
+
+/// The routes of the backend that the line names, or of all.
+fn routes(line: &Line) -> impl Iterator<Item = &'static backends::Route> {
+    let backend = backend(line);
+    let is_own = move |plugin: &str| backend.as_deref().is_none_or(|own| own == plugin);
+    backends::routes().filter(move |route| is_own(route.plugin))
 }
 
 fn backend(line: &Line) -> Option<String> {
@@ -272,31 +275,21 @@ fn engines(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     matching(written, names.filter(|name| !NO_ENGINES.contains(name)))
 }
 
-// Scenarios.
-
 /// Scenarios that ship, folders of several, and files.
 fn scenarios(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let ship = shipped::scenarios();
     let folders = ship.filter_map(|file| Some(file.rsplit_once('/')?.0));
-    let mut names: Vec<&str> = shipped::scenarios().chain(folders).collect();
-    names.retain(|name| name.contains('/'));
-    names.sort_unstable();
-    names.dedup();
-    let mut offered = matching(written, names);
-    offered.extend(places::files_of(written, "toml"));
-    without_twice(offered)
+    let names = shipped::scenarios().chain(folders).filter(|name| name.contains('/'));
+    let names: BTreeSet<&str> = names.collect();
+    with_files(matching(written, names), written, "toml")
 }
 
 fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = matching(written, shipped::labs());
-    offered.extend(places::files_of(written, "toml"));
-    without_twice(offered)
+    with_files(matching(written, shipped::labs()), written, "toml")
 }
 
 fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let mut offered = matching(written, shipped::clients().map(|(name, _)| name));
-    offered.extend(places::files_of(written, "toml"));
-    without_twice(offered)
+    with_files(matching(written, shipped::clients().map(|(name, _)| name)), written, "toml")
 }
 
 /// Keys of a scenario with `=`, followed by the key's possible values.
@@ -349,13 +342,7 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
             .collect()
         }
         "backend.config.route" => {
-            let backend = backend(line);
-            let of_it =
-                |route: &&backends::Route| backend.as_deref().is_none_or(|own| own == route.plugin);
-            let routes = backends::routes().filter(of_it);
-            let mut names: Vec<&str> = routes.filter_map(|route| route.route).collect();
-            names.sort_unstable();
-            names.dedup();
+            let names: BTreeSet<&str> = routes(line).filter_map(|route| route.route).collect();
             matching(written, names)
         }
         "about.engine" => engines(written, line),
@@ -369,7 +356,6 @@ fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
 }
 
-/// Arguments of `runner scenario keys`: tables and keys.
 fn prefixes(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut tables: Vec<&str> = scenario::keys().iter().map(Key::table).collect();
     tables.retain(|table| !table.is_empty());
@@ -388,24 +374,14 @@ fn tokenizers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     without_twice(offered)
 }
 
-// Results.
-
-/// The folder in which results get a folder each.
-fn home(line: &Line) -> PathBuf {
+fn results(written: &str, line: &Line, file: &str) -> Vec<CompletionCandidate> {
     let folder = line.value("--output-dir", "RUNNER_OUTPUT_DIR");
-    folder.map_or_else(|| PathBuf::from("runs"), PathBuf::from)
+    let home = folder.map_or_else(|| PathBuf::from("runs"), PathBuf::from);
+    places::results(written, &home, file)
 }
 
 fn runs(written: &str, line: &Line) -> Vec<CompletionCandidate> {
-    places::results(written, &home(line), places::is_run)
-}
-
-fn resumed(
-    written: &str,
-    line: &Line,
-    is_wanted: fn(&std::path::Path) -> bool,
-) -> Vec<CompletionCandidate> {
-    places::results(written, &home(line), is_wanted)
+    results(written, line, "plan.json")
 }
 
 fn published_names() -> Vec<String> {
@@ -448,8 +424,6 @@ fn sides(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
     offered
 }
-
-// Figures.
 
 /// Figures by their names: of the run as a whole, and metrics, whose statistics follow a dot.
 fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
@@ -502,8 +476,6 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         }
     })
 }
-
-// Texts.
 
 fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     described(written, PAGES.iter().map(|page| (page.name, page.about)))

@@ -14,45 +14,20 @@ use hub::{Cache, Kind, Repository};
 /// useful way, and examining thousands takes long.
 const MOST: usize = 200;
 
-/// The folders that plugins of each kind are in.
 const KINDS: [&str; 3] = ["backends", "datasets", "scorers"];
 
-/// True if this is the folder of a run.
-pub(super) fn is_run(folder: &Path) -> bool {
-    folder.join("plan.json").is_file()
-}
-
-/// True if a sweep is saved in this folder.
-pub(super) fn is_sweep(folder: &Path) -> bool {
-    folder.join("sweep.json").is_file()
-}
-
-/// True if a search is saved in this folder.
-pub(super) fn is_search(folder: &Path) -> bool {
-    folder.join("search.json").is_file()
-}
-
-/// True if this is the folder of a lab.
-pub(super) fn is_lab(folder: &Path) -> bool {
-    folder.join("journal.jsonl").is_file()
-}
-
-/// The wanted folders that the written text can become, the newest first, then other folders to
-/// look in. Folders in the folder of results match without its path.
-pub(super) fn results(
-    written: &str,
-    home: &Path,
-    is_wanted: fn(&Path) -> bool,
-) -> Vec<CompletionCandidate> {
+/// The folders with this file that the written text can become, the newest first, then other
+/// folders to look in. Folders in the folder of results match without its path.
+pub(super) fn results(written: &str, home: &Path, file: &str) -> Vec<CompletionCandidate> {
     let (folder, begin) = written.split_at(written.rfind('/').map_or(0, |at| at + 1));
     let mut offered = Vec::new();
     let home = format!("{}/", home.display().to_string().trim_end_matches('/'));
     let is_at_home = home.starts_with(written) && home != folder;
     if is_at_home {
-        offered = newest(&home, "", is_wanted);
+        offered = newest(&home, "", file);
     }
     let has_home = !offered.is_empty();
-    offered.extend(newest(folder, begin, is_wanted));
+    offered.extend(newest(folder, begin, file));
     let known: Vec<String> = offered.iter().map(|name| format!("{name}/")).collect();
     let others = folders(written).into_iter();
     let others = others.filter(|other| {
@@ -63,8 +38,9 @@ pub(super) fn results(
     offered.chain(others).collect()
 }
 
-/// The wanted folders in a folder (`runs/`) whose names begin with this text, the newest first.
-fn newest(folder: &str, begin: &str, is_wanted: fn(&Path) -> bool) -> Vec<String> {
+/// The folders with this file in a folder (`runs/`), if their names begin with this text, the
+/// newest first.
+fn newest(folder: &str, begin: &str, file: &str) -> Vec<String> {
     let place = if folder.is_empty() { "." } else { folder };
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -76,7 +52,7 @@ fn newest(folder: &str, begin: &str, is_wanted: fn(&Path) -> bool) -> Vec<String
     named.sort_unstable();
     let named = named.into_iter().take(MOST);
     named
-        .filter(|(_, name)| is_wanted(&Path::new(place).join(name)))
+        .filter(|(_, name)| Path::new(place).join(name).join(file).is_file())
         .map(|(_, name)| format!("{folder}{name}"))
         .collect()
 }
@@ -102,12 +78,10 @@ fn age(name: &str, path: &Path) -> Age {
     }
 }
 
-/// The folders that the written text can become.
 pub(super) fn folders(written: &str) -> Vec<CompletionCandidate> {
     PathCompleter::dir().complete(OsStr::new(written))
 }
 
-/// The files that the written text can become, and folders to look in.
 pub(super) fn files(written: &str) -> Vec<CompletionCandidate> {
     PathCompleter::file().complete(OsStr::new(written))
 }
@@ -134,16 +108,12 @@ pub(super) fn components(folders: &[PathBuf]) -> Vec<String> {
     found
 }
 
-/// The components of a folder, as `FOLDER/NAME.wasm`.
 fn stems(folder: &Path, kind: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| entry.file_name().into_string().ok());
     named
         .filter(|name| name.ends_with(".wasm"))
-        .map(|name| match kind {
-            "" => name,
-            kind => format!("{kind}/{name}"),
-        })
+        .map(|name| if kind.is_empty() { name } else { format!("{kind}/{name}") })
         .collect()
 }
 
@@ -169,7 +139,7 @@ mod tests {
     use super::*;
 
     fn offered(written: &str, home: &Path) -> Vec<String> {
-        let all = results(written, home, is_run);
+        let all = results(written, home, "plan.json");
         let values = all.iter().map(|one| one.get_value().to_string_lossy());
         values.map(std::borrow::Cow::into_owned).collect()
     }

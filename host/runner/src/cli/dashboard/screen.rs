@@ -17,7 +17,6 @@ static UP: AtomicBool = AtomicBool::new(false);
 
 /// The alternate screen, until dropped.
 pub struct Screen {
-    /// The terminal to draw on.
     pub terminal: Terminal<CrosstermBackend<Stderr>>,
 }
 
@@ -29,9 +28,6 @@ pub(crate) fn is_possible() -> bool {
 
 impl Screen {
     /// Changes to the alternate screen. Keys are not echoed there, and Ctrl-C arrives as a key.
-    ///
-    /// # Errors
-    /// If the terminal refuses.
     pub fn enter() -> io::Result<Self> {
         UP.store(true, Ordering::Release);
         let entered = enable_raw_mode()

@@ -21,7 +21,6 @@ use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
 use session::live::{History, Phase, Snapshot, Stopped};
 
-/// The smallest terminal that panels have room on.
 const PANELS: (u16, u16) = (72, 22);
 
 /// Facts about the run, from its plan.
@@ -60,54 +59,13 @@ impl Subject {
 /// The content of one drawing.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
-    /// Facts about the run.
     pub subject: &'v Subject,
-    /// The state of the run.
     pub snapshot: &'v Snapshot,
-    /// The rates per second so far.
     pub history: &'v History,
     /// True if drawing is paused, so that the snapshot is an old one.
     pub paused: bool,
-    /// True if the keys are explained.
     pub help: bool,
-    /// True if colours are wanted.
     pub colours: bool,
-}
-
-/// Styles: without colours, only font weight differs.
-#[derive(Clone, Copy)]
-struct Looks {
-    colours: bool,
-}
-
-impl Looks {
-    fn strong(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    fn faint(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    fn coloured(self, colour: Color) -> Style {
-        if self.colours { Style::new().fg(colour) } else { Style::new() }
-    }
-
-    fn bad(self) -> Style {
-        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
-    }
-
-    fn doubtful(self) -> Style {
-        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
-    }
-
-    fn good(self) -> Style {
-        self.coloured(Color::Green)
-    }
-
-    fn chart(self) -> Style {
-        self.coloured(Color::Cyan)
-    }
 }
 
 impl View<'_> {
@@ -147,7 +105,6 @@ impl View<'_> {
         frame.render_widget(self.keys(), keys);
     }
 
-    /// The most important lines first.
     fn lines(&self, frame: &mut Frame<'_>, area: Rect) {
         let mut lines = vec![
             self.title(area.width),
@@ -173,18 +130,42 @@ impl View<'_> {
         }
     }
 
-    fn looks(&self) -> Looks {
-        Looks { colours: self.colours }
+    fn strong(&self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Name and phase, at the two ends of a line.
+    fn faint(&self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// A colour; without colours, only font weight differs.
+    fn coloured(&self, colour: Color) -> Style {
+        if self.colours { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    fn bad(&self) -> Style {
+        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    fn doubtful(&self) -> Style {
+        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
+    }
+
+    fn good(&self) -> Style {
+        self.coloured(Color::Green)
+    }
+
+    fn chart(&self) -> Style {
+        self.coloured(Color::Cyan)
+    }
+
     fn title(&self, width: u16) -> Line<'static> {
         let (phase, style) = self.phase();
         let name = self.subject.name.clone();
         let used = Line::raw(name.as_str()).width() + Line::raw(phase.as_str()).width();
         let gap = usize::from(width).saturating_sub(used).max(1);
         Line::from(vec![
-            Span::styled(name, self.looks().strong()),
+            Span::styled(name, self.strong()),
             Span::raw(" ".repeat(gap)),
             Span::styled(phase, style),
         ])
@@ -193,7 +174,7 @@ impl View<'_> {
     /// Engine, model and target, and the number of reporting processes of a fleet, at the two ends
     /// of a line.
     fn target_line(&self, width: u16) -> Line<'_> {
-        let target = Span::styled(self.subject.target.as_str(), self.looks().faint());
+        let target = Span::styled(self.subject.target.as_str(), self.faint());
         let Some((label, style)) = self.fleet_label() else {
             return Line::from(target);
         };
@@ -207,31 +188,30 @@ impl View<'_> {
         }
     }
 
-    /// The number of reporting processes; nothing if there is only one process.
     fn fleet_label(&self) -> Option<(String, Style)> {
         let label = progress::fleet(self.snapshot)?;
         let worst = self.snapshot.agents.iter().map(|agent| agent.standing).min();
         let style = match worst {
-            Some(Standing::Lost) => self.looks().bad(),
-            Some(Standing::Silent) => self.looks().doubtful(),
+            Some(Standing::Lost) => self.bad(),
+            Some(Standing::Silent) => self.doubtful(),
             _ => Style::new(),
         };
         Some((label, style))
     }
 
     fn phase(&self) -> (String, Style) {
-        let (looks, seen) = (self.looks(), self.snapshot);
-        let (phase, style) = match (seen.counts.stopped, seen.counts.phase) {
-            (Stopped::Aborting, _) => ("stopped: abandoning replies", looks.bad()),
-            (Stopped::Finishing, _) => ("stopped: waiting for the last replies", looks.doubtful()),
-            (Stopped::No, Phase::Preparing) => ("preparing", looks.strong()),
-            (Stopped::No, Phase::WarmUp) => ("warming up", looks.strong()),
-            (Stopped::No, Phase::Measuring) => ("measuring", looks.good()),
-            (Stopped::No, Phase::Draining) => ("waiting for the last replies", looks.good()),
-            (Stopped::No, Phase::Over) => ("over", looks.strong()),
+        let counts = &self.snapshot.counts;
+        let (phase, style) = match (counts.stopped, counts.phase) {
+            (Stopped::Aborting, _) => ("stopped: abandoning replies", self.bad()),
+            (Stopped::Finishing, _) => ("stopped: waiting for the last replies", self.doubtful()),
+            (Stopped::No, Phase::Preparing) => ("preparing", self.strong()),
+            (Stopped::No, Phase::WarmUp) => ("warming up", self.strong()),
+            (Stopped::No, Phase::Measuring) => ("measuring", self.good()),
+            (Stopped::No, Phase::Draining) => ("waiting for the last replies", self.good()),
+            (Stopped::No, Phase::Over) => ("over", self.strong()),
         };
         if self.paused {
-            (format!("{phase} (drawing paused)"), looks.doubtful())
+            (format!("{phase} (drawing paused)"), self.doubtful())
         } else {
             (phase.to_owned(), style)
         }
@@ -244,7 +224,7 @@ impl View<'_> {
             Stopped::Aborting => "q exit",
         };
         let pause = if self.paused { "p resume drawing" } else { "p pause drawing" };
-        Line::styled(format!("{stop}   {pause}   ? help"), self.looks().faint())
+        Line::styled(format!("{stop}   {pause}   ? help"), self.faint())
     }
 
     fn explain(&self, frame: &mut Frame<'_>, area: Rect) {

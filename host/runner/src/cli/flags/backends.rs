@@ -65,23 +65,12 @@ pub const ALIASES: [Alias; 16] = [
 ];
 
 /// Other tools' names without a plugin here, with their replacements.
+#[rustfmt::skip]
 pub const REFUSED: [(&str, &str); 6] = [
-    (
-        "openai-embeddings-chat",
-        "vectors of chat messages are not measured; vectors of texts are: --backend openai-embeddings",
-    ),
-    (
-        "openai-embeddings-clip",
-        "vectors of images are not measured; vectors of texts are: --backend openai-embeddings",
-    ),
-    (
-        "openai-embeddings-vlm2vec",
-        "vectors of images are not measured; vectors of texts are: --backend openai-embeddings",
-    ),
-    (
-        "infinity-embeddings-clip",
-        "vectors of images are not measured; vectors of texts are: --backend infinity-embeddings",
-    ),
+    ("openai-embeddings-chat", "vectors of chat messages are not measured; vectors of texts are: --backend openai-embeddings"),
+    ("openai-embeddings-clip", "vectors of images are not measured; vectors of texts are: --backend openai-embeddings"),
+    ("openai-embeddings-vlm2vec", "vectors of images are not measured; vectors of texts are: --backend openai-embeddings"),
+    ("infinity-embeddings-clip", "vectors of images are not measured; vectors of texts are: --backend infinity-embeddings"),
     ("gserver", "gRPC is not spoken; benchmark SGLang's HTTP server: --backend sglang"),
     ("truss", "describe its route with a plugin of your own (`runner plugin new backend truss`)"),
 ];
@@ -178,7 +167,7 @@ const PORTS: [(&str, u16); 8] = [
 
 /// The backend and route that `--endpoint` chooses.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct RouteChoice {
     /// The value of `route` in the plugin's configuration.
     pub route: Option<&'static str>,
     pub output: Output,
@@ -186,7 +175,6 @@ pub struct Chosen {
     pub before: String,
     /// True if this text is `prefix` in the plugin's configuration.
     pub bare: bool,
-    /// The model that the path names.
     pub model: Option<String>,
 }
 
@@ -194,18 +182,15 @@ pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }
 
-/// Aliases whose plugins ship with this program.
 pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
     let ships = |alias: &&Alias| shipped::has_plugin(&file(alias.plugin));
     ALIASES.iter().filter(ships)
 }
 
-/// The routes of the shipped backends, the usual one of each first.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     ROUTES.iter()
 }
 
-/// The component of a backend.
 pub fn file(plugin: &str) -> String {
     format!("backends/{plugin}.wasm")
 }
@@ -225,16 +210,12 @@ pub fn transcription_route(plugin: &str) -> Option<&'static str> {
     found.and_then(|route| route.route)
 }
 
-/// The port where a backend's engine listens by default.
 pub fn port(plugin: &str) -> Option<u16> {
     PORTS.iter().find_map(|(known, port)| (*known == plugin).then_some(*port))
 }
 
-/// Finds the route of a backend that a path on the server belongs to.
-///
-/// # Errors
-/// If the backend has no such route: its routes, as text.
-pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
+/// Finds the route of a backend that a path on the server belongs to, or names its routes.
+pub fn route_of(plugin: &str, endpoint: &str) -> Result<RouteChoice, String> {
     let endpoint = format!("/{}", endpoint.trim_matches('/'));
     let one = ONE_ROUTE.iter().map(|(plugin, path)| Route {
         plugin,
@@ -263,7 +244,7 @@ pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
             paths.join(", ")
         ));
     };
-    Ok(Chosen {
+    Ok(RouteChoice {
         route: route.route,
         output: route.output,
         before: before.to_owned(),
@@ -287,30 +268,20 @@ fn ends_with<'e>(endpoint: &'e str, path: &str) -> Option<(&'e str, Option<&'e s
 mod tests {
     use super::*;
 
-    fn chosen(plugin: &str, endpoint: &str) -> (Option<&'static str>, String, bool) {
-        let Chosen { route, before, bare, .. } =
-            route_of(plugin, endpoint).unwrap_or_else(|words| panic!("{words}"));
-        (route, before, bare)
-    }
-
     #[test]
     fn a_path_chooses_its_route_and_keeps_its_prefix() {
-        let none = String::new;
-        assert_eq!(chosen("vllm", "/v1/completions"), (Some("completions"), none(), false));
-        assert_eq!(
-            chosen("vllm", "/tenant/v1/chat/completions/"),
-            (Some("chat"), "/tenant".to_owned(), false)
-        );
-        assert_eq!(chosen("sglang", "generate"), (Some("generate"), none(), false));
-        assert_eq!(
-            chosen("openai", "/api/v3/chat/completions"),
-            (Some("chat"), "/api/v3".to_owned(), true)
-        );
-        assert_eq!(
-            chosen("openai", "/api/v1/completions"),
-            (Some("completions"), "/api".to_owned(), false)
-        );
-        assert_eq!(chosen("vllm", "/v1/embeddings"), (None, none(), false));
+        for (plugin, endpoint, route, before, bare) in [
+            ("vllm", "/v1/completions", Some("completions"), "", false),
+            ("vllm", "/tenant/v1/chat/completions/", Some("chat"), "/tenant", false),
+            ("sglang", "generate", Some("generate"), "", false),
+            ("openai", "/api/v3/chat/completions", Some("chat"), "/api/v3", true),
+            ("openai", "/api/v1/completions", Some("completions"), "/api", false),
+            ("vllm", "/v1/embeddings", None, "", false),
+        ] {
+            let choice = route_of(plugin, endpoint).unwrap_or_else(|words| panic!("{words}"));
+            let found = (choice.route, &*choice.before, choice.bare);
+            assert_eq!(found, (route, before, bare), "{plugin} {endpoint}");
+        }
         let triton = route_of("tensorrt-llm", "/v2/models/ensemble/generate_stream");
         let triton = triton.unwrap_or_else(|words| panic!("{words}"));
         assert_eq!(triton.model.as_deref(), Some("ensemble"));

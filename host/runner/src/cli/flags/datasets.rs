@@ -45,34 +45,19 @@ pub const ALIASES: [Alias; 14] = [
 ];
 
 /// Other tools' names without a plugin here, with their replacements.
+#[rustfmt::skip]
 pub const REFUSED: [(&str, &str); 5] = [
-    (
-        "hf",
-        "download its files with `runner fetch dataset ORG/NAME` and give one with --dataset-name custom --dataset-path FILE",
-    ),
-    (
-        "custom_audio",
-        "its rows have no text to compare with: add one (`text`) and use --dataset-name speech, or use --dataset-name custom with the columns that it has",
-    ),
-    (
-        "mmmu",
-        "--dataset-name images makes images of given sizes; for the questions of MMMU write chat messages with parts of type `image_url` and use --dataset-name custom",
-    ),
-    (
-        "longbench_v2",
-        "download its file with `runner fetch dataset ORG/NAME` and make its prompts with --dataset-name custom and `template` in [dataset.config]",
-    ),
-    (
-        "agentic-trace",
-        "--dataset-name agent replays agents from AIPerf DAG, OpenTelemetry and trie files, and --dataset-name conversation replays conversations",
-    ),
+    ("hf", "download its files with `runner fetch dataset ORG/NAME` and give one with --dataset-name custom --dataset-path FILE"),
+    ("custom_audio", "its rows have no text to compare with: add one (`text`) and use --dataset-name speech, or use --dataset-name custom with the columns that it has"),
+    ("mmmu", "--dataset-name images makes images of given sizes; for the questions of MMMU write chat messages with parts of type `image_url` and use --dataset-name custom"),
+    ("longbench_v2", "download its file with `runner fetch dataset ORG/NAME` and make its prompts with --dataset-name custom and `template` in [dataset.config]"),
+    ("agentic-trace", "--dataset-name agent replays agents from AIPerf DAG, OpenTelemetry and trie files, and --dataset-name conversation replays conversations"),
 ];
 
 pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }
 
-/// The component of a dataset.
 pub fn file(plugin: &str) -> String {
     format!("datasets/{plugin}.wasm")
 }

@@ -12,39 +12,35 @@ pub mod line;
 pub mod page;
 mod refused;
 mod rows;
-mod words;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Arg, ArgAction, ArgMatches};
 
 use super::super::failure::{Exit, Failure};
 use reader::toml_text;
 use scenario::Scenario;
 
 use line::{CLIENTS, Client};
-pub use words::spread;
 
 /// A flag of another client.
 #[derive(Debug)]
 pub struct Row {
     /// Its name, without the dashes.
     pub long: &'static str,
-    /// The kind of its value.
     pub takes: Takes,
     /// The datasets that it is for; none is all.
     pub datasets: &'static [&'static str],
-    /// The meaning here.
     pub means: Means,
 }
 
 /// The kind of a flag's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing.
     Nothing,
-    /// A whole number.
     Whole,
     Number,
-    /// A word.
     Text,
     /// Anything, since the flag is refused.
     Anything,
@@ -60,7 +56,6 @@ pub enum Means {
     Key(&'static str, Pairs),
     /// Its value becomes the only element of that key's list.
     Only(&'static str),
-    /// Keys have the given values, as TOML.
     Fixed(Pairs),
     /// A further change; the text is for the guide.
     Change(Change, &'static str),
@@ -70,10 +65,8 @@ pub enum Means {
     Refused(&'static str),
 }
 
-/// Keys with their values, as TOML.
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// The row of a flag, by its name without dashes.
 pub fn row(long: &str) -> Option<&'static Row> {
     all().find(|row| row.long == long)
 }
@@ -87,12 +80,10 @@ fn all() -> impl Iterator<Item = &'static Row> {
 pub struct Familiar(Vec<(&'static Row, Vec<String>)>);
 
 impl Familiar {
-    /// True if the line has none of them.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if the flag is on the line.
     pub fn has(&self, long: &str) -> bool {
         self.0.iter().any(|(row, _)| row.long == long)
     }
@@ -113,10 +104,8 @@ impl Familiar {
         given.filter(|(_, datasets)| !datasets.is_empty())
     }
 
-    /// Overlays their settings on a scenario.
-    ///
-    /// # Errors
-    /// Refused flags, each with its replacement; else the mistake in a value.
+    /// Overlays their settings on a scenario. Reports refused flags with their replacements, else
+    /// the mistake in a value.
     pub fn lay_over(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
         let refused = self.0.iter().filter_map(|(row, values)| match row.means {
             Means::Refused(instead) => {
@@ -148,18 +137,10 @@ impl Familiar {
                         Takes::Text => set(key, &toml_text::string(value))?,
                         _ => set(key, value)?,
                     }
-                    for (key, value) in *fixed {
-                        set(key, value)?;
-                    }
+                    fixed.iter().try_for_each(|(key, value)| set(key, value))?;
                 }
-                Means::Only(key) => {
-                    set(key, &format!("[{}]", toml_text::string(value)))?;
-                }
-                Means::Fixed(fixed) => {
-                    for (key, value) in *fixed {
-                        set(key, value)?;
-                    }
-                }
+                Means::Only(key) => set(key, &format!("[{}]", toml_text::string(value)))?,
+                Means::Fixed(fixed) => fixed.iter().try_for_each(|(key, value)| set(key, value))?,
                 Means::Change(change, _) => {
                     change(&mut scenario, &flag, value)
                         .map_err(|message| Failure::command_line(format!("{flag}: {message}")))?;
@@ -170,7 +151,6 @@ impl Familiar {
         Ok(scenario)
     }
 
-    /// Returns a note on flags that change nothing.
     pub fn note(&self) -> Option<String> {
         let given = self.0.iter();
         let idle = given.filter(|(row, _)| matches!(row.means, Means::Anyway(_)));
@@ -218,24 +198,56 @@ impl Row {
     }
 }
 
-impl clap::Args for Familiar {
-    fn augment_args(command: Command) -> Command {
-        command.args(all().map(Row::arg))
-    }
+rows_as_flags!(Familiar, all());
 
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
+/// Flags after which other tools read a list of `NAME=VALUE`.
+const LISTS: [&str; 2] = ["--header", "--metadata"];
+
+/// A command line with such lists written out, as in `--header A=1 --header B=2`: a flag that takes
+/// every word after it would take scenarios too. A word without `=`, and a word that names a file,
+/// ends a list.
+pub fn spread(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut spread = Vec::new();
+    let mut list: Option<(&str, bool)> = None;
+    for word in words {
+        let text = word.to_string_lossy();
+        if let Some(flag) = LISTS.iter().find(|flag| **flag == text) {
+            list = Some((flag, false));
+        } else if let Some((flag, begun)) = list {
+            let ends = text.starts_with('-')
+                || begun && (!text.contains('=') || Path::new(&word).exists());
+            if begun && !ends {
+                spread.push(OsString::from(flag));
+            }
+            list = (!ends).then_some((flag, true));
+        }
+        spread.push(word);
     }
+    spread
 }
 
-impl clap::FromArgMatches for Familiar {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = all().filter_map(|row| Some((row, row.given(matches)?)));
-        Ok(Familiar(given.collect()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written_out(line: &str) -> String {
+        let words = line.split(' ').map(OsString::from);
+        let spread = spread(words).into_iter();
+        let spread: Vec<_> = spread.map(|word| word.into_string().unwrap()).collect();
+        spread.join(" ")
     }
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
+    #[test]
+    fn lists_of_pairs_get_a_flag_each() {
+        for (line, expected) in [
+            ("--header a=1 b=2 c=3 --seed 1", "--header a=1 --header b=2 --header c=3 --seed 1"),
+            ("--metadata a=1 b=2 chat.toml x=3", "--metadata a=1 --metadata b=2 chat.toml x=3"),
+            ("--header a: 1", "--header a: 1"),
+            ("--header --metadata a=1", "--header --metadata a=1"),
+            ("--set a=1 b=2", "--set a=1 b=2"),
+            ("--header=a=1 b=2", "--header=a=1 b=2"),
+        ] {
+            assert_eq!(written_out(line), expected);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches};
 
 use super::super::failure::Failure;
 use super::super::words;
@@ -11,11 +11,11 @@ use scenario::{Flag, Key, Scenario, heading};
 
 /// The flags on the command line, with their values.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<(&'static Flagged, Vec<String>)>);
+pub struct Keys(Vec<(&'static KeyFlag, Vec<String>)>);
 
 /// A key that has a flag, with the texts of its flag.
 #[derive(Debug)]
-pub struct Flagged {
+pub struct KeyFlag {
     key: &'static Key,
     flag: &'static Flag,
     variable: String,
@@ -23,8 +23,8 @@ pub struct Flagged {
     long_help: Option<String>,
 }
 
-static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
-    let flagged = |key: &'static Key| {
+static KEY_FLAGS: LazyLock<Vec<KeyFlag>> = LazyLock::new(|| {
+    let row = |key: &'static Key| {
         let flag = key.flag.as_ref()?;
         let (first, others) = key.about.split_first()?;
         let first = flag.inverted.unwrap_or(first.trim_end_matches('.'));
@@ -32,7 +32,7 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
         let default = default.map(|value| format!(" [default: {value}]"));
         let help = format!("{first}{}", default.unwrap_or_default());
         let long_help = [std::slice::from_ref(&help), others].concat().join("\n\n");
-        Some(Flagged {
+        Some(KeyFlag {
             key,
             flag,
             variable: flag.variable(),
@@ -40,20 +40,16 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
             help,
         })
     };
-    let mut all: Vec<Flagged> = scenario::keys().iter().filter_map(flagged).collect();
+    let mut all: Vec<KeyFlag> = scenario::keys().iter().filter_map(row).collect();
     let place = |heading: &str| heading::ALL.iter().position(|known| *known == heading);
-    all.sort_by_key(|flagged| place(flagged.flag.heading));
+    all.sort_by_key(|row| place(row.flag.heading));
     all
 });
 
 impl Keys {
-    /// The scenario that the flags describe.
-    ///
-    /// # Errors
-    /// If a flag's value is wrong.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = Scenario::default();
-        for (Flagged { key, flag, .. }, texts) in &self.0 {
+        for (KeyFlag { key, flag, .. }, texts) in &self.0 {
             let set = scenario.say(&key.path, &format!("--{}", flag.long), texts);
             set.map_err(Failure::command_line)?;
         }
@@ -63,38 +59,28 @@ impl Keys {
 
 /// The flags that name the server and its access, for commands without a run.
 #[derive(Clone, Debug)]
-pub struct TargetKeys(Keys);
+pub struct TargetKeys(Vec<(&'static KeyFlag, Vec<String>)>);
 
 impl TargetKeys {
+    #[rustfmt::skip]
     const FLAGS: [&'static str; 8] = [
-        "model",
-        "api-key-env",
-        "header",
-        "http",
-        "ca-cert",
-        "insecure",
-        "connect-timeout",
+        "model", "api-key-env", "header", "http", "ca-cert", "insecure", "connect-timeout",
         "request-timeout",
     ];
 
-    fn flagged() -> impl Iterator<Item = &'static Flagged> {
-        let is_one = |flagged: &&Flagged| Self::FLAGS.contains(&flagged.flag.long);
-        FLAGGED.iter().filter(is_one)
+    fn rows() -> impl Iterator<Item = &'static KeyFlag> {
+        KEY_FLAGS.iter().filter(|row| Self::FLAGS.contains(&row.flag.long))
     }
 
-    /// The scenario that the flags describe.
-    ///
-    /// # Errors
-    /// If a flag's value is wrong.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
-        self.0.scenario()
+        Keys(self.0.clone()).scenario()
     }
 
     /// The words of a command with the same flags, except the model. Values that may be secret are
     /// left for the user to fill in.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        for (Flagged { key, flag, .. }, texts) in &self.0.0 {
+        for (KeyFlag { key, flag, .. }, texts) in &self.0 {
             let long = format!("--{}", flag.long);
             match (flag.long, key.switch) {
                 ("model", _) => {}
@@ -112,31 +98,12 @@ impl TargetKeys {
     }
 }
 
-impl clap::Args for TargetKeys {
-    fn augment_args(command: Command) -> Command {
-        command.args(Self::flagged().map(Flagged::arg))
-    }
+rows_as_flags!(TargetKeys, TargetKeys::rows());
+rows_as_flags!(Keys, KEY_FLAGS.iter());
 
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl clap::FromArgMatches for TargetKeys {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = Self::flagged().filter_map(|flagged| Some((flagged, flagged.given(matches)?)));
-        Ok(TargetKeys(Keys(given.collect())))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Flagged {
+impl KeyFlag {
     fn arg(&'static self) -> Arg {
-        let Flagged { key, flag, .. } = self;
+        let KeyFlag { key, flag, .. } = self;
         let mut arg = Arg::new(flag.long)
             .long(flag.long)
             .env(self.variable.as_str())
@@ -181,27 +148,5 @@ impl Flagged {
         }
         let texts = matches.get_many::<String>(self.flag.long)?;
         Some(texts.cloned().collect())
-    }
-}
-
-impl clap::Args for Keys {
-    fn augment_args(command: Command) -> Command {
-        command.args(FLAGGED.iter().map(Flagged::arg))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl clap::FromArgMatches for Keys {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = FLAGGED.iter();
-        Ok(Keys(given.filter_map(|flagged| Some((flagged, flagged.given(matches)?))).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
     }
 }

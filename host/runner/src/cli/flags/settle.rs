@@ -1,18 +1,15 @@
 //! Flags whose meaning depends on the whole scenario: the route of a path, the default dataset, the
 //! port of the engine, and flags of one dataset that are given to another.
 
-use super::backends::{self, Chosen, Output};
+use super::backends::{self, Output, RouteChoice};
 use super::{Flags, datasets};
 use reader::{Config, Located, Place, Problem};
 use scenario::{Arrival, Scenario};
 use session::resolve::BY_DEFAULT;
 
-/// A scenario with flags laid over it, and its plugins.
-pub(crate) struct Settled {
+pub(crate) struct SettledRun {
     pub(crate) scenario: Scenario,
-    /// The plugins that flags name.
     pub(crate) plugins: Vec<Located<String>>,
-    /// Notes for the user, one line each.
     pub(crate) notes: Vec<String>,
     pub(crate) problems: Vec<Problem>,
 }
@@ -30,8 +27,8 @@ const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 impl Flags {
     /// Settles open settings of a scenario, over which these flags have been laid. `alone` says
     /// that there is no scenario but these flags.
-    pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> Settled {
-        let mut settled = Settled {
+    pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> SettledRun {
+        let mut settled = SettledRun {
             scenario,
             plugins: self.named_plugins(),
             notes: self.familiar.note().into_iter().collect(),
@@ -61,7 +58,7 @@ impl Flags {
 
     /// Returns the output of the backend's route, by its name or the path, with the flag that names
     /// it.
-    fn output(&self, chosen: Option<&Chosen>) -> Option<(String, Output)> {
+    fn output(&self, chosen: Option<&RouteChoice>) -> Option<(String, Output)> {
         if let (Some(chosen), Some(path)) = (chosen, &self.endpoint) {
             return Some((format!("--endpoint {path}"), chosen.output));
         }
@@ -71,7 +68,7 @@ impl Flags {
 
     /// Sends at the times of a dataset's samples where its name asks for it and nothing else sets
     /// the times.
-    fn timed(&self, settled: &mut Settled) {
+    fn timed(&self, settled: &mut SettledRun) {
         let name = self.dataset_name.as_deref().and_then(datasets::alias);
         let load = &mut settled.scenario.load;
         let open = load.meant_arrival().is_none() && load.trace.file.is_none();
@@ -82,7 +79,7 @@ impl Flags {
 
     /// Finds flags of one dataset that are given to another, and a ratio that tools read in two
     /// ways.
-    fn check_datasets(&self, settled: &mut Settled, alone: bool) {
+    fn check_datasets(&self, settled: &mut SettledRun, alone: bool) {
         let Some(dataset) = settled.shipped_dataset() else {
             return;
         };
@@ -91,23 +88,21 @@ impl Flags {
             ("random-output-len", self.random_output_len.is_some()),
             ("random-range-ratio", self.random_range_ratio.is_some()),
         ];
-        let strangers = random.into_iter().filter(|(_, given)| *given);
-        let strangers = strangers
-            .filter(|_| NOT_RANDOM.contains(&&*dataset))
+        let strangers = (random.into_iter())
+            .filter(|(_, given)| *given && NOT_RANDOM.contains(&&*dataset))
             .map(|(flag, _)| (flag, "random".to_owned()));
         let sharegpt = self.sharegpt_output_len.is_some() && !OF_SHAREGPT.contains(&&*dataset);
         let sharegpt = sharegpt.then(|| ("sharegpt-output-len", "sharegpt".to_owned()));
-        let theirs = self.familiar.of_datasets();
-        let theirs = theirs
+        let theirs = (self.familiar.of_datasets())
             .filter(|(_, datasets)| !datasets.contains(&&*dataset))
             .map(|(flag, datasets)| (flag, datasets.join(", ")));
         for (flag, fits) in strangers.chain(sharegpt).chain(theirs) {
-            let problem = Problem::new(format!(
-                "`--{flag}` is for the dataset {fits}, and this run's is {dataset}"
-            ));
-            settled.problems.push(problem.help(format!(
-                "leave it out, or choose the dataset with --dataset-name; `runner plugin info datasets/{dataset}.wasm` lists its keys for --set dataset.config.KEY=VALUE"
-            )));
+            settled.refuse(
+                format!("`--{flag}` is for the dataset {fits}, and this run's is {dataset}"),
+                format!(
+                    "leave it out, or choose the dataset with --dataset-name; `runner plugin info datasets/{dataset}.wasm` lists its keys for --set dataset.config.KEY=VALUE"
+                ),
+            );
         }
         let config = &settled.scenario.dataset.config;
         // SGLang's client, and LMDeploy's, which took it over, read the ratio as this program does.
@@ -118,13 +113,13 @@ impl Flags {
             && !read_so
         {
             if alone && self.line_of.is_none() {
-                settled.problems.push(
-                    Problem::new(format!(
+                settled.refuse(
+                    format!(
                         "`--random-range-ratio {ratio}` has two meanings, and no other flag shows the client"
-                    ))
-                    .help(format!(
+                    ),
+                    format!(
                         "for lengths from {ratio} times the length to the length add --line-of sglang, for up to {ratio} times the length shorter or longer --line-of vllm"
-                    )),
+                    ),
                 )
             } else {
                 settled.notes.push(format!(
@@ -135,7 +130,11 @@ impl Flags {
     }
 }
 
-impl Settled {
+impl SettledRun {
+    fn refuse(&mut self, message: String, help: impl Into<String>) {
+        self.problems.push(Problem::new(message).help(help));
+    }
+
     /// The name of the plugin in a folder of shipped plugins (`backends`), if the flags or the
     /// scenario name one.
     fn named(&self, folder: &str) -> Option<String> {
@@ -154,7 +153,6 @@ impl Settled {
         self.named("backends")
     }
 
-    /// The dataset, if it ships with the program.
     pub(super) fn shipped_dataset(&self) -> Option<String> {
         let named = self.named("datasets");
         named.filter(|name| shipped::has_plugin(&datasets::file(name)))
@@ -162,15 +160,11 @@ impl Settled {
 
     /// True if a flag or the scenario may name a dataset; a file of any name may be one.
     fn may_have_dataset(&self) -> bool {
-        let other = |plugin: &Located<String>| {
-            let mut parts = plugin.value.rsplit('/').skip(1);
-            !matches!(parts.next(), Some("backends" | "scorers"))
-        };
-        self.scenario.dataset.plugin.is_some() || self.plugins.iter().any(other)
+        let may_be = |plugin: &_| !matches!(folder(plugin), Some("backends" | "scorers"));
+        self.scenario.dataset.plugin.is_some() || self.plugins.iter().any(may_be)
     }
 
-    /// The route that `--endpoint` chooses.
-    fn endpoint(&mut self, endpoint: Option<&str>) -> Option<Chosen> {
+    fn endpoint(&mut self, endpoint: Option<&str>) -> Option<RouteChoice> {
         let endpoint = endpoint?;
         let chosen = match self.backend() {
             Some(backend) => backends::route_of(&backend, endpoint),
@@ -178,12 +172,8 @@ impl Settled {
                 Err("it chooses a route of a built-in backend; name one with --backend".to_owned())
             }
         };
-        chosen
-            .map_err(|words| {
-                let problem = Problem::new(format!("`--endpoint`: {words}"));
-                self.problems.push(problem);
-            })
-            .ok()
+        let problem = |message: String| Problem::new(format!("`--endpoint`: {message}"));
+        chosen.map_err(|message| self.problems.push(problem(message))).ok()
     }
 
     /// Takes a dataset of texts to embed or to rank, or of sounds, for a route that needs one.
@@ -205,14 +195,12 @@ impl Settled {
                 self.plugins.push(Located::flag(flag, datasets::file(dataset)));
             }
             Some("embeddings" | "rerank" | "custom") => {}
-            Some(other) => {
-                let problem = Problem::new(format!(
-                    "`{flag}` takes {gets}, and the dataset {other} gives prompts to answer"
-                ));
-                self.problems.push(problem.help(format!(
+            Some(other) => self.refuse(
+                format!("`{flag}` takes {gets}, and the dataset {other} gives prompts to answer"),
+                format!(
                     "use --dataset-name {dataset}, or --dataset-name custom with rows of {gets}"
-                )));
-            }
+                ),
+            ),
         }
     }
 
@@ -224,27 +212,20 @@ impl Settled {
             Some(named) if OF_SOUNDS.contains(&named) => {}
             None if self.may_have_dataset() => {}
             None => {
-                let note = format!("{flag} takes sounds, so the dataset is {dataset}");
-                self.notes.push(note);
+                self.notes.push(format!("{flag} takes sounds, so the dataset is {dataset}"));
                 self.plugins.push(Located::flag(flag, datasets::file(dataset)));
             }
             Some(other) => {
-                let problem = Problem::new(format!(
-                    "`{flag}` takes sounds, and the dataset {other} has none"
-                ));
-                self.problems.push(problem.help(
+                self.refuse(
+                    format!("`{flag}` takes sounds, and the dataset {other} has none"),
                     "use --dataset-name speech with recordings, or --dataset-name audio for sounds that nobody recorded",
-                ));
+                )
             }
         }
     }
 
-    /// Takes the usual backend where none is named and no plugin may be one.
     fn default_backend(&mut self, usual: &str) {
-        let may_be = |plugin: &Located<String>| {
-            let mut folders = plugin.value.rsplit('/').skip(1);
-            !matches!(folders.next(), Some("datasets" | "scorers"))
-        };
+        let may_be = |plugin: &_| !matches!(folder(plugin), Some("datasets" | "scorers"));
         if self.scenario.backend.plugin.is_some() || self.plugins.iter().any(may_be) {
             return;
         }
@@ -268,12 +249,10 @@ impl Settled {
                     .to_owned(),
             );
         }
-        let random = Located::flag(BY_DEFAULT, datasets::file("random"));
-        self.plugins.push(random);
+        self.plugins.push(Located::flag(BY_DEFAULT, datasets::file("random")));
     }
 
-    /// Sets the route, and the path before it.
-    fn route(&mut self, chosen: Chosen) {
+    fn route(&mut self, chosen: RouteChoice) {
         let place = Place::Flag("--endpoint".to_owned());
         let config = &mut self.scenario.backend.config;
         if let Some(route) = chosen.route {
@@ -283,10 +262,10 @@ impl Settled {
                 // These are of the command line too.
                 Some((Place::Flag(flag), Config::Scalar(name))) => {
                     let name = name.as_str().unwrap_or("another one");
-                    let problem = Problem::new(format!(
+                    let message = format!(
                         "`--endpoint` chooses the route {route}, and `{flag}` the route {name}"
-                    ));
-                    self.problems.push(problem.help("leave one of the two out"));
+                    );
+                    self.problems.push(Problem::new(message).help("leave one of the two out"));
                 }
                 _ => config.set("route", Located::new(route.into(), place.clone())),
             }
@@ -316,10 +295,12 @@ impl Settled {
             }
         }
         if urls.is_none() {
-            let problem = Problem::new(format!(
-                "`--endpoint` begins with `{prefix}`, which belongs to the base URL, and none is given"
-            ));
-            self.problems.push(problem.help("give one with --base-url"));
+            self.refuse(
+                format!(
+                    "`--endpoint` begins with `{prefix}`, which belongs to the base URL, and none is given"
+                ),
+                "give one with --base-url",
+            );
         }
     }
 
@@ -351,14 +332,11 @@ impl Settled {
             return;
         };
         config.set("route", Located::flag(BY_DEFAULT, chat.into()));
-        // Some backends take it anyway.
-        if transcribes.is_some() {
+        let content = if transcribes.is_some() { "recordings" } else { "conversations" };
+        // Some backends take conversations anyway.
+        if transcribes.is_some() || backend != "openai" {
             self.notes.push(format!(
-                "the dataset {dataset} gives recordings, so the route is {chat} (--endpoint chooses another)"
-            ));
-        } else if backend != "openai" {
-            self.notes.push(format!(
-                "the dataset {dataset} gives conversations, so the route is {chat} (--endpoint chooses another)"
+                "the dataset {dataset} gives {content}, so the route is {chat} (--endpoint chooses another)"
             ));
         }
     }
@@ -380,7 +358,10 @@ impl Settled {
     }
 }
 
-/// True if a value of a configuration is that text.
+fn folder(plugin: &Located<String>) -> Option<&str> {
+    plugin.value.rsplit('/').nth(1)
+}
+
 fn is(value: &Config, text: &str) -> bool {
     matches!(value, Config::Scalar(serde_json::Value::String(own)) if own == text)
 }

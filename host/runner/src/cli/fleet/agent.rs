@@ -5,19 +5,18 @@ use ::fleet::run::{Agent, FleetError, Interrupts, Local};
 use ::fleet::token::Token;
 use load::pace::Signal;
 use load::transport::Dial;
-use runs::environment::Environment;
 use session::{CheckedRun, Ending};
 
 use super::super::dashboard::screen;
 use super::super::failure::Failure;
 use super::super::interrupt::Interrupt;
-use super::super::measure::{raise_descriptors, teller};
+use super::super::measure::{environment, raise_descriptors, teller};
 use super::super::print::tell;
 use super::super::sources::{Text, source_of, text};
-use super::arguments::Run;
+use super::Run;
 
 /// The agent in rank 0's own process.
-pub(super) struct Own {
+pub(super) struct LocalAgent {
     /// Its part of the run, for rank 0 to show.
     pub local: Local,
     /// The scenario, which rank 0 has read; absent if flags alone describe the run.
@@ -25,15 +24,12 @@ pub(super) struct Own {
 }
 
 /// Takes part: joins, prepares, sends this process's part of the load, and hands everything over.
-///
-/// # Errors
-/// If it cannot join, cannot prepare, or rank 0 is gone; or if its load ended early, which rank 0
-/// knows by then.
+/// If its load ended early, rank 0 knows of the error.
 pub(super) fn take_part(
     args: &Run,
     place: Place,
     token: Token,
-    own: Option<Own>,
+    own: Option<LocalAgent>,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let settings = args.settings();
@@ -56,12 +52,6 @@ pub(super) fn take_part(
         ));
     }
     Ok(handed?)
-}
-
-/// The facts about this machine and command line.
-pub(super) fn environment(descriptors: Option<u64>) -> Environment {
-    let contract = plugins::Contract::NEWEST.version();
-    Environment::look(std::env::args(), descriptors, contract)
 }
 
 /// Prepares this process's slice of the run, and checks the target. `scenario` is present where

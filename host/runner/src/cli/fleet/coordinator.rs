@@ -15,22 +15,21 @@ use super::super::conclude::conclude;
 use super::super::dashboard::screen;
 use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
-use super::super::measure::teller;
+use super::super::measure::{environment, teller};
 use super::super::output::print;
 use super::super::print::tell;
 use super::super::sources::{source_of, text};
-use super::super::watch::{Onlooker, Watching};
-use super::agent::{Own, environment, take_part};
-use super::arguments::Run;
+use super::super::watch::{Displays, Onlooker};
+use super::Run;
+use super::agent::{LocalAgent, take_part};
 
-/// Coordinates, and takes part.
 pub(super) fn exec(
     args: &Run,
     place: Place,
     token: &Token,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
-    let watching = args.watch.begin()?;
+    let displays = args.watch.begin()?;
     let lines = args.output.lines()?;
     let scenario = text(&args.scenarios)?;
     let (source, notes) = source_of(scenario.clone(), &args.flags)?;
@@ -48,10 +47,10 @@ pub(super) fn exec(
         repeat: None,
     };
     let mut shown =
-        RunDisplay { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
+        RunDisplay { displays: &displays, interrupt, size: place.size, waiting: Vec::new() };
     let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
     let agent = |place, local| {
-        take_part(args, place, token.clone(), Some(Own { local, scenario }), interrupt)
+        take_part(args, place, token.clone(), Some(LocalAgent { local, scenario }), interrupt)
     };
     let Combined { run, made, kept } =
         coordinator.run(checked, record, interrupt, &mut shown, agent).map_err(not_started)?;
@@ -78,9 +77,8 @@ fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
 
 /// The run as it is shown on rank 0.
 struct RunDisplay<'r> {
-    watching: &'r Watching,
+    displays: &'r Displays,
     interrupt: &'r Interrupt,
-    /// The number of processes.
     size: u32,
     /// Lines that wait until the dashboard has gone.
     waiting: Vec<String>,
@@ -105,7 +103,7 @@ impl Monitor for RunDisplay<'_> {
 
     fn show(&mut self, run: &StartedRun<Threads>, threads: &ThreadGroup) -> Onlooker {
         let folder = run.folder().path();
-        self.watching.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
+        self.displays.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }
 
     fn on_event(&mut self, event: &Event) {

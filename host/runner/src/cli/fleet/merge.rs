@@ -34,10 +34,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a folder cannot be read or written, or does not belong to the run.
 pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (folder, summary) = merge(&args.run, &args.agents, taken)?;
     if args.json {

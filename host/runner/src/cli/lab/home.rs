@@ -13,10 +13,6 @@ pub(super) enum Home {
 }
 
 impl Home {
-    /// The text of the lab file of that name, and its place.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub(super) fn read(name: &str) -> Result<(String, Self), Failure> {
         let path = Path::new(name);
         match (reader::read_text(path), shipped::lab(name)) {
@@ -35,7 +31,6 @@ impl Home {
         }
     }
 
-    /// The folder, if it is in one.
     pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Home::Folder(folder) => Some(folder),

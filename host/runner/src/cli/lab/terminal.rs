@@ -11,11 +11,10 @@ use super::super::failure::{Exit, Failure};
 use super::super::interrupt::Interrupt;
 use super::super::measure::{Overseer, Place, measured};
 use super::super::print::tell;
-use super::super::watch::Watching;
+use super::super::watch::Displays;
 
-/// The terminal that conducts a lab.
 pub(super) struct Terminal<'t> {
-    pub watching: &'t Watching,
+    pub displays: &'t Displays,
     pub interrupt: &'t Interrupt,
 }
 
@@ -31,7 +30,7 @@ impl Caller for Terminal<'_> {
         let place = Place { within, repeat: None, overseer: Some(engine) };
         let made = resolve(scenario)
             .map_err(Failure::from)
-            .and_then(|resolved| measured(resolved, place, self.watching, self.interrupt));
+            .and_then(|resolved| measured(resolved, place, self.displays, self.interrupt));
         self.interrupt.done();
         made.map_err(|failure| {
             let message = failure.message();

@@ -13,17 +13,12 @@ use mock::{Engine, Mounts, Page, Script, ScriptError};
 use verify::expected::Expected;
 use verify::{Case, Log};
 
-/// The cases with that name.
-///
-/// # Errors
-/// If there is none.
 fn cases(name: &str) -> Result<Vec<Case>, Error> {
     let failed = |failure: super::super::failure::Failure| Error::Flags(failure.message());
     let cases = files::cases(None).map_err(failed)?;
     files::chosen(cases, &[name.to_owned()]).map_err(failed)
 }
 
-/// Serves cases until Ctrl-C.
 pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Error> {
     let cases = cases(name)?;
     let scripts = cases.iter().map(|case| {
@@ -55,7 +50,6 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Er
     })
 }
 
-/// The list of cases, or the expectations of one case.
 fn known_page(
     cases: &BTreeMap<String, Case>,
     engine: Option<(&str, &Engine)>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use super::*;
 
@@ -16,11 +16,6 @@ fn script(flags: &[&str]) -> Result<Script, String> {
     let line =
         Line::try_parse_from([&["mock"], flags].concat()).map_err(|error| error.to_string())?;
     line.args.script().map_err(|error| error.to_string())
-}
-
-#[test]
-fn the_flags_are_sound() {
-    Line::command().debug_assert();
 }
 
 #[test]

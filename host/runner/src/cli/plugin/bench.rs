@@ -17,7 +17,6 @@ use model::plugin::Kind;
 use plugins::PluginError;
 use plugins::case::Rehearsal;
 
-/// The time for which each call is repeated.
 const LEAST: Duration = Duration::from_millis(100);
 
 /// The events that a run of 1,000 streams with 50 tokens a second each decodes in a second.
@@ -65,10 +64,6 @@ struct Row {
     event_us: f64,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the plugin is no backend, or fails, or no case has a reply that can be measured.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let suite =
         test::suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox)?;
@@ -137,7 +132,6 @@ fn text(bench: &Bench) -> String {
     )
 }
 
-/// The mean time of a call, in seconds.
 fn repeated<'c>(
     calls: &mut Rehearsal<'c>,
     call: fn(&mut Rehearsal<'c>) -> Result<(), PluginError>,

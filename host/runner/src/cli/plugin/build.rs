@@ -7,7 +7,7 @@ use toolchain::Target;
 
 use super::facts;
 use super::options::Form;
-use crate::author::build::{Built, ShowOutput, build, wrap};
+use crate::author::build::{Component, ShowOutput, build, wrap};
 use crate::author::project::Project;
 use crate::cli::failure::Failure;
 use crate::cli::print::tell;
@@ -57,11 +57,6 @@ enum Targets {
     Wasip2,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the folder is not a project, a compiler is missing or fails, or its output is not a
-/// component.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if args.from.is_file() {
         let built = wrap(&args.from, args.output.as_deref())?;
@@ -103,7 +98,7 @@ fn shell(command: &mut Command, talk: ShowOutput) -> std::io::Result<ExitStatus>
     }
 }
 
-fn text(built: &Built) -> String {
+fn text(built: &Component) -> String {
     let imports = if built.imports.is_empty() {
         "nothing".to_owned()
     } else {

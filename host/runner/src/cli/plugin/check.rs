@@ -13,10 +13,9 @@ use super::options::{Folders, Form, Sandbox, meant, raised_by};
 use crate::author::fresh;
 use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::plugin::{Kind, Limits};
 use plugins::PluginError;
-use plugins::examine::{self, AtRest, Moment, Outside};
+use plugins::examine::{self, AtRest, Moment};
 use plugins::imports::Import;
 use plugins::load::{self, Plugin};
 
@@ -56,18 +55,17 @@ struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     imports: Option<Vec<Import>>,
     loads: bool,
-    /// The reason why it does not load.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
-    loaded: Option<Loaded>,
+    loaded: Option<LoadedFacts>,
     limits: Limits,
 }
 
 /// Facts about a component that loads.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Loaded {
+struct LoadedFacts {
     name: String,
     version: String,
     summary: String,
@@ -80,22 +78,18 @@ struct Loaded {
     config_schema: Value,
     /// Linear memory of an instance after `describe`.
     memory_at_rest_bytes: u64,
-    measured: Measured,
+    measured: Times,
 }
 
 /// Times measured on this machine.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Measured {
+struct Times {
     compile_seconds: f64,
     /// Median of several instantiations.
     instantiate_seconds: f64,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the component does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (plugin, search) = (meant(&args.plugin)?, args.folders.search());
     let outside = examine::outside(&plugin, &search)?;
@@ -105,15 +99,28 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Ok(loaded) => (Some(loaded), None),
         Err(error) => (None, Some(error)),
     };
-    let facts = facts_of(plugin, outside, loaded, failed.as_ref());
+    let project = fresh::project_of(Path::new(&plugin));
+    let stale = project.and_then(|project| {
+        let change = fresh::stale(&project)?;
+        Some(format!("{change}; {}", fresh::remedy(&project)))
+    });
+    let facts = Facts {
+        stale,
+        plugin,
+        origin: outside.origin,
+        size_bytes: outside.size,
+        sha256: outside.digest,
+        imports: outside.imports,
+        loads: failed.is_none(),
+        error: failed.as_ref().map(ToString::to_string),
+        loaded,
+        limits: Limits::default(),
+    };
     args.form.print(&facts, text)?;
-    match failed {
-        None => Ok(ExitCode::SUCCESS),
-        Some(error) => Err(raised_by(error)),
-    }
+    failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(raised_by(error)))
 }
 
-fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
+fn look(plugin: Plugin) -> Result<LoadedFacts, PluginError> {
     let mut instances: Vec<Duration> = Vec::new();
     let mut started = Instant::now();
     let AtRest { info, memory_bytes } = examine::at_rest(&plugin, &mut |moment| match moment {
@@ -123,7 +130,7 @@ fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
     let server = examine::server(&plugin)?.map(Server::new);
     instances.sort();
     let median = instances.get(instances.len() / 2).copied();
-    Ok(Loaded {
+    Ok(LoadedFacts {
         name: info.name,
         version: info.version,
         summary: info.summary,
@@ -133,36 +140,11 @@ fn look(plugin: Plugin) -> Result<Loaded, PluginError> {
         config_keys: keys(&info.config_schema),
         config_schema: info.config_schema,
         memory_at_rest_bytes: memory_bytes,
-        measured: Measured {
+        measured: Times {
             compile_seconds: plugin.loading.compiled_in.unwrap_or_default().as_secs_f64(),
             instantiate_seconds: median.unwrap_or_default().as_secs_f64(),
         },
     })
-}
-
-fn facts_of(
-    plugin: String,
-    outside: Outside,
-    loaded: Option<Loaded>,
-    failed: Option<&PluginError>,
-) -> Facts {
-    let project = fresh::project_of(Path::new(&plugin));
-    let stale = project.and_then(|project| {
-        let change = fresh::stale(&project)?;
-        Some(format!("{change}; {}", fresh::remedy(&project)))
-    });
-    Facts {
-        stale,
-        plugin,
-        origin: outside.origin,
-        size_bytes: outside.size,
-        sha256: outside.digest,
-        imports: outside.imports,
-        loads: failed.is_none(),
-        error: failed.map(ToString::to_string),
-        loaded,
-        limits: Limits::default(),
-    }
 }
 
 fn text(facts: &Facts) -> String {
@@ -223,7 +205,6 @@ fn text(facts: &Facts) -> String {
     )
 }
 
-/// The limits as text; the suffixes of their names give the units.
 fn limits(limits: &Limits) -> String {
     let limits = serde_json::to_value(limits).unwrap_or_default();
     let rows: Vec<[String; 2]> = (limits.as_object().into_iter().flatten())

@@ -18,13 +18,11 @@ pub struct Server {
     default_url_is_this_machine: bool,
     /// The way the key is sent: `bearer`, `header`, `sigv4` or `none`.
     authentication: &'static str,
-    /// The header with the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_header: Option<String>,
     /// The service of AWS that requests are signed for.
     #[serde(skip_serializing_if = "Option::is_none")]
     signed_for: Option<String>,
-    /// The variable in which people keep the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_variable: Option<String>,
     /// Requests other than inference, by name.
@@ -32,7 +30,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// The facts of a backend.
     pub fn new(outside: Outside) -> Self {
         let is_here = Target::parse(&outside.default_url).is_ok_and(|target| target.is_loopback());
         let (authentication, key_header, signed_for) = match outside.credentials.scheme {
@@ -65,7 +62,6 @@ impl Server {
         }
     }
 
-    /// The facts as rows of a table.
     pub fn rows(&self) -> Vec<[String; 2]> {
         let row = |name: &str, value: String| [name.to_owned(), value];
         let here = if self.default_url_is_this_machine {
@@ -102,7 +98,6 @@ impl Server {
     }
 }
 
-/// A size in readable units.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -111,7 +106,6 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration in readable units.
 pub fn time(duration: Duration) -> String {
     match duration.as_nanos() {
         0..1_000_000 => format!("{:.1} µs", duration.as_secs_f64() * 1e6),

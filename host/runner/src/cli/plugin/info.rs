@@ -52,10 +52,6 @@ struct Plate {
     example: String,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the plugin does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let plugin = args.sandbox.load(&meant(&args.plugin)?, &args.folders.search())?;

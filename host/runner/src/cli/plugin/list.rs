@@ -57,7 +57,6 @@ struct Entry {
 #[derive(Debug, Serialize)]
 struct Name {
     name: &'static str,
-    /// The flag that takes it.
     flag: &'static str,
     plugin: String,
     /// The keys of the plugin's configuration that it sets, as TOML.
@@ -70,10 +69,7 @@ struct Unusable {
     error: String,
 }
 
-/// Runs the subcommand. A file that is not a plugin is reported, but is not a failure.
-///
-/// # Errors
-/// If a folder cannot be read.
+/// A file that is not a plugin is reported, but is not a failure.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let mut names: Vec<String> = shipped::plugins().map(str::to_owned).collect();

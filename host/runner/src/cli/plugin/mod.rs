@@ -4,7 +4,6 @@
 pub mod bench;
 pub mod build;
 pub mod check;
-pub mod guide;
 pub mod info;
 pub mod list;
 pub mod new;
@@ -17,6 +16,8 @@ pub(super) mod options;
 use std::process::ExitCode;
 
 use super::failure::Failure;
+use super::print::write_stdout;
+use crate::guide::Page;
 
 /// Create, build, check, test and list plugins
 #[derive(Clone, Debug, clap::Args)]
@@ -48,13 +49,21 @@ enum Command {
     Record(record::Args),
     Info(info::Args),
     List(list::Args),
-    Guide(guide::Args),
+    Guide(GuideArgs),
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As the subcommand.
+/// Print the guide for plugin authors
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+        runner plugin guide                        where to start\n  \
+        runner plugin guide backend | less         from scratch to a measured engine\n  \
+        runner plugin guide engine > engine.toml   the engine of that exercise, for runner mock")]
+struct GuideArgs {
+    /// Page to print
+    #[arg(value_name = "PAGE", value_enum, default_value_t = Page::Start)]
+    page: Page,
+}
+
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::New(args) => new::exec(args),
@@ -65,6 +74,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::Record(args) => record::exec(args),
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),
-        Command::Guide(args) => guide::exec(args),
+        Command::Guide(args) => {
+            write_stdout(args.page.text())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::options::Form;
 use crate::author::name::Name;
 use crate::author::{Language, editor, project, template};
 use crate::cli::failure::Failure;
+use crate::cli::words::some_of;
 use model::plugin::Kind;
 
 /// Create a plugin project that builds and passes its first case unchanged
@@ -24,8 +25,8 @@ use model::plugin::Kind;
         generates samples, a scorer scores answers after the run.")]
 pub struct Args {
     /// Kind of plugin
-    #[arg(value_name = "KIND", value_enum)]
-    kind: Kinds,
+    #[arg(value_name = "KIND", value_parser = some_of(&[Kind::Backend, Kind::Dataset, Kind::Scorer]))]
+    kind: Kind,
     /// Name of the plugin: lower-case words joined by `-`
     #[arg(value_name = "NAME")]
     name: Name,
@@ -39,16 +40,6 @@ pub struct Args {
     form: Form,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Kinds {
-    /// Writes requests and reads replies
-    Backend,
-    /// Generates samples
-    Dataset,
-    /// Scores answers
-    Scorer,
-}
-
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct NewProject {
@@ -59,24 +50,14 @@ struct NewProject {
     files: Vec<String>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If the folder is not empty, or there is no such template.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let kind = match args.kind {
-        Kinds::Backend => Kind::Backend,
-        Kinds::Dataset => Kind::Dataset,
-        Kinds::Scorer => Kind::Scorer,
-    };
-    let files = template::project(kind, &args.name, args.lang)?;
-    let folder = args.path.clone();
-    let folder = folder.unwrap_or_else(|| PathBuf::from(args.name.kebab()));
+    let files = template::project(args.kind, &args.name, args.lang)?;
+    let folder = args.path.clone().unwrap_or_else(|| args.name.kebab().into());
     project::write(&folder, &files)?;
     editor::prepare(&project::Project::open(&folder)?, None)?;
     let made = NewProject {
         name: args.name.kebab().to_owned(),
-        kind,
+        kind: args.kind,
         language: args.lang,
         folder,
         files: files.into_keys().collect(),

@@ -2,6 +2,7 @@
 //! for plugins, and the plugin that a name means.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
@@ -22,7 +23,6 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Prints facts, as JSON or as text.
     pub(super) fn print<F: Serialize>(
         &self,
         facts: &F,
@@ -34,23 +34,21 @@ impl Form {
 
 /// Folders to search for plugins, in addition to the path as given and the shipped plugins.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Folders {
+pub(in crate::cli) struct Folders {
     /// Folders to search for plugins, separated as in PATH
     #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH")]
     plugin_path: Option<OsString>,
 }
 
 impl Folders {
+    pub(in crate::cli) fn paths(&self) -> Vec<PathBuf> {
+        self.plugin_path.iter().flat_map(std::env::split_paths).collect()
+    }
+
     pub(super) fn search(&self) -> SearchPath {
-        let paths = self.plugin_path.iter();
-        SearchPath {
-            scenario: None,
-            folders: paths
-                .flat_map(std::env::split_paths)
-                .filter(|folder| !folder.as_os_str().is_empty())
-                .collect(),
-            shipped: shipped::PLUGINS,
-        }
+        let mut folders = self.paths();
+        folders.retain(|folder| !folder.as_os_str().is_empty());
+        SearchPath { folders, ..shipped_alone() }
     }
 }
 
@@ -63,10 +61,6 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// The limits.
-    ///
-    /// # Errors
-    /// If limits are wrong: every mistake.
     pub(super) fn limits(&self) -> Result<Limits, Failure> {
         let keys: Vec<String> = self.sandbox.iter().map(|key| format!("sandbox.{key}")).collect();
         let (scenario, problems) = Scenario::assigned(&keys);
@@ -77,16 +71,11 @@ impl Sandbox {
         }
     }
 
-    /// Loads a plugin within the limits.
-    ///
-    /// # Errors
-    /// As [`load_within`], with the flag that raises a limit.
     pub(super) fn load(&self, name: &str, search: &SearchPath) -> Result<Plugin, Failure> {
         load_within(name, search, &self.limits()?).map_err(raised_by)
     }
 }
 
-/// The error, with the flag that raises a limit.
 pub(super) fn raised_by(error: PluginError) -> Failure {
     match &error {
         PluginError::Excessive { .. } => {

@@ -15,16 +15,15 @@ use crate::cli::error::CliError;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::flags::TargetKeys;
 use crate::cli::print::{tell, write_styled};
-use crate::cli::probe::base;
+use crate::cli::probe::source;
 use model::frame::Framing;
 use model::plugin::{Kind, Limits};
 use plugins::backend::Call;
 use plugins::case::{self, CaseReport, Suite, TimedReport};
 use plugins::load::{Plugin, load};
 use reader::Located;
-use scenario::Scenario;
+use session::Source;
 use session::probe::record::{RecordError, Recorded, Recorder};
-use session::{Source, Variables};
 
 /// Make a case of a server's reply
 ///
@@ -59,12 +58,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "RUNNER_RECORD_PLUGIN")]
     plugin: Option<String>,
     /// The prompt, if the case has no sample.json
-    #[arg(
-        long,
-        value_name = "TEXT",
-        env = "RUNNER_RECORD_PROMPT",
-        default_value = "Count from one to ten."
-    )]
+    #[arg(long, value_name = "TEXT", env = "RUNNER_RECORD_PROMPT")]
+    #[arg(default_value = "Count from one to ten.")]
     prompt: String,
     /// Tokens of answer to ask for, if the case has no sample.json
     #[arg(long, value_name = "NUMBER", env = "RUNNER_RECORD_OUTPUT_TOKENS", default_value_t = 16)]
@@ -85,7 +80,6 @@ pub struct Args {
 struct NewCase {
     folder: PathBuf,
     status: u16,
-    /// The file with the reply.
     reply: String,
     reply_bytes: usize,
     #[serde(flatten)]
@@ -95,7 +89,6 @@ struct NewCase {
 /// A case's folder that removes the files written into it, unless it is kept.
 struct Draft {
     folder: PathBuf,
-    /// True if the folder itself is new.
     is_new: bool,
     written: Vec<PathBuf>,
 }
@@ -137,10 +130,6 @@ impl Drop for Draft {
     }
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no reply, or no case can be made of it.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let plugin = load(&component(args.plugin.as_deref(), &args.dir)?, &shipped_alone())?;
@@ -252,7 +241,6 @@ fn read(plugin: &Plugin, folder: &Path) -> Result<Suite, Failure> {
     test::read(plugin, Limits::default(), &[folder.to_owned()])
 }
 
-/// The last part of a model's path.
 fn short(model: &str) -> &str {
     let is_path = model.starts_with(['/', '~', '.']);
     let last = model.trim_end_matches('/').rsplit('/').next();
@@ -308,21 +296,13 @@ impl Args {
     }
 
     fn source(&self, plugin: &Plugin, config: &serde_json::Value) -> Result<Source, Failure> {
-        let mut scenario: Scenario = self.keys.scenario()?;
-        let url = Located::flag("URL", base(&self.url));
-        scenario.target.base_url = Some(Located::flag("URL", vec![url]));
-        scenario.backend.plugin = Some(Located::flag("--plugin", plugin.name.clone()));
+        let mut source = source(&self.keys, &self.url, "record")?;
+        let backend = &mut source.scenario.backend;
+        backend.plugin = Some(Located::flag("--plugin", plugin.name.clone()));
         for (key, value) in config.as_object().into_iter().flatten() {
-            let value = Located::flag("config.toml", value.clone());
-            scenario.backend.config.set(key, value);
+            backend.config.set(key, Located::flag("config.toml", value.clone()));
         }
-        Ok(Source {
-            scenario,
-            name: "record".to_owned(),
-            shipped: shipped::PLUGINS,
-            variables: Variables::Process,
-            ..Source::default()
-        })
+        Ok(source)
     }
 }
 

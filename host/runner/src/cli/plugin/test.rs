@@ -67,10 +67,6 @@ enum Format {
     Junit,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If there is no case to run, a case is invalid, or the plugin cannot be loaded.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let format = if args.json { Format::Json } else { args.format };
@@ -133,7 +129,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Prints a report in a machine's form, if the flags request one.
 fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     match format {
         Format::Text => Ok(()),
@@ -145,7 +140,6 @@ fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
     }
 }
 
-/// Finds and reads the component and the cases.
 pub(super) fn suite(
     dir: &Path,
     plugin: Option<&str>,
@@ -180,7 +174,6 @@ pub(super) fn suite(
     read(&plugin, sandbox.limits()?, &found.cases)
 }
 
-/// Reads cases, and reports all mistakes in them.
 pub(super) fn read(plugin: &Plugin, limits: Limits, cases: &[PathBuf]) -> Result<Suite, Failure> {
     Suite::read(plugin.clone(), limits, cases).map_err(|mistakes| {
         let mistakes = mistakes.iter().map(ToString::to_string);
@@ -198,7 +191,6 @@ pub(super) fn component(named: Option<&str>, project: &Path) -> Result<String, F
     Ok(built.display().to_string())
 }
 
-/// Checks that a component was built from its project's present sources.
 fn up_to_date(component: &Path) -> Result<(), Failure> {
     let Some(project) = fresh::project_of(component) else {
         return Ok(());
@@ -216,7 +208,6 @@ fn up_to_date(component: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The progress bar, on a terminal only.
 fn progress(cases: usize) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()

@@ -1,6 +1,6 @@
 //! The pages and pictures that are drawn of runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::destination::Destination;
 use crate::cli::failure::Failure;
@@ -15,9 +15,7 @@ use runs::folder::RunFolder;
 /// The format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picture {
-    /// As a vector drawing.
     Svg,
-    /// As pixels.
     Png,
 }
 
@@ -31,9 +29,6 @@ impl Picture {
 }
 
 /// Writes the page of these runs, with time slices of this length if one is given.
-///
-/// # Errors
-/// If a run cannot be read or the page cannot be written.
 pub fn page(
     runs: &[RunFolder],
     time_slice: Option<Nanos>,
@@ -48,10 +43,6 @@ pub fn page(
     out.text(&page.html()).map(drop)
 }
 
-/// Writes the named chart, or all charts into a folder if none is named.
-///
-/// # Errors
-/// If a run cannot be read, there is no such chart, or it cannot be written.
 pub fn pictures(
     runs: &[RunFolder],
     form: Picture,
@@ -63,10 +54,6 @@ pub fn pictures(
     write_charts(&charts, form, name, output)
 }
 
-/// Writes the named chart, or all charts into a folder if none is named.
-///
-/// # Errors
-/// If there is no such chart, or it cannot be written.
 pub fn write_charts(
     charts: &[&Chart],
     form: Picture,
@@ -86,7 +73,11 @@ pub fn write_charts(
             names.join(", ")
         )));
     };
-    let mut out = Destination::open(output)?;
+    write_chart(chart, form, output)
+}
+
+fn write_chart(chart: &Chart, form: Picture, path: &Path) -> Result<(), Failure> {
+    let mut out = Destination::open(path)?;
     out.bytes(&drawn(chart, form)?)?;
     out.finish()
 }
@@ -105,10 +96,8 @@ fn all(charts: &[&Chart], form: Picture, names: &[&str], folder: &Path) -> Resul
         ))
     })?;
     for chart in charts {
-        let path: PathBuf = folder.join(format!("{}.{}", chart.name, form.extension()));
-        let mut out = Destination::open(&path)?;
-        out.bytes(&drawn(chart, form)?)?;
-        out.finish()?;
+        let name = format!("{}.{}", chart.name, form.extension());
+        write_chart(chart, form, &folder.join(name))?;
     }
     Ok(())
 }

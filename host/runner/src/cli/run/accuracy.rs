@@ -34,7 +34,6 @@ const SETTER: &str = "--preset";
 const SOURCE: &str =
     "https://github.com/mlcommons/inference/blob/master/loadgen/test_settings.h, TestMode";
 
-/// A scenario in both modes.
 struct Modes {
     samples: u64,
     accuracy: ResolvedRun,
@@ -42,9 +41,6 @@ struct Modes {
 }
 
 /// Measures every scenario in both modes. The exit code is the first failed run's.
-///
-/// # Errors
-/// If a scenario has no scorer or a dataset without end, and as other runs.
 pub(super) fn exec(
     sources: Vec<Source>,
     output: &Output,
@@ -65,14 +61,14 @@ pub(super) fn exec(
     tell(format_args!(
         "note: MLPerf's accuracy mode: every sample once, judged, then the speed of the same plan ({SOURCE})"
     ));
-    let watching = watch.begin()?;
+    let displays = watch.begin()?;
     let mut first_failure = None;
     for Modes { samples, accuracy, speed } in all {
         let name = accuracy.draft.name.clone();
         accuracy.remarks.iter().for_each(tell);
         let mut judged = Round::default();
         tell(format_args!("== {name}, accuracy: {samples} samples once =="));
-        let code = measure(accuracy, output, &watching, interrupt, &mut judged);
+        let code = measure(accuracy, output, &displays, interrupt, &mut judged);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
             break;
@@ -82,7 +78,7 @@ pub(super) fn exec(
         }
         let mut timed = Round::default();
         tell(format_args!("== {name}, speed =="));
-        let code = measure(speed, output, &watching, interrupt, &mut timed);
+        let code = measure(speed, output, &displays, interrupt, &mut timed);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
             break;
@@ -94,10 +90,6 @@ pub(super) fn exec(
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Checks that runs have this preset.
-///
-/// # Errors
-/// If they have not.
 pub(super) fn known(preset: &str) -> Result<(), Failure> {
     if preset == NAME {
         return Ok(());
@@ -114,9 +106,6 @@ pub(super) fn known(preset: &str) -> Result<(), Failure> {
 }
 
 /// Resolves a scenario for both modes; `None` if it cannot, with the reason among the faults.
-///
-/// # Errors
-/// If the scenario is wrong by itself.
 fn modes(
     mut source: Source,
     interrupt: &Interrupt,
@@ -207,7 +196,7 @@ fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> 
         );
         return Ok(());
     }
-    let agreed = match agreed(timed, judged, &[]) {
+    let agreed = match agreed(timed, judged, &[], None) {
         Ok(agreed) => agreed,
         Err(failure) => {
             failure.report();

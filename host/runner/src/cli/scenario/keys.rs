@@ -23,7 +23,7 @@ pub struct Args {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Listed<'k> {
+struct Row<'k> {
     key: &'k str,
     #[serde(rename = "type")]
     expected: &'k str,
@@ -40,10 +40,10 @@ struct Listed<'k> {
     must_agree: Option<&'static str>,
 }
 
-impl<'k> Listed<'k> {
+impl<'k> Row<'k> {
     fn new(key: &'k Key) -> Self {
         let flag = key.flag.as_ref();
-        Listed {
+        Row {
             key: &key.path,
             expected: &key.expected,
             values: key.words.iter().map(|(name, _)| *name).collect(),
@@ -59,10 +59,6 @@ impl<'k> Listed<'k> {
     }
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If no key has this prefix.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let prefix = args.prefix.as_deref().unwrap_or_default();
     let prefix = prefix.trim_end_matches('.');
@@ -76,8 +72,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::command_line(unknown(prefix)));
     }
     let text = if args.json {
-        let listed: Vec<Listed<'_>> = keys.into_iter().map(Listed::new).collect();
-        json(&listed)?
+        let rows: Vec<Row<'_>> = keys.into_iter().map(Row::new).collect();
+        json(&rows)?
     } else {
         keys.into_iter().map(block).collect::<Vec<_>>().join("\n")
     };
@@ -96,17 +92,16 @@ fn unknown(prefix: &str) -> String {
     }
 }
 
-/// A key as lines of text.
 fn block(key: &Key) -> String {
-    let listed = Listed::new(key);
-    let mut lines = vec![listed.key.to_owned()];
+    let row = Row::new(key);
+    let mut lines = vec![row.key.to_owned()];
     let mut line = |text: &str| lines.push(format!("    {text}"));
     for paragraph in &key.about {
         line(paragraph);
     }
-    let default = listed.default.map(|value| format!("; default: {value}"));
-    line(&format!("{}{}", listed.expected, default.unwrap_or_default()));
-    if let (Some(flag), Some(variable)) = (&listed.flag, &listed.variable) {
+    let default = row.default.map(|value| format!("; default: {value}"));
+    line(&format!("{}{}", row.expected, default.unwrap_or_default()));
+    if let (Some(flag), Some(variable)) = (&row.flag, &row.variable) {
         let means = key.flag.as_ref().and_then(|flag| flag.inverted);
         let means = means.map(|_| " (sets it to false)").unwrap_or_default();
         line(&format!("{flag}{means}, {variable}"));

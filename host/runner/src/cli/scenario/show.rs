@@ -12,7 +12,6 @@ use reader::Located;
 use scenario::{Entry, Scenario, Scorer};
 use session::resolve::{Faults, Source};
 
-/// Shows every scenario of that name.
 pub fn exec(named: &[String], flags: &Flags) -> Result<ExitCode, Failure> {
     let sources = sources(named, flags)?;
     let mut faults = Faults::default();
@@ -29,7 +28,6 @@ pub fn exec(named: &[String], flags: &Flags) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A scenario with its name and its plugins.
 pub(in crate::cli) fn shown(source: Source) -> String {
     let title = source.title();
     let mut text = format!("# {title}\n");
@@ -57,7 +55,6 @@ pub(in crate::cli) fn shown(source: Source) -> String {
     text
 }
 
-/// The scenario as TOML, table by table.
 fn toml(scenario: &Scenario) -> String {
     let entries = scenario.settled().entries();
     let mut tables: Vec<&str> = vec![""];
@@ -89,7 +86,6 @@ fn toml(scenario: &Scenario) -> String {
     text
 }
 
-/// A key and its value, and where they come from.
 fn line(table: &str, entry: &Entry) -> [String; 2] {
     let key = entry.path.strip_prefix(table).unwrap_or(&entry.path);
     let key = key.trim_start_matches('.');

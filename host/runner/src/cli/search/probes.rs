@@ -9,7 +9,7 @@ use super::super::failure::Failure;
 use super::super::interrupt::Interrupt;
 use super::super::loads::{self, Amount};
 use super::super::measure::{Overseer, Place, measured};
-use super::super::watch::Watching;
+use super::super::watch::Displays;
 use model::units::Nanos;
 use result::finding::{Finding, Id, Severity};
 use result::metric::Reading;
@@ -24,29 +24,16 @@ use session::{MeasuredRun, Source, resolve};
 /// failed or were not sent miss the objectives.
 const SERVERS: [Id; 4] = [Id::NothingAnswered, Id::Failures, Id::NotSent, Id::Interrupted];
 
-/// Makes the runs of a search.
 pub(super) struct Probes<'p> {
-    source: &'p Source,
-    within: &'p Path,
-    watching: &'p Watching,
-    interrupt: &'p Interrupt,
+    pub source: &'p Source,
+    /// The folder in which each run gets a folder.
+    pub within: &'p Path,
+    pub displays: &'p Displays,
+    pub interrupt: &'p Interrupt,
 }
 
-impl<'p> Probes<'p> {
-    /// Runs of this scenario, each in a folder within that one.
-    pub(super) fn new(
-        source: &'p Source,
-        within: &'p Path,
-        watching: &'p Watching,
-        interrupt: &'p Interrupt,
-    ) -> Self {
-        Probes { source, within, watching, interrupt }
-    }
-
+impl Probes<'_> {
     /// Makes a run. Gives its result, and the name of its folder.
-    ///
-    /// # Errors
-    /// If it cannot begin, or ends early for another reason than the server's.
     pub(super) fn make(
         &self,
         probe: &Probe,
@@ -71,14 +58,15 @@ impl<'p> Probes<'p> {
             is_late: AtomicBool::new(false),
         };
         let place = Place { within: self.within, repeat: None, overseer: Some(&guard) };
-        let measured = measured(resolved, place, self.watching, self.interrupt);
+        let measured = measured(resolved, place, self.displays, self.interrupt);
         self.interrupt.done();
         let measured = measured?;
         let folder = measured.folder.path().file_name().unwrap_or_default();
         let folder = folder.to_string_lossy().into_owned();
         let late = guard.is_late.load(Ordering::Acquire);
         let late = late.then(|| "it was under way when the time was over (--within)".to_owned());
-        let outcome = match (guard.alarm(), invalid(&measured.summary.findings).or(late)) {
+        let alarm = guard.watch.as_ref().and_then(|watch| locked(watch).1);
+        let outcome = match (alarm, invalid(&measured.summary.findings).or(late)) {
             (_, Some(why)) => Outcome::Invalid { why },
             (Some(alarm), None) => Outcome::Stopped(alarm),
             (None, None) => Outcome::Measured(gathered(measured, tiers)?),
@@ -89,7 +77,6 @@ impl<'p> Probes<'p> {
     }
 }
 
-/// The reason why a run shows nothing of the server, if so.
 fn invalid(findings: &[Finding]) -> Option<String> {
     let counts = |finding: &&Finding| {
         finding.severity == Severity::Invalid && !SERVERS.contains(&finding.id)
@@ -98,7 +85,6 @@ fn invalid(findings: &[Finding]) -> Option<String> {
     Some(format!("{}: {}", finding.id.name(), finding.seen))
 }
 
-/// Reads the measurements of a run from its records.
 fn gathered(measured: MeasuredRun, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
     let MeasuredRun { ended, folder, facts, summary, .. } = measured;
     ended?;
@@ -120,16 +106,8 @@ struct Guard {
     watch: Option<Mutex<(Watch, Option<Alarm>)>>,
     /// The time since the first request was due, after which the run sends no more.
     sends_for: Option<Duration>,
-    /// The end of the search.
     stops_at: Option<Instant>,
-    /// True if it was stopped by that end.
     is_late: AtomicBool,
-}
-
-impl Guard {
-    fn alarm(&self) -> Option<Alarm> {
-        self.watch.as_ref().and_then(|watch| locked(watch).1)
-    }
 }
 
 fn locked(

@@ -11,8 +11,6 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tokio::net::TcpListener;
-
 use super::super::failure::{Exit, Failure};
 use super::super::mock::interrupted;
 use super::files;
@@ -26,7 +24,6 @@ use verify::profile::Values;
 use verify::sources::Sources;
 use verify::{Case, CaseCard, Log, Outcome, Profile, Run, judge};
 
-/// The last lines of a client that failed.
 const LAST_LINES: usize = 12;
 
 /// The time that a client may take to say its version.
@@ -35,7 +32,6 @@ const VERSION_WITHIN: Duration = Duration::from_secs(120);
 /// The time that replies which a client gave up may take to be noticed.
 const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 
-/// A client that is judged, and everything that its runs share.
 pub struct Conductor {
     profile: Profile,
     own: String,
@@ -63,8 +59,7 @@ impl Drop for Folder {
     }
 }
 
-/// One run of a client, with its files.
-struct Conducted {
+struct ClientRun {
     run: Run,
     ran: Ran,
 }
@@ -74,10 +69,6 @@ fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
 }
 
 impl Conductor {
-    /// Prepares the runs of a client.
-    ///
-    /// # Errors
-    /// If the tokenizer cannot be read, or a folder cannot be made.
     pub fn new(
         mut profile: Profile,
         program: Option<&Path>,
@@ -150,20 +141,14 @@ impl Conductor {
         })
     }
 
-    /// The name of the tokenizer that counts.
     pub fn tokenizer_name(&self) -> String {
         self.name_of_tokenizer.clone()
     }
 
-    /// The client, for its card.
     pub fn client(&self, version: Option<String>) -> Client {
         Client { name: self.profile.name.clone(), title: self.profile.title.clone(), version }
     }
 
-    /// Asks the client for its version.
-    ///
-    /// # Errors
-    /// If its program does not run.
     pub fn version(&self) -> Result<Option<String>, Failure> {
         let Some(version) = &self.profile.version else {
             return Ok(None);
@@ -193,9 +178,6 @@ impl Conductor {
     }
 
     /// Runs a case until it is judged, and repeats a case that fails only in its times.
-    ///
-    /// # Errors
-    /// If a script cannot be played, the client's program does not run, or the user interrupts.
     pub fn run(&self, case: &Case) -> Result<CaseCard, Failure> {
         let mut card = CaseCard {
             name: case.name.clone(),
@@ -230,10 +212,10 @@ impl Conductor {
                 let folder = self.folder.path.join(name);
                 let command = self.command(case, *seed, &folder)?;
                 card.command = command;
-                let conducted = self.conduct(case, *seed, &folder)?;
-                card.last_lines = last_lines(&conducted.ran);
-                let late = conducted.ran.exit.is_none();
-                runs.push(conducted.run);
+                let client_run = self.conduct(case, *seed, &folder)?;
+                card.last_lines = last_lines(&client_run.ran);
+                let late = client_run.ran.exit.is_none();
+                runs.push(client_run.run);
                 if late {
                     let within = model::duration::format(self.timeout);
                     card.outcome = Outcome::Failed(format!("it did not end within {within}"));
@@ -255,9 +237,6 @@ impl Conductor {
 
     /// Looks for the load up to which the client's times are true, level by level until one fails.
     /// `tell` gets each level.
-    ///
-    /// # Errors
-    /// As [`Conductor::run`].
     pub fn ceiling(&self, tell: impl Fn(&Level)) -> Result<Ceiling, Failure> {
         let mut levels = Vec::new();
         for streams in ceiling::LEVELS {
@@ -279,7 +258,7 @@ impl Conductor {
         let mut best: Option<Level> = None;
         for number in 1..=self.tries {
             let folder = self.folder.path.join(format!("{}-{number}", case.name));
-            let Conducted { run, ran } = self.conduct(&case, 1, &folder)?;
+            let ClientRun { run, ran } = self.conduct(&case, 1, &folder)?;
             let requests = run.log.requests.iter();
             let first = requests.clone().map(|request| request.received);
             let last = requests.map(|request| request.end());
@@ -309,7 +288,6 @@ impl Conductor {
         self.tokenizer.facts().added_tokens.into()
     }
 
-    /// Counts the tokens of a text, each text once.
     fn count(&self, text: &str) -> Option<u64> {
         if let Some(known) = self.counts.borrow().get(text) {
             return *known;
@@ -321,7 +299,6 @@ impl Conductor {
         counted
     }
 
-    /// The command as a card shows it, without the parts that differ from run to run.
     fn command(&self, case: &Case, seed: u64, folder: &Path) -> Result<Vec<String>, Failure> {
         let mut values = self.values(case, seed, folder);
         values.set("folder", "FOLDER");
@@ -353,8 +330,7 @@ impl Conductor {
         self.profile.command_for(&case.asks, values).map_err(wrong)
     }
 
-    /// Runs the client once over a case.
-    fn conduct(&self, case: &Case, seed: u64, folder: &Path) -> Result<Conducted, Failure> {
+    fn conduct(&self, case: &Case, seed: u64, folder: &Path) -> Result<ClientRun, Failure> {
         private::folder(folder).map_err(system("make a folder for a run"))?;
         let script = Script::parse(&case.name, &case.script())
             .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
@@ -362,7 +338,8 @@ impl Conductor {
             let scripts = [(case.name.clone(), script)];
             let mounts = Mounts::new(scripts, Box::new(|_, _| None))
                 .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
-            let listener = listen().map_err(system("listen on this machine"))?;
+            let listener = mock::listen((Ipv4Addr::LOCALHOST, 0).into())
+                .map_err(system("listen on this machine"))?;
             let address = listener.local_addr().map_err(system("listen on this machine"))?;
             let server =
                 tokio::spawn(mock::serve_mounts(listener, mounts.clone(), std::future::pending()));
@@ -384,7 +361,7 @@ impl Conductor {
             let log = Log::read(&log).map_err(|error| Failure::new(Exit::Bug, error))?;
             let sources = Sources::read(&self.profile, &self.contents(folder, &ran));
             let run = Run { log, sources };
-            Ok(Conducted { run, ran })
+            Ok(ClientRun { run, ran })
         })
     }
 
@@ -425,10 +402,6 @@ impl Conductor {
         });
         content.collect()
     }
-}
-
-fn listen() -> std::io::Result<TcpListener> {
-    mock::listen((Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// Writes the tokenizer whose tokens are words, so that a client can read it.
@@ -479,17 +452,13 @@ fn collect(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
         let Ok(kind) = entry.file_type() else {
             continue;
         };
-        match (kind.is_dir(), *part) {
-            (true, "**") => collect(&path, parts, found),
-            (true, part) if glob::fits(part, &name.to_string_lossy()) => {
-                collect(&path, rest, found)
-            }
-            (false, part)
-                if rest.is_empty() && part != "**" && glob::fits(part, &name.to_string_lossy()) =>
-            {
-                found.push(path);
-            }
-            _ => {}
+        let fits = *part != "**" && glob::fits(part, &name.to_string_lossy());
+        if kind.is_dir() && *part == "**" {
+            collect(&path, parts, found);
+        } else if kind.is_dir() && fits {
+            collect(&path, rest, found);
+        } else if fits && rest.is_empty() {
+            found.push(path);
         }
     }
 }

@@ -6,10 +6,6 @@ use std::path::Path;
 use super::super::failure::{Exit, Failure};
 use verify::{Card, Case, FileError, Profile};
 
-/// The cases of a folder, or the shipped ones, by name.
-///
-/// # Errors
-/// If cases are wrong: every mistake.
 pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     let read = match folder {
         None => {
@@ -28,18 +24,18 @@ pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Failure {
+    move |cause| Failure::input(format!("{}: cannot be read: {cause}", path.display()))
+}
+
 fn of_folder(folder: &Path) -> Result<Vec<Result<Case, FileError>>, Failure> {
-    let unreadable = |path: &Path, cause: std::io::Error| {
-        Failure::input(format!("{}: cannot be read: {cause}", path.display()))
-    };
-    let entries = std::fs::read_dir(folder).map_err(|cause| unreadable(folder, cause))?;
     let mut read = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|cause| unreadable(folder, cause))?.path();
+    for entry in std::fs::read_dir(folder).map_err(unreadable(folder))? {
+        let path = entry.map_err(unreadable(folder))?.path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text = std::fs::read_to_string(&path).map_err(|cause| unreadable(&path, cause))?;
+        let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
         read.push(Case::read(&path.to_string_lossy(), &text));
     }
     Ok(read)
@@ -57,10 +53,6 @@ fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
     if wrong.is_empty() { Ok(good) } else { Err(Failure::several(Exit::Input, wrong)) }
 }
 
-/// The requested cases, or all.
-///
-/// # Errors
-/// If a name fits no case.
 pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> {
     if names.is_empty() {
         return Ok(cases);
@@ -79,9 +71,6 @@ pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> 
 }
 
 /// A profile that ships, by name, or the profile in a file.
-///
-/// # Errors
-/// If there is none, or it is wrong.
 pub fn profile(client: &str) -> Result<Profile, Failure> {
     let wrong = |error: FileError| Failure::input(error.to_string());
     let known = shipped::text(&format!("conformance/clients/{client}.toml"));
@@ -96,28 +85,18 @@ pub fn profile(client: &str) -> Result<Profile, Failure> {
             names.join(", ")
         )));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Failure::input(format!("{client}: cannot be read: {cause}")))?;
+    let text = std::fs::read_to_string(path).map_err(unreadable(path))?;
     Profile::read(client, &text).map_err(wrong)
 }
 
-/// A card that was written before.
-///
-/// # Errors
-/// If it cannot be read, or is no card.
 pub fn card(path: &str) -> Result<Card, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Failure::input(format!("{path}: cannot be read: {cause}")))?;
+    let text = std::fs::read_to_string(path).map_err(unreadable(Path::new(path)))?;
     serde_json::from_str(&text).map_err(|cause| {
         let message = "is no card; expected the output of `runner verify CLIENT --format json`";
         Failure::input(format!("{path}: {message}: {cause}"))
     })
 }
 
-/// The cases and the clients that ship, for people to read.
-///
-/// # Errors
-/// If a profile that ships is wrong.
 pub fn list(cases: &[Case]) -> Result<String, Failure> {
     let mut text = String::new();
     let mut part = None;

@@ -12,15 +12,12 @@ use session::live::Latency;
 use session::live::cells::{Quantiles, RECENT_S};
 use session::live::history::Rates;
 
-/// Cells of a bar that shows a thread's share of a core.
 const BAR: usize = 8;
-/// Cells of a role with its bar.
 const ROLE: u16 = 24;
 /// Steps of a sparkline's data: it takes whole numbers, and a rate may be less than one.
 const STEPS: f64 = 100.0;
 
 impl View<'_> {
-    /// The share that is done, as a bar and as text.
     pub(super) fn progress(&self, frame: &mut Frame<'_>, area: Rect) {
         let label = self.progress_label();
         let [bar, beside] = Layout::horizontal([
@@ -32,15 +29,13 @@ impl View<'_> {
             Some(_) => self.snapshot.share(self.subject.amount),
             None => 0.0,
         };
-        let looks = self.looks();
         let [full, rest] = filled(share, usize::from(bar.width));
         let line =
-            Line::from(vec![Span::styled(full, looks.chart()), Span::styled(rest, looks.faint())]);
+            Line::from(vec![Span::styled(full, self.chart()), Span::styled(rest, self.faint())]);
         frame.render_widget(line, bar);
         frame.render_widget(Line::raw(label).right_aligned(), beside);
     }
 
-    /// Tokens and requests per second, as numbers and over time.
     pub(super) fn rates(&self, frame: &mut Frame<'_>, area: Rect) {
         let [tokens, requests] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
@@ -55,7 +50,6 @@ impl View<'_> {
         (name, unit): (&str, &str),
         quantity: fn(&Rates) -> f64,
     ) {
-        let looks = self.looks();
         let shown_rate =
             |rates: Option<Rates>| rates.map_or(ABSENT.to_owned(), |rates| rate(quantity(&rates)));
         let seconds: Vec<f64> = self.history.seconds().map(|(_, rates)| quantity(&rates)).collect();
@@ -64,7 +58,7 @@ impl View<'_> {
         let most = shown.iter().copied().fold(0.0, f64::max);
         let mut title = vec![
             Span::raw(format!("{name} ")),
-            Span::styled(format!("{} {unit}", shown_rate(self.history.recent())), looks.strong()),
+            Span::styled(format!("{} {unit}", shown_rate(self.history.recent())), self.strong()),
         ];
         if let Some(rates) = self.history.whole() {
             title.push(Span::raw(format!(", mean {}", rate(quantity(&rates)))));
@@ -72,21 +66,19 @@ impl View<'_> {
         let mut block = Block::bordered().title(Line::from(title));
         if !shown.is_empty() {
             let most = format!("most {}", rate(most));
-            block = block.title_bottom(Line::styled(most, looks.faint()).right_aligned());
+            block = block.title_bottom(Line::styled(most, self.faint()).right_aligned());
         }
         let data = shown.iter().rev().map(|value| (value * STEPS) as u64);
         let chart = Sparkline::default()
             .data(data.collect::<Vec<u64>>())
             .max((most * STEPS).max(1.0) as u64)
             .direction(RenderDirection::RightToLeft)
-            .style(looks.chart())
+            .style(self.chart())
             .block(block);
         frame.render_widget(chart, area);
     }
 
-    /// Percentiles of the recent past and of the whole run.
     pub(super) fn latencies(&self, frame: &mut Frame<'_>, area: Rect) {
-        let looks = self.looks();
         let recent = format!("{RECENT_S}s");
         let row = |name: &str, span: &str, seen: Option<Quantiles>| {
             let cells = seen.map_or([(); 3].map(|()| ABSENT.to_owned()), |seen| {
@@ -96,10 +88,10 @@ impl View<'_> {
             format!("{name:<5}{span:<4}{p50:>9}{p90:>9}{p99:>9}")
         };
         let header = format!("{:<9}{:>9}{:>9}{:>9}", "ms", "P50", "P90", "P99");
-        let mut lines = vec![Line::styled(header, looks.faint())];
+        let mut lines = vec![Line::styled(header, self.faint())];
         let both = |name: &str, latency: &Latency| {
             [
-                Line::styled(row(name, &recent, latency.recent), looks.strong()),
+                Line::styled(row(name, &recent, latency.recent), self.strong()),
                 Line::raw(row("", "all", latency.whole)),
             ]
         };
@@ -111,14 +103,13 @@ impl View<'_> {
         frame.render_widget(Paragraph::new(lines).block(block), area);
     }
 
-    /// Draws the panel of the requests' outcomes.
     pub(super) fn requests(&self, frame: &mut Frame<'_>, area: Rect) {
         let seen = self.snapshot;
         let due = seen.counts.due.map_or(ABSENT.to_owned(), |due| due.to_string());
         let failed = seen.counts.failures();
         let style = match failed {
             0 => Style::new(),
-            _ => self.looks().bad(),
+            _ => self.bad(),
         };
         let mut lines = vec![
             self.flight_line(),
@@ -144,7 +135,6 @@ impl View<'_> {
         frame.render_widget(panel, area);
     }
 
-    /// Draws the panel of this client: the cores that it uses, and whether it keeps up.
     pub(super) fn client(&self, frame: &mut Frame<'_>, area: Rect) {
         let block = Block::bordered().title(self.client_name());
         let inner = block.inner(area);
@@ -161,7 +151,7 @@ impl View<'_> {
                 [
                     Span::raw(format!("{name:<10}")),
                     Span::styled(full, self.load_style(role.cpu)),
-                    Span::styled(rest, self.looks().faint()),
+                    Span::styled(rest, self.faint()),
                     Span::raw(format!("{:>5} ", percent(role.cpu))),
                 ]
             });
@@ -186,7 +176,6 @@ impl View<'_> {
     }
 }
 
-/// A bar: its full part, and the rest.
 fn filled(share: f64, width: usize) -> [String; 2] {
     let full = ((share * width as f64).round() as usize).min(width);
     ["\u{2588}".repeat(full), "\u{2591}".repeat(width - full)]

@@ -40,7 +40,6 @@ fn quantiles(median_ms: f64) -> Option<Quantiles> {
     })
 }
 
-/// A run that has not begun.
 fn preparing() -> Snapshot {
     Snapshot { counts: Counts { ready: 37, ..Counts::default() }, ..Live::default().snapshot() }
 }
@@ -100,6 +99,10 @@ fn until(seconds: u64) -> History {
     history
 }
 
+fn view<'v>(subject: &'v Subject, snapshot: &'v Snapshot, history: &'v History) -> View<'v> {
+    View { subject, snapshot, history, paused: false, help: false, colours: true }
+}
+
 fn drawn(view: &View<'_>, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view.draw(frame)).unwrap();
@@ -133,15 +136,8 @@ fn pictures() {
     (warming.counts.phase, warming.counts.warmup) = (Phase::WarmUp, 3);
     let mut stopped = measuring.clone();
     (stopped.counts.phase, stopped.counts.stopped) = (Phase::Draining, Stopped::Finishing);
-    let early = View {
-        subject: &subject,
-        snapshot: &preparing,
-        history: &blank,
-        paused: false,
-        help: false,
-        colours: true,
-    };
-    let view = View { snapshot: &measuring, history: &history, ..early };
+    let early = view(&subject, &preparing, &blank);
+    let view = view(&subject, &measuring, &history);
     picture("preparing", &early, (80, 24));
     let warming = View { snapshot: &warming, ..early };
     picture("warming-up", &warming, (80, 24));
@@ -186,14 +182,7 @@ fn of_a_fleet() -> Snapshot {
 #[test]
 fn counts_fleet_processes_and_names_the_silent() {
     let (subject, snapshot, history) = (subject(), of_a_fleet(), until(95));
-    let view = View {
-        subject: &subject,
-        snapshot: &snapshot,
-        history: &history,
-        paused: false,
-        help: false,
-        colours: true,
-    };
+    let view = view(&subject, &snapshot, &history);
     let expected = "2 of 4 agents report; lost: rank 2; silent: rank 3";
     for (width, height) in [(100, 34), (80, 24), (60, 12)] {
         let seen = characters(&drawn(&view, width, height));
@@ -210,14 +199,7 @@ fn counts_fleet_processes_and_names_the_silent() {
 fn no_size_is_too_small() {
     let (subject, snapshot, history) = (subject(), measuring(7), until(7));
     for help in [false, true] {
-        let view = View {
-            subject: &subject,
-            snapshot: &snapshot,
-            history: &history,
-            paused: false,
-            help,
-            colours: true,
-        };
+        let view = View { help, ..view(&subject, &snapshot, &history) };
         for width in [1, 2, 3, 10, 31, 71, 72, 73, 200] {
             for height in [1, 2, 3, 7, 21, 22, 23, 90] {
                 drawn(&view, width, height);
@@ -229,14 +211,7 @@ fn no_size_is_too_small() {
 #[test]
 fn draws_colours_only_on_request() {
     let (subject, snapshot, history) = (subject(), measuring(30), until(30));
-    let coloured = View {
-        subject: &subject,
-        snapshot: &snapshot,
-        history: &history,
-        paused: false,
-        help: false,
-        colours: true,
-    };
+    let coloured = view(&subject, &snapshot, &history);
     let plain = View { colours: false, ..coloured };
     for size in [(80, 24), (40, 10)] {
         let [with, without] = [&coloured, &plain].map(|view| drawn(view, size.0, size.1));
@@ -254,14 +229,7 @@ fn server_text_cannot_move_the_cursor() {
     snapshot.counts.failed.values_mut().for_each(|failures| {
         failures.latest = "\u{1b}[2J\u{1b}[Hgone\r\n\u{7}".to_owned();
     });
-    let view = View {
-        subject: &subject,
-        snapshot: &snapshot,
-        history: &history,
-        paused: false,
-        help: false,
-        colours: true,
-    };
+    let view = view(&subject, &snapshot, &history);
     let seen = drawn(&view, 80, 24);
     let controls = |cell: &ratatui::buffer::Cell| cell.symbol().contains(char::is_control);
     assert!(!seen.content.iter().any(controls));

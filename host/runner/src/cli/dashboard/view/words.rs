@@ -15,7 +15,6 @@ use session::live::cells::Quantiles;
 use session::live::snapshot::Failures;
 use session::live::{Latency, Phase};
 
-/// Shown if a value is not known.
 pub(super) const ABSENT: &str = "-";
 
 /// Share of a core at which a thread is worth a look, and at which it has nothing left to give.
@@ -24,7 +23,6 @@ const BUSY: [f64; 2] = [0.7, 0.9];
 /// The parts of this client that measure, in the order in which a request meets them.
 const MEASURING: [&str; 4] = ["pace", "read", "decode", "record"];
 
-/// Meaning of the keys, and of the display.
 pub(super) const HELP: [&str; 13] = [
     "q, Ctrl-C   stop sending, wait for the last replies, report;",
     "            again: abandon the replies; again: exit at once",
@@ -41,7 +39,6 @@ pub(super) const HELP: [&str; 13] = [
     "runner used in the last second: near 100 % is too slow.",
 ];
 
-/// Milliseconds in their meaningful digits.
 pub(super) fn ms(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -50,7 +47,6 @@ pub(super) fn ms(value: f64) -> String {
     }
 }
 
-/// A rate in its meaningful digits.
 pub(super) fn rate(value: f64) -> String {
     match value {
         value if value < 100.0 => format!("{value:.1}"),
@@ -62,7 +58,6 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// A length of time in whole seconds.
 fn seconds(span: Nanos) -> String {
     duration::format(Duration::from_secs(Duration::from(span).as_secs()))
 }
@@ -75,7 +70,6 @@ pub(super) struct Role<'r> {
 }
 
 impl View<'_> {
-    /// The amount that is done, the time elapsed, and the time left.
     pub(super) fn progress_label(&self) -> String {
         let (seen, subject) = (self.snapshot, self.subject);
         match seen.counts.phase {
@@ -113,14 +107,13 @@ impl View<'_> {
         if let Some(waiting) = seen.counts.waiting {
             let style = match waiting {
                 0 => Style::new(),
-                _ => self.looks().doubtful(),
+                _ => self.doubtful(),
             };
             spans.push(Span::styled(format!("  waiting {waiting}"), style));
         }
         Line::from(spans)
     }
 
-    /// The server's own levels; `None` if its metrics page is not read.
     pub(super) fn server_line(&self) -> Option<Line<'static>> {
         let levels = self.snapshot.server?;
         let running = levels.running.map(|count| format!("  running {count:.0}"));
@@ -142,12 +135,11 @@ impl View<'_> {
     pub(super) fn failure_lines(&self) -> Vec<Line<'static>> {
         let mut classes: Vec<(&Class, &Failures)> = self.snapshot.counts.failed.iter().collect();
         classes.sort_by_key(|(class, failures)| (std::cmp::Reverse(failures.count), **class));
-        let looks = self.looks();
         let lines = classes.into_iter().map(|(class, failures)| {
             // Servers may answer in several lines, and with characters that move the cursor.
             let latest = failures.latest.replace(char::is_control, " ");
             Line::from(vec![
-                Span::styled(format!("{} {}", class.name(), failures.count), looks.bad()),
+                Span::styled(format!("{} {}", class.name(), failures.count), self.bad()),
                 Span::raw(format!(": {latest}")),
             ])
         });
@@ -174,20 +166,17 @@ impl View<'_> {
     }
 
     pub(super) fn load_style(&self, cpu: f64) -> Style {
-        let looks = self.looks();
         match cpu {
-            cpu if cpu >= BUSY[1] => looks.bad(),
-            cpu if cpu >= BUSY[0] => looks.doubtful(),
-            _ => looks.good(),
+            cpu if cpu >= BUSY[1] => self.bad(),
+            cpu if cpu >= BUSY[0] => self.doubtful(),
+            _ => self.good(),
         }
     }
 
-    /// Returns the words for the client: this one, or the busiest of a fleet.
     pub(super) fn client_name(&self) -> &'static str {
         if self.snapshot.agents.is_empty() { "this client" } else { "the busiest client" }
     }
 
-    /// The busiest part of this client.
     pub(super) fn client_line(&self) -> Line<'static> {
         let roles = self.roles();
         let busiest = roles.iter().max_by(|one, other| one.cpu.total_cmp(&other.cpu));

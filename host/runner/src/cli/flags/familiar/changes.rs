@@ -9,7 +9,6 @@ fn located<T>(flag: &str, value: T) -> Option<Located<T>> {
     Some(Located::flag(flag, value))
 }
 
-/// Sets a key of the dataset's configuration.
 fn config(scenario: &mut Scenario, flag: &str, key: &str, value: serde_json::Value) {
     scenario.dataset.config.set(key, Located::flag(flag, value));
 }

@@ -6,7 +6,7 @@
 
 use reader::{Config, Located, Place};
 
-use super::super::settle::Settled;
+use super::super::settle::SettledRun;
 use super::super::{Flags, Ratio, backends};
 use model::temperature::Temperature;
 
@@ -19,85 +19,46 @@ pub struct Client {
     pub word: &'static str,
     /// Names of `--backend` that only this client has, except `vllm` and its routes.
     pub backends: &'static [&'static str],
-    /// Its names for datasets.
     pub datasets: &'static [&'static str],
     /// Flags that only this client has, and this program only for its sake.
     pub alone: &'static [&'static str],
 }
 
-/// `vllm bench serve`.
+#[rustfmt::skip]
 pub static VLLM: Client = Client {
     name: "`vllm bench serve` 0.32",
     word: "vllm",
     backends: &[
-        "openai",
-        "openai-chat",
-        "openai-responses",
-        "openai-audio",
-        "openai-embeddings",
-        "infinity-embeddings",
-        "vllm-pooling",
-        "vllm-rerank",
+        "openai", "openai-chat", "openai-responses", "openai-audio", "openai-embeddings",
+        "infinity-embeddings", "vllm-pooling", "vllm-rerank",
     ],
     datasets: &[
-        "sharegpt",
-        "burstgpt",
-        "random",
-        "random-mm",
-        "random-rerank",
-        "custom",
-        "custom_image",
-        "prefix_repetition",
-        "spec_bench",
-        "speed_bench",
-        "timed_trace",
+        "sharegpt", "burstgpt", "random", "random-mm", "random-rerank", "custom", "custom_image",
+        "prefix_repetition", "spec_bench", "speed_bench", "timed_trace",
     ],
     alone: &[
-        "ignore-eos",
-        "input-len",
-        "label",
-        "no-stream",
-        "output-len",
-        "percentile-metrics",
-        "prefix-repetition-num-prefixes",
-        "random-batch-size",
-        "random-prefix-len",
-        "save-result",
-        "skip-chat-template",
-        "spec-bench-category",
-        "tokenizer-mode",
+        "ignore-eos", "input-len", "label", "no-stream", "output-len", "percentile-metrics",
+        "prefix-repetition-num-prefixes", "random-batch-size", "random-prefix-len", "save-result",
+        "skip-chat-template", "spec-bench-category", "tokenizer-mode",
     ],
 };
 
+#[rustfmt::skip]
 pub static SGLANG: Client = Client {
     name: "SGLang's `bench_serving` 0.5.23",
     word: "sglang",
     backends: &["sglang", "sglang-native", "sglang-oai", "sglang-oai-chat", "sglang-embedding"],
     datasets: &[
-        "sharegpt",
-        "custom",
-        "openai",
-        "random",
-        "random-ids",
-        "generated-shared-prefix",
-        "image",
-        "mooncake",
-        "speed-bench",
+        "sharegpt", "custom", "openai", "random", "random-ids", "generated-shared-prefix", "image",
+        "mooncake", "speed-bench",
     ],
     alone: &[
-        "gsp-num-groups",
-        "gsp-prompts-per-group",
-        "gsp-system-prompt-len",
-        "lora-request-distribution",
-        "output-details",
-        "rust-client",
-        "rust-worker-threads",
-        "tag",
+        "gsp-num-groups", "gsp-prompts-per-group", "gsp-system-prompt-len",
+        "lora-request-distribution", "output-details", "rust-client", "rust-worker-threads", "tag",
         "tokenize-prompt",
     ],
 };
 
-/// Every client.
 pub static CLIENTS: [&Client; 2] = [&VLLM, &SGLANG];
 
 /// The client of the line, as the user names it.
@@ -147,7 +108,7 @@ impl Flags {
     }
 
     /// Overlays the defaults of the line's client on open settings, and notes it.
-    pub(in super::super) fn read_as(&self, settled: &mut Settled) {
+    pub(in super::super) fn read_as(&self, settled: &mut SettledRun) {
         let Some((client, why)) = self.client() else {
             return;
         };
@@ -177,19 +138,17 @@ impl Flags {
 
 /// A line in the making.
 struct Reading<'s> {
-    settled: &'s mut Settled,
+    settled: &'s mut SettledRun,
     place: Place,
-    /// The client's defaults that hold.
     defaults: Vec<&'static str>,
     /// Its defaults that do not hold here.
     apart: Vec<&'static str>,
 }
 
 impl Reading<'_> {
-    /// Takes a default where nothing is set.
     fn take<T>(
         &mut self,
-        at: fn(&mut Settled) -> &mut Option<Located<T>>,
+        at: fn(&mut SettledRun) -> &mut Option<Located<T>>,
         value: T,
         label: &'static str,
     ) {
@@ -310,7 +269,6 @@ impl Reading<'_> {
         self.apart.push("requests have ids (x-request-id)");
     }
 
-    /// Takes the client's prompts and their seed.
     fn prompts(&mut self, word: &'static str) {
         let (seed, label) = if word == "vllm" { (0, "seed 0") } else { (42, "seed 42") };
         self.take(|s| &mut s.scenario.load.seed, seed, label);

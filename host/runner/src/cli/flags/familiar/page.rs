@@ -18,7 +18,6 @@ pub enum Tool {
 /// A flag as its tool's help has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theirs {
-    /// Its name, without the dashes.
     pub long: String,
     /// True if a value stands after it.
     pub takes: bool,
@@ -27,123 +26,41 @@ pub struct Theirs {
 use Tool::{Lmdeploy, Sglang, Vllm};
 
 /// Notes for users of a tool on flags that are the same here by their names.
-const REMARKS: [(Tool, &str, &str); 40] = [
-    (
-        Vllm,
-        "backend",
-        "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `openai`)",
-    ),
-    (
-        Sglang,
-        "backend",
-        "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `sglang`)",
-    ),
-    (
-        Vllm,
-        "dataset-name",
-        "the names of this tool work too: [the list](#datasets); `random` without it, as in the tool",
-    ),
-    (
-        Sglang,
-        "dataset-name",
-        "the names of this tool work too: [the list](#datasets); `random` without it (the tool's: `sharegpt`)",
-    ),
-    (Vllm, "endpoint", "chooses the backend's route by its path; `--backend` alone is enough"),
-    (Vllm, "host", "without `--port`, the port where the backend's engine listens"),
-    (Sglang, "host", "without `--port`, the port where the backend's engine listens"),
-    (Vllm, "model", "the name that the server has; without it, the only one it lists"),
-    (Sglang, "model", "the name that the server has; without it, the only one it lists"),
-    (
-        Vllm,
-        "tokenizer",
-        "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
-    ),
-    (
-        Sglang,
-        "tokenizer",
-        "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
-    ),
-    (Vllm, "seed", "0 without it in this tool's lines"),
-    (Sglang, "seed", "42 without it in this tool's lines"),
-    (Vllm, "num-warmups", "1 without it; the tool's is 0"),
-    (
-        Sglang,
-        "warmup-requests",
-        "warm-up prompts are never measured; the tool's are the first measured one",
-    ),
-    (Sglang, "ready-check-timeout-sec", "no wait without it; the tool's is 60"),
-    (
-        Vllm,
-        "random-range-ratio",
-        "as in the tool in its own lines, where 0.0 is exact; refused if no flag shows the client",
-    ),
-    (
-        Sglang,
-        "random-range-ratio",
-        "0.0 without it in this tool's lines: any length up to the requested one",
-    ),
-    (Sglang, "random-output-len", "1024 without it in this tool's lines"),
-    (
-        Vllm,
-        "ramp-up-strategy",
-        "the rate is a function of time; the tool's of the request's number",
-    ),
-    (Vllm, "metric-percentiles", "90, 95 and 99 without it; the tool's is 99"),
-    (
-        Vllm,
-        "ignore-eos",
-        "without it, on for `random`, `random-mm` and `timed_trace` in this tool's lines. `--disable-ignore-eos` turns it off",
-    ),
-    (
-        Vllm,
-        "temperature",
-        "without it, left to the server in this tool's lines (`--temperature server`)",
-    ),
-    (Sglang, "top-p", "not sent without it; the tool sends 1"),
-    (
-        Sglang,
-        "output-file",
-        "the lines are this program's summaries; `runner report RUN --style sglang --format jsonl` writes the tool's",
-    ),
-    (
-        Sglang,
-        "cache-report",
-        "compares the server's cached tokens with what repeats within the run",
-    ),
-    (Sglang, "use-trace-timestamps", "names like `mooncake` imply it"),
-    (
-        Sglang,
-        "gsp-num-groups",
-        "`--num-prompts` is the number of requests here; the tool's is groups × prompts",
-    ),
-    (Sglang, "mooncake-slowdown-factor", "a rate given with it wins; the tool ignores the rate"),
-    (Vllm, "custom-output-len", "256 without it in this tool's lines"),
-    (Vllm, "burstiness", "for equal gaps `--arrival constant`; the tool's is `inf`"),
-    (Vllm, "goodput", "`e2el`, `ttft`, `tpot` and every other per-request metric"),
-    (Sglang, "image-count", "without lengths 1024 tokens each in this tool's lines"),
-    (
-        Lmdeploy,
-        "backend",
-        "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `sglang`)",
-    ),
-    (
-        Lmdeploy,
-        "dataset-name",
-        "for its choice of conversations and prompts `--set dataset.config.like=lmdeploy`; `random` without it (the tool's: `sharegpt`)",
-    ),
-    (Lmdeploy, "host", "without `--port`, the port where the backend's engine listens"),
-    (Lmdeploy, "model", "the name that the server has; without it, the only one it lists"),
-    (
-        Lmdeploy,
-        "tokenizer",
-        "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
-    ),
-    (Lmdeploy, "random-output-len", "128 without it; the tool's is 1024"),
-    (
-        Lmdeploy,
-        "random-range-ratio",
-        "exact lengths without it; the tool's is 0.0, any length up to the requested one",
-    ),
+#[rustfmt::skip]
+const REMARKS: [(&[Tool], &str, &str); 33] = [
+    (&[Vllm], "backend", "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `openai`)"),
+    (&[Sglang, Lmdeploy], "backend", "the names of this tool work too: [the list](#backends); `vllm` without it (the tool's: `sglang`)"),
+    (&[Vllm], "dataset-name", "the names of this tool work too: [the list](#datasets); `random` without it, as in the tool"),
+    (&[Sglang], "dataset-name", "the names of this tool work too: [the list](#datasets); `random` without it (the tool's: `sharegpt`)"),
+    (&[Vllm], "endpoint", "chooses the backend's route by its path; `--backend` alone is enough"),
+    (&[Vllm, Sglang, Lmdeploy], "host", "without `--port`, the port where the backend's engine listens"),
+    (&[Vllm, Sglang, Lmdeploy], "model", "the name that the server has; without it, the only one it lists"),
+    (&[Vllm, Sglang, Lmdeploy], "tokenizer", "a name is looked up in the local cache, after `runner fetch tokenizer NAME`"),
+    (&[Vllm], "seed", "0 without it in this tool's lines"),
+    (&[Sglang], "seed", "42 without it in this tool's lines"),
+    (&[Vllm], "num-warmups", "1 without it; the tool's is 0"),
+    (&[Sglang], "warmup-requests", "warm-up prompts are never measured; the tool's are the first measured one"),
+    (&[Sglang], "ready-check-timeout-sec", "no wait without it; the tool's is 60"),
+    (&[Vllm], "random-range-ratio", "as in the tool in its own lines, where 0.0 is exact; refused if no flag shows the client"),
+    (&[Sglang], "random-range-ratio", "0.0 without it in this tool's lines: any length up to the requested one"),
+    (&[Sglang], "random-output-len", "1024 without it in this tool's lines"),
+    (&[Vllm], "ramp-up-strategy", "the rate is a function of time; the tool's of the request's number"),
+    (&[Vllm], "metric-percentiles", "90, 95 and 99 without it; the tool's is 99"),
+    (&[Vllm], "ignore-eos", "without it, on for `random`, `random-mm` and `timed_trace` in this tool's lines. `--disable-ignore-eos` turns it off"),
+    (&[Vllm], "temperature", "without it, left to the server in this tool's lines (`--temperature server`)"),
+    (&[Sglang], "top-p", "not sent without it; the tool sends 1"),
+    (&[Sglang], "output-file", "the lines are this program's summaries; `runner report RUN --style sglang --format jsonl` writes the tool's"),
+    (&[Sglang], "cache-report", "compares the server's cached tokens with what repeats within the run"),
+    (&[Sglang], "use-trace-timestamps", "names like `mooncake` imply it"),
+    (&[Sglang], "gsp-num-groups", "`--num-prompts` is the number of requests here; the tool's is groups × prompts"),
+    (&[Sglang], "mooncake-slowdown-factor", "a rate given with it wins; the tool ignores the rate"),
+    (&[Vllm], "custom-output-len", "256 without it in this tool's lines"),
+    (&[Vllm], "burstiness", "for equal gaps `--arrival constant`; the tool's is `inf`"),
+    (&[Vllm], "goodput", "`e2el`, `ttft`, `tpot` and every other per-request metric"),
+    (&[Sglang], "image-count", "without lengths 1024 tokens each in this tool's lines"),
+    (&[Lmdeploy], "dataset-name", "for its choice of conversations and prompts `--set dataset.config.like=lmdeploy`; `random` without it (the tool's: `sharegpt`)"),
+    (&[Lmdeploy], "random-output-len", "128 without it; the tool's is 1024"),
+    (&[Lmdeploy], "random-range-ratio", "exact lengths without it; the tool's is 0.0, any length up to the requested one"),
 ];
 
 /// This program's flag for another tool's flag, by the same name or by an alias.
@@ -168,10 +85,8 @@ pub fn fault(command: &Command, theirs: &Theirs) -> Option<String> {
     (takes != theirs.takes && !any).then(|| format!("--{long} takes a value in one tool only"))
 }
 
-/// The table of a tool's flags, in their order by name.
-///
-/// # Errors
-/// The flags that are neither supported nor refused.
+/// The table of a tool's flags in their order by name, or the flags that are neither supported nor
+/// refused.
 pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, Vec<String>> {
     // Flags of one meaning share a row, where the first of them stands.
     let mut rows: Vec<(Vec<String>, String)> = Vec::new();
@@ -189,7 +104,7 @@ pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, 
                 continue;
             }
         };
-        let remark = REMARKS.iter().find(|(of, flag, _)| *of == tool && flag == long);
+        let remark = REMARKS.iter().find(|(tools, flag, _)| tools.contains(&tool) && flag == long);
         let remark = remark.map(|(.., words)| format!("; {words}"));
         let here = format!("{here}{}", remark.unwrap_or_default());
         let here = as_code(&here).replace('|', "\\|");
@@ -206,7 +121,6 @@ pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, 
     if missing.is_empty() { Ok(text) } else { Err(missing) }
 }
 
-/// A text with every flag in it as code.
 fn as_code(text: &str) -> String {
     let wrapped = |word: &str| {
         let (open, word) = word.split_at(usize::from(word.starts_with('(')));

@@ -6,10 +6,6 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 
 use plugins::case::{SuiteReport, TimedReport};
 
-/// The whole report.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn xml(report: &SuiteReport) -> Result<String, SerializeError> {
     let mut suite = TestSuite::new(report.plugin.name());
     if let Some(error) = &report.error {

@@ -1,9 +1,8 @@
 //! The report of `runner plugin test` as text.
 
-use crate::cli::print::{Colour, Styled};
+use crate::cli::print::{Colour, StyledText};
 use plugins::case::{Checks, SuiteReport, TimedReport};
 
-/// The heading: the tested plugin.
 pub fn heading(report: &SuiteReport) -> String {
     let plugin = &report.plugin;
     let facts = plugin.loaded.as_ref().map(|loaded| {
@@ -13,10 +12,9 @@ pub fn heading(report: &SuiteReport) -> String {
     format!("{}{}\n", facts.unwrap_or_default(), plugin.file)
 }
 
-/// One line about a case, and its failures.
-pub fn case(case: &TimedReport, width: usize) -> Styled {
+pub fn case(case: &TimedReport, width: usize) -> StyledText {
     let report = &case.report;
-    let mut text = Styled::default();
+    let mut text = StyledText::default();
     if report.holds() {
         text.painted("ok  ", Colour::Green)
     } else {
@@ -53,10 +51,9 @@ pub fn case(case: &TimedReport, width: usize) -> Styled {
     text
 }
 
-/// The summary of all cases.
-pub fn summary(report: &SuiteReport) -> Styled {
+pub fn summary(report: &SuiteReport) -> StyledText {
     let all = report.cases.len();
-    let mut text = Styled::default();
+    let mut text = StyledText::default();
     text.plain(&match all {
         1 => "1 case: ".to_owned(),
         _ => format!("{all} cases: "),
