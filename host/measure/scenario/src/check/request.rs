@@ -3,7 +3,7 @@
 use http::header::HeaderName;
 
 use super::{HOST_HEADERS, unless, wrong};
-use crate::field::Value;
+use crate::field::{Value, place};
 use crate::request::{Ids, RequestOptions};
 use crate::scenario::Scenario;
 use model::identity::{Form, OFF, RequestIds};
@@ -160,10 +160,6 @@ pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
         );
     }
     body(scenario, problems);
-}
-
-fn place<T>(located: &Option<Located<T>>) -> Option<&Place> {
-    located.as_ref().map(|located| &located.place)
 }
 
 /// Finds the missing keys that a key needs.
