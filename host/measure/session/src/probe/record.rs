@@ -19,9 +19,8 @@ use plugins::backend::{Control, Dialect, Request};
 /// Asks a server with a backend's requests.
 pub struct Recorder(Alone);
 
-/// A reply.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct Reply {
     pub status: u16,
     /// The type of its body, as it says.
     pub content_type: Option<String>,
@@ -33,29 +32,18 @@ pub struct Recorded {
 /// The reason why there is no reply to keep.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The server does not answer.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// The backend failed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// It is not known which model to ask for.
     #[error("{target} does not say which models it serves: {why}; name one with --model")]
-    NoModel {
-        target: String,
-        /// The reason.
-        why: String,
-    },
-    /// The reply is too long for a case.
+    NoModel { target: String, why: String },
     #[error("the reply has more than {} MiB; ask for less, with --output-tokens", ANSWER_BYTES >> 20)]
     TooLong,
 }
 
 impl Recorder {
     /// Resolves a scenario's backend and target.
-    ///
-    /// # Errors
-    /// If they are invalid.
     pub fn new(source: &Source) -> Result<Self, Faults> {
         alone(source).map(Recorder)
     }
@@ -69,10 +57,6 @@ impl Recorder {
         &self.0.target
     }
 
-    /// An instance of the backend.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub fn open(&self) -> Result<Dialect, PluginError> {
         self.0.backend.open()
     }
@@ -114,11 +98,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If there is no whole reply, or one that no case can hold.
-    pub fn ask_now<C: Connect>(
-        &self,
-        connect: &C,
-        request: Request,
-    ) -> Result<Recorded, RecordError> {
+    pub fn ask_now<C: Connect>(&self, connect: &C, request: Request) -> Result<Reply, RecordError> {
         let local = crate::local::Local::new().map_err(CheckError::Runtime)?;
         let path = request.path.clone();
         let clock = Clock::start();
@@ -157,7 +137,7 @@ impl Recorder {
         let content_type = head.headers.get(CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
         let clean = self.0.secrets.redact_bytes(&body);
-        Ok(Recorded {
+        Ok(Reply {
             status: head.status,
             content_type: content_type.map(|value| self.0.secrets.redact(value)),
             redacted: clean != body,

@@ -19,7 +19,7 @@ use super::super::progress;
 use model::clean;
 use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
-use session::live::{History, Phase, Snapshot, Stopped};
+use session::live::{History, Phase, Snapshot, Stop};
 
 /// The smallest terminal that panels have room on.
 const PANELS: (u16, u16) = (72, 22);
@@ -222,13 +222,13 @@ impl View<'_> {
     fn phase(&self) -> (String, Style) {
         let (looks, seen) = (self.looks(), self.snapshot);
         let (phase, style) = match (seen.counts.stopped, seen.counts.phase) {
-            (Stopped::Aborting, _) => ("stopped: abandoning replies", looks.bad()),
-            (Stopped::Finishing, _) => ("stopped: waiting for the last replies", looks.doubtful()),
-            (Stopped::No, Phase::Preparing) => ("preparing", looks.strong()),
-            (Stopped::No, Phase::WarmUp) => ("warming up", looks.strong()),
-            (Stopped::No, Phase::Measuring) => ("measuring", looks.good()),
-            (Stopped::No, Phase::Draining) => ("waiting for the last replies", looks.good()),
-            (Stopped::No, Phase::Over) => ("over", looks.strong()),
+            (Stop::Aborting, _) => ("stopped: abandoning replies", looks.bad()),
+            (Stop::Finishing, _) => ("stopped: waiting for the last replies", looks.doubtful()),
+            (Stop::No, Phase::Preparing) => ("preparing", looks.strong()),
+            (Stop::No, Phase::WarmUp) => ("warming up", looks.strong()),
+            (Stop::No, Phase::Measuring) => ("measuring", looks.good()),
+            (Stop::No, Phase::Draining) => ("waiting for the last replies", looks.good()),
+            (Stop::No, Phase::Over) => ("over", looks.strong()),
         };
         if self.paused {
             (format!("{phase} (drawing paused)"), looks.doubtful())
@@ -239,9 +239,9 @@ impl View<'_> {
 
     fn keys(&self) -> Line<'static> {
         let stop = match self.snapshot.counts.stopped {
-            Stopped::No => "q stop",
-            Stopped::Finishing => "q stop at once",
-            Stopped::Aborting => "q exit",
+            Stop::No => "q stop",
+            Stop::Finishing => "q stop at once",
+            Stop::Aborting => "q exit",
         };
         let pause = if self.paused { "p resume drawing" } else { "p pause drawing" };
         Line::styled(format!("{stop}   {pause}   ? help"), self.looks().faint())
