@@ -156,9 +156,6 @@ impl Blobs {
     }
 
     /// Gives contents their name at a commit.
-    ///
-    /// # Errors
-    /// If the system forbids it.
     pub(crate) fn link(&self, commit: &str, remote: &Remote) -> Result<(), HubError> {
         let link = self.folder.join("snapshots").join(commit).join(&remote.path);
         let disk = |cause| HubError::disk(&link, cause);

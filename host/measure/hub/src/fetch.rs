@@ -64,9 +64,6 @@ pub enum Event<'a> {
 }
 
 /// Requests the list of a repository's files.
-///
-/// # Errors
-/// If it does not exist or cannot be seen, or the hub cannot be asked.
 pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubError> {
     #[derive(Deserialize)]
     struct Info {

@@ -121,7 +121,6 @@ mod tests {
     use crate::plan::WatchedDevices;
     use model::units::Nanos;
 
-    /// Returns the mistakes in a scenario.
     fn wrong(text: &str) -> String {
         let read = Scenario::parse("s.toml", text).and_then(|scenario| scenario.validate());
         read.err().map_or(String::new(), |error| error.to_string())

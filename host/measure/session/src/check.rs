@@ -62,9 +62,6 @@ pub enum CheckError {
 
 impl ResolvedRun {
     /// Prepares connections to the targets: addresses, and trusted certificates.
-    ///
-    /// # Errors
-    /// If a host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.draft.connection;
         let (targets, places) = (&self.parts.targets, self.parts.places());
@@ -169,9 +166,6 @@ impl ResolvedRun {
     }
 
     /// [`ResolvedRun::check`], on a runtime of its own: blocks until every target has answered.
-    ///
-    /// # Errors
-    /// As [`ResolvedRun::check`], or where there is no runtime.
     pub fn check_now<C: Connect>(
         self,
         connect: &C,

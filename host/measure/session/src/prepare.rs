@@ -54,9 +54,6 @@ pub struct Preparation {
 impl Preparation {
     /// Opens the dataset and the backend. The dataset's final remarks on its input go into
     /// `remarks`, the first request beyond the model's context into `beyond_context`.
-    ///
-    /// # Errors
-    /// If a plugin refuses its configuration or input, or traps.
     pub fn open(
         plan: &Plan,
         parts: &Parts,

@@ -71,9 +71,6 @@ impl Prober {
     }
 
     /// Prepares connections.
-    ///
-    /// # Errors
-    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.first.wiring;
         let target = std::slice::from_ref(&self.first.target);
@@ -81,9 +78,6 @@ impl Prober {
     }
 
     /// Asks, on a runtime of its own. The suggested command repeats these arguments of the user.
-    ///
-    /// # Errors
-    /// If there is no runtime, or no server.
     pub fn probe_now<C: Connect>(
         &self,
         connect: &C,
@@ -94,9 +88,6 @@ impl Prober {
     }
 
     /// Asks. Must run on a `LocalSet`, where HTTP/2 keeps its connections.
-    ///
-    /// # Errors
-    /// If there is no server, no HTTP or a web page.
     pub async fn probe<C: Connect>(
         &self,
         connect: &C,

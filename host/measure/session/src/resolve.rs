@@ -108,9 +108,6 @@ impl fmt::Display for Faults {
 }
 
 /// Resolves a scenario.
-///
-/// # Errors
-/// If it, or anything that it refers to, is invalid.
 pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }

@@ -140,9 +140,6 @@ pub struct MeasuredRun {
 
 impl CheckedRun {
     /// Creates the run's folder and writes the facts before the first request.
-    ///
-    /// # Errors
-    /// If the folder or a file of it cannot be written.
     pub fn begin<E: Executor>(
         mut self,
         record: Record,
@@ -255,9 +252,6 @@ impl LoadedRun {
 
     /// All steps after the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`]
     /// and [`AssessedRun::summarise`].
-    ///
-    /// # Errors
-    /// If the measurement never began, or records cannot be read.
     pub fn finish(self, ending: &Ending) -> Result<MeasuredRun, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
     }
@@ -369,9 +363,6 @@ impl SavedRun {
     }
 
     /// Makes sure that there are records to assess. Removes a folder that holds only a plan.
-    ///
-    /// # Errors
-    /// If the measurement never began, or records cannot be read.
     pub fn measured(self) -> Result<Self, NotMeasured> {
         let readable = self.folder.read().map(drop);
         let ended = match (readable, self.made.ended) {

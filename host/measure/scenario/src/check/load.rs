@@ -12,7 +12,6 @@ use reader::Problem;
 use reader::words::joined;
 use reader::{Located, Place};
 
-/// Values that are out of range.
 pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     let mut check = |problem: Option<Problem>| problems.extend(problem);
     let expected = format!("{} requests per second, or inf", from_to(&RATES));

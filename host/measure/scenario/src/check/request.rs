@@ -14,7 +14,6 @@ use reader::{Located, Place};
 /// The largest number that the plugin contract counts in 32 bits.
 const MOST: u64 = u32::MAX as u64;
 
-/// Values that are out of range.
 pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
     type Fits = fn(&f64) -> bool;
     let penalty: (&str, Fits) = ("a number from -2 to 2", |p| (-2.0..=2.0).contains(p));

@@ -44,9 +44,6 @@ pub fn most(cores: usize) -> usize {
 }
 
 /// The decode threads of a run, this many, which take from this queue. None of them runs yet.
-///
-/// # Errors
-/// If the plugin refuses its configuration, or traps.
 pub fn threads(
     number: usize,
     backend: &Backend,

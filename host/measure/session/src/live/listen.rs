@@ -103,9 +103,6 @@ struct RunView {
 
 impl Listener {
     /// Starts to listen.
-    ///
-    /// # Errors
-    /// If the address cannot be listened on, or no thread can be started.
     pub fn bind(bound: &Address) -> io::Result<Self> {
         let addresses = (bound.host.as_str(), bound.port).to_socket_addrs()?;
         let socket = TcpListener::bind(addresses.collect::<Vec<_>>().as_slice())?;

@@ -59,9 +59,6 @@ pub struct Writer {
 impl Writer {
     /// A writer for a run, with an instance of the backend of its own. It notes the first request
     /// beyond the model's context.
-    ///
-    /// # Errors
-    /// If the backend refuses its configuration, or traps.
     pub fn open(
         plan: &Plan,
         parts: &Parts,
@@ -106,9 +103,6 @@ impl Writer {
     }
 
     /// Returns how replies are cut.
-    ///
-    /// # Errors
-    /// If the backend traps, or gives a framing that cannot be.
     pub(super) fn framing(&mut self) -> Result<Framing, PluginError> {
         Ok(self.dialect.framing(self.plan.request.stream)?.into())
     }

@@ -62,9 +62,6 @@ impl Recorder {
     }
 
     /// Prepares connections.
-    ///
-    /// # Errors
-    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.0.wiring;
         let target = std::slice::from_ref(&self.0.target);
@@ -72,9 +69,6 @@ impl Recorder {
     }
 
     /// The first model that the server lists.
-    ///
-    /// # Errors
-    /// If it lists none, or cannot be asked.
     pub fn model_now<C: Connect>(&self, connect: &C) -> Result<String, RecordError> {
         let none = |why: String| RecordError::NoModel { target: self.0.target.to_string(), why };
         let mut dialect = self.open()?;
@@ -95,9 +89,6 @@ impl Recorder {
     }
 
     /// Sends a request, on a runtime of its own, and keeps the reply.
-    ///
-    /// # Errors
-    /// If there is no whole reply, or one that no case can hold.
     pub fn ask_now<C: Connect>(&self, connect: &C, request: Request) -> Result<Reply, RecordError> {
         let local = crate::local::Local::new().map_err(CheckError::Runtime)?;
         let path = request.path.clone();

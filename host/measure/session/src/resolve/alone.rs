@@ -24,9 +24,6 @@ pub(crate) struct Alone {
 }
 
 /// Resolves a scenario's backend and target, and nothing else of it.
-///
-/// # Errors
-/// Everything that is wrong with them.
 pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
     Resolution::new(source, BTreeMap::new()).alone()
 }

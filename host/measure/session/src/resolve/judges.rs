@@ -22,9 +22,6 @@ pub struct Judges {
 
 /// Resolves a scenario's scorers and the tokenizer that it names, and nothing else of it. It names
 /// at least one scorer.
-///
-/// # Errors
-/// Everything that is wrong with them.
 pub fn judges(source: &Source) -> Result<Judges, Faults> {
     let ahead::Ahead { plugins, tokenizer, .. } = ahead::read(source, &Timings::default());
     let mut resolution = Resolution::new(source, plugins);

@@ -76,9 +76,6 @@ impl ResolvedRun {
     /// Looks for a tokenizer under the server's names for its model, if the scenario names none and
     /// none was found before. If one is found, everything that depends on it is resolved again.
     /// Second, remarks about it.
-    ///
-    /// # Errors
-    /// If the scenario does not resolve with it.
     pub(crate) fn counting_for(
         self,
         names: Vec<String>,

@@ -53,9 +53,6 @@ pub struct Devices(Option<Watching>, Option<Sampling>);
 impl<E> StartedRun<E> {
     /// Begins to read the devices that the plan names, and the server's metrics pages, by this
     /// clock, for a run that others make. The clock is the run's.
-    ///
-    /// # Errors
-    /// If a file of them cannot be made, no thread be started, or the backend fails.
     pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
         self.control.live.date(clock);
         let live = Arc::clone(&self.control.live);

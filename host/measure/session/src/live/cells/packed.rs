@@ -137,9 +137,6 @@ impl PackedBuckets {
     }
 
     /// Adds its counts to other buckets.
-    ///
-    /// # Errors
-    /// If the bounds differ.
     pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
         if self.counts.len() != buckets.counts.len() {
             return Err(NotPacked("its bounds differ"));
