@@ -19,7 +19,7 @@ use plugins::sandbox;
 use session::decode::failures::FailureLimit;
 use session::decode::inbox::Inboxes;
 use session::decode::steps::Routes;
-use session::decode::{Decoder, Shared};
+use session::decode::{DecodeState, Decoder};
 use session::sessions::Sessions;
 use session::sessions::memory::Memory;
 use wasmtime::component::Component;
@@ -138,7 +138,7 @@ fn decoding_late_moves_no_instant() {
     let mut decoder = Decoder {
         dialect: resolved.parts.backend.open().unwrap(),
         spare: Frames::default(),
-        shared: Shared::new(
+        shared: DecodeState::new(
             FailureLimit::new(Signal::for_task()),
             Routes::new(resolved.parts.places(), Version::Http1, resolved.parts.secrets.clone()),
             Arc::clone(&output_tokens),

@@ -92,11 +92,8 @@ fn plan(assignments: &[String], over: &[String]) -> Result<BTreeMap<String, Stri
         ..Source::default()
     };
     let resolved = resolve(&source).map_err(|faults| format!("{faults:?}"))?;
-    let draft = resolved.draft;
-    let model = draft.target.model.clone().unwrap_or_default();
-    let plan = draft.complete(model);
     let mut leaves = BTreeMap::new();
-    walk("", serde_json::to_value(plan).unwrap(), &mut leaves);
+    walk("", serde_json::to_value(resolved.draft).unwrap(), &mut leaves);
     Ok(leaves)
 }
 

@@ -21,8 +21,7 @@ use scenario::plan::Slice;
 use session::assess::assess;
 use session::gate::{Gate, Stage};
 use session::live::Live;
-use session::run::control::Control;
-use session::run::on_threads;
+use session::run::{Control, Setup, on_threads};
 
 use crate::support::trial::{Ran, Trial};
 
@@ -98,7 +97,9 @@ fn threads_and_real_time_change_neither() {
     let target = Target::parse(&format!("http://{address}")).unwrap();
     let connect =
         Dial::new(&[target], &[], Version::Http1, &Default::default(), Timestamps::Kernel).unwrap();
-    on_threads(&resolved.plan, &resolved.parts, &connect, temporary.path(), &control).unwrap();
+    let (plan, parts) = (&resolved.plan, &resolved.parts);
+    let setup = Setup { plan, parts, folder: temporary.path(), control: &control };
+    on_threads(setup, &connect).unwrap();
     drop(stop);
     let client = control.live.client.get().expect("it was watched");
     if cfg!(target_os = "linux") {

@@ -146,8 +146,7 @@ fn plan_of(scenario: Scenario) -> Result<(Plan, model::arrival::Trace), String> 
         ..Source::default()
     };
     let resolved = resolve(&source).map_err(|faults| format!("{faults:?}"))?;
-    let model = resolved.draft.target.model.clone().unwrap_or_default();
-    Ok((resolved.draft.complete(model), resolved.parts.trace))
+    Ok((resolved.draft, resolved.parts.trace))
 }
 
 /// Checks the cost of a plan before and beside its requests.

@@ -91,7 +91,7 @@ impl MadeUp {
         drop(sender);
         let written = Recorder::create(&path).unwrap().run(&receiver, |_| {}).unwrap();
         folder
-            .end(&Status {
+            .write(&Status {
                 started: "2026-01-02T03:04:05Z".to_owned(),
                 origin: None,
                 ended: "2026-01-02T03:09:05Z".to_owned(),

@@ -30,7 +30,7 @@ use scenario::Scenario;
 use session::decode::failures::FailureLimit;
 use session::decode::inbox::Inboxes;
 use session::decode::steps::Routes;
-use session::decode::{Decoder, Shared};
+use session::decode::{DecodeState, Decoder};
 use session::sessions::Sessions;
 use session::sessions::memory::Memory;
 use session::{ResolvedRun, Source, resolve};
@@ -205,7 +205,7 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
     let mut decoder = Decoder {
         spare: Frames::default(),
         dialect: resolved.parts.backend.open()?,
-        shared: Shared::new(
+        shared: DecodeState::new(
             FailureLimit::new(Signal::for_task()),
             Routes::new(resolved.parts.places(), Version::Http1, resolved.parts.secrets.clone()),
             Arc::default(),

@@ -31,7 +31,6 @@ const UNFINISHED: &str = ".unfinished";
 /// The size limit of all files together, in bytes; beyond it, the least recently used files are
 /// removed.
 const FOLDER_BYTES: u64 = 1 << 30;
-/// The size limit of one file.
 const FILE_BYTES: u64 = 512 << 20;
 /// Files unused for this long are removed in any case.
 const UNUSED: Duration = Duration::from_secs(60 * 24 * 3600);
@@ -70,10 +69,9 @@ pub struct Cache {
 
 /// The result of a search for a digest in a cache.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Lookup {
     /// The contents that were put there, unchanged.
     Whole(Contents),
-    /// It is not there.
     Nothing,
     /// It cannot be used, with the reason.
     Wrong(String),
@@ -117,15 +115,15 @@ impl Cache {
     }
 
     /// Looks for the artifact of a source, by the SHA-256 of the source's file in hexadecimal.
-    pub fn find(&self, digest: &str) -> Found {
+    pub fn find(&self, digest: &str) -> Lookup {
         let read = match read(&self.path(digest)) {
             Ok(read) => read,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Lookup::Nothing,
             Err(cause) => Err(format!("cannot be read: {cause}")),
         };
         match read.and_then(|bytes| self.checked(digest, bytes)) {
-            Ok(contents) => Found::Whole(contents),
-            Err(what) => Found::Wrong(self.wrong(digest, &what)),
+            Ok(contents) => Lookup::Whole(contents),
+            Err(what) => Lookup::Wrong(self.wrong(digest, &what)),
         }
     }
 
@@ -136,9 +134,6 @@ impl Cache {
     }
 
     /// Stores an artifact. A concurrent reader finds all of it or nothing.
-    ///
-    /// # Errors
-    /// The system's, if it cannot be written.
     pub fn put(&self, digest: &str, contents: &[u8]) -> io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let mut header = self.header(digest);

@@ -23,9 +23,9 @@ fn cache(folder: &Path) -> Cache {
 #[track_caller]
 fn wrong(cache: &Cache, digest: &str) -> String {
     match cache.find(digest) {
-        Found::Wrong(what) => what.replace(&cache.path(digest).display().to_string(), "FILE"),
-        Found::Whole(_) => panic!("it was taken"),
-        Found::Nothing => panic!("there is nothing"),
+        Lookup::Wrong(what) => what.replace(&cache.path(digest).display().to_string(), "FILE"),
+        Lookup::Whole(_) => panic!("it was taken"),
+        Lookup::Nothing => panic!("there is nothing"),
     }
 }
 
@@ -35,10 +35,10 @@ fn finds_a_stored_artifact_and_keeps_it_private() {
     let folder = home.path().join("deep/below");
     let (digest, cake) = made(1);
     let cache = cache(&folder);
-    assert!(matches!(cache.find(&digest), Found::Nothing));
+    assert!(matches!(cache.find(&digest), Lookup::Nothing));
     cache.put(&digest, &cake).unwrap();
     match cache.find(&digest) {
-        Found::Whole(found) => assert_eq!(*found, cake),
+        Lookup::Whole(found) => assert_eq!(*found, cake),
         other => panic!("{other:?}"),
     }
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -62,19 +62,9 @@ fn a_changed_artifact_is_refused_and_replaced() {
         48..80 => "FILE was written by another version of the oven",
         _ => "FILE was changed after it was written, or is truncated",
     };
-    let places = (0..whole.len()).step_by(whole.len() / 40).chain([
-        0,
-        15,
-        16,
-        47,
-        48,
-        79,
-        80,
-        111,
-        112,
-        whole.len() - 1,
-    ]);
-    for place in places {
+    let edges = [0, 15, 16, 47, 48, 79, 80, 111, 112];
+    let places = (0..whole.len()).step_by(whole.len() / 40).chain(edges);
+    for place in places.chain([whole.len() - 1]) {
         let mut bytes = whole.clone();
         bytes[place] ^= 1;
         fs::write(&path, &bytes).unwrap();
@@ -89,7 +79,7 @@ fn a_changed_artifact_is_refused_and_replaced() {
         assert_eq!(wrong(&cache, &digest), format!("its cached form {}", at(HEADER)));
     }
     cache.put(&digest, &cake).unwrap();
-    assert!(matches!(cache.find(&digest), Found::Whole(_)));
+    assert!(matches!(cache.find(&digest), Lookup::Whole(_)));
 }
 
 #[test]
@@ -124,11 +114,11 @@ fn an_artifact_that_others_may_write_is_refused() {
         );
     }
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(cache.find(&digest), Found::Whole(_)));
+    assert!(matches!(cache.find(&digest), Lookup::Whole(_)));
     // A file that is replaced is its owner's alone again.
     fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
     cache.put(&digest, &cake).unwrap();
-    assert!(matches!(cache.find(&digest), Found::Whole(_)));
+    assert!(matches!(cache.find(&digest), Lookup::Whole(_)));
 
     fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
     let Err(message) = Cache::at(&folder, &CAKES, [7; 32]) else {
@@ -147,10 +137,8 @@ fn a_folder_in_place_of_an_artifact_is_refused() {
     let cache = cache(home.path());
     let (digest, _) = made(6);
     fs::create_dir(cache.path(&digest)).unwrap();
-    assert_eq!(
-        wrong(&cache, &digest),
-        "its cached form FILE is not used: it is not a regular file"
-    );
+    let expected = "its cached form FILE is not used: it is not a regular file";
+    assert_eq!(wrong(&cache, &digest), expected);
 }
 
 #[test]
@@ -180,10 +168,10 @@ fn removes_unused_artifacts_alone() {
     for path in [&cache.path(&unused), &cache.path(&used), &others, &left] {
         date(path);
     }
-    assert!(matches!(cache.find(&used), Found::Whole(_)));
+    assert!(matches!(cache.find(&used), Lookup::Whole(_)));
     cache.put(&new, &third).unwrap();
-    assert!(matches!(cache.find(&unused), Found::Nothing));
-    assert!(matches!(cache.find(&used), Found::Whole(_)));
+    assert!(matches!(cache.find(&unused), Lookup::Nothing));
+    assert!(matches!(cache.find(&used), Lookup::Whole(_)));
     assert!(others.exists(), "what is not ours is left alone");
     assert!(!left.exists());
 }
@@ -205,7 +193,7 @@ fn removes_the_oldest_artifacts_beyond_the_limit() {
     cache.put(&digest, &cake).unwrap();
     assert!(!older.exists());
     assert!(newer.exists());
-    assert!(matches!(cache.find(&digest), Found::Whole(_)));
+    assert!(matches!(cache.find(&digest), Lookup::Whole(_)));
 }
 
 #[test]
@@ -215,10 +203,10 @@ fn each_maker_finds_its_own() {
     let other = Cache::at(home.path(), &CAKES, [8; 32]).unwrap().unwrap();
     let (digest, cake) = made(11);
     one.put(&digest, &cake).unwrap();
-    assert_eq!(other.find(&digest), Found::Nothing);
+    assert_eq!(other.find(&digest), Lookup::Nothing);
     other.put(&digest, b"another").unwrap();
     match (one.find(&digest), other.find(&digest)) {
-        (Found::Whole(first), Found::Whole(second)) => {
+        (Lookup::Whole(first), Lookup::Whole(second)) => {
             assert_eq!((&*first, &*second), (&*cake, &b"another"[..]));
         }
         found => panic!("{found:?}"),

@@ -33,7 +33,6 @@ pub(crate) enum Digest {
 }
 
 impl Digest {
-    /// Returns the digest that a tag is, if it is one.
     pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match tag.len() {
@@ -105,9 +104,6 @@ impl Blobs {
     }
 
     /// Brings a file's contents, unless they are there.
-    ///
-    /// # Errors
-    /// If they cannot be downloaded.
     pub(crate) fn bring(
         &self,
         client: &Client,
@@ -160,9 +156,6 @@ impl Blobs {
     }
 
     /// Gives contents their name at a commit.
-    ///
-    /// # Errors
-    /// If the system forbids it.
     pub(crate) fn link(&self, commit: &str, remote: &Remote) -> Result<(), HubError> {
         let link = self.folder.join("snapshots").join(commit).join(&remote.path);
         let disk = |cause| HubError::disk(&link, cause);

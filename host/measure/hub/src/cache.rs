@@ -21,7 +21,6 @@ pub struct Cache {
 /// Everything that the cache holds of a repository at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The folder with its files.
     pub folder: PathBuf,
     pub commit: String,
 }
@@ -58,7 +57,6 @@ impl Cache {
         }
     }
 
-    /// The one in a folder.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Cache { root: root.into() }
     }
@@ -100,7 +98,6 @@ fn only(snapshots: &Path) -> Option<String> {
 }
 
 impl Snapshot {
-    /// The path of one of its files, if it is there.
     pub fn file(&self, path: &str) -> Option<PathBuf> {
         let path = self.folder.join(path);
         path.is_file().then_some(path)

@@ -21,7 +21,6 @@ use crate::error::HubError;
 use crate::origin::{Origin, follow};
 use crate::settings::{Settings, Token};
 
-/// Most redirects from one question.
 const REDIRECTS: usize = 10;
 /// The time that opening a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -49,14 +48,12 @@ pub struct Client {
 
 /// An answer to a question, after redirects.
 pub(crate) struct Answer {
-    /// The last answer.
     pub(crate) response: Response<ureq::Body>,
     /// The heads of the answers that the hub itself gave on the way, and of the last one if it was
     /// the hub's.
     pub(crate) of_hub: Vec<HeaderMap>,
     /// The host that gave the last answer.
     pub(crate) host: String,
-    /// True if that was the hub.
     pub(crate) is_of_hub: bool,
 }
 
@@ -139,7 +136,7 @@ impl Pace {
     }
 }
 
-struct Failed {
+struct Failure {
     error: HubError,
     /// True if it may work the next time.
     is_passing: bool,
@@ -191,7 +188,6 @@ impl Client {
         &self.endpoint
     }
 
-    /// True if questions carry a token.
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
@@ -215,8 +211,8 @@ impl Client {
         }
     }
 
-    fn once(&self, method: &Method, path: &str, from: u64) -> Result<Answer, Failed> {
-        let unexpected = |cause: &str| Failed {
+    fn once(&self, method: &Method, path: &str, from: u64) -> Result<Answer, Failure> {
+        let unexpected = |cause: &str| Failure {
             error: HubError::Unexpected {
                 host: self.origin.host.clone(),
                 what: path.to_owned(),
@@ -317,7 +313,7 @@ fn wait_of(answer: &Answer) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(30)))
 }
 
-fn failed(host: &str, cause: ureq::Error) -> Failed {
+fn failed(host: &str, cause: ureq::Error) -> Failure {
     let (words, is_passing) = match cause {
         ureq::Error::Io(cause) => {
             let refused = cause.kind() == std::io::ErrorKind::ConnectionRefused;
@@ -329,5 +325,5 @@ fn failed(host: &str, cause: ureq::Error) -> Failed {
         ureq::Error::Protocol(cause) => (cause.to_string(), true),
         other => (other.to_string(), false),
     };
-    Failed { error: HubError::Unreachable { host: host.to_owned(), cause: words }, is_passing }
+    Failure { error: HubError::Unreachable { host: host.to_owned(), cause: words }, is_passing }
 }

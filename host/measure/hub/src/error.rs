@@ -10,100 +10,42 @@ use crate::size;
 pub enum HubError {
     #[error("{0}")]
     Setting(String),
-    /// Downloads are forbidden.
     #[error("HF_HUB_OFFLINE is set, so nothing is downloaded; unset it to download")]
     Offline,
-    /// There are terms to accept first.
     #[error("{name} is gated (HTTP {status}): {advice}")]
     Gated { name: String, status: u16, advice: String },
-    /// The repository does not exist, or is private.
     #[error(
         "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN may not read it"
     )]
-    NoRepository {
-        endpoint: String,
-        /// The kind that it was taken for.
-        kind: &'static str,
-        name: String,
-        status: u16,
-    },
-    /// No such branch, tag or commit.
+    NoRepository { endpoint: String, kind: &'static str, name: String, status: u16 },
     #[error("{name} has no revision `{revision}`; give a branch, a tag or a commit of it")]
     NoRevision { name: String, revision: String },
-    /// No such file.
     #[error("{name} has no file `{path}`{advice}")]
-    NoFile {
-        name: String,
-        path: String,
-        /// The nearest name, or nothing.
-        advice: String,
-    },
-    /// No connection, or no answer.
+    NoFile { name: String, path: String, advice: String },
     #[error(
         "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command, which resumes the download"
     )]
     Unreachable { host: String, cause: String },
-    /// Something else than an answer.
     #[error("{host} answered {what} with HTTP {status}{message}")]
-    Status {
-        host: String,
-        /// The file or list that was requested.
-        what: String,
-        status: u16,
-        message: String,
-    },
-    /// An answer that makes no sense.
+    Status { host: String, what: String, status: u16, message: String },
     #[error(
         "{host} answered {what} with an unexpected reply: {cause}; is HF_ENDPOINT the address of a hub?"
     )]
-    Unexpected {
-        host: String,
-        /// The file or list that was requested.
-        what: String,
-        cause: String,
-    },
-    /// A file of unknown size exceeds the limit.
+    Unexpected { host: String, what: String, cause: String },
     #[error(
         "{path}: the hub does not state its size, and it exceeds the remaining {limit} bytes; it was deleted; allow more with --max-size"
     )]
-    Larger {
-        path: String,
-        /// The number of bytes that were allowed.
-        limit: u64,
-    },
-    /// The contents do not match the hub's statements.
+    Larger { path: String, limit: u64 },
     #[error(
         "{path}: the download is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
     )]
-    Checksum {
-        path: String,
-        hash: &'static str,
-        /// The facts that the hub states.
-        expected: String,
-        found: String,
-    },
-    /// The contents have another length than the hub says.
+    Checksum { path: String, hash: &'static str, expected: String, found: String },
     #[error(
         "{path}: {found} bytes came, and the hub states {expected}; they were deleted; repeat the command"
     )]
-    Length {
-        path: String,
-        /// The facts that the hub states.
-        expected: u64,
-        /// The number of bytes that came.
-        found: u64,
-    },
-    /// A download that stopped too often.
+    Length { path: String, expected: u64, found: u64 },
     #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to resume", size(*held))]
-    Stopped {
-        path: String,
-        host: String,
-        /// The amount that is there.
-        held: u64,
-        /// The last error.
-        cause: String,
-    },
-    /// The disk is full.
+    Stopped { path: String, host: String, held: u64, cause: String },
     #[error(
         "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command, which resumes the download",
         folder.display()

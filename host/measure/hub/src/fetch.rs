@@ -26,14 +26,12 @@ const DOWNLOADS: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     pub commit: String,
-    /// Its files, by their paths.
     pub files: Vec<String>,
 }
 
 /// The hub's facts about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// Its path in the repository.
     pub path: String,
     /// Its length; absent where the hub does not state it.
     pub bytes: Option<u64>,
@@ -48,7 +46,6 @@ impl Remote {
     }
 }
 
-/// An event of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// Bytes that are there, from an earlier download or from now.
@@ -67,9 +64,6 @@ pub enum Event<'a> {
 }
 
 /// Requests the list of a repository's files.
-///
-/// # Errors
-/// If it does not exist or cannot be seen, or the hub cannot be asked.
 pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubError> {
     #[derive(Deserialize)]
     struct Info {

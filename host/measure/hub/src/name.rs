@@ -8,23 +8,16 @@ use std::fmt;
 /// Longest part of a name, as the hub has it.
 const LONGEST: usize = 96;
 
-/// Everything that a repository holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A model, and its tokenizer.
-    Model,
-    Dataset,
+model::names! {
+    /// Everything that a repository holds.
+    pub enum Kind {
+        /// A model, and its tokenizer.
+        Model = "model",
+        Dataset = "dataset",
+    }
 }
 
 impl Kind {
-    /// The name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Model => "model",
-            Kind::Dataset => "dataset",
-        }
-    }
-
     /// As the hub's API and the cache's folders call it.
     pub(crate) fn plural(self) -> &'static str {
         match self {
@@ -102,7 +95,6 @@ impl Repository {
         self.kind
     }
 
-    /// Its name, without the revision.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -117,7 +109,6 @@ impl Repository {
         self.revision.is_some()
     }
 
-    /// Its folder in the cache.
     pub(crate) fn folder(&self) -> String {
         format!("{}--{}", self.kind.plural(), self.name.replace('/', "--"))
     }

@@ -3,10 +3,8 @@
 use model::percent_encoded;
 use ureq::http::Uri;
 
-/// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// True if the connection is encrypted.
     pub(crate) is_secure: bool,
     /// In lower case.
     pub(crate) host: String,
@@ -25,7 +23,6 @@ impl Origin {
         Some(Origin { is_secure, host: address.host()?.to_ascii_lowercase(), port })
     }
 
-    /// Returns the origin of an address as written.
     pub(crate) fn of_text(address: &str) -> Option<Self> {
         Origin::from_uri(&address.parse().ok()?)
     }

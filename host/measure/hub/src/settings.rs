@@ -53,9 +53,6 @@ impl Token {
 
 impl Settings {
     /// Reads the settings from these variables.
-    ///
-    /// # Errors
-    /// If one of them has a value that cannot be used.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
         let cache = Cache::from_variables(&variable).ok_or_else(|| {
             HubError::Setting(

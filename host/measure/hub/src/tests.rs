@@ -14,6 +14,21 @@ use server::{COMMIT, Hub};
 
 const MODEL: &str = "models/org/model";
 
+impl Hub {
+    /// Sends other bytes in place of a model's file.
+    fn send_instead(&self, path: &str, bytes: Vec<u8>) {
+        let mut state = self.state.lock().unwrap();
+        let files = state.repositories.get_mut(MODEL).unwrap();
+        files.get_mut(path).unwrap().sent = Some(bytes);
+    }
+
+    /// The first bytes that the requests for contents wanted.
+    fn starts(&self) -> Vec<Option<usize>> {
+        let seen = self.seen().into_iter();
+        seen.filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect()
+    }
+}
+
 /// Bytes that a file of unknown size may have.
 const LIMIT: u64 = 1 << 20;
 
@@ -183,9 +198,7 @@ fn resumes_a_cut_download() {
     let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
     assert_eq!((outcome.got, outcome.lost, outcome.again), (500_000, 0, 2));
-    let from: Vec<_> =
-        hub.seen().iter().filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect();
-    assert_eq!(from, [None, Some(100_000), Some(150_000)]);
+    assert_eq!(hub.starts(), [None, Some(100_000), Some(150_000)]);
 }
 
 #[test]
@@ -202,10 +215,7 @@ fn resumes_a_partial_download() {
     let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
     assert!(!part.exists());
-    let seen = hub.seen();
-    let from: Vec<_> =
-        seen.iter().filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect();
-    assert_eq!(from, [Some(123_456)]);
+    assert_eq!(hub.starts(), [Some(123_456)]);
 }
 
 #[test]
@@ -232,8 +242,7 @@ fn stalled_download_keeps_its_bytes() {
     hub.put(MODEL, "large.bin", &large, true);
     hub.state.lock().unwrap().cuts = vec![4_000, 0, 0, 0, 0, 0, 0, 0];
     let settings = settings(&hub, &cache, None);
-    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
-    let stopped = error(outcome);
+    let stopped = error(download(&settings, &model("org/model"), &["large.bin"]));
     assert!(stopped.contains("large.bin") && stopped.contains("stopped at 4.0 kB"), "{stopped}");
     let part = format!("models--org--model/blobs/{}.incomplete", server::sha256(&large));
     assert_eq!(read(&cache.path().join(part)), large[..4_000]);
@@ -270,21 +279,15 @@ fn wrong_contents_are_deleted() {
         let mut damaged = right.clone();
         damaged[5_000] ^= 1;
         hub.put(MODEL, "file.bin", &right, is_large);
-        let sent = |bytes: Vec<u8>| {
-            let mut state = hub.state.lock().unwrap();
-            let files = state.repositories.get_mut(MODEL).unwrap();
-            files.get_mut("file.bin").unwrap().sent = Some(bytes);
-        };
-        sent(damaged);
+        hub.send_instead("file.bin", damaged);
         let settings = settings(&hub, &cache, None);
-        let outcome = download(&settings, &model("org/model"), &["file.bin"]);
-        let refused = error(outcome);
+        let refused = error(download(&settings, &model("org/model"), &["file.bin"]));
         let hash = if is_large { "SHA-256" } else { "SHA-1" };
         assert!(refused.contains("damaged") && refused.contains(hash), "{refused}");
         let blobs = cache.path().join("models--org--model/blobs");
         assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "it is deleted");
         assert_eq!(settings.cache.find(&model("org/model")), None);
-        sent(right.clone());
+        hub.send_instead("file.bin", right.clone());
         let outcome = download(&settings, &model("org/model"), &["file.bin"]);
         assert_eq!(read(&outcome.result.unwrap().folder.join("file.bin")), right);
     }
@@ -295,11 +298,7 @@ fn surplus_bytes_are_refused() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let right = some_bytes(1_000);
     hub.put(MODEL, "file.bin", &right, true);
-    {
-        let mut state = hub.state.lock().unwrap();
-        let files = state.repositories.get_mut(MODEL).unwrap();
-        files.get_mut("file.bin").unwrap().sent = Some(some_bytes(1_000_000));
-    }
+    hub.send_instead("file.bin", some_bytes(1_000_000));
     let settings = settings(&hub, &cache, None);
     let refused = error(download(&settings, &model("org/model"), &["file.bin"]));
     assert!(refused.contains("the hub states 1000"), "{refused}");
@@ -313,10 +312,8 @@ fn file_of_unknown_size_has_a_limit() {
     hub.put(MODEL, "endless.bin", &some_bytes(3 << 20), true);
     let settings = settings(&hub, &cache, None);
     let outcome = download(&settings, &model("org/model"), &["small.bin"]);
-    assert_eq!(
-        outcome.result.unwrap().file("small.bin").map(|path| read(&path).len()),
-        Some(1_000)
-    );
+    let small = outcome.result.unwrap().file("small.bin");
+    assert_eq!(small.map(|path| read(&path).len()), Some(1_000));
     let refused = error(download(&settings, &model("org/model"), &["endless.bin"]));
     assert!(refused.contains("does not state its size"), "{refused}");
 }
@@ -327,11 +324,7 @@ fn incomplete_snapshot_is_not_in_the_cache() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "a.json", b"{}", false);
     hub.put(MODEL, "b.bin", &some_bytes(1_000), true);
-    {
-        let mut state = hub.state.lock().unwrap();
-        let files = state.repositories.get_mut(MODEL).unwrap();
-        files.get_mut("b.bin").unwrap().sent = Some(some_bytes(999_000));
-    }
+    hub.send_instead("b.bin", some_bytes(999_000));
     let settings = settings(&hub, &cache, None);
     error(download(&settings, &model("org/model"), &["a.json", "b.bin"]));
     assert_eq!(settings.cache.find(&model("org/model")), None);

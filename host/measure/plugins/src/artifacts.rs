@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::sync::OnceLock;
 
-use cache::{Cache, Found, Kind};
+use cache::{Cache, Kind, Lookup};
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -41,9 +41,9 @@ impl Artifacts {
     /// If it cannot be used.
     pub fn find(&self, digest: &str, engine: &Engine) -> Result<Option<Component>, String> {
         let bytes = match self.0.find(digest) {
-            Found::Whole(bytes) => bytes,
-            Found::Nothing => return Ok(None),
-            Found::Wrong(what) => return Err(what),
+            Lookup::Whole(bytes) => bytes,
+            Lookup::Nothing => return Ok(None),
+            Lookup::Wrong(what) => return Err(what),
         };
         let wrong = |cause| self.0.wrong(digest, &format!("cannot be loaded: {cause}"));
         deserialize(engine, &bytes).map(Some).map_err(wrong)

@@ -135,13 +135,9 @@ impl Later {
         let later = Later {
             at,
             scorers,
-            scores: (judged.scores.into_iter()).map(|(name, column)| (new(name), column)).collect(),
-            unscored: (judged.unscored.into_iter())
-                .map(|(name, failed)| (new(name), failed))
-                .collect(),
-            run_scores: (judged.run_scores.into_iter())
-                .map(|(name, value)| (new(name), value))
-                .collect(),
+            scores: judged.scores.into_iter().map(|(name, column)| (new(name), column)).collect(),
+            unscored: judged.unscored.into_iter().map(|(name, all)| (new(name), all)).collect(),
+            run_scores: judged.run_scores.into_iter().map(|(name, one)| (new(name), one)).collect(),
             silent: judged.silent,
             errors,
             left_out: BTreeMap::new(),

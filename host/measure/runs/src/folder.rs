@@ -17,11 +17,10 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Reported;
 use crate::assessment::Assessment;
 use crate::environment::Environment;
-use crate::record::{self, Ended, RecordError, Written};
-use crate::repeat::Repeat;
+use crate::record::{self, RecordError, RunEnd, Written};
+use crate::{Repeat, Reported};
 use crate::{series, telemetry};
 pub use kept::without_secrets;
 use model::clean;
@@ -40,16 +39,32 @@ use kept::without_configs;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
-const STATUS: &str = "status.json";
-const FLEET: &str = "fleet.json";
-const CLIENT: &str = "client.json";
-const SERVER: &str = "server.json";
-const DATASET: &str = "dataset.json";
-const CACHE: &str = "cache.json";
-const ASSESSMENT: &str = "assessment.json";
-const SUMMARY: &str = "summary.json";
-const REPEAT: &str = "repeat.json";
 const LOG: &str = "plugins.log";
+
+/// The contents of a file of the folder, in JSON.
+pub trait Document: Serialize {
+    const FILE: &'static str;
+}
+
+macro_rules! documents {
+    ($($Contents:ty: $file:literal),+ $(,)?) => { $(
+        impl Document for $Contents {
+            const FILE: &'static str = $file;
+        }
+    )+ };
+}
+
+documents! {
+    Status: "status.json",
+    Fleet: "fleet.json",
+    Client: "client.json",
+    Server: "server.json",
+    Dataset: "dataset.json",
+    Cache: "cache.json",
+    Assessment: "assessment.json",
+    Summary: "summary.json",
+    Repeat: "repeat.json",
+}
 
 /// The format of the start time in a folder's name.
 const STAMP: &str = "%Y%m%d-%H%M%S";
@@ -69,7 +84,6 @@ pub fn slug(name: &str) -> String {
     slug
 }
 
-/// The folder of one run.
 #[derive(Clone, Debug)]
 pub struct RunFolder(PathBuf);
 
@@ -107,36 +121,24 @@ pub struct Status {
 /// A file of the folder could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Writing failed.
     #[error("cannot write `{path}`: {cause}")]
     Write { path: PathBuf, cause: io::Error },
-    /// Reading failed.
     #[error("cannot read `{path}`: {cause}; is `{folder}` the folder of a run?")]
     Read { path: PathBuf, folder: PathBuf, cause: io::Error },
-    /// Neither a run's folder nor one that holds any.
     #[error(
         "`{path}` is not the folder of a run and does not contain one: expected a `plan.json` in it or in a folder below it, as in runs/20260102-030405-quick-start"
     )]
-    NoRun {
-        /// The path as it was given.
-        path: PathBuf,
-    },
-    /// A folder could not be searched.
+    NoRun { path: PathBuf },
     #[error("cannot list `{path}`: {cause}; pass the runs' folders one by one")]
     List { path: PathBuf, cause: io::Error },
-    /// A file holds something else.
     #[error("`{path}` is not in the form that this version of the runner writes: {cause}")]
     Malformed { path: PathBuf, cause: String },
-    /// The records cannot be read.
     #[error(transparent)]
     Records(#[from] RecordError),
 }
 
 impl RunFolder {
     /// Makes the folder of a new run below `parent`, named by time and run.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn create(
         parent: &Path,
         name: &str,
@@ -166,7 +168,6 @@ impl RunFolder {
         Err(write(parent, taken))
     }
 
-    /// The folder of a run that is there already.
     pub fn at(path: &Path) -> Self {
         RunFolder(path.to_owned())
     }
@@ -176,8 +177,8 @@ impl RunFolder {
     pub fn discard_unbegun(&self) {
         let records = [record::FILE, LOG];
         if !records.iter().any(|name| self.0.join(name).exists()) {
-            let files = [PLAN, ENVIRONMENT, REPEAT, STATUS, telemetry::FILE, series::FILE];
-            for name in files {
+            let own = [PLAN, ENVIRONMENT, Repeat::FILE, Status::FILE];
+            for name in own.into_iter().chain([telemetry::FILE, series::FILE]) {
                 let _ = std::fs::remove_file(self.0.join(name));
             }
             // Fails, as it should, where anything else lies there.
@@ -187,7 +188,7 @@ impl RunFolder {
 
     /// Removes the files of a run that failed before the first record. The plugins' output stays.
     pub fn discard_unrecorded(&self) {
-        for name in [record::FILE, CLIENT, SERVER, DATASET] {
+        for name in [record::FILE, Client::FILE, Server::FILE, Dataset::FILE] {
             let _ = std::fs::remove_file(self.0.join(name));
         }
         self.discard_unbegun();
@@ -198,99 +199,27 @@ impl RunFolder {
     }
 
     /// Writes the files that are known before the first request.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
         self.write_json(PLAN, &without_secrets(plan))?;
         let command_line = without_configs(plan, &environment.command_line);
         self.write_json(ENVIRONMENT, &Environment { command_line, ..environment.clone() })
     }
 
-    /// Writes, before the first request, which group of repeats the run belongs to.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_repeat(&self, repeat: &Repeat) -> Result<(), FolderError> {
-        self.write_json(REPEAT, repeat)
+    pub fn write<D: Document>(&self, document: &D) -> Result<(), FolderError> {
+        self.write_json(D::FILE, document)
+    }
+
+    /// Writes a file of the folder, if there is something to write.
+    pub fn write_some<D: Document>(&self, document: Option<&D>) -> Result<(), FolderError> {
+        document.map_or(Ok(()), |document| self.write(document))
     }
 
     /// The group of repeats that the run belongs to; absent if it is not a repeat.
-    ///
-    /// # Errors
-    /// If the file exists but cannot be read.
     pub fn repeat(&self) -> Result<Option<Repeat>, FolderError> {
-        self.read_if_there(REPEAT)
-    }
-
-    /// Writes the end of the run.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn end(&self, status: &Status) -> Result<(), FolderError> {
-        self.write_json(STATUS, status)
-    }
-
-    /// Writes the client's figures.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_client(&self, client: &Client) -> Result<(), FolderError> {
-        self.write_json(CLIENT, client)
-    }
-
-    /// Writes which load machines made the run together.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_fleet(&self, fleet: &Fleet) -> Result<(), FolderError> {
-        self.write_json(FLEET, fleet)
-    }
-
-    /// Writes the server's own metrics.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_server(&self, server: &Server) -> Result<(), FolderError> {
-        self.write_json(SERVER, server)
-    }
-
-    /// Writes the effect of the dataset on its input.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_dataset(&self, dataset: &Dataset) -> Result<(), FolderError> {
-        self.write_json(DATASET, dataset)
-    }
-
-    /// Writes the repeated parts of prompts.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_cache(&self, cache: &Cache) -> Result<(), FolderError> {
-        self.write_json(CACHE, cache)
-    }
-
-    /// Writes the results of tokenizer and scorers on the answers.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_assessment(&self, assessment: &Assessment) -> Result<(), FolderError> {
-        self.write_json(ASSESSMENT, assessment)
-    }
-
-    /// Writes the summary.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_summary(&self, summary: &Summary) -> Result<(), FolderError> {
-        self.write_json(SUMMARY, summary)
+        self.read_if_there(Repeat::FILE)
     }
 
     /// Appends lines that plugins logged.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn write_log(&self, lines: &[String]) -> Result<(), FolderError> {
         if lines.is_empty() {
             return Ok(());
@@ -315,42 +244,27 @@ impl RunFolder {
     }
 
     /// Reads the end of the run; absent if it was killed or has not ended.
-    ///
-    /// # Errors
-    /// If the file exists but cannot be read.
     pub fn status(&self) -> Result<Option<Status>, FolderError> {
-        self.read_if_there(STATUS)
+        self.read_if_there(Status::FILE)
     }
 
     /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else
     /// to the second. Absent if neither the status nor the folder's name has a date.
-    ///
-    /// # Errors
-    /// If the status exists but cannot be read.
     pub fn origin(&self) -> Result<Option<u64>, FolderError> {
         below::origin(self)
     }
 
     /// The environment of the run; absent if it was not written.
-    ///
-    /// # Errors
-    /// If the file exists but cannot be read.
     pub fn environment(&self) -> Result<Option<Environment>, FolderError> {
         self.read_if_there(ENVIRONMENT)
     }
 
     /// Everything that a report needs from the run, except its exchanges.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn reported(&self) -> Result<Reported, FolderError> {
         self.reported_with(&self.facts()?)
     }
 
     /// The same where the run's facts were read before.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn reported_with(&self, facts: &RunFacts) -> Result<Reported, FolderError> {
         let name = self.0.file_name().map(|name| name.to_string_lossy());
         Ok(Reported {
@@ -363,18 +277,12 @@ impl RunFolder {
     }
 
     /// The exchanges in the order of their records, one by one.
-    ///
-    /// # Errors
-    /// If the records cannot be opened.
     pub fn read(&self) -> Result<impl Iterator<Item = Result<Exchange, FolderError>>, FolderError> {
         let records = record::read(&self.0)?;
         Ok(records.map(|record| record.map_err(FolderError::from)))
     }
 
     /// All exchanges, ordered by phase and index: for runs that memory can hold.
-    ///
-    /// # Errors
-    /// If the records cannot be read.
     pub fn exchanges(&self) -> Result<Vec<Exchange>, FolderError> {
         let mut exchanges: Vec<Exchange> = self.read()?.collect::<Result<_, _>>()?;
         exchanges.sort_by_key(|exchange| (exchange.phase == Phase::Measure, exchange.index));
@@ -382,9 +290,6 @@ impl RunFolder {
     }
 
     /// Reads the facts that a summary needs in addition to the exchanges.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn facts(&self) -> Result<RunFacts, FolderError> {
         let plan = self.plan()?;
         // A run that was killed has none of these, and is reported all the same.
@@ -401,45 +306,36 @@ impl RunFolder {
         add_later(&mut facts, self.later()?);
         Ok(RunFacts {
             unsent,
-            fleet: self.read_if_there(FLEET)?,
-            client: self.read_if_there(CLIENT)?,
-            server: self.read_if_there(SERVER)?,
+            fleet: self.read_if_there(Fleet::FILE)?,
+            client: self.read_if_there(Client::FILE)?,
+            server: self.read_if_there(Server::FILE)?,
             devices: telemetry::read(&self.0)?,
             series,
-            dataset: self.read_if_there(DATASET)?,
-            cache: self.read_if_there(CACHE)?,
+            dataset: self.read_if_there(Dataset::FILE)?,
+            cache: self.read_if_there(Cache::FILE)?,
             ..facts
         })
     }
 
     /// Finds the damage of the records, given the end of the run.
-    ///
-    /// # Errors
-    /// If they cannot be opened.
     pub fn damage(&self, status: Option<&Status>) -> Result<Option<Damage>, FolderError> {
         let ended = match status {
-            None => Ended::Anywhere,
+            None => RunEnd::Anywhere,
             Some(status) => match &status.records {
-                Some(written) => Ended::Wrote(written),
-                None if status.error.is_some() => Ended::Anywhere,
-                None => Ended::Uncounted,
+                Some(written) => RunEnd::Wrote(written),
+                None if status.error.is_some() => RunEnd::Anywhere,
+                None => RunEnd::Uncounted,
             },
         };
         Ok(record::check(&self.0, ended)?)
     }
 
     /// The run's summary, computed from its records without keeping them in memory.
-    ///
-    /// # Errors
-    /// If the records cannot be read.
     pub fn summarize(&self, facts: &RunFacts) -> Result<Summary, FolderError> {
         Summary::read(facts, || self.read())
     }
 
     /// The same where the records were read before, and surveyed then.
-    ///
-    /// # Errors
-    /// If the records cannot be read.
     pub fn summarize_surveyed(
         &self,
         facts: &RunFacts,

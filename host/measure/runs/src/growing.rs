@@ -24,7 +24,7 @@ const LEVEL: i32 = 1;
 const MOST_UNREADABLE: u32 = 1_000;
 
 /// Writes the entries of one run.
-pub(crate) struct Growing {
+pub(crate) struct LineFile {
     path: PathBuf,
     out: zstd::stream::write::Encoder<'static, File>,
     flushed: Nanos,
@@ -33,11 +33,8 @@ pub(crate) struct Growing {
     digest: Sha256,
 }
 
-impl Growing {
+impl LineFile {
     /// Begins a file of this name in a run's folder.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, RecordError> {
         let path = folder.join(name);
         let out = private::options()
@@ -47,7 +44,7 @@ impl Growing {
         match out {
             Ok(out) => {
                 let (count, digest) = (0, Sha256::new());
-                Ok(Growing { path, out, flushed: Nanos::ZERO, failed: None, count, digest })
+                Ok(LineFile { path, out, flushed: Nanos::ZERO, failed: None, count, digest })
             }
             Err(cause) => Err(RecordError::Write { path, cause }),
         }
@@ -94,9 +91,6 @@ impl Growing {
 
 /// Reads a file's entries up to its first damage, and returns their number and the lines; absent if
 /// there is no file.
-///
-/// # Errors
-/// If the file is there but cannot be opened.
 pub(crate) fn read<E: DeserializeOwned>(
     folder: &Path,
     name: &str,

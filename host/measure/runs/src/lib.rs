@@ -15,7 +15,6 @@ pub mod outlook;
 pub mod probe;
 #[allow(clippy::disallowed_methods, reason = "flushes by the wall")]
 pub mod record;
-pub mod repeat;
 pub mod series;
 pub mod telemetry;
 
@@ -28,6 +27,19 @@ use crate::environment::Environment;
 use crate::folder::Status;
 use result::summary::Summary;
 use scenario::plan::Plan;
+use serde::{Deserialize, Serialize};
+
+/// The place of a run among several repeats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Repeat {
+    /// The name that the repeats of one scenario have in common, and nothing else has.
+    pub group: String,
+    /// The number of this one, from 1.
+    pub number: u32,
+    /// The planned number of repeats, or the most if they stop themselves.
+    pub of: u32,
+}
 
 /// A run as its folder holds it, without its exchanges.
 #[derive(Clone, Debug, PartialEq)]

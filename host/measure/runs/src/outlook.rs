@@ -202,7 +202,7 @@ pub struct Users {
 
 /// The part of prompts that a prefix cache without limits would find, in the order of the requests'
 /// numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cache {
     /// Tokens per page.

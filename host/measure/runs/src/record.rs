@@ -24,7 +24,7 @@ use lines::Lines;
 use model::exchange::Exchange;
 use model::private;
 
-pub use check::{Ended, check};
+pub use check::{RunEnd, check};
 pub use merge::{Part, merge};
 
 /// The records' file name in a run's folder.
@@ -64,29 +64,14 @@ pub struct Written {
 /// The records could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Writing failed.
     #[error("cannot write `{path}`: {cause}; everything written before stays readable")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// Reading failed.
+    Write { path: PathBuf, cause: io::Error },
     #[error("cannot read `{path}`: {cause}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        cause: io::Error,
-    },
+    Read { path: PathBuf, cause: io::Error },
 }
 
 impl Recorder {
     /// Begins the records of a run in its folder.
-    ///
-    /// # Errors
-    /// If the file cannot be created.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
         let path = folder.join(FILE);
         let out = private::options()
@@ -114,18 +99,10 @@ impl Recorder {
         closed
     }
 
-    /// Writes one exchange.
-    ///
-    /// # Errors
-    /// If writing fails.
     fn put(&mut self, exchange: &Exchange) -> Result<(), RecordError> {
         self.write(exchange).map_err(|cause| RecordError::Write { path: self.path.clone(), cause })
     }
 
-    /// Ends the file.
-    ///
-    /// # Errors
-    /// If its end cannot be written.
     fn close(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
         closed.map_err(|cause| RecordError::Write { path: self.path, cause })?;
@@ -199,9 +176,6 @@ impl<W: Write> Write for Line<'_, W> {
 /// Yields every readable record. A file that is cut off, as after a crash, yields the records
 /// before the cut, and lines that are not records are skipped. [`check`](check()) reports missing
 /// records.
-///
-/// # Errors
-/// If the file cannot be opened.
 pub fn read(
     folder: &Path,
 ) -> Result<impl Iterator<Item = Result<Exchange, RecordError>>, RecordError> {

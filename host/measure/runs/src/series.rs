@@ -9,22 +9,19 @@ use std::path::Path;
 
 use series::{Entry, Recording};
 
-use crate::growing::{self, Growing};
+use crate::growing::{self, LineFile};
 use crate::record::{RecordError, Written};
 
 /// The file's name in a run's folder.
 pub const FILE: &str = "server.jsonl.zst";
 
 /// Writes the entries of one run.
-pub struct Log(Growing);
+pub struct Log(LineFile);
 
 impl Log {
     /// Begins the file in a run's folder.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
-        Growing::create(folder, FILE).map(Log)
+        LineFile::create(folder, FILE).map(Log)
     }
 
     /// Adds the entries of one page. After an error, as of a full disk, nothing more is written.
@@ -53,17 +50,11 @@ impl Log {
 }
 
 /// Reads the record of a server's series, up to its first damage; absent without one.
-///
-/// # Errors
-/// If the file is there but cannot be opened.
 pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
     Ok(checked(folder, None)?.0)
 }
 
 /// Reads it likewise, and reports the damage of the file of a run that wrote these lines.
-///
-/// # Errors
-/// If the file is there but cannot be opened.
 pub fn checked(
     folder: &Path,
     written: Option<&Written>,

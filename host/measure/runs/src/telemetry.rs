@@ -10,22 +10,19 @@ use std::path::Path;
 
 use devices::{Entry, Recording};
 
-use crate::growing::{self, Growing};
+use crate::growing::{self, LineFile};
 use crate::record::RecordError;
 
 /// The file's name in a run's folder.
 pub const FILE: &str = "devices.jsonl.zst";
 
 /// Writes the entries of one run.
-pub struct Log(Growing);
+pub struct Log(LineFile);
 
 impl Log {
     /// Begins the file in a run's folder.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
-        Growing::create(folder, FILE).map(Log)
+        LineFile::create(folder, FILE).map(Log)
     }
 
     /// Adds an entry. After an error, as of a full disk, nothing more is written.
@@ -48,9 +45,6 @@ impl Log {
 }
 
 /// Reads the record of a run's devices, up to its first damage; absent without one.
-///
-/// # Errors
-/// If the file is there but cannot be opened.
 pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
     let mut recording = Recording::default();
     let entries = growing::read(folder, FILE, |entry| recording.enter(entry))?;

@@ -10,7 +10,7 @@ use crate::field::{Maybe, Value};
 use crate::key::{heading::RESULT, plan};
 use crate::table::table;
 use model::duration::Span;
-use reader::{Located, Reader, toml_text};
+use reader::{Located, toml_text};
 
 table! {
     /// `[run]`: the watch on devices during the run.
@@ -98,10 +98,6 @@ impl Value for DeviceMetrics {
             .to_owned()
     }
 
-    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
-        t.parsed(key, &Self::expected(), Self::parse)
-    }
-
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(DeviceMetrics::None),
@@ -125,7 +121,6 @@ mod tests {
     use crate::plan::WatchedDevices;
     use model::units::Nanos;
 
-    /// Returns the mistakes in a scenario.
     fn wrong(text: &str) -> String {
         let read = Scenario::parse("s.toml", text).and_then(|scenario| scenario.validate());
         read.err().map_or(String::new(), |error| error.to_string())
@@ -133,16 +128,12 @@ mod tests {
 
     #[test]
     fn wrong_values_name_the_possible_values() {
+        let query = "run.device-metrics = \"http://gpu:9400/metrics?x=1\"";
+        let possible = "\"none\", \"nvml\", or the URL of a page";
         for (text, parts) in [
-            (
-                "run.device-metrics = \"dcgm\"",
-                &["run.device-metrics", "\"none\", \"nvml\", or the URL of a page"][..],
-            ),
+            ("run.device-metrics = \"dcgm\"", &["run.device-metrics", possible][..]),
             ("run.device-metrics = true", &["run.device-metrics", "\"none\""]),
-            (
-                "run.device-metrics = \"http://gpu:9400/metrics?x=1\"",
-                &["run.device-metrics", "a URL without a query"],
-            ),
+            (query, &["run.device-metrics", "a URL without a query"]),
             ("run.device-interval = \"1ms\"", &["from 10ms to 1m"]),
             ("run.device-interval = \"61s\"", &["from 10ms to 1m"]),
             ("cost.per-hour = 0", &["cost.per-hour", "a number above zero"]),

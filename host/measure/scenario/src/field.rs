@@ -25,16 +25,21 @@ pub struct Entry {
     pub secret: bool,
 }
 
+impl Entry {
+    pub(crate) fn new(path: String, value: String, place: &Place) -> Self {
+        Entry { path, value, place: place.clone(), secret: false }
+    }
+}
+
 pub trait Value: Clone + Serialize {
     /// Describes the expected value in messages.
     fn expected() -> String;
 
-    /// Reads it from TOML; `expected` replaces the type's own description in messages.
-    fn read(
-        t: &mut Reader<'_, '_>,
-        key: &'static str,
-        expected: Option<&'static str>,
-    ) -> Maybe<Self>;
+    /// Reads it from TOML; a description of the expected value may replace the type's own in
+    /// messages.
+    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
+        t.parsed(key, &Self::expected(), Self::parse)
+    }
 
     /// Reads it from a flag.
     fn parse(text: &str) -> Result<Self, String>;
@@ -95,7 +100,11 @@ pub trait Table: Field {
     fn read_keys(t: &mut Reader<'_, '_>) -> Self;
 }
 
-/// A path and a key below it.
+/// The place where a value is set, if it is.
+pub(crate) fn place<T>(located: &Maybe<T>) -> Option<&Place> {
+    located.as_ref().map(|located| &located.place)
+}
+
 pub(crate) fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
@@ -127,12 +136,10 @@ impl<T: Value> Field for Maybe<T> {
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        entries.extend(self.as_ref().map(|located| Entry {
-            path: path.to_owned(),
-            value: located.value.toml(),
-            place: located.place.clone(),
-            secret: false,
-        }));
+        entries.extend(
+            self.as_ref()
+                .map(|located| Entry::new(path.to_owned(), located.value.toml(), &located.place)),
+        );
     }
 
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -174,11 +181,9 @@ impl Field for ConfigTable {
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        entries.extend(self.iter().map(|entry| Entry {
-            path: below(path, &toml_text::key(&entry.key.value)),
-            value: toml_text::config(&entry.value.value),
-            place: entry.value.place.clone(),
-            secret: false,
+        entries.extend(self.iter().map(|entry| {
+            let path = below(path, &toml_text::key(&entry.key.value));
+            Entry::new(path, toml_text::config(&entry.value.value), &entry.value.place)
         }));
     }
 }
@@ -225,11 +230,8 @@ impl<T: Value> Field for BTreeMap<String, Located<T>> {
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        entries.extend(self.iter().map(|(name, located)| Entry {
-            path: below(path, &toml_text::key(name)),
-            value: located.value.toml(),
-            place: located.place.clone(),
-            secret: false,
+        entries.extend(self.iter().map(|(name, located)| {
+            Entry::new(below(path, &toml_text::key(name)), located.value.toml(), &located.place)
         }));
     }
 }
@@ -261,18 +263,14 @@ impl<T: Table> Field for Option<Vec<Located<T>>> {
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
         let Some(tables) = self else { return };
-        let mut texts = Vec::new();
-        for table in tables {
+        let texts = tables.iter().map(|table| {
             let mut own = Vec::new();
             table.value.entries("", &mut own);
             let own = own.iter().map(|own| format!("{} = {}", own.path, own.value));
-            texts.push(format!("{{ {} }}", own.collect::<Vec<_>>().join(", ")));
-        }
-        entries.extend(tables.first().map(|first| Entry {
-            path: path.to_owned(),
-            value: format!("[{}]", texts.join(", ")),
-            place: first.place.clone(),
-            secret: false,
-        }));
+            format!("{{ {} }}", own.collect::<Vec<_>>().join(", "))
+        });
+        let value = format!("[{}]", texts.collect::<Vec<_>>().join(", "));
+        let first = tables.first();
+        entries.extend(first.map(|first| Entry::new(path.to_owned(), value, &first.place)));
     }
 }

@@ -2,9 +2,30 @@
 //! comparability.
 //!
 //! A key is declared once, in its [`table!`](crate::table); everything else reads
-//! [`keys`](crate::keys()).
+//! [`keys`].
+
+use std::sync::LazyLock;
 
 use crate::comparability::Fate;
+use crate::field::Field;
+use crate::scenario::Scenario;
+
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    Scenario::declare(Key::default(), &mut keys);
+    keys
+});
+
+/// Every key of a scenario, in the order of its tables.
+pub fn keys() -> &'static [Key] {
+    &KEYS
+}
+
+/// Names that other tools give to keys, each with ours.
+pub(crate) fn aliases() -> Vec<(&'static str, &'static str)> {
+    let keys = keys().iter();
+    keys.flat_map(|key| key.theirs.iter().map(|theirs| (*theirs, key.name()))).collect()
+}
 
 /// One key of a scenario.
 #[derive(Clone, Debug)]
@@ -103,7 +124,6 @@ pub mod heading {
     pub const ALL: [&str; 5] = [TARGET, REQUESTS, LOAD, CONNECTIONS, RESULT];
 }
 
-/// A key with its path in the plan.
 pub(crate) fn plan(path: &'static str, fate: Fate) -> Key {
     Key { plan: Some((path, fate)), ..Key::default() }
 }

@@ -10,9 +10,10 @@
 // A number that the user wrote must not change on its way.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
-use reader::{Located, ScenarioError};
+use reader::{Located, Place, Problem, ScenarioError, parse_assignment, parse_table};
 
-use field::Field;
+use field::{Field, Table};
+use key::aliases;
 
 mod about;
 mod check;
@@ -20,12 +21,10 @@ pub mod comparability;
 mod devices;
 mod field;
 mod key;
-mod keys;
 mod load;
 mod overlay;
 pub mod plan;
 mod plugin;
-mod read;
 mod report;
 mod request;
 mod scenario;
@@ -39,8 +38,7 @@ mod value;
 pub use about::About;
 pub use devices::{Cost, DeviceMetrics, Run};
 pub use field::Entry;
-pub use key::{Flag, Key, heading};
-pub use keys::keys;
+pub use key::{Flag, Key, heading, keys};
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, ServerSeries, Thresholds};
@@ -61,9 +59,12 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The readable part of a scenario's text, and all of its faults.
-    pub fn read(name: &str, text: &str) -> (Scenario, Vec<reader::Problem>) {
-        let (scenario, mut problems) = read::read(name, text);
+    /// The readable part of a scenario's text, and all of its faults. If its syntax is broken, only
+    /// that is reported, since the intent is unknown.
+    pub fn read(name: &str, text: &str) -> (Scenario, Vec<Problem>) {
+        let (scenario, mut problems) =
+            parse_table(name, text, &aliases(), |root, _| Scenario::read_keys(root));
+        let scenario = scenario.unwrap_or_default();
         problems.extend(check::values(&scenario));
         let is_misread = problems.iter().any(|it| it.message().starts_with("`load.arrival`"));
         problems.extend(check::contradictions(&scenario));
@@ -86,17 +87,31 @@ impl Scenario {
         ScenarioError::unless_empty(problems)
     }
 
-    /// The scenario of assignments such as `load.requests=50`, and their faults.
-    pub fn assigned(texts: &[String]) -> (Scenario, Vec<reader::Problem>) {
-        read::assignments(texts)
+    /// The scenario of assignments such as `load.requests=50`, as `--set` takes them, and their
+    /// faults; of several of one key the last counts.
+    pub fn assigned(texts: &[String]) -> (Scenario, Vec<Problem>) {
+        let (mut scenario, mut problems) = (Scenario::default(), Vec::new());
+        for text in texts {
+            let Some((key, value)) = text.split_once('=') else {
+                let problem = Problem::new(format!("--set takes KEY=VALUE, found `{text}`"));
+                problems.push(problem.at(Place::Flag("--set".to_owned()), "here"));
+                continue;
+            };
+            let key = key.trim();
+            let (over, wrong) = Scenario::assigned_by(&format!("--set {key}"), key, value.trim());
+            problems.extend(wrong);
+            scenario = scenario.merged(over);
+        }
+        (scenario, problems)
     }
 
     /// The scenario of one assignment, by a flag that other tools have: `key` may lie in the
     /// configuration of a plugin, and `value` is read as by [`Scenario::assigned`]. Its faults come
     /// with it.
-    pub fn assigned_by(flag: &str, key: &str, value: &str) -> (Scenario, Vec<reader::Problem>) {
-        let (read, problems) = read::assignment(flag, [key, value]);
-        (read.unwrap_or_default(), problems)
+    pub fn assigned_by(flag: &str, key: &str, value: &str) -> (Scenario, Vec<Problem>) {
+        let (scenario, problems) =
+            parse_assignment(flag, [key, value], &aliases(), |root, _| Scenario::read_keys(root));
+        (scenario.unwrap_or_default(), problems)
     }
 
     /// Stores the texts of a flag at a key's path.
@@ -114,6 +129,7 @@ impl Scenario {
         Field::entries(self, "", &mut entries);
         entries
     }
+
     /// This scenario with every default that can be written beside its own values; the defaults
     /// have the place `default`. A default that another key rules out, or that holds only together
     /// with another key, is left out.
@@ -134,8 +150,8 @@ impl Scenario {
             if key.path.contains("[]") || entries.iter().any(|entry| entry.path == key.path) {
                 continue;
             }
-            let (default, _) = read::assignment("default", [&key.path, default]);
-            let with = settled.clone().merged(default.unwrap_or_default());
+            let (default, _) = Scenario::assigned_by("default", &key.path, default);
+            let with = settled.clone().merged(default);
             if with.validate().is_ok() {
                 settled = with;
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::comparability::Fate::{Must, Silent};
 use crate::comparability::Kind;
-use crate::field::Maybe;
+use crate::field::{Maybe, place as at};
 use crate::key::{heading::LOAD, plan};
 use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
@@ -217,10 +217,6 @@ impl Arrival {
     }
 }
 
-fn at<T>(located: &Option<Located<T>>) -> Option<&Place> {
-    located.as_ref().map(|located| &located.place)
-}
-
 impl Ramp {
     /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
@@ -238,10 +234,7 @@ impl Trace {
 impl Load {
     /// Returns the treatment of the server's prefix cache, by either of the two keys.
     pub fn meant_cache(&self) -> Cache {
-        match (&self.cache, self.flush_cache()) {
-            (None, true) => Cache::Flush,
-            _ => self.cache(),
-        }
+        if self.cache.is_none() && self.flush_cache() { Cache::Flush } else { self.cache() }
     }
 
     /// The arrival that the keys imply: by its name, else by a key that only one arrival has,
@@ -252,17 +245,12 @@ impl Load {
         };
         let only = [(self.trace.place(), Arrival::Trace), (at(&self.burstiness), Arrival::Gamma)];
         let named = self.arrival.as_ref().map(|arrival| arrival.value);
+        let varies = self.ramp.place().is_some() || self.stages.is_some();
+        let user = at(&self.concurrency).or(at(&self.think_time)).or(at(&self.think_spread));
         named
             .or_else(|| only.into_iter().find_map(|(at, means)| at.map(|_| means)))
             .or_else(|| self.rate.as_ref().map(by_rate))
-            .or_else(|| {
-                let varies = self.ramp.place().is_some() || self.stages.is_some();
-                varies.then_some(Arrival::Poisson)
-            })
-            .or_else(|| {
-                let user =
-                    at(&self.concurrency).or(at(&self.think_time)).or(at(&self.think_spread));
-                user.map(|_| Arrival::Closed)
-            })
+            .or_else(|| varies.then_some(Arrival::Poisson))
+            .or_else(|| user.map(|_| Arrival::Closed))
     }
 }

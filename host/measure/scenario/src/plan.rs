@@ -12,11 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use model::about::About;
 use model::arrival::{Arrival, Due, Trace};
-use model::connection::Trust;
-use model::connection::{Reuse, Timeouts};
-use model::connection::{Timestamps, Version};
-use model::plugin::Kind;
-use model::plugin::Limits;
+use model::connection::{Reuse, Timeouts, Timestamps, Trust, Version};
+use model::plugin::{Kind, Limits};
 use model::session::{Users, Warming};
 use model::units::Nanos;
 use result::metric::Objective;
@@ -24,12 +21,12 @@ use result::prefix::PAGE;
 use result::summary::{Price, Used};
 use result::threshold::Threshold;
 
+use crate::DeviceMetrics;
+use crate::field::below;
 use crate::load::SESSION_MEMORY;
 
-mod devices;
 mod request;
 
-pub use devices::WatchedDevices;
 pub use request::{Cancel, RequestOptions};
 
 /// A resolved run.
@@ -356,6 +353,30 @@ impl Controls {
     }
 }
 
+/// Devices that are sampled while a run goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct WatchedDevices {
+    /// The source of their telemetry: `nvml`, or the URL of a page of DCGM's exporter.
+    pub from: DeviceMetrics,
+    /// The time from one sample to the next, in nanoseconds.
+    pub every: Nanos,
+    /// The numbers of these devices, or the beginnings of their UUIDs; all if the list is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+}
+
+impl WatchedDevices {
+    /// Returns the interval at which devices are read if the scenario does not say: most drivers
+    /// renew the readings of NVML, and an exporter its page, no more often.
+    pub fn usual(from: &DeviceMetrics) -> Nanos {
+        match from {
+            DeviceMetrics::None | DeviceMetrics::Nvml => Nanos(100_000_000),
+            DeviceMetrics::Page(_) => Nanos(1_000_000_000),
+        }
+    }
+}
+
 /// The end of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -396,12 +417,8 @@ impl Slice {
 impl Load {
     /// Requests that may be in flight at the same time: the cap, or a closed loop's users.
     pub fn slots(&self) -> Option<u32> {
-        match self.arrival {
-            Arrival::Closed { concurrency, .. } => {
-                Some(concurrency.min(self.max_in_flight.unwrap_or(concurrency)))
-            }
-            _ => self.max_in_flight,
-        }
+        let Arrival::Closed { concurrency, .. } = self.arrival else { return self.max_in_flight };
+        Some(self.max_in_flight.map_or(concurrency, |most| concurrency.min(most)))
     }
 
     /// Returns the number of requests drawn for the warm-up: enough for the maximum number of
@@ -439,25 +456,15 @@ impl Load {
 
     /// Returns the maximum number of measured requests, if it is known beforehand.
     pub fn requests(&self) -> Option<u64> {
-        match self.amount {
-            Amount::Requests(requests) => {
-                let limit = self.arrival.limit().unwrap_or(requests);
-                Some(requests.min(limit))
-            }
-            Amount::Sessions(_) | Amount::Duration(_) => None,
-        }
+        let Amount::Requests(requests) = self.amount else { return None };
+        Some(self.arrival.limit().map_or(requests, |limit| requests.min(limit)))
     }
 
     /// Returns the maximum number of due requests that depend on no other, if it is known
     /// beforehand.
     pub fn roots(&self) -> Option<u64> {
-        match self.amount {
-            Amount::Sessions(sessions) => {
-                let limit = self.arrival.limit().unwrap_or(sessions);
-                Some(sessions.min(limit))
-            }
-            Amount::Requests(_) | Amount::Duration(_) => self.requests(),
-        }
+        let Amount::Sessions(sessions) = self.amount else { return self.requests() };
+        Some(self.arrival.limit().map_or(sessions, |limit| sessions.min(limit)))
     }
 }
 
@@ -600,15 +607,10 @@ fn flatten(name: &str, value: &serde_json::Value, flat: &mut BTreeMap<String, St
     match value {
         serde_json::Value::Object(fields) => {
             for (key, value) in fields {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                flatten(&name, value, flat);
+                flatten(&below(name, key), value, flat);
             }
         }
-        serde_json::Value::String(text) => {
-            flat.insert(name.to_owned(), text.clone());
-        }
-        other => {
-            flat.insert(name.to_owned(), other.to_string());
-        }
+        serde_json::Value::String(text) => _ = flat.insert(name.to_owned(), text.clone()),
+        other => _ = flat.insert(name.to_owned(), other.to_string()),
     }
 }

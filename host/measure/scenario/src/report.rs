@@ -106,10 +106,6 @@ impl field::Value for ServerSeries {
         "\"none\", or a duration from 100ms to 1m".to_owned()
     }
 
-    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
-        t.parsed(key, &Self::expected(), Self::parse)
-    }
-
     fn parse(text: &str) -> Result<Self, String> {
         if text == "none" {
             return Ok(ServerSeries::None);
@@ -196,12 +192,11 @@ impl Field for Goodput {
     }
 
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
-        entries.extend(self.0.iter().map(|(metric, most)| Entry {
-            path: below(path, metric),
-            value: most.value.toml(),
-            place: most.place.clone(),
-            secret: false,
-        }));
+        entries.extend(
+            self.0.iter().map(|(metric, most)| {
+                Entry::new(below(path, metric), most.value.toml(), &most.place)
+            }),
+        );
     }
 }
 
@@ -272,15 +267,11 @@ impl Field for Thresholds {
             let all = self.0.iter().map(parts);
             let own: Vec<String> =
                 all.filter_map(|(other, condition)| (other == path).then_some(condition)).collect();
-            entries.push(Entry {
-                path: path.clone(),
-                value: match own.as_slice() {
-                    [only] => only.clone(),
-                    several => format!("[{}]", several.join(", ")),
-                },
-                place: located.place.clone(),
-                secret: false,
-            });
+            let value = match own.as_slice() {
+                [only] => only.clone(),
+                several => format!("[{}]", several.join(", ")),
+            };
+            entries.push(Entry::new(path.clone(), value, &located.place));
             done.push(path);
         }
     }

@@ -7,14 +7,14 @@
 use serde_json::Value;
 
 use rules::{
-    Rules, branches, constants, kind, kind_in_words, near, one_of, properties, range, unknown_key,
-    wrong,
+    Rules, Subject, branches, constants, kind, kind_in_words, near, one_of, properties, range,
+    unknown_key, wrong,
 };
 
+use reader::Located;
 use reader::Problem;
 use reader::words::{joined, plain, written};
 use reader::{Config, ConfigTable, ConfigValue};
-use reader::{Located, Place};
 
 mod rules;
 
@@ -27,9 +27,9 @@ const DEPTH: usize = 64;
 /// Finds the mistakes in a plugin's configuration according to the plugin's schema. Keys are named
 /// as within the table; the caller knows which table that is.
 pub fn check_config(schema: &Value, config: &ConfigTable) -> Vec<Problem> {
-    let mut check = Check { root: schema, visits: 0 };
-    let place = config.place.clone();
-    check.value(schema, "", &place, &Config::Table(config.clone()), 0)
+    let value = &Config::Table(config.clone());
+    let subject = Subject { name: "", place: config.place.as_ref(), value };
+    Check { root: schema, visits: 0 }.value(schema, subject, 0)
 }
 
 struct Check<'s> {
@@ -43,47 +43,42 @@ impl<'s> Check<'s> {
         self.visits <= VISITS && depth <= DEPTH
     }
 
-    fn value(
-        &mut self,
-        schema: &'s Value,
-        name: &str,
-        place: &Option<Place>,
-        value: &Config,
-        depth: usize,
-    ) -> Vec<Problem> {
+    fn value(&mut self, schema: &'s Value, subject: Subject<'_>, depth: usize) -> Vec<Problem> {
         if !self.may_visit(depth) {
             return Vec::new();
         }
         let rules = match schema {
             Value::Object(rules) => rules,
             Value::Bool(false) => {
-                let problem = Problem::new(format!("`{name}` cannot be set"));
-                return vec![problem.at(place.clone(), "not possible")];
+                let problem = Problem::new(format!("`{}` cannot be set", subject.name));
+                return vec![problem.at(subject.place.cloned(), "not possible")];
             }
             _ => return Vec::new(),
         };
-        if !self.type_fits(rules, value) {
-            return vec![self.unexpected(schema, name, place, value)];
+        if !self.type_fits(rules, subject.value) {
+            return vec![self.unexpected(schema, subject)];
         }
-        if let Some(problem) = self.constant(rules, name, place, value) {
+        if let Some(problem) = constant(rules, subject) {
             return vec![problem];
         }
         let mut problems = Vec::new();
         if let Some(target) = self.reference(rules) {
-            problems.extend(self.value(target, name, place, value, depth + 1));
+            problems.extend(self.value(target, subject, depth + 1));
         }
         for part in branches(rules, "allOf") {
-            problems.extend(self.value(part, name, place, value, depth + 1));
+            problems.extend(self.value(part, subject, depth + 1));
         }
         for keyword in ["anyOf", "oneOf"] {
             if rules.contains_key(keyword) {
-                problems.extend(self.alternatives(schema, keyword, name, place, value, depth));
+                problems.extend(self.alternatives(schema, keyword, subject, depth));
             }
         }
-        match value {
-            Config::Scalar(scalar) => problems.extend(range(rules, name, place, scalar)),
-            Config::List(items) => problems.extend(self.items(rules, name, place, items, depth)),
-            Config::Table(table) => problems.extend(self.keys(schema, rules, name, table, depth)),
+        match subject.value {
+            Config::Scalar(scalar) => problems.extend(range(rules, subject, scalar)),
+            Config::List(items) => problems.extend(self.items(rules, subject, items, depth)),
+            Config::Table(table) => {
+                problems.extend(self.keys(schema, rules, subject.name, table, depth))
+            }
         }
         problems
     }
@@ -98,18 +93,16 @@ impl<'s> Check<'s> {
         &mut self,
         schema: &'s Value,
         keyword: &str,
-        name: &str,
-        place: &Option<Place>,
-        value: &Config,
+        subject: Subject<'_>,
         depth: usize,
     ) -> Vec<Problem> {
         let mut meant: Option<(bool, Vec<Problem>)> = None;
         for branch in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            let problems = self.value(branch, name, place, value, depth + 1);
+            let problems = self.value(branch, subject, depth + 1);
             if problems.is_empty() {
                 return Vec::new();
             }
-            let Some(tagged) = self.resembles(branch, value, 0) else {
+            let Some(tagged) = self.resembles(branch, subject.value, 0) else {
                 continue;
             };
             let better = meant.as_ref().is_none_or(|(was_tagged, known)| {
@@ -122,8 +115,8 @@ impl<'s> Check<'s> {
         if let Some((_, problems)) = meant {
             return problems;
         }
-        let problem = self.unknown_tag(schema, keyword, name, value);
-        vec![problem.unwrap_or_else(|| self.unexpected(schema, name, place, value))]
+        let problem = self.unknown_tag(schema, keyword, subject);
+        vec![problem.unwrap_or_else(|| self.unexpected(schema, subject))]
     }
 
     /// If a constant key distinguishes several tables: a table whose key has none of the constants.
@@ -131,8 +124,7 @@ impl<'s> Check<'s> {
         &mut self,
         schema: &'s Value,
         keyword: &str,
-        name: &str,
-        value: &Config,
+        Subject { name, value, .. }: Subject<'_>,
     ) -> Option<Problem> {
         let Config::Table(table) = value else {
             return None;
@@ -151,7 +143,8 @@ impl<'s> Check<'s> {
         let allowed: Vec<_> =
             tags.into_iter().filter(|(key, _)| *key == tag).map(|(_, c)| c).collect();
         let name = format!("{name}.{}", plain(tag));
-        Some(one_of(&name, &Some(entry.value.place.clone()), &entry.value.value, &allowed))
+        let Located { value, place } = &entry.value;
+        Some(one_of(Subject { name: &name, place: Some(place), value }, &allowed))
     }
 
     /// Returns true if a value that does not fit a schema was still meant for it: a table for a
@@ -193,40 +186,21 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn constant(
-        &self,
-        rules: &'s Rules,
-        name: &str,
-        place: &Option<Place>,
-        value: &Config,
-    ) -> Option<Problem> {
-        let allowed = constants(rules)?;
-        let value_json = value.to_json();
-        let fits = allowed.iter().any(|constant| **constant == value_json);
-        (!fits).then(|| one_of(name, place, value, &allowed))
-    }
-
     /// A value that does not even have the right kind.
-    fn unexpected(
-        &mut self,
-        schema: &'s Value,
-        name: &str,
-        place: &Option<Place>,
-        value: &Config,
-    ) -> Problem {
+    fn unexpected(&mut self, schema: &'s Value, subject: Subject<'_>) -> Problem {
         let mut expected = Vec::new();
         let mut allowed = Vec::new();
         self.describe(schema, &mut expected, &mut allowed, 0);
         if expected.is_empty() && !allowed.is_empty() {
-            return one_of(name, place, value, &allowed);
+            return one_of(subject, &allowed);
         }
         expected.extend(allowed.iter().map(|constant| written(constant)));
         expected.dedup();
         if expected.is_empty() {
             expected.push("something else".to_owned());
         }
-        let problem = wrong(name, place, &joined(&expected, "or"), value);
-        match near(value, &allowed) {
+        let problem = wrong(subject, &joined(&expected, "or"));
+        match near(subject.value, &allowed) {
             Some(near) => problem.help(format!("did you mean {near:?}?")),
             None => problem,
         }
@@ -264,8 +238,7 @@ impl<'s> Check<'s> {
     fn items(
         &mut self,
         rules: &'s Rules,
-        name: &str,
-        place: &Option<Place>,
+        Subject { name, place, .. }: Subject<'_>,
         items: &[ConfigValue],
         depth: usize,
     ) -> Vec<Problem> {
@@ -279,13 +252,14 @@ impl<'s> Check<'s> {
         };
         if let Some(expected) = expected {
             let message = format!("`{name}`: expected {expected}, found {count}");
-            problems.push(Problem::new(message).at(place.clone(), format!("expected {expected}")));
+            problems.push(Problem::new(message).at(place.cloned(), format!("expected {expected}")));
         }
         let firsts: Vec<_> = branches(rules, "prefixItems").collect();
         for (index, Located { value, place }) in items.iter().enumerate() {
             if let Some(schema) = firsts.get(index).copied().or_else(|| rules.get("items")) {
                 let name = format!("{name}.{index}");
-                problems.extend(self.value(schema, &name, &Some(place.clone()), value, depth + 1));
+                let item = Subject { name: &name, place: Some(place), value };
+                problems.extend(self.value(schema, item, depth + 1));
             }
         }
         problems
@@ -320,27 +294,18 @@ impl<'s> Check<'s> {
         self.all_properties(schema, &mut known, 0);
         for entry in table.iter() {
             let key = entry.key.value.as_str();
-            let place = Some(entry.value.place.clone());
-            if let Some((_, schema)) = properties(rules).find(|(known, _)| *known == key) {
-                problems.extend(self.value(
-                    schema,
-                    &full(key),
-                    &place,
-                    &entry.value.value,
-                    depth + 1,
-                ));
-            } else if known.contains(&key) || rules.contains_key("patternProperties") {
-                // Another part of the schema checks it.
-            } else if closed && self.visits <= VISITS {
+            let own = properties(rules).find(|(known, _)| *known == key).map(|(_, schema)| schema);
+            // Another part of the schema may check it.
+            let is_elsewhere = known.contains(&key) || rules.contains_key("patternProperties");
+            if own.is_none() && !is_elsewhere && closed && self.visits <= VISITS {
                 problems.push(unknown_key(&full(key), &entry.key, &known));
-            } else if let Some(schema) = rules.get("additionalProperties") {
-                problems.extend(self.value(
-                    schema,
-                    &full(key),
-                    &place,
-                    &entry.value.value,
-                    depth + 1,
-                ));
+                continue;
+            }
+            let further = || rules.get("additionalProperties").filter(|_| !is_elsewhere);
+            if let Some(schema) = own.or_else(further) {
+                let Located { value, place } = &entry.value;
+                let item = Subject { name: &full(key), place: Some(place), value };
+                problems.extend(self.value(schema, item, depth + 1));
             }
         }
         problems
@@ -362,4 +327,11 @@ impl<'s> Check<'s> {
             }
         }
     }
+}
+
+fn constant(rules: &Rules, subject: Subject<'_>) -> Option<Problem> {
+    let allowed = constants(rules)?;
+    let value = subject.value.to_json();
+    let fits = allowed.iter().any(|constant| **constant == value);
+    (!fits).then(|| one_of(subject, &allowed))
 }

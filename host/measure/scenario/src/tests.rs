@@ -19,7 +19,6 @@ mod overlays;
 mod reference;
 mod slices;
 
-/// A scenario that sets every key.
 const FULL: &str = include_str!("full.toml");
 
 /// The crate's folder of such tests.
@@ -27,7 +26,6 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name)
 }
 
-/// The folders within a folder, by name.
 fn folders(within: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(within).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
@@ -195,7 +193,6 @@ fn entries_have_their_path_and_place() {
     }
 }
 
-/// Reads and reports without a panic.
 fn survives(text: &str) {
     match Scenario::parse("any.toml", text) {
         Ok(scenario) => {

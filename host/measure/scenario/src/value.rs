@@ -118,10 +118,6 @@ impl Value for Span {
         "a duration such as \"30s\"".to_owned()
     }
 
-    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
-        t.parsed(key, &Self::expected(), Self::parse)
-    }
-
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: model::duration::ParseError| error.to_string())
     }
@@ -157,10 +153,6 @@ impl Value for Size {
         "a size such as \"64MiB\"".to_owned()
     }
 
-    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
-        t.parsed(key, &Self::expected(), Self::parse)
-    }
-
     fn parse(text: &str) -> Result<Self, String> {
         Size::parse(text)
     }
@@ -173,10 +165,6 @@ impl Value for Size {
 impl Value for PathBuf {
     fn expected() -> String {
         "a path".to_owned()
-    }
-
-    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
-        t.parsed(key, &Self::expected(), Self::parse)
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -197,7 +185,6 @@ fn toml_list<T: Value>(items: &[Located<T>]) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// Reads all texts of a flag as a list.
 fn list_from_flag<T: Value>(
     flag: &str,
     texts: &[String],

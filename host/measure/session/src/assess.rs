@@ -41,9 +41,6 @@ pub fn assess<E: Borrow<Exchange>>(
 }
 
 /// The same for exchanges that are read. `None` if it is given up.
-///
-/// # Errors
-/// The first error of reading.
 pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     tokenizer: &Tokenizer,
@@ -56,9 +53,6 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
 /// Has scorers judge the measured exchanges of a saved run that were answered. Nothing is counted
 /// again: `counted` are the tokens of the answers by this side's tokenizer, which scorers are told
 /// where the server does not say.
-///
-/// # Errors
-/// The first error of reading.
 pub fn judge_again<E: Borrow<Exchange>, X>(
     exchanges: impl Iterator<Item = Result<E, X>>,
     counted: Column<u32>,

@@ -34,11 +34,8 @@ pub struct Outgoing {
     unsigned: Option<Unsigned>,
 }
 
-/// A request's part in its signature.
 enum Unsigned {
-    /// Of AWS.
     Sigv4(Box<sigv4::Unsigned>),
-    /// By HMAC, as a backend describes it.
     Hmac(Box<hmac::Unsigned>),
     /// By the token of a target at that time.
     Token(Arc<Token>, String),

@@ -18,7 +18,7 @@ use tokenizer::Tokenizer;
 use crate::lease::log_in;
 use crate::local::Local;
 use crate::parts::Parts;
-use crate::preflight::{PreflightError, TargetAccess, Wanted, probe, wait_ready};
+use crate::preflight::{Needs, PreflightError, TargetAccess, probe, wait_ready};
 use crate::probe::engines;
 use crate::resolve::{ResolvedRun, Source};
 
@@ -27,15 +27,11 @@ pub struct CheckedRun {
     pub plan: Plan,
     /// The parts of a run beside its plan.
     pub parts: Parts,
-    /// The judges of the answers.
     pub scorers: Vec<Scorer>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
-    /// The source that it was resolved from.
     pub(crate) source: Box<Source>,
-    /// The log of the plugins.
     pub log: LogBook,
-    /// Timings of the start so far.
     pub timings: Arc<Timings>,
 }
 
@@ -45,7 +41,6 @@ pub enum Note {
     /// A target does not serve yet.
     Waiting {
         target: String,
-        /// The waiting time so far.
         waited: Duration,
         /// The last answer.
         seen: String,
@@ -59,19 +54,14 @@ pub enum Note {
 /// The reason why targets could not be checked, or did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// A target did not pass.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
-    /// The system gave no runtime to ask on.
     #[error("cannot start a runtime: {0}")]
     Runtime(io::Error),
 }
 
 impl ResolvedRun {
     /// Prepares connections to the targets: addresses, and trusted certificates.
-    ///
-    /// # Errors
-    /// If a host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.draft.connection;
         let (targets, places) = (&self.parts.targets, self.parts.places());
@@ -84,7 +74,7 @@ impl ResolvedRun {
     /// # Errors
     /// If the model is not known.
     pub fn unchecked(self) -> Result<CheckedRun, Box<ResolvedRun>> {
-        match self.draft.target.model.clone() {
+        match self.draft.target.model().map(str::to_owned) {
             Some(model) => Ok(self.with_model(model)),
             None => Err(Box::new(self)),
         }
@@ -94,9 +84,6 @@ impl ResolvedRun {
     /// not serve yet, if the scenario has a limit for it.
     ///
     /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
-    ///
-    /// # Errors
-    /// If the run is certain to fail.
     pub async fn check<C: Connect>(
         self,
         connect: &C,
@@ -104,7 +91,7 @@ impl ResolvedRun {
     ) -> Result<CheckedRun, PreflightError> {
         let mut dialect = self.parts.backend.open()?;
         let draft = &self.draft;
-        let mut model = draft.target.model.clone();
+        let mut model = draft.target.model().map(str::to_owned);
         let mut root = None;
         let mut context_tokens = None;
         let mut engine: Option<(String, Option<String>)> = None;
@@ -119,16 +106,13 @@ impl ResolvedRun {
             };
             if let Some(limit) = draft.control.wait_ready {
                 let waits = |waited, seen: &str| {
-                    note(Note::Waiting {
-                        target: target.to_string(),
-                        waited,
-                        seen: seen.to_owned(),
-                    });
+                    let (target, seen) = (target.to_string(), seen.to_owned());
+                    note(Note::Waiting { target, waited, seen });
                 };
                 wait_ready(&access, &mut dialect, limit, waits).await?;
             }
             log_in(&access, &mut dialect).await?;
-            let wanted = Wanted {
+            let wanted = Needs {
                 model: model.as_deref(),
                 adapters: &draft.request.adapters,
                 is_named: draft.about.engine_version.is_some(),
@@ -164,31 +148,24 @@ impl ResolvedRun {
         }
         self.timings.reach(Stage::TargetProbed);
         drop(dialect);
-        match model {
-            Some(model) => {
-                // The server's names for its model; any of them may name a tokenizer.
-                let mut names = vec![model.clone()];
-                names.extend(root);
-                let (resolved, remarks) = self.counting_for(names)?;
-                remarks.into_iter().map(Note::Text).for_each(note);
-                let mut resolved = resolved;
-                if let Some((name, version)) = &engine {
-                    resolved.draft.about.complete(name, version.as_deref());
-                }
-                resolved.draft.target.context_tokens = context_tokens;
-                Ok(resolved.with_model(model))
-            }
-            None => Err(PreflightError::NoModel {
+        let Some(model) = model else {
+            return Err(PreflightError::NoModel {
                 target: listed(&self.parts.targets),
                 served: "has no list of models that this backend can read".to_owned(),
-            }),
+            });
+        };
+        // The server's names for its model; any of them may name a tokenizer.
+        let names = [model.clone()].into_iter().chain(root).collect();
+        let (mut resolved, remarks) = self.counting_for(names)?;
+        remarks.into_iter().map(Note::Text).for_each(note);
+        if let Some((name, version)) = &engine {
+            resolved.draft.about.complete(name, version.as_deref());
         }
+        resolved.draft.target.context_tokens = context_tokens;
+        Ok(resolved.with_model(model))
     }
 
     /// [`ResolvedRun::check`], on a runtime of its own: blocks until every target has answered.
-    ///
-    /// # Errors
-    /// As [`ResolvedRun::check`], or where there is no runtime.
     pub fn check_now<C: Connect>(
         self,
         connect: &C,
@@ -198,9 +175,10 @@ impl ResolvedRun {
         Ok(local.run(self.check(connect, note))?)
     }
 
-    pub(crate) fn with_model(self, model: String) -> CheckedRun {
+    pub(crate) fn with_model(mut self, model: String) -> CheckedRun {
+        self.draft.target.model = model;
         CheckedRun {
-            plan: self.draft.complete(model),
+            plan: self.draft,
             parts: self.parts,
             scorers: self.scorers,
             tokenizer: self.tokenizer,

@@ -7,14 +7,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
 use crate::decode::failures::fit;
-use crate::local::Local;
+use crate::{local::Local, lock};
 use load::pace::Signal;
 use load::question;
 use load::thread_group::GroupThread;
@@ -24,7 +24,6 @@ use model::clock::Clock;
 use model::target::Secrets;
 use model::units::Nanos;
 
-/// The most that wait.
 const WAITING: usize = 1024;
 /// The most that are under way at once.
 const IN_FLIGHT: usize = 16;
@@ -70,7 +69,6 @@ pub(crate) struct Cleaner {
     limit: Nanos,
 }
 
-/// The numbers so far.
 #[derive(Default)]
 struct Tally {
     done: AtomicU64,
@@ -110,11 +108,11 @@ impl CleanUps {
 impl LateThread {
     /// Starts with the first request in this way.
     pub(crate) fn waits(&self, start: impl FnOnce() -> io::Result<Started> + Send + 'static) {
-        *self.lock() = Some(State::Waiting(Box::new(start)));
+        *lock(&self.0) = Some(State::Waiting(Box::new(start)));
     }
 
     fn start(&self) -> io::Result<()> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         *state = match state.take() {
             Some(State::Waiting(start)) => Some(State::Running(start()?)),
             other => other,
@@ -124,15 +122,12 @@ impl LateThread {
 
     /// Waits for its end, and returns the numbers of its requests; absent if it never started.
     pub(crate) fn join(&self) -> Option<Errands> {
-        let state = self.lock().take();
+        // Unlocked before the thread is waited for.
+        let state = lock(&self.0).take();
         match state {
             Some(State::Running(thread)) => thread.join().flatten(),
             Some(State::Waiting(_)) | None => None,
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -214,7 +209,6 @@ impl Cleaner {
     }
 }
 
-/// Sends one and reads the reply.
 async fn send<C: Connect>(
     connect: &C,
     (target, request): (u32, Request),

@@ -14,13 +14,14 @@ pub mod steps;
 pub mod threads;
 pub(crate) mod way_back;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 
+use crate::lock;
 use crate::parts::RunError;
 use answer::Answer;
 use failures::{FailureLimit, failed, fit};
-use inbox::{Beginning, Closed, HeldAnswer, Inbox, InboxItem};
+use inbox::{Beginning, Ending, Inbox, InboxItem, PartialAnswer};
 use load::backlog::Backlog;
 use load::drive::demand::{Demand, Kind};
 use load::drive::{End, SPARE_BYTES};
@@ -57,17 +58,15 @@ const SPOOLED_BYTES: usize = 1 << 10;
 
 /// A decoder: an instance of the backend, and the state that it shares with the others.
 pub struct Decoder {
-    /// Its own instance of the backend.
     pub dialect: Dialect,
     /// The state that it shares with the other decode threads.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<DecodeState>,
     /// Empty frames, in which waiting frames are put together.
     pub spare: Frames,
 }
 
 /// The state that the decode threads of a run share.
-pub struct Shared {
-    /// Plugin failures of the run.
+pub struct DecodeState {
     pub failures: FailureLimit,
     /// The places of next requests. Its secrets are removed from messages of the server and the
     /// plugin.
@@ -76,14 +75,13 @@ pub struct Shared {
     pub output_tokens: Arc<AtomicU64>,
     /// Gets the progress of decoding, if it is watched.
     pub vitals: Option<Arc<Vitals>>,
-    /// Bounds the memory.
     pub backlog: Arc<Backlog>,
     /// The memory of all answers under way, in bytes.
     answers: AtomicUsize,
     spool: Spool,
 }
 
-impl Shared {
+impl DecodeState {
     /// For one run that is kept in this folder.
     pub fn new(
         failures: FailureLimit,
@@ -93,7 +91,7 @@ impl Shared {
         backlog: &Arc<Backlog>,
         folder: &std::path::Path,
     ) -> Arc<Self> {
-        Arc::new(Shared {
+        Arc::new(DecodeState {
             failures,
             routes,
             output_tokens,
@@ -117,7 +115,6 @@ impl Fault {
         Fault { class, reason: None, message }
     }
 
-    /// The server's own word.
     fn refused(class: Class, refusal: Refusal) -> Self {
         Fault { class, reason: refusal.known_reason(), message: refusal.message }
     }
@@ -132,7 +129,7 @@ impl Decoder {
         let mut exchange = None;
         match inbox.take(&mut self.spare) {
             Some(InboxItem::Frames(mut batch)) => {
-                let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut unfinished = lock(&inbox.answer);
                 if let Some(beginning) = &batch.beginning {
                     self.begin(&mut unfinished.answer, beginning);
                 }
@@ -167,15 +164,15 @@ impl Decoder {
                 }
             }
             Some(InboxItem::Turned(beginning)) => {
-                let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut unfinished = lock(&inbox.answer);
                 if let Some(beginning) = &beginning {
                     self.begin(&mut unfinished.answer, beginning);
                 }
                 self.turn(&mut unfinished.answer, inbox);
                 self.count(&mut unfinished);
             }
-            Some(InboxItem::Closed(closed)) => {
-                let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
+            Some(InboxItem::Ending(closed)) => {
+                let mut unfinished = lock(&inbox.answer);
                 let mut answer = std::mem::take(&mut unfinished.answer);
                 let carry = answer.carry.take();
                 let closed = self.close(inbox.key, closed, answer);
@@ -192,7 +189,7 @@ impl Decoder {
     }
 
     /// Counts the memory of an answer, and makes it smaller if all of them together take too much.
-    fn count(&self, unfinished: &mut HeldAnswer) {
+    fn count(&self, unfinished: &mut PartialAnswer) {
         let shared = &*self.shared;
         let before = unfinished.held.bytes();
         let mut now = unfinished.answer.memory();
@@ -255,21 +252,23 @@ impl Decoder {
 
     /// Keeps the next request that a reply names, for when the reply has ended.
     fn name(&self, answer: &mut Answer, step: Step) -> Result<(), PluginError> {
-        let what = match (answer.is_of_steps, &answer.next) {
-            (true, None) => {
-                answer.next = Some(Box::new(step));
-                return Ok(());
-            }
-            (true, Some(_)) => "it names a second `next` request in one reply",
-            (false, _) => {
-                "it names a `next` request, but the exchange began with one request alone"
-            }
-        };
-        Err(PluginError::Contract {
+        if !answer.is_of_steps {
+            let what = "it names a `next` request, but the exchange began with one request alone";
+            return Err(self.broken(what));
+        }
+        if answer.next.is_some() {
+            return Err(self.broken("it names a second `next` request in one reply"));
+        }
+        answer.next = Some(Box::new(step));
+        Ok(())
+    }
+
+    fn broken(&self, what: &str) -> PluginError {
+        PluginError::Contract {
             plugin: self.dialect.name().to_owned(),
             call: "decode",
             what: what.to_owned(),
-        })
+        }
     }
 
     /// Keeps a number that the server counts.
@@ -278,11 +277,7 @@ impl Decoder {
             answer.counts.insert(name, count);
             return Ok(());
         }
-        Err(PluginError::Contract {
-            plugin: self.dialect.name().to_owned(),
-            call: "decode",
-            what: format!("it reports more than {COUNTS} named counts in one exchange"),
-        })
+        Err(self.broken(&format!("it reports more than {COUNTS} named counts in one exchange")))
     }
 
     /// Passes the demands of the last messages to the reader of a WebSocket.
@@ -302,18 +297,12 @@ impl Decoder {
 
     /// Keeps the demand of a message of a WebSocket until its batch is decoded.
     fn demand(&self, answer: &mut Answer, demand: Demand) -> Result<(), PluginError> {
-        match &mut answer.demands {
-            Some(demands) => {
-                demands.push(demand);
-                Ok(())
-            }
-            None => Err(PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "decode",
-                what: "it returns `send` or `proceed`, but the exchange is not over a WebSocket"
-                    .to_owned(),
-            }),
-        }
+        let Some(demands) = &mut answer.demands else {
+            let what = "it returns `send` or `proceed`, but the exchange is not over a WebSocket";
+            return Err(self.broken(what));
+        };
+        demands.push(demand);
+        Ok(())
     }
 
     fn take_waiting(&mut self, answer: &mut Answer) {
@@ -343,18 +332,13 @@ impl Decoder {
     }
 
     fn fault(&self, answer: &mut Answer, frames: &Frames, error: &PluginError) {
-        let unfinished = frames.last().is_some_and(|frame| frame.unfinished);
-        let class = if error.is_misbehaviour() {
+        let (class, message) = if error.is_misbehaviour() {
             self.shared.failures.count(answer.place, error);
-            Class::Plugin
-        } else if unfinished {
-            Class::Truncated
+            (Class::Plugin, error.to_string())
+        } else if frames.last().is_some_and(|frame| frame.unfinished) {
+            (Class::Truncated, "the reply ended in the middle of an event".to_owned())
         } else {
-            Class::Protocol
-        };
-        let message = match class {
-            Class::Truncated => "the reply ended in the middle of an event".to_owned(),
-            _ => error.to_string(),
+            (Class::Protocol, error.to_string())
         };
         answer.fault = Some(Fault::new(class, message));
     }
@@ -367,31 +351,19 @@ impl Decoder {
             if answer.whole {
                 break;
             }
-            let meaning = match meaning {
+            match meaning {
                 Meaning::Send(message) => {
-                    let message = way_back::outgoing(message);
-                    self.demand(answer, Demand::Send(message))?;
-                    continue;
+                    self.demand(answer, Demand::Send(way_back::outgoing(message)))?;
                 }
-                Meaning::Proceed => {
-                    self.demand(answer, Demand::Proceed)?;
-                    continue;
+                Meaning::Proceed => self.demand(answer, Demand::Proceed)?,
+                Meaning::Next(step) => self.name(answer, step)?,
+                Meaning::Count((name, count)) => self.note(answer, name, count)?,
+                meaning => {
+                    let event = answer.add(frames.at(frame), meaning);
+                    if let Some(event) = event.filter(|event| event.kind.is_output()) {
+                        outputs += u64::from(event.tokens.unwrap_or(1));
+                    }
                 }
-                Meaning::Next(step) => {
-                    self.name(answer, step)?;
-                    continue;
-                }
-                Meaning::Count((name, count)) => {
-                    self.note(answer, name, count)?;
-                    continue;
-                }
-                meaning => meaning,
-            };
-            let Some(event) = answer.add(frames.at(frame), meaning) else {
-                continue;
-            };
-            if event.kind.is_output() {
-                outputs += u64::from(event.tokens.unwrap_or(1));
             }
         }
         self.shared.output_tokens.fetch_add(outputs, Ordering::Relaxed);
@@ -400,11 +372,8 @@ impl Decoder {
             let what = format!("the reply is longer than {} MiB", ANSWER_BYTES >> 20);
             answer.fault = Some(Fault::new(Class::Protocol, what));
         } else if answer.size() > ANSWER_BYTES {
-            return Err(PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "decode",
-                what: format!("it produces more than {} MiB from one reply", ANSWER_BYTES >> 20),
-            });
+            let what = format!("it produces more than {} MiB from one reply", ANSWER_BYTES >> 20);
+            return Err(self.broken(&what));
         }
         Ok(())
     }
@@ -422,8 +391,8 @@ impl Decoder {
     }
 
     /// Puts the exchange together and judges its outcome.
-    fn close(&mut self, key: u64, closed: Closed, mut answer: Answer) -> Box<Exchange> {
-        let Closed { exchange, end, .. } = closed;
+    fn close(&mut self, key: u64, closed: Ending, mut answer: Answer) -> Box<Exchange> {
+        let Ending { exchange, end, .. } = closed;
         let shared = Arc::clone(&self.shared);
         let cookies = shared.routes.cookies(&exchange.request.prepared, key);
         let secrets = shared.routes.secrets_with(cookies.as_ref());
@@ -449,11 +418,9 @@ impl Decoder {
                 Some(Fault::new(class, message))
             }
             (Some(fault), _) => Some(fault),
-            (None, End::Broke(class, message)) => match answer.whole {
-                // The end marker arrived; a later failure of the connection does not matter.
-                true => None,
-                false => Some(Fault::new(class, message)),
-            },
+            // Once the end marker has arrived, a later failure of the connection does not matter.
+            (None, End::Broke(..)) if answer.whole => None,
+            (None, End::Broke(class, message)) => Some(Fault::new(class, message)),
             (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
                 if status == 401 {
@@ -464,26 +431,23 @@ impl Decoder {
                 let again =
                     retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();
                 // Redirects are left to the backend, which sees their `location`.
-                let redirected = match status {
-                    301 | 302 | 303 | 307 | 308 => {
-                        "; redirects are not followed: give the URL that answers as --base-url, or have the backend accept this status in a step"
-                    }
-                    _ => "",
+                let redirected = if matches!(status, 301 | 302 | 303 | 307 | 308) {
+                    "; redirects are not followed: give the URL that answers as --base-url, or have the backend accept this status in a step"
+                } else {
+                    ""
                 };
                 let message = format!("HTTP {status}: {}{again}{redirected}", refusal.message);
                 Some(Fault { message, ..refusal })
             }
-            (None, End::Whole { .. }) if !answer.whole => Some(Fault::new(
-                Class::Truncated,
-                "the reply ended without its end marker".to_owned(),
-            )),
+            (None, End::Whole { .. }) if !answer.whole => {
+                let what = "the reply ended without its end marker".to_owned();
+                Some(Fault::new(Class::Truncated, what))
+            }
             (None, End::Whole { .. }) => None,
         };
         let fault = fault.or_else(|| {
-            (!answer.has_output()).then(|| {
-                let what = "the reply is complete but holds no answer".to_owned();
-                Fault::new(Class::Empty, what)
-            })
+            let what = "the reply is complete but holds no answer".to_owned();
+            (!answer.has_output()).then(|| Fault::new(Class::Empty, what))
         });
         let (reply, fault) = match answer.into_reply() {
             Ok(reply) => (secrets.redacted_reply(reply), fault),

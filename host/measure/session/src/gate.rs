@@ -5,8 +5,9 @@
 //!
 //! All runs that wait for each other share a clock, so an instant is the same number in each.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::lock;
 use load::pace::Signal;
 use model::clock::Clock;
 use model::units::Nanos;
@@ -23,60 +24,42 @@ pub enum Stage {
     /// It has only to be given an instant to begin at.
     Ready,
     Measuring,
-    /// All its replies have ended.
     Drained,
 }
 
-/// The gate at which a run waits.
 #[derive(Clone)]
 pub struct Gate {
     clock: Clock,
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     stage: watch::Sender<Stage>,
-    open: Mutex<Open>,
+    open: Arc<Mutex<Open>>,
 }
 
-/// The permissions that the run has already.
 #[derive(Default)]
 struct Open {
     others_are_warm: bool,
     start: Option<Nanos>,
     others_are_drained: bool,
-    /// Wakes the run while it waits.
     signal: Option<Signal>,
 }
 
 impl Gate {
-    /// For a run by this clock.
     pub fn new(clock: Clock) -> Self {
-        Gate {
-            clock,
-            inner: Arc::new(Inner {
-                stage: watch::Sender::new(Stage::Preparing),
-                open: Mutex::default(),
-            }),
-        }
+        Gate { clock, stage: watch::Sender::new(Stage::Preparing), open: Arc::default() }
     }
 
-    /// The run's clock.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Follows the progress of the run.
     pub fn stages(&self) -> watch::Receiver<Stage> {
-        self.inner.stage.subscribe()
+        self.stage.subscribe()
     }
 
     /// Returns when the run begins, if that was said.
     pub fn start(&self) -> Option<Nanos> {
-        self.lock().start
+        lock(&self.open).start
     }
 
-    /// All others have warmed up.
     pub fn others_are_warm(&self) {
         self.change(|open| open.others_are_warm = true);
     }
@@ -86,7 +69,6 @@ impl Gate {
         self.change(|open| open.start = Some(start));
     }
 
-    /// The replies of all others have ended.
     pub fn others_are_drained(&self) {
         self.change(|open| open.others_are_drained = true);
     }
@@ -116,7 +98,7 @@ impl Gate {
     }
 
     fn reach(&self, stage: Stage) {
-        self.inner.stage.send_replace(stage);
+        self.stage.send_replace(stage);
     }
 
     async fn until<T>(&self, signal: &Signal, known: impl Fn(&Open) -> Option<T>) -> Option<T> {
@@ -125,7 +107,7 @@ impl Gate {
                 return None;
             }
             {
-                let mut open = self.lock();
+                let mut open = lock(&self.open);
                 if let Some(known) = known(&open) {
                     return Some(known);
                 }
@@ -136,15 +118,11 @@ impl Gate {
     }
 
     fn change(&self, change: impl FnOnce(&mut Open)) {
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         change(&mut open);
         if let Some(signal) = &open.signal {
             signal.wake();
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
-        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

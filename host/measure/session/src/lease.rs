@@ -33,7 +33,6 @@ const RENEWED_AT: f64 = 0.8;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// The pause before a token is renewed again because it was refused.
 const REFUSED_AGAIN: Duration = Duration::from_secs(1);
-/// The most refusals that wait.
 const WAITING: usize = 64;
 
 /// The values that a backend prepared, by the number of the target. Copies share them.
@@ -45,32 +44,18 @@ type Value = Option<Arc<[u8]>>;
 #[derive(Default)]
 struct Values {
     values: Vec<Value>,
-    /// True if one of them ends.
     end: bool,
 }
 
 /// The reason why a server gave no lease.
 #[derive(Debug, thiserror::Error)]
 pub enum NoLease {
-    /// The login failed.
     #[error("cannot log in at {target}: {cause}{advice}")]
-    Login {
-        target: String,
-        cause: String,
-        /// Advice about the key, after a semicolon.
-        advice: String,
-    },
-    /// Nothing was prepared.
+    Login { target: String, cause: String, advice: String },
     #[error(
         "cannot prepare the run at {target}: {cause}{advice}; every request of this backend needs the reply"
     )]
-    Prepare {
-        target: String,
-        cause: String,
-        /// Advice about the key, after a semicolon.
-        advice: String,
-    },
-    /// The backend failed.
+    Prepare { target: String, cause: String, advice: String },
     #[error(transparent)]
     Plugin(#[from] PluginError),
 }
@@ -84,7 +69,6 @@ struct Refusal {
 /// Receives refusals of tokens, from the decoders.
 pub struct Refusals(Sender<Refusal>);
 
-/// Renews leases.
 pub(crate) struct Renewer {
     leases: Leases,
     refusals: Receiver<Refusal>,
@@ -104,7 +88,6 @@ struct Leases {
 struct Lease {
     target: u32,
     kind: LeaseKind,
-    /// The instant of the last request for it.
     requested: Option<Instant>,
     /// The instant from which requests have it.
     since: Option<Instant>,
@@ -151,9 +134,6 @@ impl Refusals {
 
 /// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no
 /// lease.
-///
-/// # Errors
-/// If the backend fails.
 pub(crate) fn renewer(
     plan: &Plan,
     parts: &Parts,
@@ -194,18 +174,12 @@ pub(crate) fn renewer(
 
 impl Renewer {
     /// Asks for every lease, on the calling thread.
-    ///
-    /// # Errors
-    /// If one is not given.
     pub(crate) fn begin_here<C: Connect>(mut self, connect: &C) -> Result<Self, RunError> {
         Local::new().map_err(RunError::Thread)?.run(self.begin(connect))?;
         Ok(self)
     }
 
     /// The same on a `LocalSet`. A token that is there is kept until it is to be renewed.
-    ///
-    /// # Errors
-    /// If a lease is not given.
     pub(crate) async fn begin<C: Connect>(&mut self, connect: &C) -> Result<(), NoLease> {
         let leases = &mut self.leases;
         for place in 0..leases.leases.len() {
@@ -289,7 +263,6 @@ impl Leases {
         }
     }
 
-    /// Renews the leases that are due.
     async fn renew<C: Connect>(&mut self, connect: &C) {
         for place in 0..self.leases.len() {
             let now = Instant::now();
@@ -309,7 +282,6 @@ impl Leases {
         }
     }
 
-    /// Asks for a lease.
     async fn ask<C: Connect>(&mut self, connect: &C, place: usize) -> Result<(), NoLease> {
         let lease = &mut self.leases[place];
         let now = Instant::now();
@@ -343,9 +315,6 @@ fn renewal(requested: Instant, lifetime: Duration) -> Option<Instant> {
 /// Logs in at a target that wants a token. Returns the lifetime of its token.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
-///
-/// # Errors
-/// If the login fails.
 pub(crate) async fn log_in<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
@@ -428,7 +397,6 @@ async fn prepare<C: Connect>(
     Ok(lifetime.map(Duration::from_nanos))
 }
 
-/// Calls this with every text in JSON.
 fn texts(value: &Json, with: &mut impl FnMut(&str)) {
     match value {
         Json::String(text) => with(text),

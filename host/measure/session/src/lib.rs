@@ -8,7 +8,7 @@
 //!     -> load -> LoadedRun -> finish -> MeasuredRun
 //! ```
 //!
-//! A [`ResolvedRun`] has a [`Draft`]; its plan is complete in a [`CheckedRun`]. The executor of a
+//! The plan of a [`ResolvedRun`] may lack the model; a [`CheckedRun`] has it. The executor of a
 //! run is a parameter ([`Threads`] or [`PausedClock`]), as is the opener of connections. `finish`
 //! consists of three steps, which can be taken one by one: [`SavedRun`], [`AssessedRun`],
 //! [`MeasuredRun`].
@@ -25,8 +25,6 @@ mod authenticate;
 pub mod check;
 mod clean_up;
 pub mod decode;
-pub mod draft;
-pub mod finished;
 pub mod gate;
 pub mod lease;
 pub mod live;
@@ -38,32 +36,38 @@ pub mod preflight;
 pub mod prepare;
 pub mod probe;
 pub mod prompts;
+pub mod record_queue;
 pub mod resolve;
 pub mod reuse;
 pub mod run;
 pub mod series;
 pub mod sessions;
-mod sizes;
 pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use check::{CheckError, CheckedRun, Note};
-pub use draft::Draft;
 pub use resolve::{
     Faults, Judges, ResolvedRun, Shipped, Source, Variables, judges, limits, marked_secrets,
     resolve,
 };
 pub use run::{PausedClock, Threads};
 pub use stages::{
-    AssessedRun, BeginError, Devices, Elsewhere, Ending, LoadedRun, MeasuredRun, NotMeasured, Part,
-    Record, SavedRun, StartedRun, Unjudged,
+    AssessedRun, BeginError, Devices, Ending, LoadedRun, MeasuredRun, Measurements, NotMeasured,
+    Part, Record, SavedRun, StartedRun, Unjudged,
 };
 pub use text_tokenizer::TextTokenizer;
 // The command line's panic hook asks this.
 pub use tokenizer::is_guarded;
 // The program is started again to render chat templates.
 pub use tokenizer::apart as templates;
+
+/// Locks, even after a panic of another thread: no panic leaves shared state half changed.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Exchanges for tests, as the tests of `result` have them.
 #[cfg(test)]

@@ -20,11 +20,12 @@ pub mod snapshot;
 mod totals;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub use history::History;
-pub use snapshot::{Counts, Latency, Phase, Snapshot, Stopped};
+pub use snapshot::{Counts, Latency, Phase, Snapshot, Stop};
 
+use crate::lock;
 use crate::series::ServerPages;
 use crate::sessions::Sessions;
 use crate::telemetry::Telemetry;
@@ -48,7 +49,6 @@ use runs::record::Written;
 use scenario::plan::Plan;
 use tokio::time::Instant;
 
-/// The state of a run in progress.
 #[derive(Default)]
 pub struct Live {
     /// The sessions under way, from the beginning of the run.
@@ -57,7 +57,6 @@ pub struct Live {
     pub ready: AtomicU64,
     /// Output tokens so far, including the warmup: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
-    /// The timings of the start.
     pub timings: Arc<Timings>,
     /// Requests that were due when the run was stopped, and are not on record.
     pub unsent: AtomicU64,
@@ -83,7 +82,6 @@ pub struct Live {
     phase: AtomicU8,
     /// Instant at which the measurement began, in nanoseconds since the run's origin; 0 before.
     measuring_since: AtomicU64,
-    /// Output tokens before it.
     tokens_before: AtomicU64,
     /// Instant at which everything was on record, in nanoseconds since the run's origin; 0 before.
     over_since: AtomicU64,
@@ -102,7 +100,6 @@ pub struct Live {
 
 /// The agents that make a run in place of the process that shows it.
 pub trait Agents: Send + Sync {
-    /// The run as it is now.
     fn snapshot(&self) -> Snapshot;
 
     /// Adds a thread that looks on here, and so takes processor time from the measurement.
@@ -127,10 +124,8 @@ struct RunInfo {
 /// The number of requests that were due at the last look.
 #[derive(Default)]
 enum Due {
-    /// Nobody has looked.
     #[default]
     Unasked,
-    /// The plan does not say.
     Unknown,
     Counted(DueCount),
 }
@@ -196,7 +191,6 @@ impl Live {
         let _ = self.agents.set(agents);
     }
 
-    /// The run has come to this phase.
     pub(crate) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
     }
@@ -208,7 +202,6 @@ impl Live {
         self.enter(Phase::Over);
     }
 
-    /// The run begins to measure.
     pub(crate) fn measure(&self, since: Nanos) {
         let tokens = self.output_tokens.load(Ordering::Relaxed);
         self.tokens_before.store(tokens, Ordering::Relaxed);
@@ -223,13 +216,11 @@ impl Live {
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Returns the phase of the run.
     pub fn phase(&self) -> Phase {
         let phase = self.phase.load(Ordering::Acquire);
         Phase::ALL[usize::from(phase).min(Phase::ALL.len() - 1)]
     }
 
-    /// Enters an exchange that has ended.
     pub(crate) fn count(&self, exchange: &Exchange) {
         let streamed = self.begun.get().is_none_or(|begun| begun.plan.request.stream);
         if exchange.phase == Part::Warmup {
@@ -266,7 +257,6 @@ impl Live {
         }
     }
 
-    /// The run as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let seen = match self.agents.get() {
             Some(agents) => agents.snapshot(),
@@ -290,24 +280,16 @@ impl Live {
         let tracks = totals.seen(now);
         let mut counts = Counts {
             phase,
-            stopped: begun.map_or(Stopped::No, |begun| stopped(&begun.signal)),
+            stopped: begun.map_or(Stop::No, |begun| stopped(&begun.signal)),
             elapsed,
             ready: self.ready.load(Ordering::Relaxed),
-            warmup: totals.warmup,
-            due: None,
             given_out,
             in_flight: begun.map_or(0, |begun| begun.signal.in_flight() as u64),
-            waiting: None,
-            answered: totals.answered,
-            sessions: totals.alone
+            sessions: totals.counts.sessions
                 + (self.sessions.get()).map_or(0, |sessions| sessions.over_count()),
-            sent: totals.sent,
-            cancelled: totals.cancelled,
-            failed: totals.failed.clone(),
-            input_tokens: totals.input_tokens,
-            output_tokens: totals.output_tokens,
             tokens_seen: elapsed
                 .map_or(0, |_| seen.saturating_sub(self.tokens_before.load(Ordering::Relaxed))),
+            ..totals.counts.clone()
         };
         drop(totals);
         let load = begun.and_then(|begun| begun.vitals.as_ref()).and_then(|vitals| vitals.load());
@@ -340,16 +322,10 @@ impl RunInfo {
     }
 }
 
-fn stopped(signal: &Signal) -> Stopped {
+fn stopped(signal: &Signal) -> Stop {
     match (signal.is_aborted(), signal.is_stopped()) {
-        (true, _) => Stopped::Aborting,
-        (false, true) => Stopped::Finishing,
-        (false, false) => Stopped::No,
+        (true, _) => Stop::Aborting,
+        (false, true) => Stop::Finishing,
+        (false, false) => Stop::No,
     }
-}
-
-/// Locks, even after a panic: the state that an onlooker leaves behind when it panics is
-/// consistent, because it only reads.
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,13 +11,15 @@ mod made_up;
 mod shown;
 mod tally;
 
+use std::sync::Arc;
+
 use load::pace::Signal;
 use model::arrival::Due;
 use model::exchange::{Outcome, Phase};
 use model::session::History;
 use model::units::Nanos;
 use plugins::PluginError;
-use plugins::backend::{Part, Prompt, Sample};
+use plugins::backend::Sample;
 use runs::outlook::{End, Outlook};
 use scenario::plan::{Amount, Plan};
 use tokenizer::Tokenizer;
@@ -31,7 +33,7 @@ use crate::prepare::gather::{Gathering, Whole};
 use crate::prepare::{Item, Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
 use crate::resolve::ResolvedRun;
-use crate::sessions::graph::{Graph, Policy};
+use crate::sessions::graph::{Graph, Policy, quotes};
 use crate::sessions::history::ReplyContent;
 use answers::Answers;
 use made_up::MadeUp;
@@ -47,7 +49,6 @@ pub const ENDLESS: u64 = 10_000;
 pub struct Question {
     /// Draw no further session after this many requests.
     pub at_most: Option<u64>,
-    /// Number of prompts to show.
     pub show: u64,
     /// The most characters to show of a message; absent for all.
     pub cut: Option<usize>,
@@ -55,7 +56,6 @@ pub struct Question {
     pub answers: Answers,
 }
 
-/// A drawn session.
 pub struct DrawnSession {
     /// Due time of its root, if that is known.
     pub due: Option<Nanos>,
@@ -64,7 +64,6 @@ pub struct DrawnSession {
 }
 
 pub struct Request {
-    /// Its number.
     pub index: u64,
     /// The sample as the dataset gave it.
     pub given: Sample,
@@ -83,13 +82,10 @@ pub struct Request {
     tokens: Option<Tokenized>,
 }
 
-/// The reason why there is no outlook.
 #[derive(Debug, thiserror::Error)]
 pub enum OutlookError {
-    /// A plugin failed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// A plugin failed again and again.
     #[error(transparent)]
     Ended(#[from] RunError),
 }
@@ -97,20 +93,16 @@ pub enum OutlookError {
 impl ResolvedRun {
     /// Takes the targets as they are, without a question. Second, true if the model's name is a
     /// placeholder.
-    pub fn unasked(mut self) -> (CheckedRun, bool) {
-        let is_placeholder = self.draft.target.model.is_none();
-        let model = self.draft.target.model.take();
-        let checked = self.with_model(model.unwrap_or_else(|| PLACEHOLDER.to_owned()));
-        (checked, is_placeholder)
+    pub fn unasked(self) -> (CheckedRun, bool) {
+        let model = self.draft.target.model().map(str::to_owned);
+        let is_placeholder = model.is_none();
+        (self.with_model(model.unwrap_or_else(|| PLACEHOLDER.to_owned())), is_placeholder)
     }
 }
 
 impl CheckedRun {
     /// Computes the requests of the run. `each` gets every session in order; an error from it ends
     /// the drawing. If `signal` stops, so does this, with the sessions so far.
-    ///
-    /// # Errors
-    /// If a plugin fails.
     pub fn outlook<E: From<OutlookError>>(
         &self,
         question: &Question,
@@ -127,7 +119,6 @@ impl CheckedRun {
     }
 }
 
-/// An outlook under way.
 struct Looking<'r> {
     plan: Plan,
     parts: &'r Parts,
@@ -152,7 +143,7 @@ impl<'r> Looking<'r> {
             // That of a run follows from when it begins; this one is the same on every machine.
             plan.load.salt = Some(salt(plan.load.seed, "", &run.tokenizer));
         }
-        let writer = Writer::open(&plan, &run.parts, failures)?;
+        let writer = Writer::open(&plan, &run.parts, failures, &Arc::default())?;
         let samples = run.parts.dataset.open(plan.load.seed, amount(&plan.load))?;
         let planned = plan.requests().unwrap_or(u64::MAX);
         let mut looking = Looking {
@@ -196,13 +187,9 @@ impl<'r> Looking<'r> {
         let mut gathering = Gathering::new(&self.plan);
         let mut ended = false;
         while !ended {
-            let batch = match self.drawing.next() {
-                Some(batch) => batch.map_err(failed)?.into_iter().map(Some).collect(),
-                None => {
-                    ended = true;
-                    vec![None]
-                }
-            };
+            let batch = self.drawing.next().transpose().map_err(failed)?;
+            ended = batch.is_none();
+            let batch = batch.map_or(vec![None], |batch| batch.into_iter().map(Some).collect());
             for sample in batch {
                 if signal.is_stopped() {
                     return Ok(End::Interrupted);
@@ -232,23 +219,18 @@ impl<'r> Looking<'r> {
                 }
             }
         }
-        let is_short = match self.plan.load.amount {
-            Amount::Requests(_) => {
-                let planned = self.plan.requests();
-                planned.is_some_and(|planned| self.tally.requests() < planned)
-            }
-            Amount::Sessions(_) => {
-                let planned = self.plan.load.roots();
-                planned.is_some_and(|planned| self.tally.sessions() < planned)
-            }
-            Amount::Duration(_) => (self.sessions).is_none_or(|due| self.tally.sessions() < due),
+        let (drawn, planned) = match self.plan.load.amount {
+            Amount::Requests(_) => (self.tally.requests(), self.plan.requests()),
+            Amount::Sessions(_) => (self.tally.sessions(), self.plan.load.roots()),
+            Amount::Duration(_) => (self.tally.sessions(), self.sessions.or(Some(u64::MAX))),
         };
+        let is_short = planned.is_some_and(|planned| drawn < planned);
         Ok(if is_short { End::Dataset } else { End::Whole })
     }
 
     /// A session, written.
     fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<DrawnSession, OutlookError> {
-        let (_, samples) = whole.into_parts();
+        let samples = whole.samples;
         let mut requests = Vec::with_capacity(samples.len());
         if let [(index, sample)] = samples.as_slice() {
             let pending = PendingRequest::alone(*index, Phase::Measure, sample.clone());
@@ -282,21 +264,18 @@ impl<'r> Looking<'r> {
             && history.is_none_or(|history| history.recorded == history.answers);
         let pending = PendingRequest::of_session(index, composed);
         let mut request = self.write(pending, Some(given));
-        let needs_answers = history.is_some() || !quotes(given).is_empty();
+        let needs_answers = history.is_some() || !quotes(&given.prompt).is_empty();
         request.is_estimate = needs_answers && !is_known && self.question.answers.is_empty();
         request
     }
 
-    /// Returns the substitute for the answer to a sample.
     fn answer(&mut self, sample: &Sample) -> ReplyContent {
         if let Some(given) = self.question.answers.reply(&sample.id) {
             return given;
         }
         let tokens = self.plan.request.output_tokens.or(sample.output_tokens);
-        let answer = match &sample.recorded_answer {
-            Some(recorded) => recorded.clone(),
-            None => self.made_up.answer(self.tokenizer, tokens),
-        };
+        let made_up = || self.made_up.answer(self.tokenizer, tokens);
+        let answer = sample.recorded_answer.clone().unwrap_or_else(made_up);
         ReplyContent { answer, carry: None }
     }
 
@@ -355,19 +334,4 @@ fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
         }
     }
     Some(due)
-}
-
-/// The samples whose answers stand in a sample's own messages.
-fn quotes(sample: &Sample) -> Vec<&str> {
-    let messages = match &sample.prompt {
-        Prompt::Messages(messages) => messages,
-        Prompt::Continuation(next) => &next.messages,
-        _ => return Vec::new(),
-    };
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    let quoted = parts.filter_map(|part| match part {
-        Part::Answer(of) => Some(of.as_str()),
-        _ => None,
-    });
-    quoted.collect()
 }

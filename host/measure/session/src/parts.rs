@@ -19,9 +19,7 @@ use crate::reuse::SentPrompts;
 /// The parts that a run needs in addition to its plan.
 #[derive(Clone)]
 pub struct Parts {
-    /// The server's dialect.
     pub backend: Backend,
-    /// The source of samples.
     pub dataset: Dataset,
     /// The targets, to which requests are sent in turn.
     pub targets: Vec<Target>,
@@ -37,12 +35,10 @@ pub struct Parts {
     pub run_id: RunId,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
-    /// The values that the backend prepared.
     pub prepared: Prepared,
 }
 
 impl Parts {
-    /// The places where requests may go.
     pub fn places(&self) -> Places {
         Places::new(self.targets.clone(), &self.hosts)
     }
@@ -51,45 +47,34 @@ impl Parts {
 /// The reason why a run ended early or could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A plugin refused to begin, or failed too often.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The dataset failed before it gave a sample.
     #[error(transparent)]
     NoSample(Box<PluginError>),
-    /// A plugin failed too often.
     #[error("a plugin failed too often: {0}")]
     Aborted(String),
-    /// Records could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// No connection could be opened.
     #[error(
         "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
     )]
     Connections { target: String, failed: usize, wanted: usize },
-    /// A server gave no token, or nothing was prepared.
     #[error(transparent)]
     Lease(Box<NoLease>),
-    /// A server did not clear its prefix cache.
     #[error(
         "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
     )]
     Flush { target: String, cause: String },
-    /// A server does not report its metrics.
     #[error(
         "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
     )]
     Metrics { target: String, cause: String },
-    /// A thread could not be started.
     #[error(
         "cannot start a thread: {0}; is the number of processes or the memory limited (ulimit -u, ulimit -v)?"
     )]
     Thread(std::io::Error),
-    /// A thread of the run panicked.
     #[error(transparent)]
     Panicked(#[from] Panicked),
-    /// A process of a fleet failed.
     #[error("{0}")]
     Agent(String),
     /// The user did not wait until answers were counted and judged.
@@ -97,7 +82,6 @@ pub enum RunError {
         "interrupted before all answers were counted and judged, so no counts or scores are kept"
     )]
     Unassessed,
-    /// The user stopped it before it began.
     #[error("interrupted before the first request")]
     Interrupted,
 }

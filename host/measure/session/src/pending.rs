@@ -2,7 +2,28 @@
 
 use model::exchange::{History, Phase};
 use model::units::Nanos;
-use plugins::backend::{Earlier, Sample};
+use plugins::backend::{Earlier, Message, Part, Prompt, Sample};
+
+/// A sample that has a prompt and nothing else.
+pub(crate) fn bare_sample(id: &str, prompt: Prompt) -> Sample {
+    Sample {
+        id: id.to_owned(),
+        prompt,
+        after: Vec::new(),
+        recorded_answer: None,
+        audio_duration: None,
+        recorded_duration: None,
+        further: None,
+        input_tokens: None,
+        output_tokens: None,
+        reference: None,
+        turn: None,
+        class: None,
+        arrival: None,
+        adapter: None,
+        parameters: None,
+    }
+}
 
 /// A sample whose prompt is whole, and the record of its composition.
 pub struct ComposedSample {
@@ -39,23 +60,10 @@ impl ComposedSample {
             lineage: None,
         }
     }
-
-    pub(crate) fn parents(self, parents: impl Iterator<Item = u64>) -> Self {
-        ComposedSample { parents: parents.collect(), ..self }
-    }
-
-    pub(crate) fn lineage(self, lineage: Lineage) -> Self {
-        ComposedSample { lineage: Some(lineage), ..self }
-    }
-
-    pub(crate) fn released(self, released: Option<Nanos>) -> Self {
-        ComposedSample { released, ..self }
-    }
 }
 
 /// A sample to write a request for, with the other facts on record.
 pub struct PendingRequest {
-    /// The request's number.
     pub index: u64,
     /// Part of the run that it belongs to.
     pub phase: Phase,
@@ -70,17 +78,34 @@ pub struct PendingRequest {
 impl PendingRequest {
     /// A sample that depends on nothing.
     pub(crate) fn alone(index: u64, phase: Phase, sample: Sample) -> Self {
-        PendingRequest {
-            index,
-            phase,
-            composed: ComposedSample::alone(sample),
-            descendants: 0,
-            beginning: None,
-        }
+        let composed = ComposedSample::alone(sample);
+        PendingRequest { phase, ..PendingRequest::of_session(index, composed) }
     }
 
-    /// A sample of a session.
     pub(crate) fn of_session(index: u64, composed: ComposedSample) -> Self {
         PendingRequest { index, phase: Phase::Measure, composed, descendants: 0, beginning: None }
     }
+}
+
+/// The memory that a prompt takes.
+pub(crate) fn prompt_bytes(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Text(text) => text.len(),
+        Prompt::Tokens(tokens) => size_of_val(&**tokens),
+        Prompt::Messages(messages) => message_bytes(messages),
+        Prompt::Continuation(next) => message_bytes(&next.messages),
+        Prompt::Embedding(texts) => texts.iter().map(String::len).sum(),
+        Prompt::Ranking(texts) => {
+            texts.query.len() + texts.documents.iter().map(String::len).sum::<usize>()
+        }
+    }
+}
+
+pub(crate) fn message_bytes(messages: &[Message]) -> usize {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let bytes = parts.map(|part| match part {
+        Part::Text(text) | Part::Answer(text) => text.len(),
+        Part::Image(media) | Part::Audio(media) | Part::Video(media) => media.bytes.len(),
+    });
+    bytes.sum()
 }

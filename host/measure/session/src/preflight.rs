@@ -24,73 +24,35 @@ pub use ready::wait_ready;
 /// The most model names listed in a message.
 const MOST_NAMES: usize = 8;
 
-/// The reason why the run cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
-    /// No connection.
     #[error(
         "cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?"
     )]
     Unreachable { target: String, cause: String },
-    /// It never became ready.
     #[error(
         "{target} is not ready after {limit}; its last response: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
     )]
-    NotReady {
-        target: String,
-        /// Length of the wait.
-        limit: String,
-        /// The last response.
-        seen: String,
-    },
+    NotReady { target: String, limit: String, seen: String },
     /// The other side does not speak HTTP, or hangs.
     #[error(
         "{target} accepted the connection but gave no HTTP answer: {cause}; is this the engine's port?"
     )]
     NoAnswer { target: String, cause: String },
-    /// A web page.
     #[error(
         "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is this the right port?"
     )]
-    WebPage {
-        target: String,
-        /// Path that was asked for.
-        path: String,
-        status: u16,
-    },
-    /// Access was refused.
+    WebPage { target: String, path: String, status: u16 },
     #[error("{target} refuses the request (HTTP {status}: {message}); {advice}")]
-    Unauthorized {
-        target: String,
-        status: u16,
-        /// The server's message.
-        message: String,
-        /// Advice about the key.
-        advice: String,
-    },
-    /// It gave no token.
+    Unauthorized { target: String, status: u16, message: String, advice: String },
     #[error(transparent)]
     Lease(#[from] NoLease),
-    /// It does not serve the model.
     #[error("{target} does not serve the model `{model}`; it serves {served}")]
-    UnknownModel {
-        target: String,
-        /// The model asked for.
-        model: String,
-        /// The models that it serves.
-        served: String,
-    },
-    /// No model was named, and the server does not decide it.
+    UnknownModel { target: String, model: String, served: String },
     #[error("cannot choose a model: {target} {served}; name one with --model")]
-    NoModel {
-        target: String,
-        /// The models that it serves, or that it does not say.
-        served: String,
-    },
-    /// The backend failed.
+    NoModel { target: String, served: String },
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The scenario does not resolve with the tokenizer that was found for the model.
     #[error("the run does not resolve with the tokenizer that was found for the model")]
     Faults(Faults),
 }
@@ -103,11 +65,8 @@ impl From<Faults> for PreflightError {
 
 /// The target to ask, and how.
 pub struct TargetAccess<'a, C> {
-    /// Opens connections.
     pub connect: &'a C,
-    /// Reads the time.
     pub clock: Clock,
-    /// The time limits of a connection.
     pub timeouts: &'a Timeouts,
     /// The target's place among the run's.
     pub number: u32,
@@ -123,9 +82,8 @@ impl<C: Connect> TargetAccess<'_, C> {
     }
 }
 
-/// The findings about a server.
+#[derive(Default)]
 pub struct ModelFacts {
-    /// The model to ask for.
     pub model: String,
     /// The model that the server states as the origin of its own: a name on a hub, or a folder.
     pub root: Option<String>,
@@ -139,7 +97,7 @@ pub struct ModelFacts {
 
 /// The model and adapters of a run.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct Needs<'a> {
     /// The model, if the scenario names one.
     pub model: Option<&'a str>,
     pub adapters: &'a [String],
@@ -151,13 +109,10 @@ pub struct Wanted<'a> {
 /// taken for the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
-///
-/// # Errors
-/// If the run is certain to fail.
 pub async fn probe<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
-    Wanted { model, adapters, is_named }: Wanted<'_>,
+    Needs { model, adapters, is_named }: Needs<'_>,
 ) -> Result<ModelFacts, PreflightError> {
     let TargetAccess { connect, target, secrets, .. } = *access;
     let opened = access.open().await;
@@ -320,13 +275,7 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
 }
 
 fn plain(model: &str) -> ModelFacts {
-    ModelFacts {
-        model: model.to_owned(),
-        root: None,
-        context_tokens: None,
-        engine: None,
-        remark: None,
-    }
+    ModelFacts { model: model.to_owned(), ..ModelFacts::default() }
 }
 
 pub(crate) fn list(names: &[String]) -> String {

@@ -54,9 +54,6 @@ pub struct Preparation {
 impl Preparation {
     /// Opens the dataset and the backend. The dataset's final remarks on its input go into
     /// `remarks`, the first request beyond the model's context into `beyond_context`.
-    ///
-    /// # Errors
-    /// If a plugin refuses its configuration or input, or traps.
     pub fn open(
         plan: &Plan,
         parts: &Parts,
@@ -66,7 +63,7 @@ impl Preparation {
         beyond_context: &Arc<OnceLock<String>>,
     ) -> Result<Self, PluginError> {
         trip("open");
-        let mut writer = Writer::open(plan, parts, failures)?.noting(beyond_context);
+        let mut writer = Writer::open(plan, parts, failures, beyond_context)?;
         let framing = writer.framing()?;
         Ok(Preparation {
             samples: parts.dataset.open(plan.load.seed, amount(&plan.load))?,
@@ -89,9 +86,6 @@ impl Preparation {
     }
 
     /// The requests that are sent before the measurement; may be fewer than planned.
-    ///
-    /// # Errors
-    /// If the dataset fails.
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
         let signal = self.group.signal();
         let samples =
@@ -107,9 +101,6 @@ impl Preparation {
     }
 
     /// Starts to prepare the measured requests. This many must be ready before the first is due.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
         let (sender, items) = crossbeam_channel::unbounded();
         let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };

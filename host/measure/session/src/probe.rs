@@ -45,7 +45,6 @@ const MODELS: &str = "/v1/models";
 /// The backend for engines without one of their own.
 const GENERIC: &str = "openai";
 
-/// Identifies a server.
 pub struct Prober {
     source: Source,
     /// The backend that the user names.
@@ -53,9 +52,7 @@ pub struct Prober {
     first: Alone,
 }
 
-/// The findings of a probe.
-pub struct Probed {
-    /// The server's answers.
+pub struct Findings {
     pub probe: Probe,
     /// Reason why it cannot be benchmarked like this, if it cannot.
     pub failure: Option<ProbeError>,
@@ -66,9 +63,6 @@ pub struct Probed {
 impl Prober {
     /// Prepares to ask the first target of a scenario, with the backend that the user names, or
     /// with the fitting ones.
-    ///
-    /// # Errors
-    /// If the scenario is invalid.
     pub fn new(source: Source, named: Option<&str>) -> Result<Self, Faults> {
         let service = service(&source).filter(|_| named.is_none());
         let own = named.or(service);
@@ -77,9 +71,6 @@ impl Prober {
     }
 
     /// Prepares connections.
-    ///
-    /// # Errors
-    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.first.wiring;
         let target = std::slice::from_ref(&self.first.target);
@@ -87,27 +78,21 @@ impl Prober {
     }
 
     /// Asks, on a runtime of its own. The suggested command repeats these arguments of the user.
-    ///
-    /// # Errors
-    /// If there is no runtime, or no server.
     pub fn probe_now<C: Connect>(
         &self,
         connect: &C,
         repeated: &[String],
-    ) -> Result<Probed, crate::CheckError> {
+    ) -> Result<Findings, crate::CheckError> {
         let local = crate::local::Local::new().map_err(crate::CheckError::Runtime)?;
         Ok(local.run(self.probe(connect, repeated))?)
     }
 
     /// Asks. Must run on a `LocalSet`, where HTTP/2 keeps its connections.
-    ///
-    /// # Errors
-    /// If there is no server, no HTTP or a web page.
     pub async fn probe<C: Connect>(
         &self,
         connect: &C,
         repeated: &[String],
-    ) -> Result<Probed, PreflightError> {
+    ) -> Result<Findings, PreflightError> {
         let mut asker = Asker { connect, clock: Clock::start(), requests: 0 };
         let target = &self.first.target;
         let mut probe = Probe { url: target.to_string(), ..Probe::default() };
@@ -121,7 +106,7 @@ impl Prober {
         if let Some(best) = probe.routes.iter().find(|route| route.answers()) {
             probe.command = command(&probe, best, repeated);
         }
-        Ok(Probed { probe, failure, remarks })
+        Ok(Findings { probe, failure, remarks })
     }
 
     /// Asks for the models as most engines list them: the first question, which shows whether there
@@ -130,7 +115,7 @@ impl Prober {
         &self,
         asker: &mut Asker<'_, C>,
         probe: &mut Probe,
-    ) -> Result<Listed, PreflightError> {
+    ) -> Result<Listing, PreflightError> {
         let target = self.first.target.to_string();
         let mut dialect = self.first.backend.open()?;
         let question = dialect.control(backend::Control::ListModels)?;
@@ -154,7 +139,7 @@ impl Prober {
         }
         let server = head.headers.get(SERVER).and_then(|value| value.to_str().ok());
         probe.server = server.map(|server| fit(&self.first.secrets.redact(server)));
-        Ok(Listed { path, status: head.status, body })
+        Ok(Listing { path, status: head.status, body })
     }
 
     /// Everything after the first question.
@@ -162,25 +147,24 @@ impl Prober {
         &self,
         asker: &mut Asker<'_, C>,
         probe: &mut Probe,
-        listed: &Listed,
+        listed: &Listing,
         remarks: &mut Vec<String>,
     ) -> Result<(), ProbeError> {
         let (engine, is_own) = self.identify(asker, probe, listed).await;
         let tries = self.tries(engine);
-        let Some(best) = tries.first() else {
+        let Some((backend, route)) = tries.first() else {
             return Ok(());
         };
         let is_own = is_own || self.named.is_some() || self.first.target.is_loopback();
-        let own = resolved(&self.source, &best.backend, best.route.as_deref(), is_own)?;
+        let own = resolved(&self.source, backend, route.as_deref(), is_own)?;
         let mut further = own.remarks.clone();
         further.retain(|remark| !remarks.contains(remark));
         remarks.extend(further);
         let mut dialect = own.backend.open()?;
-        let listing = self.controls(asker, &own, &mut dialect, probe, listed);
-        let listing = listing.await?;
+        let listing = self.controls(asker, &own, &mut dialect, probe, listed).await?;
         let model = self.model(probe, &own, listing.as_ref())?;
         probe.model = Some(model.clone());
-        for Tried { backend, route } in tries {
+        for (backend, route) in tries {
             let one = resolved(&self.source, &backend, route.as_deref(), is_own)?;
             let mut dialect = one.backend.open()?;
             let call = dialect.encode(&sample(), &settings(&model), None)?;
@@ -207,7 +191,7 @@ impl Prober {
         &self,
         asker: &mut Asker<'_, C>,
         probe: &mut Probe,
-        listed: &Listed,
+        listed: &Listing,
     ) -> (Engine, bool) {
         let found = |engine: Engine, version: Option<String>, seen: String| runs::probe::Engine {
             name: engine.name().to_owned(),
@@ -251,7 +235,7 @@ impl Prober {
     }
 
     /// Returns the backends and routes to try, the best first.
-    fn tries(&self, engine: Engine) -> Vec<Tried> {
+    fn tries(&self, engine: Engine) -> Vec<(String, Option<String>)> {
         let ships = |backend: &str| {
             let name = plugin(backend);
             self.source.shipped.iter().any(|(known, _)| *known == name)
@@ -261,16 +245,15 @@ impl Prober {
             Some(named) => TRIES.iter().filter(|own| own.backend == named).collect(),
             None => TRIES.iter().filter(|own| own.engine == engine && ships(own.backend)).collect(),
         };
-        let mut tries: Vec<Tried> = Vec::new();
+        let mut tries: Vec<(String, Option<String>)> = Vec::new();
         for Try { backend, route, .. } in all {
-            let route = route.map(str::to_owned);
-            if !tries.iter().any(|known| known.route == route && known.backend == *backend) {
-                tries.push(Tried { backend: (*backend).to_owned(), route });
+            let known = ((*backend).to_owned(), route.map(str::to_owned));
+            if !tries.contains(&known) {
+                tries.push(known);
             }
         }
         if tries.is_empty() {
-            let backend = self.named.clone().unwrap_or_else(|| GENERIC.to_owned());
-            tries.push(Tried { backend, route: None });
+            tries.push((self.named.clone().unwrap_or_else(|| GENERIC.to_owned()), None));
         }
         tries.truncate(MOST_TRIES);
         tries
@@ -284,7 +267,7 @@ impl Prober {
         own: &Alone,
         dialect: &mut Dialect,
         probe: &mut Probe,
-        listed: &Listed,
+        listed: &Listing,
     ) -> Result<Option<Control>, ProbeError> {
         use backend::Control::{Health, ListModels, Metrics};
         let mut listing = None;
@@ -303,10 +286,12 @@ impl Prober {
                 Err(silence) => (Outcome::Broken, None, Some(silence.message())),
                 Ok((status, body)) => {
                     let body = own.secrets.redact_bytes(&body);
-                    let seen = match (200..300).contains(&status) {
-                        false => ask::refused(dialect, status, &body)?,
-                        true if kind == ListModels => read_models(dialect, status, &body, probe),
-                        true => success(status),
+                    let seen = if !(200..300).contains(&status) {
+                        ask::refused(dialect, status, &body)?
+                    } else if kind == ListModels {
+                        read_models(dialect, status, &body, probe)
+                    } else {
+                        success(status)
                     };
                     (seen.outcome, seen.status, seen.message)
                 }
@@ -338,13 +323,13 @@ pub fn backends() -> BTreeSet<&'static str> {
 }
 
 /// The answer to the first question.
-struct Listed {
+struct Listing {
     path: String,
     status: u16,
     body: Vec<u8>,
 }
 
-impl Listed {
+impl Listing {
     fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -358,13 +343,6 @@ fn service(source: &Source) -> Option<&'static str> {
     let name = plugin(own.backend);
     let ships = source.shipped.iter().any(|(known, _)| *known == name);
     ships.then_some(own.backend)
-}
-
-/// A backend and a route that are tried.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Tried {
-    backend: String,
-    route: Option<String>,
 }
 
 fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Probe) -> ProbeReply {

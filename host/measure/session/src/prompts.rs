@@ -19,12 +19,10 @@ pub struct Tokenized {
     pub is_bare: bool,
 }
 
-/// A prompt in the form in which it is tokenized.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Form {
     /// A text that is completed.
     Text(String),
-    /// Tokens already.
     Tokens(Vec<u32>),
     /// A conversation that a chat template makes a text of, with the tools it may call.
     Chat(Vec<Value>, Option<Value>),
@@ -100,7 +98,6 @@ fn last_text(messages: &[Message]) -> Option<&str> {
     })
 }
 
-/// The last characters of a text.
 pub fn tail(text: &str, chars: usize) -> &str {
     let from = text.char_indices().rev().nth(chars.saturating_sub(1));
     &text[from.map_or(0, |(at, _)| at)..]
@@ -121,7 +118,6 @@ pub fn encode_form(tokenizer: &Tokenizer, form: Form) -> Option<Tokenized> {
     }
 }
 
-/// The path that a request goes to.
 pub fn path(request: &Request) -> &str {
     match request {
         Request::Http1 { head, .. } => {

@@ -1,4 +1,4 @@
-//! The first step of a run: turns a scenario as written into a [`Draft`] of its plan. Fills in
+//! The first step of a run: turns a scenario as written into a plan. Fills in
 //! defaults, finds and loads plugins, compares their configurations with their schemas, opens the
 //! tokenizer and reads input files. Everything that is wrong is reported at once.
 
@@ -11,7 +11,6 @@ mod judges;
 mod kept;
 mod measured;
 mod name;
-mod named;
 mod options;
 mod remarks;
 mod source;
@@ -30,14 +29,12 @@ use defaults::{
     controls, cost, device_metrics, goodput, load_of, percentiles, request_options, thresholds,
     timeouts,
 };
-use measured::Measured;
+use measured::Measurement;
 
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
-pub use named::plugins_of;
 pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 
-use crate::draft::{Draft, DraftTarget};
 use crate::lease::Prepared;
 use crate::parts::Parts;
 use model::file::PlannedFile;
@@ -54,26 +51,22 @@ use plugins::scorer::Scorer;
 use plugins::{Info, PluginError};
 use reader::{ConfigTable, Located, Place, Problem, ScenarioError};
 use scenario::check_config;
-use scenario::plan::PlannedPlugin;
+use scenario::plan::{Plan, PlannedDataset, PlannedPlugin, PlannedTarget};
 use tokenizer::Tokenizer;
 use tokens::Counting;
 
 /// A run whose targets have not been asked yet.
 pub struct ResolvedRun {
-    /// The plan, but for the model where the scenario names none.
-    pub draft: Draft,
-    /// The parts of the run.
+    /// The plan; its model is empty where the scenario names none.
+    pub draft: Plan,
     pub parts: Parts,
-    /// The scorers that judge the answers.
     pub scorers: Vec<Scorer>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
-    /// The log of the plugins.
     pub log: LogBook,
     /// Remarks for the user on the loading of plugins, one line each.
     pub remarks: Vec<String>,
     pub timings: Arc<Timings>,
-    /// The source that it was resolved from.
     pub(crate) source: Box<Source>,
 }
 
@@ -87,7 +80,6 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The faults of a scenario alone.
     pub fn from_scenario(error: &ScenarioError) -> Self {
         Faults { scenario: error.problems().to_vec(), plugins: Vec::new() }
     }
@@ -108,7 +100,6 @@ impl Faults {
 }
 
 impl fmt::Display for Faults {
-    /// In a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problems = self.scenario.iter().map(ToString::to_string);
         let errors = self.plugins.iter().map(ToString::to_string);
@@ -117,9 +108,6 @@ impl fmt::Display for Faults {
 }
 
 /// Resolves a scenario.
-///
-/// # Errors
-/// If it, or anything that it refers to, is invalid.
 pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }
@@ -128,13 +116,22 @@ pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
 /// does not load has none here: its run says so.
 pub fn marked_secrets(source: &Source) -> Vec<String> {
     let mut resolution = Resolution::new(source, BTreeMap::new());
-    let grants = resolution.grants_alone();
-    let chosen = resolution.plugins();
-    let Configured { backend, dataset, scorers } = resolution.configured(chosen, &grants);
+    let Configuration { backend, dataset, scorers } = resolution.configured_alone();
     let planned = (backend.into_iter().map(|(_, planned)| planned))
         .chain(dataset.into_iter().map(|(_, planned)| planned))
         .chain(scorers.into_iter().map(|(_, planned, _)| planned));
     planned.flat_map(|planned| planned.secrets()).collect()
+}
+
+/// Loads the plugins that a scenario names, and compares their configurations with their schemas. A
+/// backend or a dataset that it leaves to flags is no mistake.
+///
+/// # Errors
+/// If a plugin does not load, is of another kind, or refuses its configuration.
+pub fn plugins_of(source: &Source) -> Result<(), Faults> {
+    let mut resolution = Resolution::new(source, BTreeMap::new());
+    resolution.configured_alone();
+    if resolution.faults.is_empty() { Ok(()) } else { Err(resolution.faults) }
 }
 
 /// The same of a start that has begun already.
@@ -152,14 +149,14 @@ struct Resolution<'s> {
 }
 
 /// The plugins of a run, with the place that names each and its configuration.
-struct Chosen<'s> {
+struct Selection<'s> {
     backend: Option<(Plugin, Option<&'s Place>)>,
     dataset: Option<(Plugin, Option<&'s Place>)>,
     scorers: Vec<(Plugin, Option<&'s Place>, ConfigTable)>,
 }
 
 /// The plugins of a run with their configurations, and the plan's record of each.
-struct Configured<'s> {
+struct Configuration<'s> {
     backend: Option<(Backend, PlannedPlugin)>,
     dataset: Option<(Dataset, PlannedPlugin)>,
     scorers: Vec<(Scorer, PlannedPlugin, Option<&'s Place>)>,
@@ -168,6 +165,14 @@ struct Configured<'s> {
 impl<'s> Resolution<'s> {
     fn new(source: &'s Source, loaded: BTreeMap<String, Result<Plugin, PluginError>>) -> Self {
         Resolution { source, faults: Faults::default(), loaded, remarks: Vec::new() }
+    }
+
+    /// Loads the plugins that are named and gives each its configuration, without files and a
+    /// tokenizer.
+    fn configured_alone(&mut self) -> Configuration<'s> {
+        let grants = self.grants_alone();
+        let chosen = self.plugins(true);
+        self.configured(chosen, &grants)
     }
 
     /// The grants of plugins that read no file and count no token.
@@ -181,8 +186,7 @@ impl<'s> Resolution<'s> {
         }
     }
 
-    /// Gives each plugin its configuration.
-    fn configured(&mut self, chosen: Chosen<'s>, grants: &Grants) -> Configured<'s> {
+    fn configured(&mut self, chosen: Selection<'s>, grants: &Grants) -> Configuration<'s> {
         let scenario = &self.source.scenario;
         let backend = chosen.backend.and_then(|(plugin, place)| {
             let config = &scenario.backend.config;
@@ -202,20 +206,34 @@ impl<'s> Resolution<'s> {
                 planned.map(|(scorer, planned)| (scorer, planned, place))
             })
             .collect();
-        Configured { backend, dataset, scorers }
+        Configuration { backend, dataset, scorers }
+    }
+
+    /// The scorers with their records, once each has been opened to find its faults.
+    fn opened(
+        &mut self,
+        scorers: Vec<(Scorer, PlannedPlugin, Option<&Place>)>,
+    ) -> (Vec<Scorer>, Vec<PlannedPlugin>) {
+        let opened = scorers.into_iter().map(|(scorer, planned, place)| {
+            if let Err(error) = scorer.open() {
+                self.faults.add(error, place);
+            }
+            (scorer, planned)
+        });
+        opened.unzip()
     }
 
     fn run(
         mut self,
         tokenizer: Result<Counting, String>,
-        files: BTreeMap<String, Measured>,
+        files: BTreeMap<String, Measurement>,
         timings: Arc<Timings>,
     ) -> Result<ResolvedRun, Faults> {
         let scenario = &self.source.scenario;
         if let Err(error) = scenario.validate() {
             self.faults.scenario.extend(error.problems().iter().cloned());
         }
-        let chosen = self.plugins();
+        let chosen = self.plugins(false);
         let Counting { tokenizer, planned: planned_tokenizer, remarks } = self.tokenizer(tokenizer);
         self.remarks.extend(remarks);
         let tokenizer = Arc::new(tokenizer);
@@ -232,22 +250,16 @@ impl<'s> Resolution<'s> {
             seed: load_of(scenario, None).seed,
         };
 
-        let Configured { backend, dataset, scorers: configured } = self.configured(chosen, &grants);
-        let mut scorers = Vec::new();
-        for (scorer, planned, place) in configured {
-            if let Err(error) = scorer.open() {
-                self.faults.add(error, place);
-            }
-            scorers.push((scorer, planned));
-        }
-        let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
+        let Configuration { backend, dataset, scorers } = self.configured(chosen, &grants);
+        let (scorers, planned_scorers) = self.opened(scorers);
+        let own = backend.as_ref().map(|(backend, _)| backend);
+        let targets = self.targets(own);
         let to = targets.as_deref().unwrap_or_default();
-        let (mut secrets, api_key, header_names) =
-            self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
+        let (mut secrets, api_key, header_names) = self.secrets(own, to);
         secrets.fields.extend(backend.iter().flat_map(|(_, planned)| planned.secrets()));
         let mut request = request_options(scenario);
-        let http = self.http(backend.as_ref().map(|(backend, _)| backend));
-        if let Some((backend, _)) = &backend {
+        let http = self.http(own);
+        if let Some(backend) = own {
             self.questions(backend);
             request = self.options(backend);
         }
@@ -262,7 +274,6 @@ impl<'s> Resolution<'s> {
         if !self.faults.is_empty() {
             return Err(self.faults);
         }
-        let (scorers, planned_scorers) = scorers.into_iter().unzip();
         let trace = match trace {
             Some((_, trace)) => trace,
             None => self.planned_arrivals(&mut load, &dataset),
@@ -274,12 +285,14 @@ impl<'s> Resolution<'s> {
         let sent = remarks::sent(&api_key, &header_names, &targets);
         self.remarks.extend(sent);
         let hosts = self.hosts();
-        let draft = Draft {
+        let model = scenario.target.model.as_ref().map(|entry| entry.value.clone());
+        let draft = Plan {
             name: self.source.title(),
+            runner: env!("CARGO_PKG_VERSION").to_owned(),
             about: redact::about(scenario.about.values(), &secrets),
-            target: DraftTarget {
+            target: PlannedTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
-                model: scenario.target.model.as_ref().map(|entry| entry.value.clone()),
+                model: model.unwrap_or_default(),
                 api_key,
                 headers: header_names,
                 hosts: hosts.iter().map(ToString::to_string).collect(),
@@ -287,8 +300,7 @@ impl<'s> Resolution<'s> {
                 context_tokens: None,
             },
             backend: planned_backend,
-            dataset: planned_dataset,
-            files,
+            dataset: PlannedDataset { plugin: planned_dataset, files },
             scorers: planned_scorers,
             tokenizer: planned_tokenizer,
             load,
@@ -329,16 +341,15 @@ impl<'s> Resolution<'s> {
         })
     }
 
-    /// Loads every plugin that is named; those from the command line replace the scenario's.
-    fn plugins(&mut self) -> Chosen<'s> {
+    /// Loads every plugin that is named; plugins from the command line replace the scenario's.
+    fn plugins(&mut self, mut may_be_missing: bool) -> Selection<'s> {
         let source = self.source;
         let scenario = &source.scenario;
-        let mut chosen = Chosen { backend: None, dataset: None, scorers: Vec::new() };
+        let mut chosen = Selection { backend: None, dataset: None, scorers: Vec::new() };
         let mut extra_scorers = Vec::new();
-        let mut failed = false;
         for entry in &source.plugins {
             let Some(plugin) = self.load(entry) else {
-                failed = true;
+                may_be_missing = true;
                 continue;
             };
             let place = Some(&entry.place);
@@ -362,18 +373,26 @@ impl<'s> Resolution<'s> {
             *slot = Some((plugin, place));
         }
         if chosen.backend.is_none() {
-            chosen.backend = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, failed);
+            let entry = scenario.backend.plugin.as_ref();
+            chosen.backend = self.named(entry, Kind::Backend, may_be_missing);
         }
         if chosen.dataset.is_none() {
-            chosen.dataset = self.named(scenario.dataset.plugin.as_ref(), Kind::Dataset, failed);
+            let entry = scenario.dataset.plugin.as_ref();
+            chosen.dataset = self.named(entry, Kind::Dataset, may_be_missing);
         }
-        for Located { value: scorer, .. } in scenario.scorers.iter().flatten() {
-            if let Some((plugin, place)) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false) {
-                chosen.scorers.push((plugin, place, scorer.config.clone()));
-            }
-        }
+        chosen.scorers = self.scorers();
         chosen.scorers.extend(extra_scorers);
         chosen
+    }
+
+    fn scorers(&mut self) -> Vec<(Plugin, Option<&'s Place>, ConfigTable)> {
+        let source = self.source;
+        let scorers = source.scenario.scorers.iter().flatten().map(|scorer| &scorer.value);
+        let loaded = scorers.filter_map(|scorer| {
+            let (plugin, place) = self.named(scorer.plugin.as_ref(), Kind::Scorer, false)?;
+            Some((plugin, place, scorer.config.clone()))
+        });
+        loaded.collect()
     }
 
     fn load(&mut self, entry: &Located<String>) -> Option<Plugin> {
@@ -393,7 +412,6 @@ impl<'s> Resolution<'s> {
         }
     }
 
-    /// The plugin that the scenario names in a place, which must have the place's kind.
     fn named(
         &mut self,
         entry: Option<&'s Located<String>>,
@@ -470,8 +488,7 @@ impl<'s> Resolution<'s> {
 
     fn tokenizer(&mut self, opened: Result<Counting, String>) -> Counting {
         opened.unwrap_or_else(|error| {
-            let source = self.source;
-            if let Some(entry) = &source.scenario.tokenizer.path {
+            if let Some(entry) = &self.source.scenario.tokenizer.path {
                 self.problem(&error, &entry.place);
             }
             Counting::bytes(Vec::new())
@@ -493,14 +510,11 @@ impl<'s> Resolution<'s> {
         self.faults.scenario.push(problem);
     }
 
-    fn files(&mut self, measured: BTreeMap<String, Measured>) -> BTreeMap<String, PlannedFile> {
+    fn files(&mut self, measured: BTreeMap<String, Measurement>) -> BTreeMap<String, PlannedFile> {
         let mut files = BTreeMap::new();
         for (name, (path, measured)) in measured {
             match measured {
-                Ok((bytes, digest)) => {
-                    let file = PlannedFile { path, bytes, digest };
-                    files.insert(name, file);
-                }
+                Ok((bytes, digest)) => _ = files.insert(name, PlannedFile { path, bytes, digest }),
                 Err(cause) => {
                     let error = format!("cannot read the file `{}`: {cause}", path.display());
                     let place = self.place_of(&name).clone();

@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use crate::lock;
 use crate::prompts::{self, Form};
 use model::exchange::{Exchange, Phase};
 use model::units::Nanos;
@@ -23,28 +24,25 @@ use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
 /// The prompts of a run, in the order in which they were written.
-pub struct SentPrompts {
-    state: Mutex<State>,
-}
+pub struct SentPrompts(Mutex<State>);
 
 struct State {
     file: File,
     end: u64,
-    /// The place of each prompt.
-    places: Vec<Stored>,
+    places: Vec<Extent>,
     failed: Option<io::Error>,
 }
 
 /// The place of a prompt: the number of its request, its position and its length.
 #[derive(Clone, Copy)]
-struct Stored {
+struct Extent {
     request: u64,
     at: u64,
     length: u32,
     is_measured: bool,
 }
 
-impl Stored {
+impl Extent {
     fn key(&self) -> (bool, u64) {
         (self.is_measured, self.request)
     }
@@ -54,7 +52,6 @@ impl Stored {
 /// prompt's tokens and cached tokens.
 type SentRequest = (Nanos, bool, u64, Option<(u32, u32)>);
 
-/// A prompt in the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     adapter: Option<String>,
@@ -63,18 +60,9 @@ struct Line {
 
 impl SentPrompts {
     /// None yet, in a file in this folder.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn within(folder: &Path) -> io::Result<Self> {
-        Ok(SentPrompts {
-            state: Mutex::new(State {
-                file: tempfile::tempfile_in(folder)?,
-                end: 0,
-                places: Vec::new(),
-                failed: None,
-            }),
-        })
+        let file = tempfile::tempfile_in(folder)?;
+        Ok(SentPrompts(Mutex::new(State { file, end: 0, places: Vec::new(), failed: None })))
     }
 
     /// Keeps the prompt of a request that goes to a path. One that cannot be tokenized is left out.
@@ -83,13 +71,9 @@ impl SentPrompts {
             return;
         };
         let line = Line { adapter: sample.adapter.clone(), form };
-        let Ok(bytes) = serde_json::to_vec(&line) else {
-            return;
-        };
-        let Ok(length) = u32::try_from(bytes.len()) else {
-            return;
-        };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(bytes) = serde_json::to_vec(&line) else { return };
+        let Ok(length) = u32::try_from(bytes.len()) else { return };
+        let mut state = lock(&self.0);
         let at = state.end;
         if state.failed.is_none()
             && let Err(cause) = state.file.write_all_at(&bytes, at)
@@ -98,21 +82,14 @@ impl SentPrompts {
         }
         if state.failed.is_none() {
             state.end += u64::from(length);
-            state.places.push(Stored {
-                request: index,
-                at,
-                length,
-                is_measured: phase == Phase::Measure,
-            });
+            let is_measured = phase == Phase::Measure;
+            state.places.push(Extent { request: index, at, length, is_measured });
         }
     }
 
     /// Counts the repeated parts of the sent prompts, and the server's cache hits. `None` if it is
     /// given up, if nothing was kept, or if a prompt could not be written or read: sums over a part
     /// mislead.
-    ///
-    /// # Errors
-    /// The first error of reading the exchanges.
     pub(crate) fn count<X>(
         &self,
         plan: &Plan,
@@ -131,11 +108,11 @@ impl SentPrompts {
             }
         }
         sent.sort_unstable();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if state.failed.is_some() {
             return Ok(None);
         }
-        state.places.sort_unstable_by_key(Stored::key);
+        state.places.sort_unstable_by_key(Extent::key);
         let mut pages = Pages::new(plan.control.page());
         let mut cache = Cache {
             policy: match (plan.control.flush_cache, plan.load.salted) {
@@ -150,8 +127,8 @@ impl SentPrompts {
             if given_up() {
                 return Ok(None);
             }
-            let place = (state.places).binary_search_by_key(&(measured, index), Stored::key);
-            let Ok(Stored { at, length, .. }) = place.map(|found| state.places[found]) else {
+            let place = (state.places).binary_search_by_key(&(measured, index), Extent::key);
+            let Ok(Extent { at, length, .. }) = place.map(|found| state.places[found]) else {
                 continue;
             };
             // The flush removed the warm-up's prompts.

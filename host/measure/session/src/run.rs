@@ -1,15 +1,17 @@
 //! One run, from plan to records: puts preparation, pacer, workers, decode threads and recorder
 //! together, runs the phases, and leaves when every reply has ended.
 //!
-//! [`on_threads`] is the real one. [`on_paused_clock`] runs the same parts on one task and virtual
-//! time, for tests with exact numbers.
+//! [`on_threads`] is the real one. [`PausedClock`] runs the same parts on one task and virtual time,
+//! for tests with exact numbers.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::decode::failures::FailureLimit;
 use crate::decode::threads::most;
+use crate::gate::Gate;
 use crate::lease::{self, Refusals};
+use crate::live::Live;
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Preparation};
 use load::drive::Order;
@@ -18,7 +20,7 @@ use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::news::newsfeed;
 use load::pace::{Newsfeed, Signal};
-use load::thread_group::GroupThread;
+use load::thread_group::{GroupThread, ThreadGroup};
 use load::transport::Connect;
 use load::vitals::Vitals;
 use model::client::Errands;
@@ -27,12 +29,10 @@ use model::connection::{Timestamps, Version};
 use scenario::plan::{Plan, Wiring};
 
 mod background;
-pub mod control;
 mod phases;
 mod server_control;
 
 use background::{Background, Rest};
-use control::Control;
 use phases::Phases;
 use server_control::ServerControl;
 
@@ -45,6 +45,34 @@ fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
     let count = |number: Option<u32>| number.map(|number| number.max(1) as usize);
     let workers = count(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
     (workers, count(wiring.decoders).unwrap_or(most(cores)))
+}
+
+/// The influence that the outside has on a run.
+#[derive(Clone)]
+pub struct Control {
+    /// Stops the run, or aborts it.
+    pub signal: Signal,
+    pub live: Arc<Live>,
+    pub group: ThreadGroup,
+    /// The gate at which the run waits for others that begin at the same instant; absent for a run
+    /// by itself.
+    pub gate: Option<Gate>,
+}
+
+impl Control {
+    /// The clock of the run, which begins now unless it is shared.
+    fn clock(&self) -> Clock {
+        self.gate.as_ref().map_or_else(Clock::start, Gate::clock)
+    }
+}
+
+/// A run to execute: its records go into the folder.
+#[derive(Clone, Copy)]
+pub struct Setup<'r> {
+    pub plan: &'r Plan,
+    pub parts: &'r Parts,
+    pub folder: &'r Path,
+    pub control: &'r Control,
 }
 
 /// The base on which a run is made: real time and threads, or simulated ones.
@@ -60,22 +88,14 @@ pub trait Executor {
 
 /// An [`Executor`] that runs plans over connections of this kind.
 pub trait Execute<C>: Executor {
-    /// Runs a plan.
-    fn execute(
-        &self,
-        plan: &Plan,
-        parts: &Parts,
-        connect: &C,
-        folder: &Path,
-        control: &Control,
-    ) -> impl Future<Output = Result<(), RunError>>;
+    fn execute(&self, setup: Setup<'_>, connect: &C) -> impl Future<Output = Result<(), RunError>>;
 }
 
 /// Real time, and threads of the run's own: [`on_threads`]. Its future blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Threads;
 
-/// Virtual time, on the calling task: [`on_paused_clock`].
+/// Virtual time, on the calling task, for a runtime whose clock is paused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PausedClock;
 
@@ -86,15 +106,8 @@ impl Executor for Threads {
 }
 
 impl<C: Connect + Clone + Send + 'static> Execute<C> for Threads {
-    async fn execute(
-        &self,
-        plan: &Plan,
-        parts: &Parts,
-        connect: &C,
-        folder: &Path,
-        control: &Control,
-    ) -> Result<(), RunError> {
-        on_threads(plan, parts, connect, folder, control)
+    async fn execute(&self, setup: Setup<'_>, connect: &C) -> Result<(), RunError> {
+        on_threads(setup, connect)
     }
 }
 
@@ -109,15 +122,43 @@ impl Executor for PausedClock {
 }
 
 impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
-    async fn execute(
-        &self,
-        plan: &Plan,
-        parts: &Parts,
-        connect: &C,
-        folder: &Path,
-        control: &Control,
-    ) -> Result<(), RunError> {
-        on_paused_clock(plan, parts, connect, folder, control).await
+    async fn execute(&self, setup: Setup<'_>, connect: &C) -> Result<(), RunError> {
+        let Setup { plan, parts, control, .. } = setup;
+        let local = tokio::task::LocalSet::new();
+        let clock = control.clock();
+        let (mut renewer, refusals) = lease::renewer(plan, parts, clock)?.unzip();
+        if let Some(renewer) = &mut renewer {
+            local.run_until(renewer.begin(connect)).await?;
+        }
+        let (mut running, prepared) = Running::start(setup, (1, 1), (clock, refusals), None)?;
+        let (handle, receiver) = WorkerHandle::new();
+        let worker = running.worker(connect);
+        let cleaner = running.background.cleaner.take();
+        // On the heap: the futures of a run are too large for the stack of a thread that tests it.
+        let run = local.run_until(Box::pin(async {
+            let cleaning =
+                cleaner.map(|cleaner| tokio::task::spawn_local(cleaner.run(connect.clone())));
+            let renewing = renewer.map(|renewer| {
+                let connect = connect.clone();
+                tokio::task::spawn_local(async move { renewer.run(&connect).await })
+            });
+            let conduct = async {
+                // The worker leaves when the orders end, so they end with the conducting.
+                let orders = [handle];
+                Box::pin(running.conduct(&orders, prepared)).await
+            };
+            let (conducted, ()) = tokio::join!(conduct, Box::pin(worker.run(receiver)));
+            let rest = running.background.decoded();
+            let [cleaned, renewed] = [cleaning, renewing].map(|task| async move {
+                match task {
+                    Some(task) => task.await.ok().flatten(),
+                    None => None,
+                }
+            });
+            let errands = (cleaned.await, renewed.await);
+            finish(control, rest, conducted, errands)
+        }));
+        Box::pin(run).await
     }
 }
 
@@ -125,25 +166,18 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
 ///
 /// # Errors
 /// If the run cannot begin or had to end early. The measurement is on disk all the same.
-pub fn on_threads<C>(
-    plan: &Plan,
-    parts: &Parts,
+pub fn on_threads<C: Connect + Clone + Send + 'static>(
+    setup: Setup<'_>,
     connect: &C,
-    folder: &Path,
-    control: &Control,
-) -> Result<(), RunError>
-where
-    C: Connect + Clone + Send + 'static,
-{
+) -> Result<(), RunError> {
+    let Setup { plan, parts, folder, control } = setup;
     let clock = control.clock();
     let (renewer, refusals) = lease::renewer(plan, parts, clock)?.unzip();
     let renewer = renewer.map(|renewer| {
         let connect = connect.clone();
         let begin = move || renewer.begin_here(&connect);
-        match control.group.until_stopped("renew", begin).map_err(RunError::Thread)? {
-            Some(begun) => begun,
-            None => Err(control.group.panicked().map_or(RunError::Interrupted, Into::into)),
-        }
+        let begun = control.group.until_stopped("renew", begin).map_err(RunError::Thread)?;
+        begun.ok_or_else(|| interrupted(control))?
     });
     let renewer = renewer.transpose()?;
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -156,15 +190,8 @@ where
     };
     let devices = (control.live.telemetry).watch(clock, folder, enlist.clone())?;
     let pages = control.live.pages.watch((plan, parts), clock, folder, enlist)?;
-    let (mut running, prepared) = Running::start(
-        plan,
-        parts,
-        folder,
-        control,
-        threads(&plan.connection, cores),
-        (clock, refusals),
-        vitals,
-    )?;
+    let threads = threads(&plan.connection, cores);
+    let (mut running, prepared) = Running::start(setup, threads, (clock, refusals), vitals)?;
     let mut orders = Vec::new();
     let mut threads = Vec::new();
     for number in 0..running.workers {
@@ -214,62 +241,9 @@ where
     }
     control.live.telemetry.finish(devices);
     control.live.pages.finish(pages);
-    let decoded = running.decoded();
+    let rest = running.background.decoded();
     let renewed = renewing.and_then(GroupThread::join).flatten();
-    decoded.finish(conducted, (cleaning.join(), renewed))
-}
-
-/// Runs a plan on the calling task, for a runtime whose clock is paused.
-///
-/// # Errors
-/// As [`on_threads`].
-pub(crate) async fn on_paused_clock<C>(
-    plan: &Plan,
-    parts: &Parts,
-    connect: &C,
-    folder: &Path,
-    control: &Control,
-) -> Result<(), RunError>
-where
-    C: Connect + Clone + 'static,
-{
-    let local = tokio::task::LocalSet::new();
-    let clock = control.clock();
-    let (mut renewer, refusals) = lease::renewer(plan, parts, clock)?.unzip();
-    if let Some(renewer) = &mut renewer {
-        local.run_until(renewer.begin(connect)).await?;
-    }
-    let (mut running, prepared) =
-        Running::start(plan, parts, folder, control, (1, 1), (clock, refusals), None)?;
-    let (handle, receiver) = WorkerHandle::new();
-    let worker = running.worker(connect);
-    let cleaner = running.background.cleaner.take();
-    // On the heap: the futures of a run are too large for the stack of a thread that tests it.
-    let run = local.run_until(Box::pin(async {
-        let cleaning =
-            cleaner.map(|cleaner| tokio::task::spawn_local(cleaner.run(connect.clone())));
-        let renewing = renewer.map(|renewer| {
-            let connect = connect.clone();
-            tokio::task::spawn_local(async move { renewer.run(&connect).await })
-        });
-        let conduct = async {
-            // The worker leaves when the orders end, so they end with the conducting.
-            let orders = [handle];
-            Box::pin(running.conduct(&orders, prepared)).await
-        };
-        let (conducted, ()) = tokio::join!(conduct, Box::pin(worker.run(receiver)));
-        let decoded = running.decoded();
-        let cleaned = match cleaning {
-            Some(cleaning) => cleaning.await.ok().flatten(),
-            None => None,
-        };
-        let renewed = match renewing {
-            Some(renewing) => renewing.await.ok().flatten(),
-            None => None,
-        };
-        decoded.finish(conducted, (cleaned, renewed))
-    }));
-    Box::pin(run).await
+    finish(control, rest, conducted, (cleaning.join(), renewed))
 }
 
 /// Writes the requests, and sends the requests that are not measured.
@@ -293,14 +267,12 @@ impl<'r> Running<'r> {
     /// Opens the plugins, and starts the threads behind this many workers, with at most this many
     /// for decoding.
     fn start(
-        plan: &'r Plan,
-        parts: &'r Parts,
-        folder: &Path,
-        control: &'r Control,
+        setup: Setup<'r>,
         (workers, decoders): (usize, usize),
         (clock, refusals): (Clock, Option<Refusals>),
         vitals: Option<Arc<Vitals>>,
     ) -> Result<(Self, Prepared<'r>), RunError> {
+        let Setup { plan, parts, control, .. } = setup;
         let failures = FailureLimit::new(control.signal.clone());
         let preparation = {
             let (plan, parts, failures) = (plan.clone(), parts.clone(), failures.clone());
@@ -309,13 +281,8 @@ impl<'r> Running<'r> {
             let beyond = Arc::clone(&control.live.beyond_context);
             let open =
                 move || Preparation::open(&plan, &parts, &failures, &group, remarks, &beyond);
-            let opened = control.group.until_stopped("open", open);
-            match opened.map_err(RunError::Thread)? {
-                Some(preparation) => preparation?,
-                None => {
-                    return Err(control.group.panicked().map_or(RunError::Interrupted, Into::into));
-                }
-            }
+            let opened = control.group.until_stopped("open", open).map_err(RunError::Thread)?;
+            opened.ok_or_else(|| interrupted(control))??
         };
         let server_control = ServerControl::open(plan, parts)?;
         let live = &control.live;
@@ -330,18 +297,16 @@ impl<'r> Running<'r> {
             clock,
             opened: Arc::default(),
             background: Background::start(
-                (plan, parts),
+                setup,
                 announcer,
-                folder,
                 (decoders, clock),
-                control,
                 (failures, refusals, jars.clone()),
                 vitals.as_ref(),
             )?,
             jars,
             vitals,
         };
-        let sessions = Arc::clone(&running.background.sessions);
+        let sessions = Arc::clone(&running.background.rest.sessions);
         let _ = live.sessions.set(sessions);
         Ok((running, (preparation, newsfeed, server_control)))
     }
@@ -383,47 +348,27 @@ impl<'r> Running<'r> {
         orders: &[WorkerHandle],
         (preparation, newsfeed, server_control): Prepared<'_>,
     ) -> Result<(), RunError> {
-        Phases {
-            plan: self.plan,
-            clock: self.clock,
-            control: self.control,
-            orders,
-            opened: &self.opened,
-            finished: &self.background.finished,
-            targets: &self.parts.targets,
-            trace: &self.parts.trace,
-            vitals: self.vitals.as_ref(),
-            sessions: &self.background.sessions,
-        }
-        .conduct(preparation, newsfeed, server_control)
-        .await
-    }
-
-    /// Waits until everything is decoded.
-    fn decoded(self) -> Decoded<'r> {
-        Decoded { control: self.control, rest: self.background.decoded() }
+        Phases { run: self, orders }.conduct(preparation, newsfeed, server_control).await
     }
 }
 
-/// A run whose replies are decoded.
-struct Decoded<'r> {
-    control: &'r Control,
+/// The reason why a thread was not waited for.
+fn interrupted(control: &Control) -> RunError {
+    control.group.panicked().map_or(RunError::Interrupted, Into::into)
+}
+
+/// Waits until everything is recorded. Errors of the records take precedence over errors of the
+/// load.
+fn finish(
+    control: &Control,
     rest: Rest,
-}
-
-impl Decoded<'_> {
-    /// Waits until everything is recorded. Errors of the records take precedence over errors of the
-    /// load.
-    fn finish(
-        self,
-        conducted: Result<(), RunError>,
-        (cleaned, renewed): (Option<Errands>, Option<Errands>),
-    ) -> Result<(), RunError> {
-        let recorded = self.rest.finish(cleaned, renewed);
-        self.control.live.end();
-        match self.control.group.panicked() {
-            Some(panicked) => Err(panicked.into()),
-            None => recorded.and(conducted),
-        }
+    conducted: Result<(), RunError>,
+    (cleaned, renewed): (Option<Errands>, Option<Errands>),
+) -> Result<(), RunError> {
+    let recorded = rest.finish(cleaned, renewed);
+    control.live.end();
+    match control.group.panicked() {
+        Some(panicked) => Err(panicked.into()),
+        None => recorded.and(conducted),
     }
 }

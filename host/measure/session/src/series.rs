@@ -8,15 +8,15 @@
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use load::question::{ANSWER_BYTES, answer_within, open as connection};
-use load::transport::{Dial, Head};
+use load::question::ANSWER_BYTES;
+use load::transport::Head;
 use load::vitals::{Watched, yield_to_others};
 use model::clock::{Clock, date};
-use model::connection::{Timestamps, Version};
+use model::connection::Version;
 use model::target::{Secrets, Target};
 use model::units::Nanos;
 use plugins::backend::{self, Control};
@@ -27,6 +27,8 @@ use series::{Encoder, Entry, Failed, Levels, levels};
 
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
+use crate::local::Line;
+use crate::lock;
 use crate::parts::{Parts, RunError};
 
 /// Time limit for a page, and again for the connection. A server that is busy writes it late.
@@ -41,12 +43,12 @@ const MOST_DOUBLINGS: u32 = 5;
 /// The series of a run, from its beginning to its end.
 #[derive(Default)]
 pub struct ServerPages {
-    shared: OnceLock<Arc<Shared>>,
+    shared: OnceLock<Arc<PageState>>,
     written: Mutex<Option<Result<Written, RecordError>>>,
 }
 
 /// The shared state of the threads: numbers of series count over all targets.
-struct Shared {
+struct PageState {
     kept: Mutex<Option<PagesFile>>,
     /// The levels of each target's latest page.
     latest: Mutex<Vec<Option<Levels>>>,
@@ -57,9 +59,8 @@ struct PagesFile {
     log: Log,
 }
 
-/// Pages that are being read.
 pub(crate) struct Sampling {
-    shared: Arc<Shared>,
+    shared: Arc<PageState>,
     stops: Vec<Sender<()>>,
     ended: Receiver<()>,
 }
@@ -67,9 +68,6 @@ pub(crate) struct Sampling {
 impl ServerPages {
     /// Begins to read the targets' metrics pages, if the plan says so, and to keep them in the
     /// run's folder. `enlist` hears of each thread that does it.
-    ///
-    /// # Errors
-    /// If the backend fails, the file cannot be made, or no thread be started.
     pub(crate) fn watch(
         &self,
         (plan, parts): (&Plan, &Parts),
@@ -95,7 +93,7 @@ impl ServerPages {
         });
         let mut log = Log::create(folder)?;
         log.write(&[encoder.head()]);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PageState {
             kept: Mutex::new(Some(PagesFile { encoder, log })),
             latest: Mutex::new(vec![None; targets.len()]),
         });
@@ -162,7 +160,6 @@ impl ServerPages {
     }
 }
 
-/// Reads the pages of a target.
 struct Reader {
     clock: Clock,
     number: u32,
@@ -172,16 +169,9 @@ struct Reader {
     is_target: bool,
     secrets: Secrets,
     plan: scenario::plan::Wiring,
-    shared: Arc<Shared>,
+    shared: Arc<PageState>,
     failed: Failed,
     in_a_row: u32,
-}
-
-/// The means of asking a target. They are made once, because they read the certificates that are
-/// trusted; each page has a connection of its own.
-struct Line {
-    dial: Dial,
-    runtime: tokio::runtime::Runtime,
 }
 
 impl Reader {
@@ -244,40 +234,19 @@ impl Reader {
         }
     }
 
-    fn line(&self) -> Result<Line, String> {
-        let targets = std::slice::from_ref(&self.target);
-        let trust = &self.plan.trust;
-        let dial = Dial::new(targets, &[], self.plan.http, trust, Timestamps::User);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Line {
-            dial: dial.map_err(|error| error.to_string())?,
-            runtime: runtime.map_err(|error| error.to_string())?,
-        })
-    }
-
     /// The page as it is now, without secrets.
     fn page(&self, line: &mut Option<Line>) -> Result<String, String> {
         let version = self.plan.http;
-        let Line { dial, runtime } = match line {
+        let line = match line {
             Some(line) => line,
-            None => line.insert(self.line()?),
+            None => line.insert(Line::open(&self.target, version, &self.plan.trust)?),
         };
         let below = self.target.path(&self.question.path);
         let question = self.question.clone();
         let nothing = Secrets::default();
         let secrets = if self.is_target { &self.secrets } else { &nothing };
         let request = http_request(&self.target, version, (secrets, &[]), &below, question)?;
-        let request = request.ready(date);
-        let reply = async {
-            let mut connection = connection(dial, 0, self.clock, PAGE_WITHIN.into()).await?;
-            let answer = answer_within(&mut connection, request, PAGE_WITHIN).await;
-            let late = || {
-                let limit = model::duration::format(PAGE_WITHIN);
-                Err(format!("no page came within {limit}"))
-            };
-            answer.unwrap_or_else(late)
-        };
-        let (head, body) = tokio::task::LocalSet::new().block_on(runtime, reply)?;
+        let (head, body) = line.page(self.clock, request.ready(date), PAGE_WITHIN)?;
         match head.status {
             200 => {
                 whole(&head, version, &body)?;
@@ -299,10 +268,6 @@ fn whole(head: &Head, version: Version, body: &[u8]) -> Result<(), String> {
     let mut states_end = states_end.map(|name| head.headers.contains_key(name));
     let has_end = version == Version::Http2 || states_end.any(|has| has) || body.ends_with(b"\n");
     has_end.then_some(()).ok_or_else(|| "the page ends within a line".to_owned())
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

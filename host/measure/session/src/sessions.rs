@@ -11,11 +11,12 @@ pub mod place;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::decode::failures::failed;
+use crate::lock;
 use crate::pending::PendingRequest;
 use crate::prepare::item::Item;
 use crate::prepare::writer::Writer;
@@ -36,9 +37,7 @@ pub struct Sessions {
     is_used: AtomicBool,
     /// True if nothing more is sent.
     is_closed: AtomicBool,
-    /// Number of sessions that are over.
     over: AtomicU64,
-    /// Memory of the sessions under way.
     pub memory: Memory,
     /// One queue for each thread. A session's events all go to the same one, so that they are
     /// worked on in order.
@@ -55,7 +54,6 @@ enum Event {
     Stop,
 }
 
-/// The end of a session's request.
 enum RequestEnd {
     Answered(ReplyContent),
     /// Without one.
@@ -66,10 +64,8 @@ enum RequestEnd {
 
 /// The facts that must be known of a reply that others depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
-    /// True if its end matters.
+pub struct Interest {
     pub end: bool,
-    /// True if its first output matters.
     pub first_output: bool,
 }
 
@@ -103,10 +99,6 @@ impl Sessions {
         (sessions, queues.into_iter().map(EventQueue).collect())
     }
 
-    fn places(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// An item of a session is handed on with this number. Returns true if it begins one.
     pub fn enter(&self, key: u64, entry: Entry) -> bool {
         self.is_used.store(true, Ordering::Release);
@@ -129,7 +121,7 @@ impl Sessions {
             }
             Entry::Node(place) => (place, false),
         };
-        self.places().insert(key, place);
+        lock(&self.places).insert(key, place);
         is_root
     }
 
@@ -139,14 +131,14 @@ impl Sessions {
     }
 
     /// Returns the parts of a request's reply that its session needs.
-    pub fn followed(&self, key: u64) -> Followed {
+    pub fn followed(&self, key: u64) -> Interest {
         if !self.is_used.load(Ordering::Acquire) {
-            return Followed::default();
+            return Interest::default();
         }
-        let place = self.places().get(&key).cloned();
-        place.map_or(Followed::default(), |place| Followed {
+        let place = lock(&self.places).get(&key).cloned();
+        place.map_or(Interest::default(), |place| Interest {
             end: true,
-            first_output: place.lock().graph.watches_first_output(place.node),
+            first_output: lock(&place.session).graph.watches_first_output(place.node),
         })
     }
 
@@ -161,9 +153,8 @@ impl Sessions {
         self.announcer.expect();
     }
 
-    /// The first output of a reply came.
     pub fn first_output(&self, key: u64, at: Nanos) {
-        let place = self.places().get(&key).cloned();
+        let place = lock(&self.places).get(&key).cloned();
         if let Some(place) = place {
             self.announcer.expect();
             self.send(place.queue, Event::FirstOutput(place, at));
@@ -172,7 +163,7 @@ impl Sessions {
 
     /// An exchange that is followed, and expected, is over.
     pub fn over(&self, key: u64, exchange: &Exchange, carry: Option<Vec<u8>>) {
-        let place = self.places().remove(&key);
+        let place = lock(&self.places).remove(&key);
         let at = exchange.ended.unwrap_or(exchange.due);
         match place {
             Some(place) => {
@@ -189,12 +180,12 @@ impl Sessions {
 
     /// A request of a session is not sent any more, because its phase is over.
     pub fn forget(&self, key: u64) {
-        self.places().remove(&key);
+        lock(&self.places).remove(&key);
     }
 
     /// A request of a session is over without having been sent.
     pub fn fell_through(&self, key: u64, at: Nanos) {
-        if let Some(place) = self.places().remove(&key) {
+        if let Some(place) = lock(&self.places).remove(&key) {
             self.announcer.expect();
             self.send(place.queue, Event::Over(place, at, RequestEnd::Failed));
         }
@@ -233,7 +224,7 @@ impl Continuer {
             let (place, at, ended) = match event {
                 Event::Stop => return,
                 Event::FirstOutput(place, at) => {
-                    let ready = place.lock().graph.first_output(place.node, at);
+                    let ready = lock(&place.session).graph.first_output(place.node, at);
                     let steps = Steps { ready, dropped: Vec::new() };
                     let news = self.follow(&place, steps, false);
                     self.sessions.announcer.announce(news);
@@ -247,7 +238,7 @@ impl Continuer {
                 RequestEnd::Failed | RequestEnd::Left => None,
             };
             let steps = {
-                let mut session = place.lock();
+                let mut session = lock(&place.session);
                 session.last = session.last.max(at);
                 let more = answer.as_ref().map_or(0, ReplyContent::bytes);
                 session.bytes += more;
@@ -255,7 +246,7 @@ impl Continuer {
                 session.graph.over(place.node, at, answer)
             };
             let mut news = self.follow(&place, steps, left);
-            let mut session = place.lock();
+            let mut session = lock(&place.session);
             if session.graph.is_over() && !session.is_announced {
                 session.is_announced = true;
                 self.sessions.over.fetch_add(1, Ordering::Relaxed);
@@ -275,7 +266,7 @@ impl Continuer {
         if self.sessions.is_closed.load(Ordering::Acquire) {
             return news;
         }
-        let mut session = place.lock();
+        let mut session = lock(&place.session);
         for node in steps.ready {
             let (index, due) = (session.graph.index(node), session.graph.due(node));
             let item = match session.graph.compose(node) {

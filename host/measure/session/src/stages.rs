@@ -2,6 +2,7 @@
 //! Then come the load ([`LoadedRun`]), the observations on disk ([`SavedRun`]), the assessed
 //! answers ([`AssessedRun`]) and the result ([`MeasuredRun`]).
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +11,20 @@ use devices::Recording;
 use load::pace::Signal;
 use load::thread_group::{ThreadGroup, trip};
 use load::transport::Connect;
-use result::summary::{Client, Dataset, Fleet, RunFacts, Server, Summary, Survey};
+use model::client::Overruns;
+use model::identity::RunId;
+use model::target::Secrets;
+use plugins::dataset;
+use plugins::sandbox::LogBook;
+use result::summary::{Client, Dataset, Remark, RunFacts, Summary, Survey, Treatment};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use runs::Repeat;
 use runs::assessment::Assessment;
 use runs::environment::Environment;
 use runs::folder::{self, FolderError, RunFolder, Status};
 use runs::record::{RecordError, Written};
-use runs::repeat::Repeat;
 use scenario::plan::Plan;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::assess::assess_read;
@@ -26,29 +34,22 @@ use crate::live::Live;
 use crate::parts::RunError;
 use crate::prepare::salt;
 use crate::reuse::SentPrompts;
-use crate::run::control::Control;
-use crate::run::{Execute, Executor, Threads};
-use crate::telemetry::{self, Recorded};
+use crate::run::{Control, Execute, Executor, Setup, Threads};
+use crate::telemetry::{self, DeviceRecord};
 
 mod elsewhere;
 mod ended;
-mod identity;
-mod stated;
 
-pub use elsewhere::{Devices, Elsewhere, Part};
+pub use elsewhere::{Devices, Measurements, Part};
 pub use ended::{BeginError, NotMeasured};
 
 use ended::unbegun;
-use identity::identity;
-use stated::{altered, overruns};
 
 /// The folder in which a run is kept, and the facts that it records before the first request.
 pub struct Record {
     /// The folder in which the run gets a folder of its own.
     pub output: PathBuf,
-    /// The time at which the run began.
     pub started: jiff::Timestamp,
-    /// The environment of the run.
     pub environment: Environment,
     /// Of which repeats it is one, if any.
     pub repeat: Option<Repeat>,
@@ -86,17 +87,12 @@ pub struct SavedRun {
     run: CheckedRun,
     folder: RunFolder,
     group: ThreadGroup,
-    ended: Result<(), RunError>,
+    made: Measurements,
     cut_short: bool,
     /// True if its file of records is whole, and has none.
     is_empty: bool,
-    unsent: u64,
-    fleet: Option<Fleet>,
-    client: Option<Client>,
-    server: Option<Server>,
     devices: Option<Recording>,
     series: Option<::series::Recording>,
-    dataset: Option<Dataset>,
     first_token: Option<Instant>,
     kept: Result<(), FolderError>,
 }
@@ -118,17 +114,13 @@ pub struct AssessedRun {
 /// Answers that could not be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unjudged {
-    /// Number of failures.
     pub failures: u64,
-    /// Reason of the first failure.
     pub first: String,
 }
 
-/// The results of a run.
 #[derive(Debug)]
 pub struct MeasuredRun {
     pub plan: Plan,
-    /// The run's folder.
     pub folder: RunFolder,
     /// The end of the load: an error if it ended early.
     pub ended: Result<(), RunError>,
@@ -148,9 +140,6 @@ pub struct MeasuredRun {
 
 impl CheckedRun {
     /// Creates the run's folder and writes the facts before the first request.
-    ///
-    /// # Errors
-    /// If the folder or a file of it cannot be written.
     pub fn begin<E: Executor>(
         mut self,
         record: Record,
@@ -167,10 +156,7 @@ impl CheckedRun {
         let folder = RunFolder::create(&record.output, &title, &record.started)
             .map_err(BeginError::Create)?;
         let written = folder.begin(&self.plan, &record.environment);
-        let written = written.and_then(|()| match &record.repeat {
-            Some(repeat) => folder.write_repeat(repeat),
-            None => Ok(()),
-        });
+        let written = written.and_then(|()| folder.write_some(record.repeat.as_ref()));
         written.map_err(|error| {
             folder.discard_unbegun();
             BeginError::Write(error)
@@ -197,22 +183,18 @@ impl<E> StartedRun<E> {
         &self.run.plan
     }
 
-    /// The run's folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
 
-    /// Stops the run, or aborts it.
     pub fn signal(&self) -> &Signal {
         &self.control.signal
     }
 
-    /// The threads of the run and of its onlookers.
     pub fn threads(&self) -> &ThreadGroup {
         &self.control.group
     }
 
-    /// Returns the live view of the run.
     pub fn live(&self) -> &Arc<Live> {
         &self.control.live
     }
@@ -231,7 +213,9 @@ impl<E> StartedRun<E> {
         E: Execute<C>,
     {
         let StartedRun { run, folder, started, control, executor } = self;
-        let ended = executor.execute(&run.plan, &run.parts, connect, folder.path(), &control).await;
+        let CheckedRun { plan, parts, .. } = &run;
+        let setup = Setup { plan, parts, folder: folder.path(), control: &control };
+        let ended = executor.execute(setup, connect).await;
         LoadedRun { run, folder, started, live: control.live, group: control.group, ended }
     }
 }
@@ -247,74 +231,114 @@ impl LoadedRun {
     /// Writes the end of the load, this client's figures, and the server's counts.
     pub fn keep(self, ending: &Ending) -> SavedRun {
         let LoadedRun { run, folder, started, live, group, ended } = self;
-        let pages = live.pages.written();
-        let error = ended.as_ref().err();
-        let status = Status {
-            started,
-            origin: live.origin.get().copied(),
-            ended: ending.at.clone(),
-            interrupted: ending.interrupted,
-            unsent: live.unsent.load(Ordering::Acquire),
-            timings: run.timings.reached(),
-            records: live.written.get().cloned(),
-            series: pages.as_ref().and_then(|pages| pages.as_ref().ok()).cloned(),
-            error: error.map(|error| run.parts.secrets.redact(&error.to_string())),
-        };
-        let mut kept = folder.end(&status);
         let client = live.client.get().map(|client| Client {
             plugin_overruns: overruns(&run.log),
             cleaning: live.cleaned.get().cloned(),
             renewals: live.renewed.get().cloned(),
             ..client.clone()
         });
-        let server = live.server.get().cloned();
-        let devices = live.telemetry.recorded();
-        let remarks = live.remarks.get();
-        let dataset = remarks.filter(|remarks| !remarks.is_empty());
-        let dataset = dataset.map(|remarks| altered(remarks, &run.parts.secrets));
-        if let Some(client) = &client {
-            kept = kept.and(folder.write_client(client));
-        }
-        if let Some(server) = &server {
-            kept = kept.and(folder.write_server(server));
-        }
-        let devices = devices.map(|Recorded { recording, written }| {
-            let so_far = std::mem::replace(&mut kept, Ok(()));
-            kept = so_far.and(written.map_err(FolderError::from));
-            recording
-        });
-        if let Some(dataset) = &dataset {
-            kept = kept.and(folder.write_dataset(dataset));
-        }
-        let (series, written) = series(pages, &folder);
-        let kept = kept.and(written);
-        SavedRun {
-            run,
-            folder,
-            cut_short: status.interrupted || status.error.is_some(),
-            is_empty: status.records.is_some_and(|written| written.count == 0),
-            unsent: status.unsent,
-            first_token: live.first_token(),
-            group,
-            ended,
+        let remarks = live.remarks.get().filter(|remarks| !remarks.is_empty());
+        let made = Measurements {
+            records: live.written.get().cloned(),
+            unsent: live.unsent.load(Ordering::Acquire),
             fleet: None,
             client,
-            server,
-            devices,
-            series,
-            dataset,
-            kept,
-        }
+            server: live.server.get().cloned(),
+            dataset: remarks.map(|remarks| altered(remarks, &run.parts.secrets)),
+            ended,
+        };
+        saved((run, folder, started), (&live, group), made, ending)
     }
 
     /// All steps after the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`]
     /// and [`AssessedRun::summarise`].
-    ///
-    /// # Errors
-    /// If the measurement never began, or records cannot be read.
     pub fn finish(self, ending: &Ending) -> Result<MeasuredRun, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
     }
+}
+
+/// Writes the end of a load and its measurements into the run's folder.
+fn saved(
+    (run, folder, started): (CheckedRun, RunFolder, String),
+    (live, group): (&Live, ThreadGroup),
+    made: Measurements,
+    ending: &Ending,
+) -> SavedRun {
+    let pages = live.pages.written();
+    let status = Status {
+        started,
+        origin: live.origin.get().copied(),
+        ended: ending.at.clone(),
+        interrupted: ending.interrupted,
+        unsent: made.unsent,
+        timings: run.timings.reached(),
+        records: made.records.clone(),
+        series: pages.as_ref().and_then(|pages| pages.as_ref().ok()).cloned(),
+        error: (made.ended.as_ref().err())
+            .map(|error| run.parts.secrets.redact(&error.to_string())),
+    };
+    let mut kept = folder
+        .write(&status)
+        .and(folder.write_some(made.fleet.as_ref()))
+        .and(folder.write_some(made.client.as_ref()))
+        .and(folder.write_some(made.server.as_ref()))
+        .and(folder.write_some(made.dataset.as_ref()));
+    let devices = live.telemetry.recorded().map(|DeviceRecord { recording, written }| {
+        let so_far = std::mem::replace(&mut kept, Ok(()));
+        kept = so_far.and(written.map_err(FolderError::from));
+        recording
+    });
+    let (series, written) = series(pages, &folder);
+    SavedRun {
+        cut_short: status.interrupted || status.error.is_some(),
+        // Others that made the load recorded something, or tried to.
+        is_empty: made.fleet.is_none() && status.records.is_some_and(|written| written.count == 0),
+        first_token: live.first_token(),
+        run,
+        folder,
+        group,
+        made,
+        devices,
+        series,
+        kept: kept.and(written),
+    }
+}
+
+/// Draws the identity of a run. In virtual time, where each run must be the same, it follows from
+/// the seed and the start of the run. So it does if the system has no random numbers.
+fn identity(plan: &Plan, started: &jiff::Timestamp, is_in_real_time: bool) -> RunId {
+    let mut bytes = [0; 16];
+    if !is_in_real_time || SystemRandom::new().fill(&mut bytes).is_err() {
+        let part = plan.slice.map_or(0, |slice| slice.index);
+        let digest = Sha256::digest(format!("{} {started} {part}", plan.load.seed));
+        bytes.copy_from_slice(&digest[..16]);
+    }
+    RunId::new(bytes)
+}
+
+/// States a dataset's changes to its input in the terms of a result.
+fn altered(remarks: &[dataset::Remark], secrets: &Secrets) -> Dataset {
+    let stated = remarks.iter().map(|remark| Remark {
+        what: match remark.what {
+            dataset::Treatment::Dropped => Treatment::Dropped,
+            dataset::Treatment::Truncated => Treatment::Truncated,
+            dataset::Treatment::Repaired => Treatment::Repaired,
+            dataset::Treatment::Repeated => Treatment::Repeated,
+        },
+        reason: secrets.redact(&remark.reason),
+        count: remark.count,
+        first: remark.first.as_deref().map(|first| secrets.redact(first)),
+    });
+    Dataset { remarks: stated.collect() }
+}
+
+/// The calls to plugins that were stopped, as a result states them.
+fn overruns(log: &LogBook) -> BTreeMap<String, Overruns> {
+    let overruns = log.overruns().into_iter();
+    let stated = overruns.map(|(plugin, overruns)| {
+        (plugin, Overruns { calls: overruns.calls, seconds: overruns.time.as_secs_f64() })
+    });
+    stated.collect()
 }
 
 /// Reads the server's series back, which were not kept in memory, if its pages were sampled; and
@@ -334,18 +358,14 @@ fn series(
 }
 
 impl SavedRun {
-    /// The run's folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
 
     /// Makes sure that there are records to assess. Removes a folder that holds only a plan.
-    ///
-    /// # Errors
-    /// If the measurement never began, or records cannot be read.
     pub fn measured(self) -> Result<Self, NotMeasured> {
         let readable = self.folder.read().map(drop);
-        let ended = match (readable, self.ended) {
+        let ended = match (readable, self.made.ended) {
             (Ok(()), Err(why)) if why.is_before_measurement() => {
                 return Err(NotMeasured::Ended(why));
             }
@@ -362,39 +382,18 @@ impl SavedRun {
             }
             (Err(error), Ok(())) => return Err(error.into()),
         };
-        Ok(SavedRun { ended, ..self })
+        Ok(SavedRun { made: Measurements { ended, ..self.made }, ..self })
     }
 
     /// Has the tokenizer count the answers, and the scorers judge them.
-    ///
-    /// # Errors
-    /// If records cannot be read.
     pub fn assess(self) -> Result<AssessedRun, FolderError> {
         self.assess_until(|| false)
     }
 
     /// The same, but stops as soon as this is true: then nothing is counted or judged.
-    ///
-    /// # Errors
-    /// If records cannot be read.
     pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<AssessedRun, FolderError> {
-        let SavedRun {
-            run,
-            folder,
-            group,
-            mut ended,
-            mut cut_short,
-            is_empty: _,
-            unsent,
-            fleet,
-            client,
-            server,
-            devices,
-            series,
-            dataset,
-            first_token,
-            mut kept,
-        } = self;
+        let SavedRun { run, folder, group, made, mut cut_short, first_token, mut kept, .. } = self;
+        let Measurements { unsent, fleet, client, server, dataset, mut ended, .. } = made;
         let abandoned = Arc::new(AtomicBool::new(false));
         let work = {
             let (folder, abandoned) = (folder.clone(), Arc::clone(&abandoned));
@@ -438,10 +437,8 @@ impl SavedRun {
                 (none, None, None)
             }
         };
-        kept = kept.and(folder.write_assessment(&assessment));
-        if let Some(cache) = &cache {
-            kept = kept.and(folder.write_cache(cache));
-        }
+        kept = kept.and(folder.write(&assessment));
+        kept = kept.and(folder.write_some(cache.as_ref()));
         let secrets = &run.parts.secrets;
         let lines = run.log.drain();
         let logged: Vec<String> = lines.iter().map(|line| secrets.redact(line)).collect();
@@ -452,8 +449,8 @@ impl SavedRun {
             fleet,
             client,
             server,
-            devices,
-            series,
+            devices: self.devices,
+            series: self.series,
             dataset,
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)
@@ -472,17 +469,13 @@ impl SavedRun {
 }
 
 impl AssessedRun {
-    /// Makes the summary and writes it.
-    ///
-    /// # Errors
-    /// If records cannot be read.
     pub fn summarise(self) -> Result<MeasuredRun, FolderError> {
         trip("summarise");
         let summary = match self.survey {
             Some(survey) => self.folder.summarize_surveyed(&self.facts, survey)?,
             None => self.folder.summarize(&self.facts)?,
         };
-        let kept = self.kept.and(self.folder.write_summary(&summary));
+        let kept = self.kept.and(self.folder.write(&summary));
         Ok(MeasuredRun {
             plan: self.plan,
             folder: self.folder,

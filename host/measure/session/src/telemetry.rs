@@ -4,7 +4,7 @@
 //! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that
 //! paces, sends or reads takes part. In virtual time nothing is read.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,11 +14,10 @@ use devices::dcgm::{Exporter, Fetch};
 use devices::nvml::{Nvml, NvmlError};
 use devices::rapl::Rapl;
 use devices::{Aside, Choice, Entry, Facts, Monitor, Recording, Sample, Source, Watch};
-use load::question::{answer_within, open as connection};
-use load::transport::{Dial, Request};
+use load::transport::Request;
 use load::vitals::{Watched, yield_to_others};
 use model::clock::Clock;
-use model::connection::{Timestamps, Trust, Version};
+use model::connection::{Trust, Version};
 use model::target::Target;
 use model::units::Nanos;
 use runs::record::RecordError;
@@ -26,6 +25,8 @@ use runs::telemetry::Log;
 use scenario::DeviceMetrics;
 use scenario::plan::Plan;
 
+use crate::local::Line;
+use crate::lock;
 use crate::parts::RunError;
 
 /// Time limit for an exporter's page, and again for the connection.
@@ -34,27 +35,19 @@ const PAGE_WITHIN: Duration = Duration::from_secs(5);
 /// Path of an exporter's page, if the URL has none.
 const PAGE: &str = "/metrics";
 
-/// The reason why devices cannot be sampled.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDevices {
-    /// NVML does not read them.
     #[error(
         "the devices cannot be sampled: {0} (--device-metrics nvml needs NVIDIA's driver on this machine; --device-metrics http://HOST:9400/metrics reads DCGM's exporter on another, and --device-metrics none leaves the devices out)"
     )]
     Nvml(NvmlError),
-    /// An exporter does not show them.
     #[error(
         "the devices cannot be sampled from {url}: {why} (look at DCGM's exporter with `curl {url}`; --device-metrics none leaves the devices out)"
     )]
-    Page {
-        url: String,
-        /// The reason why there is no page, or none with devices.
-        why: String,
-    },
+    Page { url: String, why: String },
 }
 
-/// Devices that can be read.
-pub(crate) struct Opened {
+pub(crate) struct DeviceAccess {
     source: Box<dyn Source>,
     host: Option<Rapl>,
     every: Nanos,
@@ -63,28 +56,24 @@ pub(crate) struct Opened {
 /// The devices of a run, from before its beginning to after its end.
 #[derive(Default)]
 pub struct Telemetry {
-    opened: Mutex<Option<Opened>>,
+    opened: Mutex<Option<DeviceAccess>>,
     monitor: OnceLock<Monitor>,
-    recorded: Mutex<Option<Recorded>>,
+    recorded: Mutex<Option<DeviceRecord>>,
 }
 
 /// The recording, and the success of writing all of it into the run's folder.
-pub(crate) struct Recorded {
+pub(crate) struct DeviceRecord {
     pub(crate) recording: Recording,
     pub(crate) written: Result<(), RecordError>,
 }
 
-/// Devices that are being read.
 pub(crate) struct Watching {
     watch: Watch,
     log: Arc<Mutex<Option<Log>>>,
 }
 
 /// Opens the devices that a plan names, and reads them once. Blocks.
-///
-/// # Errors
-/// If they cannot be read.
-pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
+pub(crate) fn open(plan: &Plan) -> Result<Option<DeviceAccess>, NoDevices> {
     let Some(watched) = &plan.device_metrics else {
         return Ok(None);
     };
@@ -92,20 +81,16 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
         if watched.only.is_empty() { Choice::All } else { Choice::Some(watched.only.clone()) };
     let (source, is_here): (Box<dyn Source>, bool) = match &watched.from {
         DeviceMetrics::None => return Ok(None),
-        DeviceMetrics::Nvml => {
-            let nvml = Nvml::open(&choice).map_err(NoDevices::Nvml)?;
-            (Box::new(nvml), true)
-        }
+        DeviceMetrics::Nvml => (Box::new(Nvml::open(&choice).map_err(NoDevices::Nvml)?), true),
         DeviceMetrics::Page(url) => {
             let no_page = |why: String| NoDevices::Page { url: url.clone(), why };
             let target = Target::parse(url).map_err(|error| no_page(error.to_string()))?;
             let is_here = target.is_loopback();
             let fetch = fetch(&target, &plan.connection.trust).map_err(no_page)?;
-            let exporter = Exporter::open(fetch, &choice).map_err(no_page)?;
-            (Box::new(exporter), is_here)
+            (Box::new(Exporter::open(fetch, &choice).map_err(no_page)?), is_here)
         }
     };
-    Ok(Some(Opened {
+    Ok(Some(DeviceAccess {
         source,
         // The power of this machine's processors is no fact about another machine's devices.
         host: is_here.then(Rapl::open).and_then(Result::ok),
@@ -116,9 +101,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
 /// Returns a function that fetches an exporter's page, each time on a connection of its own.
 fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
     let version = Version::Http1;
-    let targets = std::slice::from_ref(target);
-    let dial = Dial::new(targets, &[], version, trust, Timestamps::User);
-    let dial = dial.map_err(|error| error.to_string())?;
+    let line = Line::open(target, version, trust)?;
     let path = match target.path("") {
         root if root.is_empty() => PAGE.to_owned(),
         path => path,
@@ -127,25 +110,12 @@ fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
     let request =
         Request::new(version, (scheme, &authority), "GET", &path, HeaderMap::new(), Bytes::new());
     let request = request.map_err(|error| error.to_string())?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())?;
     Ok(Box::new(move || {
-        let reply = async {
-            let mut connection = connection(&dial, 0, Clock::start(), PAGE_WITHIN.into()).await?;
-            let answer = answer_within(&mut connection, request.clone(), PAGE_WITHIN).await;
-            let late = || {
-                let limit = model::duration::format(PAGE_WITHIN);
-                Err(format!("no page came within {limit}"))
-            };
-            let (head, body) = answer.unwrap_or_else(late)?;
-            match head.status {
-                200 => Ok(whole_lines(&body)),
-                status => Err(format!("it answered with HTTP {status}")),
-            }
-        };
-        tokio::task::LocalSet::new().block_on(&runtime, reply)
+        let (head, body) = line.page(Clock::start(), request.clone(), PAGE_WITHIN)?;
+        match head.status {
+            200 => Ok(whole_lines(&body)),
+            status => Err(format!("it answered with HTTP {status}")),
+        }
     }))
 }
 
@@ -157,15 +127,12 @@ fn whole_lines(body: &[u8]) -> String {
 
 impl Telemetry {
     /// Has these devices read when the run begins.
-    pub(crate) fn prepare(&self, opened: Option<Opened>) {
+    pub(crate) fn prepare(&self, opened: Option<DeviceAccess>) {
         *lock(&self.opened) = opened;
     }
 
     /// Starts to read the devices, if there are any, and to write their samples into the run's
     /// folder. `enlist` gets the thread.
-    ///
-    /// # Errors
-    /// If the file cannot be made, or no thread be started.
     pub(crate) fn watch(
         &self,
         clock: Clock,
@@ -176,9 +143,10 @@ impl Telemetry {
             return Ok(None);
         };
         let log = Arc::new(Mutex::new(Some(Log::create(folder)?)));
-        let beside = Beside { log: Arc::clone(&log), enlist: Some(Box::new(enlist)) };
+        let companion = Companion { log: Arc::clone(&log), enlist: Some(Box::new(enlist)) };
         let sources = (Some(opened.source), opened.host);
-        let watch = Watch::start(clock, opened.every, sources, beside).map_err(RunError::Thread)?;
+        let watch =
+            Watch::start(clock, opened.every, sources, companion).map_err(RunError::Thread)?;
         let _ = self.monitor.set(watch.monitor());
         Ok(Some(Watching { watch, log }))
     }
@@ -192,7 +160,7 @@ impl Telemetry {
         // A source that hangs still has the log, but no more to write.
         let log = lock(&log).take();
         *lock(&self.recorded) =
-            Some(Recorded { recording, written: log.map_or(Ok(()), Log::finish) });
+            Some(DeviceRecord { recording, written: log.map_or(Ok(()), Log::finish) });
     }
 
     /// The devices and their last sample, while they are read.
@@ -201,18 +169,18 @@ impl Telemetry {
     }
 
     /// Returns the recording, once.
-    pub(crate) fn recorded(&self) -> Option<Recorded> {
+    pub(crate) fn recorded(&self) -> Option<DeviceRecord> {
         lock(&self.recorded).take()
     }
 }
 
 /// Goes along with the thread that reads the devices.
-struct Beside {
+struct Companion {
     log: Arc<Mutex<Option<Log>>>,
     enlist: Option<Box<dyn FnOnce(Watched) + Send>>,
 }
 
-impl Aside for Beside {
+impl Aside for Companion {
     fn begin(&mut self) {
         // First, because a thread that yields to all others may not run again before the load is
         // over.
@@ -228,10 +196,6 @@ impl Aside for Beside {
             log.write(entry);
         }
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

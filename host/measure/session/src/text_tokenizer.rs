@@ -8,14 +8,10 @@ use tokenizer::Tokenizer;
 use crate::resolve::tokens::tokenizer_of;
 use crate::resolve::{Source, Variables};
 
-/// Cuts texts into tokens.
 pub struct TextTokenizer(Tokenizer);
 
 impl TextTokenizer {
     /// The tokenizer at a path, or of a name in the local cache of the Hugging Face hub.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub fn named(name: &str) -> Result<Self, String> {
         Self::open(name).map(|(tokenizer, _)| tokenizer)
     }

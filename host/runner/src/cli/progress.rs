@@ -14,7 +14,7 @@ use load::vitals::{Watched, yield_to_others};
 use model::{clean, duration};
 use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
-use session::live::{History, Live, Phase, Snapshot, Stopped};
+use session::live::{History, Live, Phase, Snapshot, Stop};
 
 const REDRAW: Duration = Duration::from_millis(200);
 
@@ -267,7 +267,7 @@ fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
         parts.push(format!("TTFT {:.0} ms", ttft.p50_ms));
         parts.push(format!("P99 {:.0} ms", ttft.p99_ms));
     }
-    if snapshot.counts.stopped != Stopped::No || snapshot.counts.phase == Phase::Draining {
+    if snapshot.counts.stopped != Stop::No || snapshot.counts.phase == Phase::Draining {
         parts.push("waiting for the last replies".to_owned());
     } else if let Some(left) = snapshot.left(amount) {
         let left = Duration::from_secs(Duration::from(left).as_secs());

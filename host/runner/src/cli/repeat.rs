@@ -18,9 +18,10 @@ use compare::until::{Ended, Known, Stopped, Until};
 use result::figure::{Figure, Statistic};
 use result::finding::Verdict;
 use result::summary::Summary;
-use runs::repeat::Repeat;
+use runs::Repeat;
 use scenario::Scenario;
-use session::{Draft, ResolvedRun, Source, resolve};
+use scenario::plan::Plan;
+use session::{ResolvedRun, Source, resolve};
 
 /// The number of repeats, and their requests.
 #[derive(Clone, Copy)]
@@ -37,7 +38,7 @@ pub(super) struct Repetition<'a> {
 struct Repeated {
     source: Source,
     group: String,
-    draft: Draft,
+    draft: Plan,
     /// Resolved only to find mistakes, and not yet measured.
     ready: Option<ResolvedRun>,
     summaries: Vec<Summary>,

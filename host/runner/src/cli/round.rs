@@ -12,7 +12,7 @@ use super::output::{Output, print};
 use super::print::tell;
 use super::watch::{Displays, Watch};
 use result::summary::Summary;
-use runs::repeat::Repeat;
+use runs::Repeat;
 use session::ResolvedRun;
 
 /// Measures one run after the other. The exit code is the first failed run's.

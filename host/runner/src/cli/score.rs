@@ -88,7 +88,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     folder.add_later(later)?;
     let summary = folder.summarize(&folder.facts()?)?;
-    folder.write_summary(&summary)?;
+    folder.write(&summary)?;
     write_stdout(&if args.json { json(&summary.scores)? } else { scores_alone(&summary) })?;
     match first {
         Some(first) => Err(CliError::Unscored { count, first }.into()),

@@ -8,7 +8,8 @@ use lab::{Lab, RunKey, Trial, digest};
 use model::redact::Known;
 use model::session::Cache;
 use reader::{Located, toml_text};
-use session::{Draft, Faults, Source, marked_secrets, resolve};
+use scenario::plan::Plan;
+use session::{Faults, Source, marked_secrets, resolve};
 
 use crate::error::Error;
 use crate::keys::{SETTER, each, set};
@@ -223,9 +224,9 @@ impl Scenarios {
 }
 
 /// The digests of a run's inputs.
-fn inputs(draft: &Draft) -> Vec<String> {
-    let mut parts = vec![format!("{:?}", draft.tokenizer), format!("{:?}", draft.dataset)];
+fn inputs(draft: &Plan) -> Vec<String> {
+    let mut parts = vec![format!("{:?}", draft.tokenizer), format!("{:?}", draft.dataset.plugin)];
     parts.extend(draft.scorers.iter().map(|scorer| format!("{scorer:?}")));
-    parts.extend(draft.files.iter().map(|(name, file)| format!("{name} {file:?}")));
+    parts.extend(draft.dataset.files.iter().map(|(name, file)| format!("{name} {file:?}")));
     parts
 }

@@ -17,12 +17,10 @@ pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 pub struct Request {
     /// True if it came to the server for contents.
     pub is_of_contents: bool,
-    /// `GET` or `HEAD`.
     pub method: String,
     pub path: String,
     /// The first byte that it wanted.
     pub from: Option<usize>,
-    /// Its token.
     pub token: Option<String>,
 }
 
@@ -63,9 +61,8 @@ pub struct Hub {
     pub state: Arc<Mutex<State>>,
 }
 
-/// SHA-256, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    model::hex(&sha2::Sha256::digest(bytes))
 }
 
 /// The digest of git for contents.
@@ -73,7 +70,7 @@ pub fn git(bytes: &[u8]) -> String {
     let mut hash = sha1::Sha1::new();
     hash.update(format!("blob {}\0", bytes.len()));
     hash.update(bytes);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    model::hex(&hash.finalize())
 }
 
 impl Contents {
@@ -83,7 +80,6 @@ impl Contents {
 }
 
 impl Hub {
-    /// Starts both.
     pub fn start() -> Self {
         let state = Arc::<Mutex<State>>::default();
         let contents = serve(&state, of_contents);
@@ -91,7 +87,6 @@ impl Hub {
         Hub { url, state }
     }
 
-    /// Adds a file to a repository.
     pub fn put(&self, repository: &str, path: &str, bytes: &[u8], is_large: bool) {
         let mut state = self.state.lock().unwrap();
         let files = state.repositories.entry(repository.to_owned()).or_default();

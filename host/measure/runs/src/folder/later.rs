@@ -1,7 +1,7 @@
 //! Results of the answers: after the run, and by `runner score` later.
 
 use super::kept::without_secret_configs;
-use super::{ASSESSMENT, FolderError, RunFolder};
+use super::{Document, FolderError, RunFolder};
 use crate::assessment::{Assessment, Later};
 use serde::Serialize;
 
@@ -13,34 +13,22 @@ const AGREEMENT: &str = "agreement.json";
 
 impl RunFolder {
     /// Writes the agreement of the run's answers with a baseline's.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn write_agreement(&self, agreed: &impl Serialize) -> Result<(), FolderError> {
         self.write_json(AGREEMENT, agreed)
     }
 
     /// Reads the results of tokenizer and scorers over the answers after the run; empty if neither
     /// was used.
-    ///
-    /// # Errors
-    /// If the file exists but cannot be read.
     pub fn assessment(&self) -> Result<Assessment, FolderError> {
-        Ok(self.read_if_there(ASSESSMENT)?.unwrap_or_default())
+        Ok(self.read_if_there(Assessment::FILE)?.unwrap_or_default())
     }
 
     /// Reads the later judgings, the oldest first.
-    ///
-    /// # Errors
-    /// If the file exists but cannot be read.
     pub fn later(&self) -> Result<Vec<Later>, FolderError> {
         Ok(self.read_if_there(SCORES)?.unwrap_or_default())
     }
 
     /// Adds later scores. Nothing that the run wrote is changed.
-    ///
-    /// # Errors
-    /// If the file cannot be read or written.
     pub fn add_later(&self, later: Later) -> Result<(), FolderError> {
         let mut all = self.later()?;
         all.push(later);

@@ -10,8 +10,7 @@ use result::summary::Damage;
 
 /// The end of a run, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended<'a> {
-    /// It wrote these records.
+pub enum RunEnd<'a> {
     Wrote(&'a Written),
     /// It came to its end, but a version of the runner that did not count wrote it.
     Uncounted,
@@ -20,11 +19,8 @@ pub enum Ended<'a> {
 }
 
 /// Finds the damage of a run's records; none if the file holds exactly the written records.
-///
-/// # Errors
-/// If the file cannot be opened.
-pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordError> {
-    if let Ended::Wrote(written) = ended
+pub fn check(folder: &Path, ended: RunEnd<'_>) -> Result<Option<Damage>, RecordError> {
+    if let RunEnd::Wrote(written) = ended
         && is_what_was_written(folder, written)?
     {
         return Ok(None);
@@ -57,14 +53,14 @@ pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordEr
         }
     };
     // The end of a file is no damage where the run ended there.
-    let end = end.filter(|_| ended != Ended::Anywhere || in_a_row >= MOST_UNREADABLE);
+    let end = end.filter(|_| ended != RunEnd::Anywhere || in_a_row >= MOST_UNREADABLE);
     let found = first.or(end);
     let (written, found) = match ended {
-        Ended::Anywhere | Ended::Uncounted => match found {
+        RunEnd::Anywhere | RunEnd::Uncounted => match found {
             None => return Ok(None),
             Some(found) => (None, found),
         },
-        Ended::Wrote(Written { count, .. }) => {
+        RunEnd::Wrote(Written { count, .. }) => {
             let found = found.unwrap_or_else(|| match readable.cmp(count) {
                 std::cmp::Ordering::Less => "lines were taken out of it".to_owned(),
                 std::cmp::Ordering::Equal => "lines of it were changed".to_owned(),

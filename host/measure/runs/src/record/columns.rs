@@ -96,7 +96,6 @@ impl Reader<'_> {
         }
     }
 
-    /// A whole number.
     #[inline]
     fn number(&mut self) -> Option<u64> {
         let (mut number, mut length) = (0, 0);

@@ -13,7 +13,6 @@ use super::{FILE, LONGEST_LINE, RecordError};
 /// less.
 const WINDOW_LOG: u32 = 23;
 
-/// Reads line by line.
 pub(crate) struct Lines<R> {
     reader: R,
     line: Vec<u8>,
@@ -25,7 +24,6 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
         Lines::of_file(&folder.join(FILE))
     }
 
-    /// Opens the lines of a file of records.
     pub fn of_file(path: &Path) -> Result<Self, RecordError> {
         Lines::at(path).map_err(|cause| RecordError::Read { path: path.to_owned(), cause })
     }

@@ -7,7 +7,6 @@ use super::lines::Lines;
 use super::{RecordError, Recorder, Written, readable};
 use model::exchange::Phase;
 
-/// The records of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     pub path: PathBuf,
@@ -81,7 +80,7 @@ mod tests {
         let due: Vec<Nanos> = merged.iter().map(|exchange| exchange.due).collect();
         assert_eq!(due, [1000, 1200, 1300].map(Nanos));
         assert_eq!(merged[1], exchange(1, 1200));
-        let ended = record::Ended::Wrote(&written);
+        let ended = record::RunEnd::Wrote(&written);
         assert_eq!(record::check(all.path(), ended).unwrap(), None);
 
         // A part whose process died ends in the middle of something.

@@ -15,7 +15,6 @@ use model::target::{Target, TargetError};
 use model::units::Nanos;
 use reader::{Located, Place, Problem, Size};
 
-/// Requests of a run.
 const REQUESTS: u64 = 1_000_000_000;
 /// Users, requests in flight, and requests that are due at the same time: each may need a
 /// connection.
@@ -28,7 +27,6 @@ const PAGE_SIZE: u64 = 1 << 20;
 const THREADS: u64 = 64;
 /// Requests of a warmup, which lie in memory together.
 const WARMUP: u64 = 100_000;
-/// Requests per second.
 pub(super) const RATES: RangeInclusive<f64> = 1e-6..=1e6;
 /// The range of factors for the shape of gaps, or the speed of a trace; 1 changes nothing.
 pub(super) const FACTORS: RangeInclusive<f64> = 1e-6..=1e6;
@@ -118,7 +116,6 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks the watched devices and the cost.
 fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
     let (run, cost) = (&scenario.run, &scenario.cost);
     let expected = "a duration from 10ms to 1m";

@@ -4,6 +4,7 @@
 use super::super::load::{Arrival, Load, Stage};
 use super::limits::{FACTORS, RATES, from_to, is_rate};
 use super::unless;
+use crate::field::place;
 use crate::scenario::Scenario;
 use model::arrival::Shape;
 use model::session::Cache;
@@ -11,7 +12,6 @@ use reader::Problem;
 use reader::words::joined;
 use reader::{Located, Place};
 
-/// Values that are out of range.
 pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     let mut check = |problem: Option<Problem>| problems.extend(problem);
     let expected = format!("{} requests per second, or inf", from_to(&RATES));
@@ -122,47 +122,41 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         clash("rate", place(&load.rate), help);
     }
     let closed = meant == Some(Arrival::Closed);
-    if !closed {
-        let help = "`concurrency` is the number of requests in flight of a closed loop \
-                    (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
-        clash("concurrency", place(&load.concurrency), help);
-        let help = "only users in a closed loop think; set `concurrency` instead of a rate";
-        clash("think-time", place(&load.think_time), help);
-        clash("think-spread", place(&load.think_spread), help);
-    } else {
-        let help =
-            "a closed loop never has more in flight than its `concurrency`; drop `max-in-flight`";
-        clash("max-in-flight", place(&load.max_in_flight), help);
-    }
-    if meant == Some(Arrival::Dataset) {
-        let help = "the dataset sets when requests are due; keep one of the two";
-        clash("trace.file", place(&load.trace.file), help);
-    } else if meant != Some(Arrival::Trace) {
-        let help =
-            "a trace sets when requests are due; drop [load.trace], or use `arrival` = \"trace\"";
-        clash("trace", load.trace.place(), help);
-    }
-    if meant != Some(Arrival::Gamma) {
-        let help = "`burstiness` only works with `arrival` = \"gamma\"";
-        clash("burstiness", place(&load.burstiness), help);
-    }
-    if !meant.is_some_and(Arrival::has_rate) {
-        let help =
-            "a changing rate only works with `arrival` = \"constant\", \"poisson\" or \"gamma\"";
-        clash("ramp", load.ramp.place(), help);
-        clash("stages", first_stage(load), help);
-    }
+    let cap = "`concurrency` is the number of requests in flight of a closed loop \
+               (`arrival` = \"closed\"); to cap an open loop use `max-in-flight` (--max-concurrency)";
+    let think = "only users in a closed loop think; set `concurrency` instead of a rate";
+    let full =
+        "a closed loop never has more in flight than its `concurrency`; drop `max-in-flight`";
+    let dataset = "the dataset sets when requests are due; keep one of the two";
+    let trace =
+        "a trace sets when requests are due; drop [load.trace], or use `arrival` = \"trace\"";
+    let gamma = "`burstiness` only works with `arrival` = \"gamma\"";
+    let varies =
+        "a changing rate only works with `arrival` = \"constant\", \"poisson\" or \"gamma\"";
+    let random = "only random gaps can be scaled: use `arrival` = \"poisson\" or \"gamma\"";
+    let number = "requests sent all at once have a number, not a duration: set `requests`, \
+                  or keep a server busy for a while with `arrival` = \"closed\"";
+    let by_dataset = meant == Some(Arrival::Dataset);
+    let is_timed = by_dataset || meant == Some(Arrival::Trace);
+    let is_random = matches!(meant, Some(Arrival::Poisson | Arrival::Gamma));
+    let has_rate = meant.is_some_and(Arrival::has_rate);
     let normalise = load.normalise.as_ref().filter(|normalise| normalise.value);
-    if let Some(normalise) = normalise
-        && !matches!(meant, Some(Arrival::Poisson | Arrival::Gamma))
-    {
-        let help = "only random gaps can be scaled: use `arrival` = \"poisson\" or \"gamma\"";
-        clash("normalise", Some(&normalise.place), help);
-    }
-    if meant == Some(Arrival::Inf) {
-        let help = "requests sent all at once have a number, not a duration: set `requests`, \
-                    or keep a server busy for a while with `arrival` = \"closed\"";
-        clash("duration", place(&load.duration), help);
+    for (clashes, key, place, help) in [
+        (!closed, "concurrency", place(&load.concurrency), cap),
+        (!closed, "think-time", place(&load.think_time), think),
+        (!closed, "think-spread", place(&load.think_spread), think),
+        (closed, "max-in-flight", place(&load.max_in_flight), full),
+        (by_dataset, "trace.file", place(&load.trace.file), dataset),
+        (!is_timed, "trace", load.trace.place(), trace),
+        (meant != Some(Arrival::Gamma), "burstiness", place(&load.burstiness), gamma),
+        (!has_rate, "ramp", load.ramp.place(), varies),
+        (!has_rate, "stages", first_stage(load), varies),
+        (!is_random, "normalise", normalise.map(|normalise| &normalise.place), random),
+        (meant == Some(Arrival::Inf), "duration", place(&load.duration), number),
+    ] {
+        if clashes {
+            clash(key, place, help);
+        }
     }
     several_rates(load, problems);
     if let (Some(cache), Some(flush)) = (&load.cache, &load.flush_cache)
@@ -200,10 +194,6 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         }
     }
     stages(load, problems);
-}
-
-fn place<T>(located: &Option<Located<T>>) -> Option<&Place> {
-    located.as_ref().map(|located| &located.place)
 }
 
 fn first_stage(load: &Load) -> Option<&Place> {
@@ -247,11 +237,16 @@ fn keyed<'a>(place: Option<&'a Place>, key: &str) -> Option<(&'a Place, String)>
     Some((place?, format!("`load.{key}`")))
 }
 
-/// A constant rate, a ramp and stages are three ways to set one thing; scaling needs the first.
-fn several_rates(load: &Load, problems: &mut Vec<Problem>) {
+/// The keys that set a rate, with their places.
+fn rates(load: &Load) -> impl Iterator<Item = (&'static str, &Place)> {
     let ways =
         [("rate", place(&load.rate)), ("ramp", load.ramp.place()), ("stages", first_stage(load))];
-    let mut keys = ways.into_iter().filter_map(|(key, at)| Some((key, at?)));
+    ways.into_iter().filter_map(|(key, at)| Some((key, at?)))
+}
+
+/// A constant rate, a ramp and stages are three ways to set one thing; scaling needs the first.
+fn several_rates(load: &Load, problems: &mut Vec<Problem>) {
+    let mut keys = rates(load);
     let Some((kept, kept_at)) = keys.next() else {
         return;
     };
@@ -274,10 +269,7 @@ pub(crate) fn missing_arrival(load: &Load, problems: &mut Vec<Problem>) {
     if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
         return;
     }
-    let ways =
-        [("rate", place(&load.rate)), ("ramp", load.ramp.place()), ("stages", first_stage(load))];
-    let first = ways.into_iter().find_map(|(key, at)| Some((key, at?)));
-    if let Some((key, at @ Place::Text { .. })) = first {
+    if let Some((key, at @ Place::Text { .. })) = rates(load).next() {
         problems.push(
             Problem::new(format!("`load.{key}` does not say how requests are spread over time"))
                 .at(at.clone(), "a rate without an arrival")

@@ -3,7 +3,7 @@
 use http::header::HeaderName;
 
 use super::{HOST_HEADERS, unless, wrong};
-use crate::field::Value;
+use crate::field::{Value, place};
 use crate::request::{Ids, RequestOptions};
 use crate::scenario::Scenario;
 use model::identity::{Form, OFF, RequestIds};
@@ -14,7 +14,6 @@ use reader::{Located, Place};
 /// The largest number that the plugin contract counts in 32 bits.
 const MOST: u64 = u32::MAX as u64;
 
-/// Values that are out of range.
 pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
     type Fits = fn(&f64) -> bool;
     let penalty: (&str, Fits) = ("a number from -2 to 2", |p| (-2.0..=2.0).contains(p));
@@ -160,10 +159,6 @@ pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {
         );
     }
     body(scenario, problems);
-}
-
-fn place<T>(located: &Option<Located<T>>) -> Option<&Place> {
-    located.as_ref().map(|located| &located.place)
 }
 
 /// Finds the missing keys that a key needs.

@@ -11,6 +11,14 @@ use reader::{Located, Place};
 /// A schema that is not merely `true` or `false`.
 pub type Rules = Map<String, Value>;
 
+/// A value of a configuration, with its name and place.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub name: &'a str,
+    pub place: Option<&'a Place>,
+    pub value: &'a Config,
+}
+
 pub(crate) fn unknown_key(full: &str, key: &Located<String>, known: &[&str]) -> Problem {
     let problem = match nearest(&key.value, known.iter().copied()) {
         Some(near) => {
@@ -43,8 +51,7 @@ pub(crate) fn constants(rules: &Rules) -> Option<Vec<&Value>> {
 }
 
 /// Bounds of a number or of a string's length.
-pub fn range(rules: &Rules, name: &str, place: &Option<Place>, scalar: &Value) -> Option<Problem> {
-    let found = Config::Scalar(scalar.clone());
+pub fn range(rules: &Rules, subject: Subject<'_>, scalar: &Value) -> Option<Problem> {
     let bound = |keyword: &str| rules.get(keyword).and_then(Value::as_f64);
     if let Some(text) = scalar.as_str() {
         let length = text.chars().count() as f64;
@@ -53,7 +60,7 @@ pub fn range(rules: &Rules, name: &str, place: &Option<Place>, scalar: &Value) -
         let expected = least
             .map(|least| format!("a string of at least {least} characters"))
             .or_else(|| Some(format!("a string of at most {} characters", most?)))?;
-        return Some(wrong(name, place, &expected, &found));
+        return Some(wrong(subject, &expected));
     }
     let number = scalar.as_f64()?;
     // The range of the type if the schema only gives it as a format; usize has 32 bits in a
@@ -64,40 +71,28 @@ pub fn range(rules: &Rules, name: &str, place: &Option<Place>, scalar: &Value) -
         Some("uint64") => (Some(0.0), None),
         _ => (None, None),
     };
-    let broken = [
-        (
-            bound("minimum").or(lowest),
-            "at least",
-            number < bound("minimum").or(lowest).unwrap_or(number),
-        ),
-        (
-            bound("maximum").or(highest),
-            "at most",
-            number > bound("maximum").or(highest).unwrap_or(number),
-        ),
-        (
-            bound("exclusiveMinimum"),
-            "more than",
-            bound("exclusiveMinimum").is_some_and(|b| number <= b),
-        ),
-        (
-            bound("exclusiveMaximum"),
-            "less than",
-            bound("exclusiveMaximum").is_some_and(|b| number >= b),
-        ),
+    type Breaks = fn(&f64, &f64) -> bool;
+    let limits = [
+        (bound("minimum").or(lowest), "at least", f64::lt as Breaks),
+        (bound("maximum").or(highest), "at most", f64::gt),
+        (bound("exclusiveMinimum"), "more than", f64::le),
+        (bound("exclusiveMaximum"), "less than", f64::ge),
     ];
-    let (limit, relation, _) = broken.into_iter().find(|(_, _, broken)| *broken)?;
-    Some(wrong(name, place, &format!("{relation} {}", limit?), &found))
+    let (limit, relation, _) = limits
+        .into_iter()
+        .find(|(limit, _, breaks)| limit.is_some_and(|limit| breaks(&number, &limit)))?;
+    Some(wrong(subject, &format!("{relation} {}", limit?)))
 }
 
-pub fn one_of(name: &str, place: &Option<Place>, value: &Config, allowed: &[&Value]) -> Problem {
+pub fn one_of(subject: Subject<'_>, allowed: &[&Value]) -> Problem {
+    let Subject { name, place, value } = subject;
     let choices: Vec<_> = allowed.iter().map(|constant| written(constant)).collect();
     let one_of = if choices.len() > 1 { "one of " } else { "" };
     let expected = format!("{one_of}{}", joined(&choices, "and"));
     let hint =
         near(value, allowed).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let message = format!("`{name}`: expected {expected}, found {}{hint}", found(value));
-    Problem::new(message).at(place.clone(), format!("expected {expected}"))
+    Problem::new(message).at(place.cloned(), format!("expected {expected}"))
 }
 
 /// The constant that a string was probably meant to be.
@@ -108,9 +103,9 @@ pub fn near(value: &Config, allowed: &[&Value]) -> Option<String> {
     nearest(text, allowed.iter().filter_map(|constant| constant.as_str())).map(plain)
 }
 
-pub fn wrong(name: &str, place: &Option<Place>, expected: &str, value: &Config) -> Problem {
+pub fn wrong(Subject { name, place, value }: Subject<'_>, expected: &str) -> Problem {
     let message = format!("`{name}`: expected {expected}, found {}", found(value));
-    Problem::new(message).at(place.clone(), format!("expected {expected}"))
+    Problem::new(message).at(place.cloned(), format!("expected {expected}"))
 }
 
 /// JSON Schema's name for the kind of a value.

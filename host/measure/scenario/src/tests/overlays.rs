@@ -23,53 +23,49 @@ fn load_over(text: &str, over: Load) -> Value {
     }
 }
 
+/// `[load]` with a key that a flag set.
+fn by_flag(key: &str, flag: &str, value: impl ToString) -> Load {
+    let mut scenario = Scenario::default();
+    scenario.say(&format!("load.{key}"), flag, &[value.to_string()]).unwrap();
+    scenario.load
+}
+
 fn requests(n: u64) -> Load {
-    Load { requests: Some(Located::flag("--num-prompts", n)), ..Load::default() }
+    by_flag("requests", "--num-prompts", n)
 }
 
 fn rate(rate: f64) -> Load {
-    Load { rate: Some(Located::flag("--request-rate", rate)), ..Load::default() }
+    by_flag("rate", "--request-rate", rate)
 }
 
 fn concurrency(n: u64) -> Load {
-    Load { concurrency: Some(Located::flag("--concurrency", n)), ..Load::default() }
+    by_flag("concurrency", "--concurrency", n)
 }
 
 fn cap(n: u64) -> Load {
-    Load { max_in_flight: Some(Located::flag("--max-concurrency", n)), ..Load::default() }
+    by_flag("max-in-flight", "--max-concurrency", n)
 }
 
 fn arrival(arrival: Arrival) -> Load {
-    Load { arrival: Some(Located::flag("--arrival", arrival)), ..Load::default() }
+    by_flag("arrival", "--arrival", arrival)
 }
 
 fn burstiness(shape: f64) -> Load {
-    Load { burstiness: Some(Located::flag("--burstiness", shape)), ..Load::default() }
+    by_flag("burstiness", "--burstiness", shape)
 }
 
 fn ramp(from: Option<f64>, to: Option<f64>) -> Load {
-    Load {
-        ramp: Ramp {
-            from: from.map(|rate| Located::flag("--ramp-up-start-rps", rate)),
-            to: to.map(|rate| Located::flag("--ramp-up-end-rps", rate)),
-            ..Ramp::default()
-        },
-        ..Load::default()
-    }
+    let end = |flag: &str, rate: Option<f64>| rate.map(|rate| Located::flag(flag, rate));
+    let (from, to) = (end("--ramp-up-start-rps", from), end("--ramp-up-end-rps", to));
+    Load { ramp: Ramp { from, to, ..Ramp::default() }, ..Load::default() }
 }
 
 fn trace(file: &str) -> Load {
-    Load {
-        trace: Trace { file: Some(Located::flag("--trace", file.into())), time_scale: None },
-        ..Load::default()
-    }
+    by_flag("trace.file", "--trace", file)
 }
 
 fn think(time: &str) -> Load {
-    Load {
-        think_time: Some(Located::flag("--think-time", time.parse().unwrap())),
-        ..Load::default()
-    }
+    by_flag("think-time", "--think-time", time)
 }
 
 #[test]
@@ -133,38 +129,23 @@ fn a_rate_flag_replaces_the_rate_of_the_file() {
         ("", ramp(Some(1.0), Some(9.0)), json!({"ramp": {"from": 1.0, "to": 9.0}})),
     ];
     for (text, over, expected) in cases {
-        let what = format!("{text}{over:?}");
-        assert_eq!(load_over(text, over), expected, "{what}");
+        let label = format!("{text}{over:?}");
+        assert_eq!(load_over(text, over), expected, "{label}");
     }
 }
 
 #[test]
 fn a_flag_removes_keys_that_contradict_it() {
+    let duration = by_flag("duration", "--duration", "1m");
+    let warmup = by_flag("warmup", "--warmup-requests", 5);
+    let stable = by_flag("warming", "--warmup", Warming::UntilStable);
     let closed = "[load]\narrival = \"closed\"\nconcurrency = 8\n";
     let constant = "[load]\narrival = \"constant\"\nrate = 2.0\nmax-in-flight = 4\n";
     let cases = [
         ("[load]\nduration = \"1m\"\n", requests(5), json!({"requests": 5})),
-        (
-            "[load]\nrequests = 5\n",
-            Load {
-                duration: Some(Located::flag("--duration", "1m".parse().unwrap())),
-                ..Load::default()
-            },
-            json!({"duration": "1m"}),
-        ),
-        (
-            "[load]\nwarming = \"like-load\"\n",
-            Load { warmup: Some(Located::flag("--warmup-requests", 5)), ..Load::default() },
-            json!({"warmup": 5}),
-        ),
-        (
-            "[load]\nwarmup = 0\n",
-            Load {
-                warming: Some(Located::flag("--warmup", Warming::UntilStable)),
-                ..Load::default()
-            },
-            json!({"warming": "until-stable"}),
-        ),
+        ("[load]\nrequests = 5\n", duration, json!({"duration": "1m"})),
+        ("[load]\nwarming = \"like-load\"\n", warmup, json!({"warmup": 5})),
+        ("[load]\nwarmup = 0\n", stable, json!({"warming": "until-stable"})),
         (closed, requests(5), json!({"requests": 5, "arrival": "closed", "concurrency": 8})),
         (closed, rate(3.0), json!({"rate": 3.0})),
         (closed, rate(f64::INFINITY), json!({"rate": "inf"})),
@@ -287,25 +268,15 @@ fn an_empty_overlay_changes_nothing() {
 
 #[test]
 fn a_time_scale_fits_a_trace_and_a_dataset() {
-    let faster = || Load {
-        trace: Trace { time_scale: Some(Located::flag("--time-scale", 2.0)), ..Trace::default() },
-        ..Load::default()
-    };
-    assert_eq!(
-        load_over("[load]\narrival = \"dataset\"", faster()),
-        json!({"arrival": "dataset", "trace": {"time-scale": 2.0}})
-    );
-    assert_eq!(
-        load_over("[load.trace]\nfile = \"a\"\n", faster()),
-        json!({"trace": {"file": "a", "time-scale": 2.0}})
-    );
-    // A trace takes the place of the dataset's own times, and the other way round.
-    assert_eq!(
-        load_over("[load]\narrival = \"dataset\"", trace("a")),
-        json!({"trace": {"file": "a"}})
-    );
-    assert_eq!(
-        load_over("[load.trace]\nfile = \"a\"\n", arrival(Arrival::Dataset)),
-        json!({"arrival": "dataset"})
-    );
+    let faster = || by_flag("trace.time-scale", "--time-scale", 2);
+    let (dataset, traced) = ("[load]\narrival = \"dataset\"", "[load.trace]\nfile = \"a\"\n");
+    for (text, over, expected) in [
+        (dataset, faster(), json!({"arrival": "dataset", "trace": {"time-scale": 2.0}})),
+        (traced, faster(), json!({"trace": {"file": "a", "time-scale": 2.0}})),
+        // A trace takes the place of the dataset's own times, and the other way round.
+        (dataset, trace("a"), json!({"trace": {"file": "a"}})),
+        (traced, arrival(Arrival::Dataset), json!({"arrival": "dataset"})),
+    ] {
+        assert_eq!(load_over(text, over), expected, "{text}");
+    }
 }

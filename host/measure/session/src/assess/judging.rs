@@ -11,6 +11,7 @@ use runs::assessment::{Assessment, free_names};
 
 use super::Answer;
 use super::threads::share;
+use crate::lock;
 
 /// Failed calls of a scorer in a row after which it is left out.
 const TOLERATED: u32 = 10;
@@ -45,7 +46,6 @@ impl Judging {
         self.failures_in_a_row >= TOLERATED
     }
 
-    /// Judges answers in order, each once.
     fn judge_in_order(&mut self, answers: &[Answer], given_up: impl Fn() -> bool) {
         for answer in answers.iter().take_while(|_| !given_up()) {
             if self.is_left_out() {
@@ -138,7 +138,6 @@ impl Judging {
     }
 }
 
-/// The next task of a thread.
 enum Task<'a> {
     /// All answers by a scorer that sees them in order.
     InOrder(&'a mut Judging),
@@ -178,7 +177,7 @@ pub(super) fn judge(
         Task::Run { runs, answer, ran } => {
             if !given_up() {
                 let result = runs.run(&answer.shown);
-                *ran.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                *lock(ran) = Some(result);
             }
         }
     });

@@ -1,13 +1,15 @@
 //! Shares tasks between threads.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
+
+use crate::lock;
 
 /// Does all tasks, on one thread per processor that this process may use, the caller's included.
 /// Tasks begin in their order. If no thread can be started, the running threads do all the work.
 pub(super) fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     let tasks = Mutex::new(tasks);
-    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || lock(&tasks).next();
     let run = || {
         while let Some(task) = next() {
             work(task);

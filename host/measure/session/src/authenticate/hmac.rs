@@ -39,7 +39,6 @@ struct Moment {
 }
 
 impl Unsigned {
-    /// Of a method, the path as it is sent, and the body.
     pub(super) fn new(with: &Arc<Hmac>, (method, path): (&str, &str), body: &Bytes) -> Self {
         let (sign, hash) = match with.digest {
             Digest::Sha1 => {

@@ -16,9 +16,8 @@ use model::exchange::{
 };
 use model::frame::Frames;
 use model::units::Nanos;
-use plugins::backend::{Fold, Meaning, Request, Step};
+use plugins::backend::{Fold, Meaning, Output, Request, Step};
 
-/// The size that an event counts as.
 const EVENT_BYTES: usize = 32;
 /// Every kind of event. A kind's place here is its number in a log.
 const KINDS: [Kind; 11] = [
@@ -47,7 +46,6 @@ const CHOICES: u32 = 1024;
 /// The most texts of an order that are kept.
 const RANKED: usize = 4096;
 
-/// A reply that is being assembled.
 #[derive(Default)]
 pub(super) struct Answer {
     /// Its place among all replies, in the order in which their requests were sent.
@@ -78,7 +76,6 @@ pub(super) struct Answer {
     /// Arrival of its first output, until those who wait for it know.
     pub(super) first_output: Option<Nanos>,
     has_output: bool,
-    /// Arrival of its last output.
     pub(super) last_output: Nanos,
     pub(super) fault: Option<Fault>,
     /// True if a reply may name a next request.
@@ -97,7 +94,6 @@ pub(super) struct Answer {
 /// Events with their text, one after the other.
 #[derive(Default)]
 struct Log {
-    /// The latest bytes, in memory.
     bytes: Vec<u8>,
     /// The parts on disk, in order.
     spooled: Vec<Extent>,
@@ -127,7 +123,6 @@ impl Answer {
             + self.finish.as_ref().map_or(0, String::len)
     }
 
-    /// True if anything of an answer came.
     pub(super) fn has_output(&self) -> bool {
         let counted = self.usage.and_then(|usage| usage.output_tokens);
         self.has_result || counted.is_some_and(|tokens| tokens > 0)
@@ -146,20 +141,15 @@ impl Answer {
     pub(super) fn add(&mut self, at: Nanos, meaning: Meaning) -> Option<Event> {
         let mut text = String::new();
         let mut choice = 0;
+        let mut take = |piece: Output, kind| {
+            (text, choice) = (piece.text, piece.choice);
+            (kind, piece.tokens)
+        };
         let (kind, tokens) = match meaning {
             Meaning::Opened => (Kind::Role, None),
-            Meaning::Text(piece) => {
-                (text, choice) = (piece.text, piece.choice);
-                (Kind::Text, piece.tokens)
-            }
-            Meaning::Reasoning(piece) => {
-                (text, choice) = (piece.text, piece.choice);
-                (Kind::Reasoning, piece.tokens)
-            }
-            Meaning::ToolCall(piece) => {
-                (text, choice) = (piece.text, piece.choice);
-                (Kind::Tool, piece.tokens)
-            }
+            Meaning::Text(piece) => take(piece, Kind::Text),
+            Meaning::Reasoning(piece) => take(piece, Kind::Reasoning),
+            Meaning::ToolCall(piece) => take(piece, Kind::Tool),
             Meaning::Vector(vector) => {
                 let vectors = self.vectors.get_or_insert_default();
                 let length = u32::try_from(vector.values.len()).unwrap_or(u32::MAX);
@@ -246,10 +236,6 @@ impl Answer {
         self.audio = Some(length.zip(milliseconds).map(|(length, more)| length + more));
     }
 
-    /// The reply as it is recorded.
-    ///
-    /// # Errors
-    /// If the part on disk cannot be read.
     pub(super) fn into_reply(self) -> io::Result<Reply> {
         let mut reply = Reply {
             finish: self.finish,
@@ -375,7 +361,6 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use model::exchange::Events;
-    use plugins::backend::Output;
     use proptest::prelude::*;
 
     fn piece(text: String, tokens: Option<u32>) -> Output {

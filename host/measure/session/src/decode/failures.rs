@@ -4,8 +4,9 @@
 //! runs into its time limit is late, so the rare failures of a plugin gather.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::lock;
 use crate::parts::RunError;
 use load::pace::Signal;
 use model::exchange::{Class, Outcome};
@@ -26,7 +27,6 @@ pub struct FailureLimit {
 }
 
 impl FailureLimit {
-    /// For one run.
     pub fn new(signal: Signal) -> Self {
         FailureLimit { failed: Arc::default(), abort_reason: Arc::default(), signal }
     }
@@ -38,7 +38,7 @@ impl FailureLimit {
 
     /// The request or reply at this place failed because of the plugin.
     pub fn count(&self, place: u64, error: &PluginError) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = lock(&self.failed);
         failed.insert(place);
         let after = (place + 1..).take_while(|place| failed.contains(place));
         let before = (0..place).rev().take_while(|place| failed.contains(place));
@@ -50,16 +50,13 @@ impl FailureLimit {
 
     /// Stops the run, for a reason that will not go away.
     pub fn abort(&self, reason: RunError) {
-        self.abort_reason
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .get_or_insert(reason);
+        lock(&self.abort_reason).get_or_insert(reason);
         self.signal.stop();
     }
 
     /// Returns why the run was ended, if it was. Returned once.
     pub(crate) fn abort_reason(&self) -> Option<RunError> {
-        self.abort_reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        lock(&self.abort_reason).take()
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -16,7 +16,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::answer::Answer;
 use super::way_back::WayBack;
-use crate::sessions::{Followed, Sessions};
+use crate::lock;
+use crate::sessions::{Interest, Sessions};
 use load::backlog::{Backlog, Held};
 use load::drive::demand::{Demand, Kind};
 use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
@@ -37,7 +38,6 @@ pub struct Inboxes {
     backlog: Arc<Backlog>,
     streaming: bool,
     sessions: Arc<Sessions>,
-    /// The number of inboxes so far.
     opened: AtomicU64,
 }
 
@@ -45,21 +45,21 @@ pub struct Inboxes {
 pub struct Inbox {
     mail: Mutex<Mail>,
     progress: DecodeProgress,
-    pub(super) answer: Mutex<HeldAnswer>,
+    pub(super) answer: Mutex<PartialAnswer>,
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
     streaming: bool,
     /// The pacer's number of the request.
     pub(super) key: u64,
     /// The parts of the reply that other requests wait for.
-    pub(super) followed: Followed,
+    pub(super) followed: Interest,
     pub(super) sessions: Arc<Sessions>,
     /// To the reader, if the reply decides what to send next.
     pub(super) way_back: WayBack,
 }
 
 /// An answer, and its share of the backlog.
-pub(super) struct HeldAnswer {
+pub(super) struct PartialAnswer {
     pub(super) answer: Answer,
     pub(super) held: Held,
 }
@@ -72,12 +72,11 @@ struct Mail {
     /// True if one of several replies came to its end, and the reader waits to be told how to go
     /// on.
     has_turned: bool,
-    closed: Option<Closed>,
+    closed: Option<Ending>,
     /// True if the inbox is in the queue, or with a decode thread.
     is_waiting: bool,
 }
 
-/// The beginning of a reply.
 pub(super) struct Beginning {
     pub(super) head: Head,
     /// True if its frames are cut at arbitrary places.
@@ -93,12 +92,10 @@ pub(super) struct Batch {
     pub(super) handed_on: Nanos,
     /// True if they were several batches.
     pub(super) is_joined: bool,
-    /// Counts them.
     held: Held,
 }
 
-/// The end of a request.
-pub(super) struct Closed {
+pub(super) struct Ending {
     /// The transport's record of it.
     pub(super) exchange: Box<Open>,
     pub(super) end: End,
@@ -112,8 +109,7 @@ pub(super) enum InboxItem {
     Frames(Batch),
     /// One of several replies came to its end; its beginning, if it had no frame.
     Turned(Option<Beginning>),
-    /// The request ended.
-    Closed(Closed),
+    Ending(Ending),
 }
 
 impl Inboxes {
@@ -137,7 +133,7 @@ impl Replies for Inboxes {
         let place = self.opened.fetch_add(1, Ordering::Relaxed);
         let mut answer = Answer::default();
         answer.place = place;
-        let unfinished = HeldAnswer { answer, held: self.backlog.hold() };
+        let unfinished = PartialAnswer { answer, held: self.backlog.hold() };
         Rc::new(Outlet(Arc::new(Inbox {
             mail: Mutex::default(),
             progress: DecodeProgress::default(),
@@ -162,7 +158,6 @@ pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> He
     Head { status, headers: fields.collect(), streaming, context: Vec::new() }
 }
 
-/// A reader's end of an inbox.
 struct Outlet(Arc<Inbox>);
 
 impl Reply for Outlet {
@@ -172,7 +167,7 @@ impl Reply for Outlet {
 
     fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>) {
         let head = Head { context, ..seen_head(status, headers, self.0.streaming) };
-        self.0.lock().beginning = Some(Beginning { head, is_raw: framing == Framing::Raw });
+        lock(&self.0.mail).beginning = Some(Beginning { head, is_raw: framing == Framing::Raw });
     }
 
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {
@@ -196,7 +191,7 @@ impl Reply for Outlet {
             End::Whole { .. } | End::Broke(..) => 0,
         };
         let closed =
-            Closed { exchange, end, _held: self.0.backlog.queue(size_of::<Open>() + body) };
+            Ending { exchange, end, _held: self.0.backlog.queue(size_of::<Open>() + body) };
         if self.0.followed.end {
             self.0.sessions.expect();
         }
@@ -209,12 +204,8 @@ impl Reply for Outlet {
 }
 
 impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(self: &Arc<Self>, put: impl FnOnce(&mut Mail)) {
-        let mut mail = self.lock();
+        let mut mail = lock(&self.mail);
         put(&mut mail);
         if !std::mem::replace(&mut mail.is_waiting, true) {
             drop(mail);
@@ -229,7 +220,7 @@ impl Inbox {
 
     /// Blocks until nothing that was put here waits, so that no time passes on a paused clock.
     fn wait_until_decoded(&self) {
-        while self.lock().is_waiting {
+        while lock(&self.mail).is_waiting {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
@@ -240,17 +231,17 @@ impl Inbox {
 
     /// Returns when the first of its frames were passed on; absent if it holds none.
     pub(super) fn waits_since(&self) -> Option<Nanos> {
-        self.lock().batches.front().map(|batch| batch.handed_on)
+        lock(&self.mail).batches.front().map(|batch| batch.handed_on)
     }
 
     /// Takes the next item of work; all waiting frames come together, in these empty ones.
     pub(super) fn take(&self, spare: &mut Frames) -> Option<InboxItem> {
-        let mut mail = self.lock();
+        let mut mail = lock(&self.mail);
         let Some(mut batch) = mail.batches.pop_front() else {
             if std::mem::take(&mut mail.has_turned) {
                 return Some(InboxItem::Turned(mail.beginning.take()));
             }
-            return mail.closed.take().map(InboxItem::Closed);
+            return mail.closed.take().map(InboxItem::Ending);
         };
         while let Some(next) = mail.batches.front()
             && batch.frames.len() < BATCH
@@ -271,7 +262,7 @@ impl Inbox {
 
     /// Marks the item as done: the inbox moves to the end of the queue if it is not empty.
     pub(super) fn put_back(self: &Arc<Self>) {
-        let mut mail = self.lock();
+        let mut mail = lock(&self.mail);
         mail.is_waiting = !mail.batches.is_empty() || mail.has_turned || mail.closed.is_some();
         if mail.is_waiting {
             drop(mail);

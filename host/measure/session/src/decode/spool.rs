@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock;
 
 /// The folder into which parts of answers are put.
 pub(crate) struct Spool {
@@ -22,7 +24,6 @@ struct State {
     end: u64,
 }
 
-/// The place of a part.
 #[derive(Debug)]
 pub(super) struct Extent {
     file: Arc<File>,
@@ -36,14 +37,12 @@ impl Spool {
         Spool { folder: folder.to_owned(), state: Mutex::default() }
     }
 
-    /// Returns the folder of its files.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes a part.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<Extent> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.end >= FILE_BYTES {
             *state = State::default();
         }

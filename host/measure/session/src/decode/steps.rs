@@ -25,20 +25,18 @@ pub(super) const MOST: u32 = 1_000;
 
 /// The means to turn a step into a request.
 pub struct Routes {
-    /// The places that requests may go to.
     pub places: Places,
-    /// The version of HTTP.
     pub version: Version,
     /// For paths below the URL of an exchange's target.
     pub secrets: Secrets,
     /// For other hosts: none.
     pub nothing: Secrets,
     /// Takes requests that are to be sent once an exchange has ended; absent where none is.
-    clean_ups: Option<CleanUps>,
+    pub(crate) clean_ups: Option<CleanUps>,
     /// Receives refusals of tokens; absent without tokens.
-    refusals: Option<Refusals>,
+    pub(crate) refusals: Option<Refusals>,
     /// The cookies of conversations, if they are kept.
-    jars: Option<Arc<Jars>>,
+    pub(crate) jars: Option<Arc<Jars>>,
 }
 
 impl WayBack {
@@ -78,31 +76,12 @@ impl Routes {
         }
     }
 
-    /// Sends the clean-ups of backends.
-    #[must_use]
-    pub(crate) fn with_clean_ups(self, clean_ups: CleanUps) -> Self {
-        Routes { clean_ups: Some(clean_ups), ..self }
-    }
-
-    /// Reports requests with a refused token.
-    #[must_use]
-    pub(crate) fn with_refusals(self, refusals: Option<Refusals>) -> Self {
-        Routes { refusals, ..self }
-    }
-
-    /// Sends clean-ups with the cookies of their conversation.
-    #[must_use]
-    pub(crate) fn with_jars(self, jars: Option<Arc<Jars>>) -> Self {
-        Routes { jars, ..self }
-    }
-
     /// Returns the cookies of the conversation of a request that has this number; absent where no
     /// cookies are kept.
     pub(super) fn cookies(&self, prepared: &Prepared, key: u64) -> Option<Cookies<'_>> {
         self.jars.as_ref().map(|jars| jars.cookies(prepared, key))
     }
 
-    /// Returns the secrets of an exchange with these cookies.
     pub(super) fn secrets_with(&self, cookies: Option<&Cookies<'_>>) -> Cow<'_, Secrets> {
         match cookies.map(Cookies::values) {
             Some(values) if !values.is_empty() => Cow::Owned(self.secrets.and(values)),
@@ -136,7 +115,6 @@ impl Routes {
         }
     }
 
-    /// A request to the target itself.
     fn own(&self, target: u32, request: backend::Request) -> Result<Request, String> {
         let (place, path) = self.place(target, &request.path)?;
         if !place.is_target {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::inbox::Inbox;
-use super::{Decoder, Shared};
-use crate::finished::Finished;
+use super::{DecodeState, Decoder};
+use crate::record_queue::RecordQueue;
 use model::clock::Clock;
 use model::frame::Frames;
 use model::units::Nanos;
@@ -27,15 +27,14 @@ const LATE: Nanos = Nanos(20_000_000);
 const IDLE: Duration = Duration::from_secs(1);
 
 pub struct DecodeThread {
-    shared: Arc<Shared>,
+    shared: Arc<DecodeState>,
     backend: Backend,
     decoder: Option<Decoder>,
     clock: Clock,
     queue: Receiver<Arc<Inbox>>,
-    finished: Finished,
+    finished: RecordQueue,
     /// Calls it; absent for the first, which always works.
     called: Option<Receiver<()>>,
-    /// Calls the next.
     next: Option<Sender<()>>,
 }
 
@@ -45,16 +44,13 @@ pub fn most(cores: usize) -> usize {
 }
 
 /// The decode threads of a run, this many, which take from this queue. None of them runs yet.
-///
-/// # Errors
-/// If the plugin refuses its configuration, or traps.
 pub fn threads(
     number: usize,
     backend: &Backend,
-    shared: &Arc<Shared>,
+    shared: &Arc<DecodeState>,
     clock: Clock,
     queue: &Receiver<Arc<Inbox>>,
-    finished: &Finished,
+    finished: &RecordQueue,
 ) -> Result<Vec<DecodeThread>, PluginError> {
     let mut threads: Vec<DecodeThread> = Vec::new();
     for _ in 0..number {

@@ -11,12 +11,10 @@ use load::transport::websocket::Message;
 use model::units::Nanos;
 use plugins::backend::{self, SocketMessage};
 
-/// The way back, if the exchange has one.
 #[derive(Default)]
 pub(super) struct WayBack(OnceLock<Open>);
 
 struct Open {
-    /// The number of the exchange's target.
     target: u32,
     kind: Kind,
     reader: UnboundedSender<Demand>,
@@ -33,7 +31,6 @@ impl WayBack {
         demands
     }
 
-    /// True if the exchange has one.
     pub(super) fn is_open(&self) -> bool {
         self.0.get().is_some()
     }
@@ -48,7 +45,6 @@ impl WayBack {
         self.0.get().map(|open| open.target)
     }
 
-    /// Tells the reader something.
     pub(super) fn send(&self, demand: Demand) {
         if let Some(Open { reader, thread, .. }) = self.0.get() {
             // A reader that is gone has given the exchange up.

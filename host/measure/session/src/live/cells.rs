@@ -26,7 +26,6 @@ const FINEST: u64 = 1_000;
 /// The range of fresh cells; larger values make them grow. A minute in nanoseconds.
 const EXPECTED: u64 = 60_000_000_000;
 
-/// Counts of time spans.
 #[derive(Clone, Debug)]
 pub struct Cells {
     cells: Histogram<u64>,
@@ -55,7 +54,6 @@ impl Cells {
         self.most = self.most.max(span.0);
     }
 
-    /// Adds everything that another one has counted.
     pub fn merge(&mut self, other: &Cells) {
         // Fails only where cells may not grow.
         let _ = self.cells.add(&other.cells);
@@ -64,7 +62,6 @@ impl Cells {
         self.most = self.most.max(other.most);
     }
 
-    /// Clears all counts, and keeps the memory.
     fn clear(&mut self) {
         self.cells.reset();
         (self.sum, self.least, self.most) = (0, u64::MAX, 0);
@@ -96,17 +93,11 @@ impl Cells {
 /// exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
-    /// Number of samples.
     pub count: u64,
-    /// The arithmetic mean, in milliseconds.
     pub mean_ms: f64,
-    /// The median, in milliseconds.
     pub p50_ms: f64,
-    /// The 90th percentile, in milliseconds.
     pub p90_ms: f64,
-    /// The 99th percentile, in milliseconds.
     pub p99_ms: f64,
-    /// The greatest, in milliseconds.
     pub max_ms: f64,
 }
 
@@ -125,10 +116,8 @@ struct Second {
     cells: Cells,
 }
 
-/// A distribution at an instant.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    /// Of the last seconds.
     pub recent: Cells,
     pub whole: Cells,
 }
@@ -149,11 +138,8 @@ impl Seconds {
             held.cells.clear();
             held.number = number;
         }
-        let cells = match number == held.number {
-            true => &mut held.cells,
-            // It comes late, and its second has passed.
-            false => &mut self.past,
-        };
+        // A late span's second has passed.
+        let cells = if number == held.number { &mut held.cells } else { &mut self.past };
         cells.add(span, times);
     }
 
@@ -210,7 +196,6 @@ impl Buckets {
         self.counts.iter().sum()
     }
 
-    /// Their sum in seconds.
     pub(crate) fn sum_s(&self) -> f64 {
         self.sum as f64 / 1e9
     }

@@ -14,13 +14,12 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::snapshot::{Agent, Latency, Phase, Snapshot, Standing};
+use super::snapshot::{Agent, Counts, Latency, Phase, Snapshot, Standing};
 use devices::Reading;
 use load::vitals::{Busy, Load};
 use model::client::role;
 use scenario::plan::Plan;
 
-/// The page's media type.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The identity of a run, in labels. It holds only facts of the plan, and therefore no secret.
@@ -32,7 +31,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of a plan's run.
     pub fn new(run: &str, plan: &Plan) -> Self {
         let (target, about) = (&plan.target, &plan.about);
         let known = [
@@ -64,18 +62,12 @@ pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
     page
 }
 
-/// The page if no run has begun.
-pub(crate) fn empty_page() -> String {
-    "# EOF\n".to_owned()
-}
-
 #[derive(Debug)]
 struct Figures {
     labels: Vec<(&'static str, String)>,
     snapshot: Snapshot,
 }
 
-/// The labels of one series.
 type Labels<'l> = [(&'l str, &'l str)];
 
 /// Writes families one after the other.
@@ -153,10 +145,10 @@ impl Collector for Figures {
         tokens(&mut page, seen)?;
         latencies(&mut page, seen)?;
         devices(&mut page, seen)?;
-        if seen.agents.is_empty() {
-            client(&mut page, seen)
-        } else {
-            agents(&mut page, &seen.agents)
+        match &seen.load {
+            _ if !seen.agents.is_empty() => agents(&mut page, &seen.agents),
+            Some(load) => loads(&mut page, &[(Vec::new(), load)]),
+            None => Ok(()),
         }
     }
 }
@@ -179,53 +171,29 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
             Ok(())
         },
     )?;
-    if let Some(due) = seen.counts.due {
+    let Counts { due, given_out, ready, in_flight, waiting, .. } = seen.counts;
+    if let Some(due) = due {
         let help = "Measured requests that were due according to the plan.";
         page.counter(("runner_requests_due", help), due)?;
     }
-    page.counter(
-        (
-            "runner_requests_given_out",
-            "Measured requests that were handed to a worker for sending.",
-        ),
-        seen.counts.given_out,
-    )?;
-    page.gauge(
-        ("runner_requests_ready", "Requests that were ready before the first was sent."),
-        Some(seen.counts.ready as f64),
-    )?;
-    page.gauge(
-        ("runner_requests_in_flight", "Requests whose replies have not ended."),
-        Some(seen.counts.in_flight as f64),
-    )?;
-    page.gauge(
-        (
-            "runner_requests_waiting",
-            "Requests that are due and waiting, mostly because of the cap on requests in flight.",
-        ),
-        seen.counts.waiting.map(|waiting| waiting as f64),
-    )
+    let help = "Measured requests that were handed to a worker for sending.";
+    page.counter(("runner_requests_given_out", help), given_out)?;
+    let help = "Requests that were ready before the first was sent.";
+    page.gauge(("runner_requests_ready", help), Some(ready as f64))?;
+    let help = "Requests whose replies have not ended.";
+    page.gauge(("runner_requests_in_flight", help), Some(in_flight as f64))?;
+    let help =
+        "Requests that are due and waiting, mostly because of the cap on requests in flight.";
+    page.gauge(("runner_requests_waiting", help), waiting.map(|waiting| waiting as f64))
 }
 
 fn tokens(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
-    page.counter(
-        ("runner_input_tokens", "Prompt tokens of the measured requests that were answered."),
-        seen.counts.input_tokens,
-    )?;
-    page.counter(
-        (
-            "runner_output_tokens",
-            "Output tokens of the measured requests that were answered, as far as the server reports them.",
-        ),
-        seen.counts.output_tokens,
-    )?;
-    page.counter(
-        (
-            "runner_output_tokens_seen",
-            "Output tokens since the measurement began, including replies under way: as reported in events, or one per event.",
-        ),
-        seen.counts.tokens_seen,
-    )
+    let help = "Prompt tokens of the measured requests that were answered.";
+    page.counter(("runner_input_tokens", help), seen.counts.input_tokens)?;
+    let help = "Output tokens of the measured requests that were answered, as far as the server reports them.";
+    page.counter(("runner_output_tokens", help), seen.counts.output_tokens)?;
+    let help = "Output tokens since the measurement began, including replies under way: as reported in events, or one per event.";
+    page.counter(("runner_output_tokens_seen", help), seen.counts.tokens_seen)
 }
 
 fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
@@ -305,13 +273,6 @@ fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     Ok(())
 }
 
-fn client(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
-    match &seen.load {
-        Some(load) => loads(page, &[(Vec::new(), load)]),
-        None => Ok(()),
-    }
-}
-
 /// Writes the figures of each process of a fleet, and if it is heard.
 fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     let ranks: Vec<String> = agents.iter().map(|agent| agent.rank.to_string()).collect();
@@ -384,20 +345,10 @@ fn loads(page: &mut Page<'_>, of: &[(Vec<(&str, &str)>, &Load)]) -> fmt::Result 
         }
         series
     };
-    page.gauges(
-        (
-            "runner_client_cpu_ratio",
-            "Share of the last second that a thread of this client was on a core.",
-        ),
-        threads(|thread| thread.cpu),
-    )?;
-    page.gauges(
-        (
-            "runner_client_cpu_waiting_ratio",
-            "Share of the last second that a thread of this client waited for a core.",
-        ),
-        threads(|thread| thread.waiting),
-    )?;
+    let help = "Share of the last second that a thread of this client was on a core.";
+    page.gauges(("runner_client_cpu_ratio", help), threads(|thread| thread.cpu))?;
+    let help = "Share of the last second that a thread of this client waited for a core.";
+    page.gauges(("runner_client_cpu_waiting_ratio", help), threads(|thread| thread.waiting))?;
     let names =
         ("runner_decode_backlog_reports", "Reports from readers in the longest decode queue.");
     match of {

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::cells::packed::{NotPacked, PackedBuckets, PackedCells, Resolution};
+use super::cells::packed::{COARSE, FINE, NotPacked, PackedBuckets, PackedCells};
 use super::cells::{Buckets, Distribution};
 use super::snapshot::{Counts, Latency, Phase, Snapshot};
 use super::totals::METRICS;
@@ -22,7 +22,6 @@ const MOST_MESSAGE: usize = 200;
 const MOST_THREADS: usize = 128;
 const MOST_NAME: usize = 32;
 
-/// The distributions of one metric.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub spans: Distribution,
@@ -64,7 +63,6 @@ struct PackedLoad {
 }
 
 impl Track {
-    /// Its percentiles.
     pub fn latency(&self) -> Latency {
         Latency {
             recent: self.spans.recent.quantiles(),
@@ -112,7 +110,7 @@ impl State {
             due = sum(due, own.due);
             whole.counts.add(own);
             let (tracks, true) = (&part.tracks, part.tracks.len() == METRICS.len()) else {
-                return Err(NotPacked::other_metrics());
+                return Err(NotPacked("its metrics differ"));
             };
             for (track, more) in whole.tracks.iter_mut().zip(tracks) {
                 if !gone {
@@ -137,7 +135,6 @@ impl State {
         self.counts.elapsed
     }
 
-    /// Returns the form that is shown.
     pub fn snapshot(&self) -> Snapshot {
         let [ttft, itl, tpot, e2e, send_lag] = self.tracks.each_ref().map(Track::latency);
         Snapshot {
@@ -156,22 +153,18 @@ impl State {
 
     /// Returns the form that is sent, within [`MOST_BYTES`].
     pub fn figures(&self) -> Value {
-        let fine = self.packed(Resolution::Fine).json();
-        if fine.to_string().len() > MOST_BYTES {
-            self.packed(Resolution::Coarse).json()
-        } else {
-            fine
-        }
+        let fine = self.packed(FINE).json();
+        if fine.to_string().len() > MOST_BYTES { self.packed(COARSE).json() } else { fine }
     }
 
-    fn packed(&self, resolution: Resolution) -> Figures {
+    fn packed(&self, together: u64) -> Figures {
         let mut counts = self.counts.clone();
         for failures in counts.failed.values_mut() {
             failures.latest = failures.latest.chars().take(MOST_MESSAGE).collect();
         }
         let tracks = self.tracks.iter().map(|track| PackedTrack {
-            recent: PackedCells::new(&track.spans.recent, resolution),
-            whole: PackedCells::new(&track.spans.whole, resolution),
+            recent: PackedCells::new(&track.spans.recent, together),
+            whole: PackedCells::new(&track.spans.whole, together),
             buckets: PackedBuckets::new(&track.buckets),
         });
         Figures {
@@ -249,17 +242,14 @@ impl Figures {
             .unwrap_or_else(|error| unreachable!("numbers and names are JSON: {error}"))
     }
 
-    /// Measured requests that are over and answered.
     pub fn answered(&self) -> u64 {
         self.counts.answered
     }
 
-    /// Measured requests that are over and failed.
     pub fn failed(&self) -> u64 {
         self.counts.failed.values().map(|failures| failures.count).fold(0, u64::saturating_add)
     }
 
-    /// Requests whose replies have not ended.
     pub fn in_flight(&self) -> u64 {
         self.counts.in_flight
     }
@@ -410,7 +400,7 @@ mod tests {
         assert_eq!(seen.e2e.whole.unwrap().count, exact.e2e.whole.unwrap().count);
         // An ordinary run is told finely.
         let ordinary = part(2_000, Phase::Measuring);
-        assert_eq!(sent(&ordinary), ordinary.packed(Resolution::Fine));
+        assert_eq!(sent(&ordinary), ordinary.packed(FINE));
     }
 
     #[test]

@@ -21,7 +21,6 @@ pub struct Rates {
     pub requests: f64,
 }
 
-/// Counts at an instant of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Mark {
     at: Nanos,
@@ -78,11 +77,11 @@ impl History {
     pub fn recent(&self) -> Option<Rates> {
         let begin = Nanos(self.last.at.0.saturating_sub(RECENT_S * SECOND.0));
         let first = self.marks.iter().find(|mark| mark.at >= begin)?;
-        let long_enough = self.last.at.since(first.at) >= SECOND;
-        let since = match long_enough {
-            true => first,
+        let since = if self.last.at.since(first.at) >= SECOND {
+            first
+        } else {
             // Snapshots were rare: use the last two.
-            false => self.marks.iter().rev().find(|mark| mark.at < begin)?,
+            self.marks.iter().rev().find(|mark| mark.at < begin)?
         };
         self.last.rates_since(since)
     }

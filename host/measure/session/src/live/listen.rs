@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +23,7 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Live;
 use super::exposition::{self, Identity};
+use crate::lock;
 use load::pace::Signal;
 use load::thread_group::{GroupThread, ThreadGroup, trip};
 use load::vitals::{Watched, yield_to_others};
@@ -50,7 +51,6 @@ pub struct Address {
     port: u16,
 }
 
-/// A text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not an address to listen on: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or :PORT for loopback"
@@ -70,14 +70,8 @@ impl FromStr for Address {
             None if host.contains([':', '/', '@']) => return Err(no_address()),
             None => host,
         };
-        Ok(Address {
-            host: match host {
-                "" => LOOPBACK,
-                host => host,
-            }
-            .to_owned(),
-            port: port.parse().map_err(|_| no_address())?,
-        })
+        let host = if host.is_empty() { LOOPBACK } else { host }.to_owned();
+        Ok(Address { host, port: port.parse().map_err(|_| no_address())? })
     }
 }
 
@@ -94,15 +88,14 @@ impl fmt::Display for Address {
 /// A listener under way. It ends when dropped.
 pub struct Listener {
     address: SocketAddr,
-    shown: Arc<Mutex<Option<Shown>>>,
+    shown: Arc<Mutex<Option<RunView>>>,
     watched: Option<Watched>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<GroupThread<()>>,
 }
 
-/// The run that is shown.
 #[derive(Clone)]
-struct Shown {
+struct RunView {
     identity: Arc<Identity>,
     live: Arc<Live>,
     group: ThreadGroup,
@@ -110,9 +103,6 @@ struct Shown {
 
 impl Listener {
     /// Starts to listen.
-    ///
-    /// # Errors
-    /// If the address cannot be listened on, or no thread can be started.
     pub fn bind(bound: &Address) -> io::Result<Self> {
         let addresses = (bound.host.as_str(), bound.port).to_socket_addrs()?;
         let socket = TcpListener::bind(addresses.collect::<Vec<_>>().as_slice())?;
@@ -123,7 +113,7 @@ impl Listener {
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(socket)?
         };
-        let shown = Arc::<Mutex<Option<Shown>>>::default();
+        let shown = Arc::<Mutex<Option<RunView>>>::default();
         let (stop, stopped) = oneshot::channel();
         let (sender, receiver) = mpsc::channel();
         let serving = Arc::clone(&shown);
@@ -144,7 +134,6 @@ impl Listener {
         })
     }
 
-    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -154,7 +143,7 @@ impl Listener {
         if let Some(watched) = &self.watched {
             live.enlist(watched.clone());
         }
-        *lock(&self.shown) = Some(Shown {
+        *lock(&self.shown) = Some(RunView {
             identity: Arc::new(identity),
             live: Arc::clone(live),
             group: group.clone(),
@@ -171,14 +160,10 @@ impl Drop for Listener {
     }
 }
 
-fn lock(shown: &Mutex<Option<Shown>>) -> MutexGuard<'_, Option<Shown>> {
-    shown.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn serve(
     socket: tokio::net::TcpListener,
     host: Arc<str>,
-    shown: Arc<Mutex<Option<Shown>>>,
+    shown: Arc<Mutex<Option<RunView>>>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let mut connections = JoinSet::new();
@@ -239,7 +224,7 @@ fn is_meant(host: &str, bound: &str) -> bool {
 fn answer(
     request: &Request<Incoming>,
     bound: &str,
-    shown: &Mutex<Option<Shown>>,
+    shown: &Mutex<Option<RunView>>,
 ) -> Response<Full<Bytes>> {
     const TEXT: &str = "text/plain; charset=utf-8";
     let mut hosts = request.headers().get_all(HOST).iter();
@@ -257,22 +242,18 @@ fn answer(
     let shown = lock(shown).clone();
     match request.uri().path() {
         "/metrics" => {
-            let page = match shown {
-                Some(shown) => exposition::page(&shown.identity, shown.live.snapshot()),
-                None => exposition::empty_page(),
-            };
+            // A page without families, if no run has begun.
+            let page = shown.map_or("# EOF\n".to_owned(), |shown| {
+                exposition::page(&shown.identity, shown.live.snapshot())
+            });
             response(StatusCode::OK, exposition::MEDIA_TYPE, page)
         }
         "/" => {
-            let run = match shown {
-                Some(shown) => {
-                    let phase = shown.live.snapshot().counts.phase.name();
-                    format!("run {}: {phase}\n", shown.identity.run)
-                }
-                None => "no run has begun\n".to_owned(),
-            };
-            let index =
-                format!("runner {}\n{run}/metrics for Prometheus\n", env!("CARGO_PKG_VERSION"));
+            let run = shown.map_or("no run has begun".to_owned(), |shown| {
+                format!("run {}: {}", shown.identity.run, shown.live.snapshot().counts.phase)
+            });
+            let version = env!("CARGO_PKG_VERSION");
+            let index = format!("runner {version}\n{run}\n/metrics for Prometheus\n");
             response(StatusCode::OK, TEXT, index)
         }
         _ => {
@@ -307,16 +288,8 @@ mod tests {
             let address: Address = text.parse().unwrap();
             assert_eq!(address.to_string(), expected, "{text}");
         }
-        for text in [
-            "",
-            ":",
-            "localhost",
-            "::1:9464",
-            "[::1:9464",
-            "http://localhost:9464",
-            "a@b:1",
-            ":70000",
-        ] {
+        for text in " : localhost ::1:9464 [::1:9464 http://localhost:9464 a@b:1 :70000".split(' ')
+        {
             let error = text.parse::<Address>().unwrap_err();
             assert!(error.to_string().contains(&format!("`{text}`")), "{error}");
         }
@@ -324,26 +297,14 @@ mod tests {
 
     #[test]
     fn foreign_host_names_are_refused() {
-        for host in [
-            "127.0.0.1",
-            "127.0.0.1:9464",
-            "10.1.2.3:1",
-            "[::1]",
-            "[::1]:9464",
-            "localhost:1",
-            "LOCALHOST",
-            "bench.example:9464",
-        ] {
+        let own = "127.0.0.1 127.0.0.1:9464 10.1.2.3:1 [::1] [::1]:9464 localhost:1 LOCALHOST \
+                   bench.example:9464";
+        for host in own.split(' ') {
             assert!(is_meant(host, "bench.example"), "{host}");
         }
-        for host in [
-            "",
-            "evil.example",
-            "evil.example:9464",
-            "localhost.evil.example",
-            "[evil]:1",
-            "1.2.3.4.evil",
-        ] {
+        let foreign =
+            " evil.example evil.example:9464 localhost.evil.example [evil]:1 1.2.3.4.evil";
+        for host in foreign.split(' ') {
             assert!(!is_meant(host, "127.0.0.1"), "{host}");
         }
     }

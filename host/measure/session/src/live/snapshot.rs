@@ -11,45 +11,29 @@ use model::exchange::Class;
 use model::units::Nanos;
 use scenario::plan::Amount;
 
-/// The phase of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum Phase {
-    /// Requests are written and connections opened.
-    #[default]
-    Preparing = 0,
-    /// Requests are sent that are not counted.
-    WarmUp = 1,
-    /// Requests are sent that are counted.
-    Measuring = 2,
-    /// Nothing more is sent; waiting for the last replies.
-    Draining = 3,
-    /// Everything is on record.
-    Over = 4,
-}
-
-impl Phase {
-    /// Every phase, in order.
-    pub const ALL: [Phase; 5] =
-        [Phase::Preparing, Phase::WarmUp, Phase::Measuring, Phase::Draining, Phase::Over];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Preparing => "preparing",
-            Phase::WarmUp => "warm-up",
-            Phase::Measuring => "measuring",
-            Phase::Draining => "draining",
-            Phase::Over => "over",
-        }
+model::names! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[repr(u8)]
+    pub enum Phase {
+        /// Requests are written and connections opened.
+        Preparing = "preparing",
+        /// Requests are sent that are not counted.
+        WarmUp = "warm-up",
+        /// Requests are sent that are counted.
+        Measuring = "measuring",
+        /// Nothing more is sent; waiting for the last replies.
+        Draining = "draining",
+        /// Everything is on record.
+        Over = "over",
     }
+    default Preparing
 }
 
 /// The way in which the run was stopped, if it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stopped {
-    /// It was not.
+pub enum Stop {
     #[default]
     No,
     /// Nothing more is sent.
@@ -58,17 +42,14 @@ pub enum Stopped {
     Aborting,
 }
 
-/// Failures of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Failures {
-    /// Number of failures.
     pub count: u64,
     /// The last message. Without secrets.
     pub latest: String,
 }
 
-/// The distributions of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
     /// Of the requests that ended in the last seconds ([`super::cells::RECENT_S`]); absent where
@@ -86,7 +67,7 @@ pub struct Latency {
 pub struct Counts {
     pub phase: Phase,
     /// Way in which it was stopped, if it was.
-    pub stopped: Stopped,
+    pub stopped: Stop,
     /// Time that it has been measuring; absent before.
     pub elapsed: Option<Nanos>,
     /// Requests that were ready before the first was sent.
@@ -127,7 +108,6 @@ impl Counts {
         self.failed.values().map(|failures| failures.count).sum()
     }
 
-    /// Measured requests that are over.
     pub fn over(&self) -> u64 {
         self.answered + self.cancelled + self.failures()
     }
@@ -161,31 +141,16 @@ pub struct Snapshot {
     pub agents: Vec<Agent>,
 }
 
-/// The standing of a process of a fleet: lost, silent, reporting or finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// It is gone for good.
-    Lost,
-    /// Nothing came of it for a while, or nothing yet.
-    Silent,
-    /// Its figures come.
-    Reporting,
-    /// Its part of the run is over, and all of it is here.
-    Finished,
-}
-
-impl Standing {
-    /// Every standing, the worst first.
-    pub const ALL: [Standing; 4] =
-        [Standing::Lost, Standing::Silent, Standing::Reporting, Standing::Finished];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Standing::Lost => "lost",
-            Standing::Silent => "silent",
-            Standing::Reporting => "reporting",
-            Standing::Finished => "finished",
-        }
+model::names! {
+    /// The standing of a process of a fleet, the worst first.
+    pub enum Standing {
+        /// It is gone for good.
+        Lost = "lost",
+        /// Nothing came of it for a while, or nothing yet.
+        Silent = "silent",
+        Reporting = "reporting",
+        /// Its part of the run is over, and all of it is here.
+        Finished = "finished",
     }
 }
 

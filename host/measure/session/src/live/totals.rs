@@ -1,11 +1,9 @@
 //! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded,
 //! after its last event was decoded. So everything here lags by the length of a reply.
 
-use std::collections::BTreeMap;
-
 use super::cells::{Buckets, Seconds};
 use super::figures::Track as TrackFigures;
-use super::snapshot::Failures;
+use super::snapshot::Counts;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::{self, Measure, Metric, Of, Reading};
@@ -13,25 +11,9 @@ use result::metric::{self, Measure, Metric, Of, Reading};
 /// Milliseconds in the whole steps that metrics are counted in.
 const STEPS_PER_MS: f64 = 1e6;
 
-/// The totals of exchanges that have ended.
 pub(super) struct Totals {
-    /// Of the warm-up.
-    pub warmup: u64,
-    /// Measured, and answered.
-    pub answered: u64,
-    /// Measured, and neither depending on another request nor followed by one: sessions of one
-    /// request.
-    pub alone: u64,
-    /// Measured, and handed to a socket.
-    pub sent: u64,
-    /// Measured, and cancelled on purpose.
-    pub cancelled: u64,
-    /// Measured, and failed.
-    pub failed: BTreeMap<Class, Failures>,
-    /// Tokens of the answered requests' prompts, where known.
-    pub input_tokens: u64,
-    /// Tokens of their answers, where known.
-    pub output_tokens: u64,
+    /// The counts, of sessions only those of one request: it depends on no other, and none follows.
+    pub counts: Counts,
     tracks: [Track; METRICS.len()],
 }
 
@@ -45,54 +27,34 @@ pub(super) const METRICS: [(&str, &[Nanos]); 5] = [
 ];
 
 /// From a millisecond to five minutes.
-const LATENCIES: [Nanos; 28] = microseconds([
-    1_000,
-    2_000,
-    3_000,
-    5_000,
-    7_500,
-    10_000,
-    15_000,
-    20_000,
-    30_000,
-    50_000,
-    75_000,
+const LATENCIES: [Nanos; 28] = multiples(
     100_000,
-    150_000,
-    200_000,
-    300_000,
-    500_000,
-    750_000,
-    1_000_000,
-    1_500_000,
-    2_000_000,
-    3_000_000,
-    5_000_000,
-    10_000_000,
-    20_000_000,
-    30_000_000,
-    60_000_000,
-    120_000_000,
-    300_000_000,
-]);
+    [
+        10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_500,
+        10_000, 15_000, 20_000, 30_000, 50_000, 100_000, 200_000, 300_000, 600_000, 1_200_000,
+        3_000_000,
+    ],
+);
 
 /// From ten microseconds to a second.
-const LAGS: [Nanos; 16] = microseconds([
-    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
-    500_000, 1_000_000,
-]);
+const LAGS: [Nanos; 16] = multiples(
+    1_000,
+    [
+        10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+        500_000, 1_000_000,
+    ],
+);
 
-const fn microseconds<const N: usize>(spans: [u64; N]) -> [Nanos; N] {
+const fn multiples<const N: usize>(unit: u64, spans: [u64; N]) -> [Nanos; N] {
     let mut all = [Nanos::ZERO; N];
     let mut i = 0;
     while i < N {
-        all[i] = Nanos(spans[i] * 1_000);
+        all[i] = Nanos(spans[i] * unit);
         i += 1;
     }
     all
 }
 
-/// One metric's distributions.
 struct Track {
     metric: &'static Metric,
     seconds: Seconds,
@@ -102,14 +64,7 @@ struct Track {
 impl Default for Totals {
     fn default() -> Self {
         Totals {
-            warmup: 0,
-            answered: 0,
-            alone: 0,
-            sent: 0,
-            cancelled: 0,
-            failed: BTreeMap::new(),
-            input_tokens: 0,
-            output_tokens: 0,
+            counts: Counts::default(),
             tracks: METRICS.map(|(name, bounds)| Track {
                 metric: metric::by_name(name)
                     .unwrap_or_else(|| unreachable!("the catalogue has `{name}`")),
@@ -124,25 +79,25 @@ impl Totals {
     /// Enters an exchange that has ended. `streamed` is true if replies were streamed.
     pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
         if exchange.phase == Phase::Warmup {
-            self.warmup += 1;
+            self.counts.warmup += 1;
             return;
         }
         let sample = &exchange.sample;
-        self.alone += u64::from(sample.parents.is_empty() && sample.descendants == 0);
-        self.sent += u64::from(exchange.sent.is_some());
+        self.counts.sessions += u64::from(sample.parents.is_empty() && sample.descendants == 0);
+        self.counts.sent += u64::from(exchange.sent.is_some());
         // Answers are only tokenized when the run has ended.
         let reading = Reading::new(exchange, streamed, None);
         match &exchange.outcome {
             Outcome::Ok => {
                 let tokens =
                     |count: Option<metric::Count>| count.map_or(0, |count| count.tokens.into());
-                self.answered += 1;
-                self.input_tokens += tokens(reading.input_tokens);
-                self.output_tokens += tokens(reading.output_tokens);
+                self.counts.answered += 1;
+                self.counts.input_tokens += tokens(reading.input_tokens);
+                self.counts.output_tokens += tokens(reading.output_tokens);
             }
-            Outcome::Incomplete { class: Class::Cancelled, .. } => self.cancelled += 1,
+            Outcome::Incomplete { class: Class::Cancelled, .. } => self.counts.cancelled += 1,
             Outcome::Incomplete { class, message, .. } => {
-                let failures = self.failed.entry(*class).or_default();
+                let failures = self.counts.failed.entry(*class).or_default();
                 failures.count += 1;
                 failures.latest.clone_from(message);
             }
@@ -227,11 +182,12 @@ mod tests {
         let mut not_sent = failed(reply(9, 20_000, &[]), Class::NotSent, "no slot");
         not_sent.sent = None;
         totals.enter(&not_sent, true);
-        assert_eq!((totals.warmup, totals.answered, totals.sent), (1, 2, 4));
-        assert_eq!(totals.output_tokens, 6, "of answers alone");
-        let cut_off = &totals.failed[&Class::Truncated];
+        let counts = &totals.counts;
+        assert_eq!((counts.warmup, counts.answered, counts.sent), (1, 2, 4));
+        assert_eq!(counts.output_tokens, 6, "of answers alone");
+        let cut_off = &counts.failed[&Class::Truncated];
         assert_eq!((cut_off.count, cut_off.latest.as_str()), (2, "another"));
-        assert_eq!(totals.failed[&Class::NotSent].count, 1);
+        assert_eq!(counts.failed[&Class::NotSent].count, 1);
 
         let [ttft, itl, tpot, e2e, send_lag] = totals.seen(ms(21_000)).map(|track| track.latency());
         let (recent, whole) = (ttft.recent.unwrap(), ttft.whole.unwrap());

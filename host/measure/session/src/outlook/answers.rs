@@ -21,9 +21,6 @@ const NONCE: usize = 12;
 
 impl Answers {
     /// Reads the answers of a further run: text and tool calls.
-    ///
-    /// # Errors
-    /// If records cannot be read.
     pub fn add(&mut self, run: &RunFolder) -> Result<(), FolderError> {
         let mut answers = HashMap::new();
         for exchange in run.read()? {
@@ -38,7 +35,6 @@ impl Answers {
         Ok(())
     }
 
-    /// True if no run was read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -14,14 +14,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DrawnSession, Request, quotes};
+use super::{DrawnSession, Request};
+use crate::sessions::graph::quotes;
 use model::units::Nanos;
-use plugins::backend::{Message, Part, Point, Prompt, Role, Sample};
+use plugins::backend::{Continuation, Message, Part, Point, Prompt, Role, Sample};
 use plugins::chat;
 pub use runs::outlook::ExportFormat as Format;
 use tokenizer::Tokenizer;
 
-/// Writes sessions in a format.
 pub struct Exporter<'t> {
     format: Format,
     tokenizer: &'t Tokenizer,
@@ -34,19 +34,11 @@ pub struct Exporter<'t> {
     only_user: bool,
 }
 
-/// A dataset of the runner that reads rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
-    Custom,
-    Conversation,
-}
-
-impl Reader {
-    fn name(self) -> &'static str {
-        match self {
-            Reader::Custom => "custom",
-            Reader::Conversation => "conversation",
-        }
+model::names! {
+    /// A dataset of the runner that reads rows.
+    enum Reader {
+        Custom = "custom",
+        Conversation = "conversation",
     }
 }
 
@@ -206,10 +198,8 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
     for (request, before) in conversation(requests)? {
         let own = parameters(&request.given);
         if request.given.adapter.is_some() {
-            return Err(fault(
-                &request.given,
-                "rows of conversations have no place for an adapter",
-            ));
+            let what = "rows of conversations have no place for an adapter";
+            return Err(fault(&request.given, what));
         }
         if let Some(other) = own.keys().find(|key| !OF_CONVERSATIONS.contains(&key.as_str())) {
             let what = format!("rows of conversations have no place for the parameter `{other}`");
@@ -295,9 +285,8 @@ fn turn(
         Prompt::Text(prompt) => {
             put(&mut row, text, Some(json!([{ "role": "user", "content": prompt }])))
         }
-        Prompt::Messages(turns) => put(&mut row, "messages", Some(messages(sample, turns)?)),
-        Prompt::Continuation(next) => {
-            put(&mut row, "messages", Some(messages(sample, &next.messages)?));
+        Prompt::Messages(turns) | Prompt::Continuation(Continuation { messages: turns, .. }) => {
+            put(&mut row, "messages", Some(messages(sample, turns)?));
         }
         Prompt::Tokens(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
             return Err(fault(sample, "this format holds only texts and conversations"));
@@ -320,7 +309,8 @@ fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)
         let sample = &request.given;
         if let Some(before) = before {
             let continues = matches!(&sample.prompt, Prompt::Continuation(next) if next.parent == before.given.id);
-            if !continues || !is_after(sample, &before.given) || !quotes(sample).is_empty() {
+            if !continues || !is_after(sample, &before.given) || !quotes(&sample.prompt).is_empty()
+            {
                 let what = "this format holds only linear conversations, and this session forks, joins or starts over";
                 return Err(fault(sample, what));
             }

@@ -1,6 +1,7 @@
 //! Answers that are made up, where none is on record: of about as many tokens as are asked for.
 
-use plugins::backend::{Message, Part, Role};
+use crate::sessions::history::text_message;
+use plugins::backend::{Message, Role};
 use tokenizer::Tokenizer;
 
 /// The words that made-up answers are made of: most tokenizers have a token for each.
@@ -9,7 +10,6 @@ const WORDS: &str =
 /// The longest that is made up, in tokens.
 const LONGEST: usize = 1 << 20;
 
-/// Makes up answers.
 pub(super) struct MadeUp {
     words: Vec<u32>,
     /// The last one, by its tokens: mostly they are all as long.
@@ -36,13 +36,14 @@ impl MadeUp {
                 text
             }
         };
-        Message { role: Role::Assistant, parts: vec![Part::Text(text)], extra: None }
+        text_message(Role::Assistant, &text)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plugins::backend::Part;
 
     #[test]
     fn answers_have_the_requested_length() {

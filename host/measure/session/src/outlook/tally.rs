@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::shown::shown;
-use super::{DrawnSession, PLACEHOLDER, Question, Request, quotes};
+use super::{DrawnSession, PLACEHOLDER, Question, Request};
+use crate::sessions::graph::quotes;
 use model::arrival::{Arrival, Think};
 use model::hex;
 use plugins::backend::{Prompt, Sample};
@@ -15,8 +16,7 @@ use runs::outlook::{
     Cache, Due, End, Faulty, Input, Lengths, Outlook, Output, Remark, Sessions, Shown, StandIns,
     Users,
 };
-use scenario::plan::Controls;
-use scenario::plan::Plan;
+use scenario::plan::{Controls, Plan};
 use statistics::Spread;
 
 /// The most classes that are counted on their own.
@@ -24,20 +24,16 @@ const CLASSES: usize = 1000;
 /// The name under which the others are counted.
 const OTHERS: &str = "(others)";
 
-/// The figures of the requests so far.
 pub(super) struct Tally {
     show: u64,
     cut: Option<usize>,
     requests: u64,
-    sessions: u64,
     warmup: u64,
     bytes: u64,
     faulty: Option<Faulty>,
     session_requests: Spread,
     is_grouped: bool,
-    forks: u64,
-    widest: u64,
-    joins: u64,
+    counts: Sessions,
     delays: Spread,
     stand_ins: StandIns,
     input: Spread,
@@ -46,20 +42,11 @@ pub(super) struct Tally {
     unlimited: u64,
     due: Spread,
     classes: BTreeMap<String, u64>,
-    page: u32,
     pages: Pages,
     is_flushed: bool,
-    found: CacheHits,
+    cache: Cache,
     digest: Sha256,
     shown: Vec<Shown>,
-}
-
-/// Requests, their tokens, and the tokens that a cache would have found.
-#[derive(Default)]
-struct CacheHits {
-    requests: u64,
-    tokens: u64,
-    cached: u64,
 }
 
 impl Tally {
@@ -69,15 +56,12 @@ impl Tally {
             show: question.show,
             cut: question.cut,
             requests: 0,
-            sessions: 0,
             warmup: 0,
             bytes: 0,
             faulty: None,
             session_requests: Spread::new(1.0),
             is_grouped: false,
-            forks: 0,
-            widest: 0,
-            joins: 0,
+            counts: Sessions::default(),
             delays: Spread::new(1e6),
             stand_ins: StandIns::default(),
             input: Spread::new(1.0),
@@ -86,10 +70,9 @@ impl Tally {
             unlimited: 0,
             due: Spread::new(1e6),
             classes: BTreeMap::new(),
-            page: control.page().get(),
             pages: Pages::new(control.page()),
             is_flushed: control.flush_cache,
-            found: CacheHits::default(),
+            cache: Cache { page: control.page().get(), ..Cache::default() },
             digest: Sha256::new(),
             shown: Vec::new(),
         }
@@ -100,7 +83,7 @@ impl Tally {
     }
 
     pub(super) fn sessions(&self) -> u64 {
-        self.sessions
+        self.counts.count
     }
 
     /// A request before the measurement.
@@ -111,9 +94,8 @@ impl Tally {
         }
     }
 
-    /// A session.
     pub(super) fn add(&mut self, drawn: &DrawnSession) {
-        self.sessions += 1;
+        self.counts.count += 1;
         self.session_requests.add(drawn.requests.len() as f64);
         self.is_grouped |= drawn.requests.len() > 1;
         if let Some(due) = drawn.due {
@@ -130,7 +112,7 @@ impl Tally {
         let mut needed = Vec::new();
         for request in &drawn.requests {
             let sample = &request.given;
-            self.joins += u64::from(sample.after.len() > 1);
+            self.counts.joins += u64::from(sample.after.len() > 1);
             for dependency in &sample.after {
                 self.delays.add(dependency.delay as f64 / 1e9);
                 *followers.entry(&dependency.sample).or_default() += 1;
@@ -141,8 +123,8 @@ impl Tally {
             }
         }
         for number in followers.into_values() {
-            self.forks += u64::from(number > 1);
-            self.widest = self.widest.max(number);
+            self.counts.forks += u64::from(number > 1);
+            self.counts.widest = self.counts.widest.max(number);
         }
         needed.sort_unstable();
         needed.dedup();
@@ -190,9 +172,9 @@ impl Tally {
             *self.classes.entry(class.to_owned()).or_default() += 1;
         }
         if let Some(reuse) = self.reuse(request) {
-            self.found.requests += 1;
-            self.found.tokens += u64::from(reuse.tokens);
-            self.found.cached += u64::from(reuse.cached);
+            self.cache.requests += 1;
+            self.cache.tokens += u64::from(reuse.tokens);
+            self.cache.cached += u64::from(reuse.cached);
         }
         if (self.shown.len() as u64) < self.show {
             self.shown.push(shown(request, self.cut));
@@ -230,13 +212,10 @@ impl Tally {
             faulty: self.faulty,
             request_bytes: self.bytes,
             sessions: Sessions {
-                count: self.sessions,
                 requests: if self.is_grouped { whole(self.session_requests) } else { None },
-                forks: self.forks,
-                widest: self.widest,
-                joins: self.joins,
                 delays: seconds(self.delays),
                 stand_ins: (self.stand_ins.requests > 0).then_some(self.stand_ins),
+                ..self.counts
             },
             input: Input { tokens: whole(self.input), ..self.counted },
             output: Output { tokens: whole(self.output), unlimited: self.unlimited },
@@ -247,13 +226,10 @@ impl Tally {
             }),
             users,
             classes: self.classes,
-            cache: (self.found.tokens > 0).then(|| Cache {
-                page: self.page,
-                requests: self.found.requests,
-                tokens: self.found.tokens,
-                cached: self.found.cached,
-                share: self.found.cached as f64 / self.found.tokens as f64,
+            cache: (self.cache.tokens > 0).then(|| Cache {
+                share: self.cache.cached as f64 / self.cache.tokens as f64,
                 is_bounded: self.pages.is_full(),
+                ..self.cache
             }),
             remarks: remarks.into_iter().map(remark).collect(),
             digest: hex(&self.digest.finalize()),
@@ -264,7 +240,7 @@ impl Tally {
 
 /// The samples whose answers a sample's prompt needs.
 fn answers(sample: &Sample) -> Vec<&str> {
-    let mut needed = quotes(sample);
+    let mut needed = quotes(&sample.prompt);
     if let Prompt::Continuation(next) = &sample.prompt {
         needed.push(&next.parent);
     }
@@ -283,10 +259,6 @@ fn remark(remark: dataset::Remark) -> Remark {
         Treatment::Repaired => "repaired",
         Treatment::Repeated => "repeated",
     };
-    Remark {
-        what: what.to_owned(),
-        reason: remark.reason,
-        count: remark.count,
-        first: remark.first,
-    }
+    let dataset::Remark { reason, count, first, .. } = remark;
+    Remark { what: what.to_owned(), reason, count, first }
 }

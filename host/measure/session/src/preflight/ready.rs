@@ -18,9 +18,6 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// time waited so far and the last response.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
-///
-/// # Errors
-/// If it is not ready in time, or the backend fails.
 pub async fn wait_ready<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,

@@ -1,7 +1,7 @@
 //! Drawing samples from a dataset: the same calls, of the same sizes, wherever a plan's samples are
 //! drawn.
 
-use crate::sizes::prompt_bytes;
+use crate::pending::prompt_bytes;
 use plugins::PluginError;
 use plugins::backend::Sample;
 use plugins::dataset::{Remark, Samples};
@@ -33,9 +33,6 @@ impl Drawing {
     }
 
     /// Returns the dataset's remarks on its changes to the input so far.
-    ///
-    /// # Errors
-    /// If the dataset fails.
     pub(crate) fn remarks(&mut self) -> Result<Vec<Remark>, PluginError> {
         self.samples.remarks()
     }

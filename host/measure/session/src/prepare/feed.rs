@@ -2,12 +2,13 @@
 //! Preparation waits if there are enough of them, the pacer if there are none; neither waits for
 //! the other once the run is stopped.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::item::Item;
+use crate::lock;
 use load::pace::{Next, Signal};
 use load::thread_group::GroupThread;
 
@@ -47,7 +48,6 @@ struct StockState {
     unwanted: bool,
     /// The requests that must be ready before somebody who waits for them is woken.
     wanted: Option<usize>,
-    /// True if preparation waits for room.
     waits_for_room: bool,
 }
 
@@ -72,7 +72,7 @@ impl Feed {
     /// Waits until this many requests are ready, or as many as may be, or all there are.
     /// `each` is called now and then with the number that are ready.
     pub fn wait(&self, wanted: u64, mut each: impl FnMut(usize) -> bool) {
-        let mut state = self.stock.lock();
+        let mut state = lock(&self.stock.state);
         while !state.complete
             && (state.items as u64) < wanted
             && state.bytes < AHEAD_BYTES
@@ -88,7 +88,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        let mut state = self.stock.lock();
+        let mut state = lock(&self.stock.state);
         state.unwanted = true;
         self.stock.changed.notify_all();
         let mut waited = Duration::ZERO;
@@ -114,7 +114,6 @@ impl Drop for Completing {
 }
 
 impl Stock {
-    /// Of this many requests at most.
     pub(super) fn new(most: usize) -> Self {
         Stock { most, ..Stock::default() }
     }
@@ -125,20 +124,16 @@ impl Stock {
         state: MutexGuard<'s, StockState>,
         most: Duration,
     ) -> MutexGuard<'s, StockState> {
-        self.changed.wait_timeout(state, most).unwrap_or_else(|poisoned| poisoned.into_inner()).0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, StockState> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Waits for room, then adds an item. False if nothing needs it any more.
     pub(super) fn add(&self, bytes: usize) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
             state.waits_for_room = true;
             self.changed.notify_all();
-            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.waits_for_room = false;
         state.bytes += bytes;
@@ -150,7 +145,7 @@ impl Stock {
     }
 
     fn take(&self, bytes: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.bytes -= bytes;
         state.items -= 1;
         let room = STEP.min(self.most / 4);
@@ -160,7 +155,7 @@ impl Stock {
     }
 
     fn complete(&self) {
-        self.lock().complete = true;
+        lock(&self.state).complete = true;
         self.changed.notify_all();
     }
 }

@@ -1,7 +1,8 @@
 //! The texts that the host puts in front of prompts: the run's instructions, and before everything
 //! its salt.
 
-use plugins::backend::{Message, Part, Prompt, Role};
+use crate::sessions::history::text_message;
+use plugins::backend::{Part, Prompt, Role};
 use scenario::plan::Salt;
 use sha2::{Digest, Sha256};
 use tokenizer::Tokenizer;
@@ -37,14 +38,11 @@ pub(super) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>
 /// Puts the run's instructions in front of a conversation. Its own instructions follow in the same
 /// message, because many chat templates refuse a second one.
 fn instruct(prompt: &mut Prompt, system: &str) {
-    let message = |role, text: String| Message { role, parts: vec![Part::Text(text)], extra: None };
     match prompt {
         Prompt::Text(text) => {
-            let text = std::mem::take(text);
-            *prompt = Prompt::Messages(vec![
-                message(Role::System, system.to_owned()),
-                message(Role::User, text),
-            ]);
+            let messages = [(Role::System, system), (Role::User, &**text)];
+            *prompt =
+                Prompt::Messages(messages.map(|(role, text)| text_message(role, text)).into());
         }
         Prompt::Messages(messages) => match messages.first_mut() {
             Some(first) if first.role == Role::System => {
@@ -54,7 +52,7 @@ fn instruct(prompt: &mut Prompt, system: &str) {
                     first.parts.truncate(1);
                 }
             }
-            _ => messages.insert(0, message(Role::System, system.to_owned())),
+            _ => messages.insert(0, text_message(Role::System, system)),
         },
         // Those that have no place for instructions are sent as they are.
         Prompt::Tokens(_) | Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
@@ -87,19 +85,14 @@ fn salted(prompt: &mut Prompt, salt: &Salt) {
 mod tests {
     use super::*;
 
-    fn message(role: Role, text: &str) -> Message {
-        Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
-    }
-
     fn texts(prompt: &Prompt) -> Vec<String> {
         let Prompt::Messages(messages) = prompt else { panic!("no conversation") };
         let parts = messages.iter().flat_map(|message| &message.parts);
-        parts
-            .map(|part| match part {
-                Part::Text(text) => text.clone(),
-                _ => "?".to_owned(),
-            })
-            .collect()
+        let texts = parts.map(|part| match part {
+            Part::Text(text) => text.clone(),
+            _ => "?".to_owned(),
+        });
+        texts.collect()
     }
 
     #[test]
@@ -125,7 +118,7 @@ mod tests {
         assert_eq!(text, "77 a");
         let Prompt::Tokens(tokens) = put(Prompt::Tokens(vec![1]), None) else { panic!("tokens") };
         assert_eq!(tokens, [7, 7, 1]);
-        let chat = || Prompt::Messages(vec![message(Role::User, "a")]);
+        let chat = || Prompt::Messages(vec![text_message(Role::User, "a")]);
         assert_eq!(texts(&put(chat(), None)), ["77 a"]);
         assert_eq!(texts(&put(chat(), Some("Be brief."))), ["77 Be brief.", "a"]);
         assert_eq!(texts(&put(Prompt::Text("a".into()), Some("Be brief."))), ["77 Be brief.", "a"]);
@@ -137,8 +130,10 @@ mod tests {
 
     #[test]
     fn system_prompt_precedes_the_conversations_own() {
-        let mut prompt =
-            Prompt::Messages(vec![message(Role::System, "Own."), message(Role::User, "a")]);
+        let mut prompt = Prompt::Messages(vec![
+            text_message(Role::System, "Own."),
+            text_message(Role::User, "a"),
+        ]);
         put(&mut prompt, Some("Run."), None);
         assert_eq!(texts(&prompt), ["Run.\n\nOwn.", "a"]);
     }

@@ -3,24 +3,20 @@
 
 use super::item::Item;
 use super::writer::Writer;
-use crate::pending::PendingRequest;
+use crate::pending::{PendingRequest, prompt_bytes};
 use crate::sessions::graph::{Graph, MOST, Policy};
 use crate::sessions::place::Entry;
-use crate::sizes::prompt_bytes;
 use model::exchange::Phase;
 use plugins::backend::Sample;
 use scenario::plan::{Amount, Plan};
 
-/// Puts samples together.
 pub(crate) struct Gathering {
     /// Number of sessions wanted.
     sessions: u64,
-    /// The number of the next sample.
     index: u64,
     /// Number of roots that came.
     roots: u64,
     session: Vec<(u64, Sample)>,
-    /// The size of its prompts so far.
     bytes: usize,
 }
 
@@ -30,7 +26,8 @@ const MOST_BYTES: usize = 1 << 30;
 /// A session with all its samples.
 pub(crate) struct Whole {
     number: u64,
-    samples: Vec<(u64, Sample)>,
+    /// Each with its request's number.
+    pub(crate) samples: Vec<(u64, Sample)>,
 }
 
 impl Gathering {
@@ -90,16 +87,8 @@ impl Gathering {
 }
 
 impl Whole {
-    /// The number of the session, and its samples, each with its request's number.
-    pub(crate) fn into_parts(self) -> (u64, Vec<(u64, Sample)>) {
-        (self.number, self.samples)
-    }
-
     /// The session with its first request written; nothing if this slice of the plan does not hold
     /// it.
-    ///
-    /// # Errors
-    /// If the session breaks the contract.
     pub(crate) fn item(mut self, plan: &Plan, writer: &mut Writer) -> Result<Option<Item>, String> {
         if !plan.holds(self.number) {
             return Ok(None);

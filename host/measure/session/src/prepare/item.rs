@@ -13,24 +13,20 @@ const REQUEST_BYTES: usize = 1 << 10;
 
 /// A request in waiting.
 pub enum Item {
-    /// Ready to be sent.
     Ready {
         prepared: Box<Prepared>,
         /// The request, the first if there are several.
         request: Outgoing,
         /// The framing of its reply, if it differs from the run's.
         framing: Option<Framing>,
-        /// The further course of the exchange.
         course: Course,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,
         /// Its role for the requests that depend on it, or that it depends on.
         entry: Option<Entry>,
     },
-    /// It cannot be sent.
     Faulty {
         prepared: Box<Prepared>,
-        /// The outcome that will be recorded.
         outcome: Outcome,
         /// As of one that is ready.
         entry: Option<Entry>,
@@ -46,13 +42,10 @@ impl Item {
         self
     }
 
-    /// The number of its request.
     pub fn index(&self) -> u64 {
-        let (Item::Ready { prepared, .. } | Item::Faulty { prepared, .. }) = self;
-        prepared.index
+        self.prepared().index
     }
 
-    /// The approximate memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;
         let session = match entry {

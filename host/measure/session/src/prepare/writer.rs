@@ -13,7 +13,7 @@ use crate::decode::failures::{FailureLimit, failed};
 use crate::decode::way_back::outgoing;
 use crate::lease::Prepared;
 use crate::parts::Parts;
-use crate::pending::PendingRequest;
+use crate::pending::{ComposedSample, PendingRequest};
 use crate::prompts;
 use crate::reuse::SentPrompts;
 use http::header::HeaderName;
@@ -36,7 +36,6 @@ const PROMPT_CHARS: usize = 240;
 /// Characters of a prompt's end in which secrets are looked for.
 const REDACTED_CHARS: usize = 4096;
 
-/// Writes requests.
 pub struct Writer {
     plan: Plan,
     dialect: Dialect,
@@ -46,7 +45,6 @@ pub struct Writer {
     version: Version,
     secrets: Secrets,
     failures: FailureLimit,
-    /// The number of requests so far.
     count: u64,
     prompts: Option<Arc<SentPrompts>>,
     /// The values that the backend prepared, and the value in the settings.
@@ -59,11 +57,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer for a run, with an instance of the backend of its own.
-    ///
-    /// # Errors
-    /// If the backend refuses its configuration, or traps.
-    pub fn open(plan: &Plan, parts: &Parts, failures: &FailureLimit) -> Result<Self, PluginError> {
+    /// A writer for a run, with an instance of the backend of its own. It notes the first request
+    /// beyond the model's context.
+    pub fn open(
+        plan: &Plan,
+        parts: &Parts,
+        failures: &FailureLimit,
+        beyond_context: &Arc<OnceLock<String>>,
+    ) -> Result<Self, PluginError> {
         let mut settings = settings(plan);
         let masked = MaskedSecrets::mask(&mut settings.extra_body);
         let taken = parts.secrets.headers.iter().map(|(name, _)| name.as_str());
@@ -81,15 +82,9 @@ impl Writer {
             prompts: parts.prompts.clone(),
             prepared: (parts.prepared.clone(), None),
             identities: Identities::new(parts.run_id, &plan.request.ids, taken),
-            beyond_context: Arc::default(),
+            beyond_context: Arc::clone(beyond_context),
             forces_length: None,
         })
-    }
-
-    /// The writer, which notes the first request beyond the model's context here.
-    #[must_use]
-    pub(crate) fn noting(self, beyond_context: &Arc<OnceLock<String>>) -> Self {
-        Writer { beyond_context: Arc::clone(beyond_context), ..self }
     }
 
     fn note_beyond_context(&self, sample: &Sample) {
@@ -108,9 +103,6 @@ impl Writer {
     }
 
     /// Returns how replies are cut.
-    ///
-    /// # Errors
-    /// If the backend traps, or gives a framing that cannot be.
     pub(super) fn framing(&mut self) -> Result<Framing, PluginError> {
         Ok(self.dialect.framing(self.plan.request.stream)?.into())
     }
@@ -202,17 +194,14 @@ impl Writer {
         self.note_beyond_context(&pending.composed.sample);
         let mut prepared = self.prepared(pending);
         self.count += 1;
-        match self.request(
-            &pending.composed.sample,
-            pending.composed.earlier.as_ref(),
-            &mut prepared,
-        ) {
-            Ok(WrittenRequest { request, framing, course }) => {
+        let ComposedSample { sample, earlier, .. } = &pending.composed;
+        match self.request(sample, earlier.as_ref(), &mut prepared) {
+            Ok((request, framing, course)) => {
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
-                    prompts.keep(pending.phase, pending.index, &pending.composed.sample, path);
+                    prompts.keep(pending.phase, pending.index, sample, path);
                 }
-                let turn = pending.composed.sample.turn.as_ref();
+                let turn = sample.turn.as_ref();
                 Item::Ready {
                     prepared,
                     request,
@@ -281,12 +270,14 @@ impl Writer {
         }
     }
 
+    /// Writes the request, the first if there are several, the framing of its reply, if it differs
+    /// from the run's, and the further course of the exchange.
     fn request(
         &mut self,
         sample: &Sample,
         earlier: Option<&Earlier>,
         prepared: &mut exchange::Prepared,
-    ) -> Result<WrittenRequest, PluginError> {
+    ) -> Result<(Outgoing, Option<Framing>, Course), PluginError> {
         self.prepare(prepared.target);
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
         let broken = |writer: &Self, what: String| PluginError::Contract {
@@ -329,11 +320,9 @@ impl Writer {
         let facts = &mut prepared.sample;
         let path = target.path(&encoded.path);
         let mut hash = Sha256::new();
-        hash.update(&encoded.method);
-        hash.update([0]);
-        hash.update(&path);
-        hash.update([0]);
-        hash.update(&encoded.body);
+        for part in [encoded.method.as_bytes(), &[0], path.as_bytes(), &[0], &encoded.body] {
+            hash.update(part);
+        }
         facts.request_bytes = encoded.body.len() as u64;
         facts.request_digest = hex(&hash.finalize()[..8]);
         if let Course::Socket(messages) = &mut course {
@@ -352,18 +341,8 @@ impl Writer {
             first.fields = ids;
         }
         let request = request.map_err(|what| broken(self, what))?;
-        Ok(WrittenRequest { request, framing, course })
+        Ok((request, framing, course))
     }
-}
-
-/// The written form of a sample.
-struct WrittenRequest {
-    /// The request, the first if there are several.
-    request: Outgoing,
-    /// The framing of its reply, if it differs from the run's.
-    framing: Option<Framing>,
-    /// The further course of the exchange.
-    course: Course,
 }
 
 /// Puts secret values into a message where the plugin wrote their names.
@@ -387,8 +366,6 @@ fn restore(masked: &MaskedSecrets, message: &mut Message) {
 fn settings(plan: &Plan) -> Settings {
     let request = &plan.request;
     Settings {
-        model: plan.target.model.clone(),
-        streaming: request.stream,
         output_tokens: request.output_tokens,
         min_output_tokens: request.min_output_tokens,
         ignore_eos: request.ignore_eos,
@@ -404,6 +381,20 @@ fn settings(plan: &Plan) -> Settings {
             stop: request.stop.clone(),
         },
         extra_body: request.extra_body.as_ref().map(ToString::to_string),
+        ..bare_settings(&plan.target.model, request.stream)
+    }
+}
+
+/// The settings without any option.
+pub(crate) fn bare_settings(model: &str, streaming: bool) -> Settings {
+    Settings {
+        model: model.to_owned(),
+        streaming,
+        output_tokens: None,
+        min_output_tokens: None,
+        ignore_eos: false,
+        sampling: Sampling::default(),
+        extra_body: None,
         prepared: Vec::new(),
         further: None,
     }

@@ -30,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Asker<'c, C> {
     pub(super) connect: &'c C,
     pub(super) clock: Clock,
-    /// Number of requests that were sent.
     pub(super) requests: u32,
 }
 
@@ -73,7 +72,6 @@ impl ProbeReply {
 }
 
 impl<C: Connect> Asker<'_, C> {
-    /// Sends a request and reads its reply.
     pub(super) async fn ask(
         &mut self,
         alone: &Alone,
@@ -104,9 +102,6 @@ impl<C: Connect> Asker<'_, C> {
     }
 
     /// Asks for an answer, and describes the reply.
-    ///
-    /// # Errors
-    /// If the backend breaks its contract.
     pub(super) async fn generate(
         &mut self,
         alone: &Alone,
@@ -130,7 +125,8 @@ impl<C: Connect> Asker<'_, C> {
             return broken("a web page, not an engine's API".to_owned());
         }
         let streamed = dialect.framing(true)?;
-        let is_document = is_json(&head.headers) && matches!(streamed, Framing::EventStream);
+        let is_document =
+            is_of(&head.headers, b"application/json") && matches!(streamed, Framing::EventStream);
         let framing = if is_document { dialect.framing(false)? } else { streamed };
         let frames = match cut(framing, &body) {
             Ok(frames) => frames,
@@ -166,9 +162,6 @@ impl<C: Connect> Asker<'_, C> {
 }
 
 /// Reads the refusal in a reply with another status than a success.
-///
-/// # Errors
-/// If the backend breaks its contract.
 pub(super) fn refused(
     dialect: &mut Dialect,
     status: u16,
@@ -194,10 +187,6 @@ pub(super) fn outcome(status: u16, reason: Reason) -> Outcome {
 /// True if a reply is a web page.
 pub(super) fn is_page(headers: &HeaderMap) -> bool {
     is_of(headers, b"text/html")
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    is_of(headers, b"application/json")
 }
 
 fn is_of(headers: &HeaderMap, kind: &[u8]) -> bool {

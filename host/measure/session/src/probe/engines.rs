@@ -3,33 +3,22 @@
 use serde_json::Value;
 
 model::names! {
-    /// An engine, or a service.
     pub(crate) enum Engine {
         Vllm = "vLLM",
         Sglang = "SGLang",
         Lmdeploy = "LMDeploy",
-        /// Text Generation Inference.
         Tgi = "TGI",
-        /// llama.cpp's server.
         LlamaCpp = "llama.cpp",
         Ollama = "Ollama",
-        /// `trtllm-serve`.
         TensorRtLlm = "TensorRT-LLM",
         /// Triton, with the generate extension.
         Triton = "Triton",
-        /// The engine of `runner mock`.
         Mock = "runner mock",
-        /// OpenAI's service.
         OpenAi = "OpenAI",
-        /// Anthropic's service.
         Anthropic = "Anthropic",
-        /// Google's service.
         Gemini = "Gemini",
-        /// Cohere's service.
         Cohere = "Cohere",
-        /// AWS Bedrock.
         Bedrock = "Bedrock",
-        /// Any other.
         Unknown = "unknown",
     }
 }
@@ -37,7 +26,6 @@ model::names! {
 /// A backend and its route, to be tried with an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Try {
-    /// With which engine.
     pub(super) engine: Engine,
     /// The backend, as `--backend` takes it.
     pub(super) backend: &'static str,
@@ -177,80 +165,33 @@ pub(crate) struct Clue {
     pub(super) is_proof: bool,
 }
 
+const fn clue(
+    (engine, path): (Engine, &'static str),
+    fields: &'static [&'static str],
+    version: Option<&'static str>,
+    is_proof: bool,
+) -> Clue {
+    Clue { engine, path, fields, version, is_proof }
+}
+
 /// The clues that identify engines, in the order in which they are asked for.
-pub(super) const CLUES: &[Clue] = &[
-    // Many services have such a route.
-    Clue {
-        engine: Engine::Vllm,
-        path: "/version",
-        fields: &["/version"],
-        version: Some("/version"),
-        is_proof: false,
-    },
-    Clue {
-        engine: Engine::TensorRtLlm,
-        path: "/version",
-        fields: &["/version"],
-        version: Some("/version"),
-        is_proof: false,
-    },
-    Clue {
-        engine: Engine::Mock,
-        path: "/version",
-        fields: &["/version"],
-        version: Some("/version"),
-        is_proof: false,
-    },
-    Clue {
-        engine: Engine::Sglang,
-        path: "/server_info",
-        fields: &["/version", "/model_path"],
-        version: Some("/version"),
-        is_proof: true,
-    },
-    Clue {
-        engine: Engine::Sglang,
-        path: "/get_server_info",
-        fields: &["/version", "/model_path"],
-        version: Some("/version"),
-        is_proof: true,
-    },
-    Clue {
-        engine: Engine::Sglang,
-        path: "/get_model_info",
-        fields: &["/model_path", "/is_generation"],
-        version: None,
-        is_proof: true,
-    },
-    Clue {
-        engine: Engine::Tgi,
-        path: "/info",
-        fields: &["/model_id", "/max_total_tokens"],
-        version: Some("/version"),
-        is_proof: true,
-    },
-    Clue {
-        engine: Engine::LlamaCpp,
-        path: "/props",
-        fields: &["/default_generation_settings"],
-        version: Some("/build_info"),
-        is_proof: true,
-    },
-    Clue {
-        engine: Engine::Ollama,
-        path: "/api/version",
-        fields: &["/version"],
-        version: Some("/version"),
-        is_proof: true,
-    },
-    Clue {
-        engine: Engine::Triton,
-        path: "/v2",
-        fields: &["/name", "/version", "/extensions"],
-        version: Some("/version"),
-        is_proof: true,
-    },
-];
+pub(super) const CLUES: &[Clue] = {
+    use Engine::{LlamaCpp, Mock, Ollama, Sglang, TensorRtLlm, Tgi, Triton, Vllm};
+    const VERSION: Option<&str> = Some("/version");
+    &[
+        // Many services have such a route.
+        clue((Vllm, "/version"), &["/version"], VERSION, false),
+        clue((TensorRtLlm, "/version"), &["/version"], VERSION, false),
+        clue((Mock, "/version"), &["/version"], VERSION, false),
+        clue((Sglang, "/server_info"), &["/version", "/model_path"], VERSION, true),
+        clue((Sglang, "/get_server_info"), &["/version", "/model_path"], VERSION, true),
+        clue((Sglang, "/get_model_info"), &["/model_path", "/is_generation"], None, true),
+        clue((Tgi, "/info"), &["/model_id", "/max_total_tokens"], VERSION, true),
+        clue((LlamaCpp, "/props"), &["/default_generation_settings"], Some("/build_info"), true),
+        clue((Ollama, "/api/version"), &["/version"], VERSION, true),
+        clue((Triton, "/v2"), &["/name", "/version", "/extensions"], VERSION, true),
+    ]
+};
 
 impl Clue {
     /// Reads the version from the answer; `None` if the answer is not this engine's.
@@ -293,39 +234,19 @@ mod tests {
     /// Beginnings of real answers.
     #[test]
     fn own_routes_identify_the_engine() {
+        let sglang = json!({"model_path": "m", "version": "0.5.2", "tp_size": 1});
+        let sglang_model = json!({"model_path": "m", "tokenizer_path": "m", "is_generation": true});
+        let tgi = json!({"model_id": "m", "max_total_tokens": 4096, "version": "3.3.6"});
+        let llama = json!({"default_generation_settings": {"n_ctx": 4}, "build_info": "b6000-abc"});
+        let triton = json!({"name": "triton", "version": "2.60.0", "extensions": []});
         for (engine, path, answer, version) in [
             (Engine::Vllm, "/version", json!({"version": "0.32.0"}), Some("0.32.0")),
-            (
-                Engine::Sglang,
-                "/get_server_info",
-                json!({"model_path": "m", "version": "0.5.2", "tp_size": 1}),
-                Some("0.5.2"),
-            ),
-            (
-                Engine::Sglang,
-                "/get_model_info",
-                json!({"model_path": "m", "tokenizer_path": "m", "is_generation": true}),
-                None,
-            ),
-            (
-                Engine::Tgi,
-                "/info",
-                json!({"model_id": "m", "max_total_tokens": 4096, "version": "3.3.6"}),
-                Some("3.3.6"),
-            ),
-            (
-                Engine::LlamaCpp,
-                "/props",
-                json!({"default_generation_settings": {"n_ctx": 4096}, "build_info": "b6000-abc"}),
-                Some("b6000-abc"),
-            ),
+            (Engine::Sglang, "/get_server_info", sglang, Some("0.5.2")),
+            (Engine::Sglang, "/get_model_info", sglang_model, None),
+            (Engine::Tgi, "/info", tgi, Some("3.3.6")),
+            (Engine::LlamaCpp, "/props", llama, Some("b6000-abc")),
             (Engine::Ollama, "/api/version", json!({"version": "0.12.0"}), Some("0.12.0")),
-            (
-                Engine::Triton,
-                "/v2",
-                json!({"name": "triton", "version": "2.60.0", "extensions": []}),
-                Some("2.60.0"),
-            ),
+            (Engine::Triton, "/v2", triton, Some("2.60.0")),
         ] {
             let read: Vec<_> = (CLUES.iter())
                 .filter(|clue| clue.path == path && clue.is_proof != (path == "/version"))

@@ -19,9 +19,8 @@ use plugins::backend::{Control, Dialect, Request};
 /// Asks a server with a backend's requests.
 pub struct Recorder(Alone);
 
-/// A reply.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct Reply {
     pub status: u16,
     /// The type of its body, as it says.
     pub content_type: Option<String>,
@@ -33,29 +32,18 @@ pub struct Recorded {
 /// The reason why there is no reply to keep.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The server does not answer.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// The backend failed.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// It is not known which model to ask for.
     #[error("{target} does not say which models it serves: {why}; name one with --model")]
-    NoModel {
-        target: String,
-        /// The reason.
-        why: String,
-    },
-    /// The reply is too long for a case.
+    NoModel { target: String, why: String },
     #[error("the reply has more than {} MiB; ask for less, with --output-tokens", ANSWER_BYTES >> 20)]
     TooLong,
 }
 
 impl Recorder {
     /// Resolves a scenario's backend and target.
-    ///
-    /// # Errors
-    /// If they are invalid.
     pub fn new(source: &Source) -> Result<Self, Faults> {
         alone(source).map(Recorder)
     }
@@ -69,18 +57,11 @@ impl Recorder {
         &self.0.target
     }
 
-    /// An instance of the backend.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub fn open(&self) -> Result<Dialect, PluginError> {
         self.0.backend.open()
     }
 
     /// Prepares connections.
-    ///
-    /// # Errors
-    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.0.wiring;
         let target = std::slice::from_ref(&self.0.target);
@@ -88,9 +69,6 @@ impl Recorder {
     }
 
     /// The first model that the server lists.
-    ///
-    /// # Errors
-    /// If it lists none, or cannot be asked.
     pub fn model_now<C: Connect>(&self, connect: &C) -> Result<String, RecordError> {
         let none = |why: String| RecordError::NoModel { target: self.0.target.to_string(), why };
         let mut dialect = self.open()?;
@@ -111,14 +89,7 @@ impl Recorder {
     }
 
     /// Sends a request, on a runtime of its own, and keeps the reply.
-    ///
-    /// # Errors
-    /// If there is no whole reply, or one that no case can hold.
-    pub fn ask_now<C: Connect>(
-        &self,
-        connect: &C,
-        request: Request,
-    ) -> Result<Recorded, RecordError> {
+    pub fn ask_now<C: Connect>(&self, connect: &C, request: Request) -> Result<Reply, RecordError> {
         let local = crate::local::Local::new().map_err(CheckError::Runtime)?;
         let path = request.path.clone();
         let clock = Clock::start();
@@ -157,7 +128,7 @@ impl Recorder {
         let content_type = head.headers.get(CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
         let clean = self.0.secrets.redact_bytes(&body);
-        Ok(Recorded {
+        Ok(Reply {
             status: head.status,
             content_type: content_type.map(|value| self.0.secrets.redact(value)),
             redacted: clean != body,

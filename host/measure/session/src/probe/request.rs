@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use crate::Faults;
+use crate::pending::bare_sample;
+use crate::prepare::writer::bare_settings;
 use crate::resolve::{Alone, Source, alone};
-use plugins::backend::{Prompt, Request, Sample, Sampling, Settings};
+use plugins::backend::{Prompt, Request, Sample, Settings};
 use reader::Located;
 use runs::probe::{Probe, Route};
 
@@ -16,12 +18,8 @@ const TOKENS: u32 = 8;
 const USUAL_KEY: &str = "OPENAI_API_KEY";
 
 pub(crate) fn get(path: &str) -> Request {
-    Request {
-        method: "GET".to_owned(),
-        path: path.to_owned(),
-        headers: Vec::new(),
-        body: Vec::new(),
-    }
+    let (method, path) = ("GET".to_owned(), path.to_owned());
+    Request { method, path, headers: Vec::new(), body: Vec::new() }
 }
 
 /// The component of a backend that `--backend` takes.
@@ -52,38 +50,13 @@ pub(super) fn resolved(
 
 /// Returns the sample that the generating routes are asked.
 pub(super) fn sample() -> Sample {
-    Sample {
-        id: "probe".to_owned(),
-        prompt: Prompt::Text(PROMPT.to_owned()),
-        after: Vec::new(),
-        recorded_answer: None,
-        audio_duration: None,
-        recorded_duration: None,
-        further: None,
-        input_tokens: None,
-        output_tokens: Some(TOKENS),
-        reference: None,
-        turn: None,
-        class: None,
-        arrival: None,
-        adapter: None,
-        parameters: None,
-    }
+    let prompt = Prompt::Text(PROMPT.to_owned());
+    Sample { output_tokens: Some(TOKENS), ..bare_sample("probe", prompt) }
 }
 
 /// Returns the settings: as few as can be, and with the server's own defaults.
 pub(super) fn settings(model: &str) -> Settings {
-    Settings {
-        model: model.to_owned(),
-        streaming: true,
-        output_tokens: Some(TOKENS),
-        min_output_tokens: None,
-        ignore_eos: false,
-        sampling: Sampling::default(),
-        extra_body: None,
-        prepared: Vec::new(),
-        further: None,
-    }
+    Settings { output_tokens: Some(TOKENS), ..bare_settings(model, true) }
 }
 
 /// The words of a command that benchmarks a route, with the user's arguments about the target.

@@ -75,7 +75,6 @@ fn is_cumulative(frames: &Frames, text: &str) -> bool {
     (fields.values()).any(|(last, grown)| *grown > 1 && last.trim() == text.trim())
 }
 
-/// Every text in a value, with the path to it.
 fn texts<'v>(value: &'v Value, path: &mut String, found: &mut Vec<(String, &'v str)>) {
     let length = path.len();
     match value {

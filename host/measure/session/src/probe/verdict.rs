@@ -10,25 +10,14 @@ use runs::probe::{Control, Outcome, Probe, Route};
 /// The reason why a server cannot be probed, or not be benchmarked as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// It is not there, does not let us in, or does not serve the model.
     #[error(transparent)]
     Preflight(#[from] PreflightError),
-    /// No generating route is there.
     #[error(
         "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
     )]
-    NoRoute {
-        target: String,
-        /// The routes.
-        tried: String,
-    },
-    /// Routes are there and give no answer.
+    NoRoute { target: String, tried: String },
     #[error("no generating route of {target} gives an answer: {seen}")]
-    NoAnswer {
-        target: String,
-        /// The first error.
-        seen: String,
-    },
+    NoAnswer { target: String, seen: String },
 }
 
 impl From<Faults> for ProbeError {
@@ -56,11 +45,8 @@ impl Prober {
         let names: Vec<String> = probe.models.iter().map(|model| model.name.clone()).collect();
         let error = match (named, names.first()) {
             (Some(named), Some(_)) if !names.contains(&named.value) => {
-                PreflightError::UnknownModel {
-                    target,
-                    model: named.value.clone(),
-                    served: list(&names),
-                }
+                let (model, served) = (named.value.clone(), list(&names));
+                PreflightError::UnknownModel { target, model, served }
             }
             (Some(named), _) => return Ok(named.value.clone()),
             (None, Some(first)) => return Ok(first.clone()),
@@ -90,39 +76,31 @@ impl Prober {
         }
         if first(Outcome::UnknownModel).is_some() {
             let names: Vec<String> = probe.models.iter().map(|model| model.name.clone()).collect();
-            return Some(ProbeError::Preflight(PreflightError::UnknownModel {
-                target,
-                model: probe.model.clone().unwrap_or_default(),
-                served: if names.is_empty() {
-                    "models that it does not list".to_owned()
-                } else {
-                    list(&names)
-                },
-            }));
+            let model = probe.model.clone().unwrap_or_default();
+            let unlisted = "models that it does not list".to_owned();
+            let served = if names.is_empty() { unlisted } else { list(&names) };
+            return Some(PreflightError::UnknownModel { target, model, served }.into());
         }
         let there = (probe.routes.iter()).find(|route| route.outcome != Outcome::NoRoute);
         Some(match there {
             Some(route) => ProbeError::NoAnswer {
                 target,
-                seen: format!(
-                    "{}: {}",
-                    route.path,
-                    route.said.as_deref().unwrap_or("no reason given")
-                ),
+                seen: format!("{}: {}", route.path, reason(route.said.as_deref())),
             },
-            None => ProbeError::NoRoute {
-                target,
-                tried: (probe.routes.iter())
-                    .map(|route| route.path.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            },
+            None => {
+                let paths: Vec<_> = probe.routes.iter().map(|route| route.path.as_str()).collect();
+                ProbeError::NoRoute { target, tried: paths.join(", ") }
+            }
         })
     }
 }
 
+fn reason(message: Option<&str>) -> &str {
+    message.unwrap_or("no reason given")
+}
+
 fn unauthorised(own: &Alone, status: u16, message: Option<&str>) -> PreflightError {
-    let message = message.unwrap_or("no reason given");
+    let message = reason(message);
     let prefix = format!("HTTP {status}: ");
     PreflightError::Unauthorized {
         target: own.target.to_string(),

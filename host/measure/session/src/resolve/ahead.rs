@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::Source;
 use super::defaults::limits;
-use super::measured::{Measured, measure_all};
+use super::measured::{Measurement, measure_all};
 use super::tokens::{self, Counting};
 use model::timings::{Stage, Timings};
 use plugins::PluginError;
@@ -21,7 +21,7 @@ pub(super) struct Ahead {
     /// The tokenizer, or the reason why the scenario's cannot be opened.
     pub(super) tokenizer: Result<Counting, String>,
     /// Path, length and SHA-256, by the scenario's names; of a folder, for each file.
-    pub(super) files: BTreeMap<String, Measured>,
+    pub(super) files: BTreeMap<String, Measurement>,
 }
 
 /// The most threads that read input files.

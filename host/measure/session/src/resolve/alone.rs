@@ -13,9 +13,7 @@ use scenario::plan::Wiring;
 
 /// A backend, its target, and the means to ask it.
 pub(crate) struct Alone {
-    /// The backend, with its configuration.
     pub(crate) backend: Backend,
-    /// The first of the targets.
     pub(crate) target: Target,
     /// Secrets of requests, which nobody else may see.
     pub(crate) secrets: Secrets,
@@ -26,9 +24,6 @@ pub(crate) struct Alone {
 }
 
 /// Resolves a scenario's backend and target, and nothing else of it.
-///
-/// # Errors
-/// Everything that is wrong with them.
 pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
     Resolution::new(source, BTreeMap::new()).alone()
 }

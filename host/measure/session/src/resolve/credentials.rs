@@ -14,7 +14,7 @@ use model::access::hmac::Placeholder;
 use model::access::{Access, Key, Sigv4, is_region, region_of, token};
 use model::redact;
 use model::target::{Secrets, Target};
-use plugins::backend::{Authentication, Backend, Credentials, Hmac, Token};
+use plugins::backend::{Authentication, Backend, Credentials};
 use reader::Problem;
 use scenario::plan::{ApiKey, Scheme};
 
@@ -33,7 +33,6 @@ const AWS_REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 struct Sources {
     /// Their names; the first that is set counts.
     variables: Vec<String>,
-    /// True if the user named it.
     is_named: bool,
 }
 
@@ -70,16 +69,26 @@ impl Resolution<'_> {
                 self.plain(sources, Scheme::Header(header.to_ascii_lowercase()))
             }
             Authentication::Sigv4(service) => self.aws(sources, service, targets),
-            Authentication::Hmac(hmac) => self.hmac(sources, hmac),
-            Authentication::Token(token) => self.token(sources, token),
+            Authentication::Hmac(described) => {
+                self.parted(sources, (Scheme::Hmac, "signature"), |key| {
+                    // Templates were checked when the backend named them.
+                    let with = described.with_key(key).ok()?;
+                    let fits = !with.key.id.is_empty() || !with.has(Placeholder::Id);
+                    fits.then(|| Access::Hmac(Arc::new(with)))
+                })
+            }
+            Authentication::Token(described) => {
+                self.parted(sources, (Scheme::Token, "login"), |key| {
+                    let fits = !key.id.is_empty() || !described.has(token::Placeholder::Id);
+                    fits.then(|| described.with_key(key).ok())?
+                        .map(|with| Access::Token(Arc::new(with)))
+                })
+            }
         };
         let target = &self.source.scenario.target;
-        let headers: Vec<(String, String)> = target
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.value.clone()))
-            .collect();
-        let names = headers.iter().map(|(name, _)| name.clone()).collect();
+        let headers = target.headers.iter();
+        let headers = headers.map(|(name, value)| (name.clone(), value.value.clone())).collect();
+        let names = target.headers.keys().cloned().collect();
         let body = super::config_json(&self.source.scenario.request.extra_body);
         let secrets = Secrets {
             access,
@@ -135,9 +144,8 @@ impl Resolution<'_> {
             // Text that is no variable's name may be the key itself; the scenario's check has
             // refused it already.
             if is_name(variable) {
-                let error =
-                    format!("the variable `{variable}`, which should hold the API key, is not set");
-                self.problem(&error, &entry.place);
+                let error = "which should hold the API key, is not set";
+                self.problem(&format!("the variable `{variable}`, {error}"), &entry.place);
             }
         }
         found
@@ -149,11 +157,8 @@ impl Resolution<'_> {
             return (Access::Open, ApiKey::Carried(false), sources.variables);
         };
         if HeaderValue::try_from(&*key).is_err() {
-            self.wrong_key(
-                &variable,
-                "has characters that a header cannot contain",
-                "a line break at its end, perhaps; set the variable to the key alone",
-            );
+            let help = "a line break at its end, perhaps; set the variable to the key alone";
+            self.wrong_key(&variable, "has characters that a header cannot contain", help);
         }
         let access = match &scheme {
             Scheme::Header(name) => Access::Header { name: name.clone(), key },
@@ -163,50 +168,24 @@ impl Resolution<'_> {
         (access, ApiKey::From { variable, scheme }, variables)
     }
 
-    /// A key that signs, as the backend describes.
-    fn hmac(&mut self, sources: Sources, described: &Hmac) -> (Access, ApiKey, Vec<String>) {
-        let Some((variable, key)) = self.found(&sources) else {
-            return (Access::Open, ApiKey::Carried(false), sources.variables);
-        };
-        let with = Key::parse(&key)
-            // Templates were checked when the backend named them.
-            .and_then(|key| described.with_key(key).ok())
-            .filter(|with| !with.key.id.is_empty() || !with.has(Placeholder::Id));
-        let Some(with) = with else {
-            return self.no_pair(&variable, "signature", sources);
-        };
-        let variables = vec![variable.clone()];
-        let planned = ApiKey::From { variable, scheme: Scheme::Hmac };
-        (Access::Hmac(Arc::new(with)), planned, variables)
-    }
-
-    /// A key that logs in, as the backend describes.
-    fn token(&mut self, sources: Sources, described: &Token) -> (Access, ApiKey, Vec<String>) {
-        let Some((variable, key)) = self.found(&sources) else {
-            return (Access::Open, ApiKey::Carried(false), sources.variables);
-        };
-        let with = Key::parse(&key)
-            .filter(|key| !key.id.is_empty() || !described.has(token::Placeholder::Id))
-            .and_then(|key| described.with_key(key).ok());
-        let Some(with) = with else {
-            return self.no_pair(&variable, "login", sources);
-        };
-        let variables = vec![variable.clone()];
-        let planned = ApiKey::From { variable, scheme: Scheme::Token };
-        (Access::Token(Arc::new(with)), planned, variables)
-    }
-
-    /// A key that has not the parts that this use of it needs.
-    fn no_pair(
+    /// A key of one or two parts that is used as the backend describes.
+    fn parted(
         &mut self,
-        variable: &str,
-        using: &str,
         sources: Sources,
+        (scheme, using): (Scheme, &str),
+        access: impl FnOnce(Key) -> Option<Access>,
     ) -> (Access, ApiKey, Vec<String>) {
-        let what = format!("is not a key for the {using} of this backend");
-        let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
-        self.wrong_key(variable, &what, help);
-        (Access::Open, ApiKey::Carried(false), sources.variables)
+        let Some((variable, key)) = self.found(&sources) else {
+            return (Access::Open, ApiKey::Carried(false), sources.variables);
+        };
+        let Some(access) = Key::parse(&key).and_then(access) else {
+            let what = format!("is not a key for the {using} of this backend");
+            let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
+            self.wrong_key(&variable, &what, help);
+            return (Access::Open, ApiKey::Carried(false), sources.variables);
+        };
+        let variables = vec![variable.clone()];
+        (access, ApiKey::From { variable, scheme }, variables)
     }
 
     /// A key of AWS, which signs.
@@ -224,11 +203,9 @@ impl Resolution<'_> {
         let key = match (variable == AWS_ID, value.contains(':')) {
             (true, false) => {
                 let Some(secret) = self.variable(AWS_SECRET) else {
-                    let problem = format!("{AWS_ID} is set and {AWS_SECRET} is not");
-                    self.faults.scenario.push(
-                        Problem::new(problem)
-                            .help("set both, and AWS_SESSION_TOKEN if the key is a temporary one"),
-                    );
+                    let problem = Problem::new(format!("{AWS_ID} is set and {AWS_SECRET} is not"));
+                    let help = "set both, and AWS_SESSION_TOKEN if the key is a temporary one";
+                    self.faults.scenario.push(problem.help(help));
                     return none(sources.variables);
                 };
                 let token = self.variable(AWS_TOKEN).map(|token| format!(":{token}"));
@@ -239,11 +216,8 @@ impl Resolution<'_> {
         let (id, secret, session_token) = match Sigv4::parse_key(&key) {
             Ok(parts) => parts,
             Err(not_key) => {
-                self.wrong_key(
-                    &variable,
-                    "is not a key for AWS Signature Version 4",
-                    &not_key.to_string(),
-                );
+                let what = "is not a key for AWS Signature Version 4";
+                self.wrong_key(&variable, what, &not_key.to_string());
                 return none(sources.variables);
             }
         };
@@ -280,12 +254,10 @@ impl Resolution<'_> {
             return;
         };
         let problem =
-            Problem::new(format!("the backend `{backend}` sends no API key, so none can be named"));
-        self.faults.scenario.push(
-            problem
+            Problem::new(format!("the backend `{backend}` sends no API key, so none can be named"))
                 .at(entry.place.clone(), "not with this backend")
-                .help("leave it out; a header that a gateway asks for can be given with --header"),
-        );
+                .help("leave it out; a header that a gateway asks for can be given with --header");
+        self.faults.scenario.push(problem);
     }
 
     fn wrong_key(&mut self, variable: &str, what: &str, help: &str) {

@@ -29,16 +29,16 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
         (None, Some((_, trace))) => Amount::Requests(trace.len() as u64),
         (None, None) => Amount::Requests(load.requests()),
     };
-    let amount = match (&load.duration, &load.requests, &load.sessions) {
-        (Some(duration), _, _) => Amount::Duration(duration.value.0.into()),
-        (None, Some(requests), _) => Amount::Requests(requests.value),
-        (None, None, Some(sessions)) => Amount::Sessions(sessions.value),
+    let amount = match (value(&load.duration), value(&load.requests), value(&load.sessions)) {
+        (Some(duration), _, _) => Amount::Duration(duration.0.into()),
+        (None, Some(requests), _) => Amount::Requests(requests),
+        (None, None, Some(sessions)) => Amount::Sessions(sessions),
         (None, None, None) => otherwise,
     };
     let planned = Load {
         amount,
         arrival: arrival_of(load, amount, trace),
-        max_in_flight: load.max_in_flight.as_ref().map(|entry| narrow(entry.value)),
+        max_in_flight: value(&load.max_in_flight).map(narrow),
         users: load.users(),
         session_memory: load.session_memory().0,
         salted: load.meant_cache() == Cache::Salt,
@@ -64,11 +64,8 @@ fn arrival_of(
     amount: Amount,
     trace: Option<&(PlannedFile, Trace)>,
 ) -> arrival::Arrival {
-    let value = |entry: &Option<Located<f64>>, otherwise| {
-        entry.as_ref().map_or(otherwise, |entry: &Located<f64>| entry.value)
-    };
-    let rate = value(&load.rate, f64::INFINITY);
-    let burstiness = value(&load.burstiness, 1.0);
+    let rate = value(&load.rate).unwrap_or(f64::INFINITY);
+    let burstiness = value(&load.burstiness).unwrap_or(1.0);
     let normalise = load.normalise();
     let meant = load.meant_arrival().unwrap_or_else(|| load.arrival());
     let spread = match meant {
@@ -88,11 +85,9 @@ fn arrival_of(
         Arrival::Poisson => arrival::Arrival::Poisson { rate, normalise },
         Arrival::Gamma => arrival::Arrival::Gamma { rate, burstiness, normalise },
         Arrival::Closed => arrival::Arrival::Closed {
-            concurrency: load.concurrency.as_ref().map_or(1, |entry| narrow(entry.value)),
-            think: load
-                .think_time
-                .as_ref()
-                .map(|time| Think { time: time.value.0.into(), spread: load.think_spread() }),
+            concurrency: value(&load.concurrency).map_or(1, narrow),
+            think: value(&load.think_time)
+                .map(|time| Think { time: time.0.into(), spread: load.think_spread() }),
         },
         // Without its file, the scenario is refused.
         Arrival::Trace => trace.map_or(arrival::Arrival::Inf, |(file, trace)| {
@@ -120,8 +115,7 @@ fn arrival_of(
 /// A ramp over the time that is set, else over the whole run: for its duration, or until that many
 /// requests are due.
 fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
-    let end = |entry: &Option<Located<f64>>| entry.as_ref().map_or(0.0, |entry| entry.value);
-    let (from, to) = (end(&ramp.from), end(&ramp.to));
+    let [from, to] = [&ramp.from, &ramp.to].map(|end| value(end).unwrap_or(0.0));
     let shape = ramp.shape();
     arrival::Stage {
         from,
@@ -140,7 +134,6 @@ fn ramp_of(ramp: &Ramp, amount: Amount) -> arrival::Stage {
 /// Stages with their start rates; one that is not set is the end rate of the stage before.
 fn planned(stages: &[Located<Stage>]) -> Vec<arrival::Stage> {
     let mut before = 0.0;
-    let value = |entry: &Option<Located<f64>>| entry.as_ref().map(|entry| entry.value);
     let one = |Located { value: stage, .. }: &Located<Stage>| {
         let to = value(&stage.rate).or(value(&stage.to)).unwrap_or(before);
         let from = value(&stage.rate).or(value(&stage.from)).unwrap_or(before);
@@ -149,10 +142,14 @@ fn planned(stages: &[Located<Stage>]) -> Vec<arrival::Stage> {
             from,
             to,
             shape: stage.shape(),
-            length: stage.length.as_ref().map_or(Nanos::ZERO, |entry| entry.value.0.into()),
+            length: value(&stage.length).map_or(Nanos::ZERO, |length| length.0.into()),
         }
     };
     stages.iter().map(one).collect()
+}
+
+fn value<T: Copy>(entry: &Option<Located<T>>) -> Option<T> {
+    entry.as_ref().map(|entry| entry.value)
 }
 
 /// A number that the limits of scenarios have kept small.
@@ -163,8 +160,7 @@ pub(super) fn narrow(number: u64) -> u32 {
 /// The options of every request: streamed and of the requested length, unless set otherwise.
 pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
     let request = &scenario.request;
-    let value = |entry: &Option<Located<f64>>| entry.as_ref().map(|entry| entry.value);
-    let whole = |entry: &Option<Located<u64>>| entry.as_ref().map(|entry| narrow(entry.value));
+    let whole = |entry: &Option<Located<u64>>| value(entry).map(narrow);
     RequestOptions {
         stream: request.stream(),
         ignore_eos: request.ignore_eos(),
@@ -180,15 +176,15 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         frequency_penalty: value(&request.frequency_penalty),
         presence_penalty: value(&request.presence_penalty),
         repetition_penalty: value(&request.repetition_penalty),
-        sampling_seed: request.sampling_seed.as_ref().map(|entry| entry.value),
+        sampling_seed: value(&request.sampling_seed),
         stop: texts(&request.stop),
         adapters: texts(&request.adapters),
         adapter_assignment: request.adapter_assignment(),
         system_prompt: (request.system_prompt.as_ref()).map(|entry| entry.value.clone()),
         history: request.history(),
         after_failure: request.after_failure(),
-        cancel: (request.cancel_share.as_ref().zip(request.cancel_after.as_ref()))
-            .map(|(share, after)| Cancel { share: share.value, after: after.value.0.into() }),
+        cancel: (value(&request.cancel_share).zip(value(&request.cancel_after)))
+            .map(|(share, after)| Cancel { share, after: after.0.into() }),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
         ids: request_ids(&request.ids),
         // Known once the backend was asked.
@@ -197,7 +193,6 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
     }
 }
 
-/// The ids that requests carry.
 fn request_ids(ids: &scenario::Ids) -> RequestIds {
     // Names of fields are the same in either case, and plans that say the same are.
     let names = |names: &[Located<String>]| -> Vec<String> {
@@ -228,7 +223,7 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
     let timeouts = &scenario.timeouts;
     Timeouts {
         connect: timeouts.connect().0.into(),
-        first_token: (timeouts.first_token.as_ref()).map(|entry| entry.value.0.into()),
+        first_token: value(&timeouts.first_token).map(|limit| limit.0.into()),
         token_gap: timeouts.token_gap().0.into(),
         request: timeouts.request().0.into(),
     }
@@ -237,15 +232,15 @@ pub fn timeouts(scenario: &Scenario) -> Timeouts {
 /// Returns the requests to targets in addition to the measured ones: none by default.
 pub fn controls(scenario: &Scenario) -> Controls {
     Controls {
-        wait_ready: (scenario.target.wait_ready.as_ref())
-            .map(|entry| entry.value.0.into())
+        wait_ready: value(&scenario.target.wait_ready)
+            .map(|limit| limit.0.into())
             .filter(|limit| *limit > Nanos::ZERO),
         flush_cache: scenario.load.meant_cache() == Cache::Flush,
         server_metrics: scenario.report.server_metrics(),
         server_series: server_series(scenario),
         cache_report: scenario.report.cache(),
-        page_size: (scenario.report.page_size.as_ref())
-            .and_then(|entry| NonZeroU32::new(narrow(entry.value))),
+        page_size: value(&scenario.report.page_size)
+            .and_then(|tokens| NonZeroU32::new(narrow(tokens))),
     }
 }
 
@@ -253,7 +248,7 @@ pub fn controls(scenario: &Scenario) -> Controls {
 /// metrics, or says whose pages to read.
 fn server_series(scenario: &Scenario) -> Option<Nanos> {
     let report = &scenario.report;
-    match report.server_series.as_ref().map(|entry| entry.value) {
+    match value(&report.server_series) {
         Some(ServerSeries::None) => None,
         Some(ServerSeries::Every(span)) => Some(span.0.into()),
         None => (report.server_metrics() || scenario.target.metrics_url.is_some())
@@ -265,16 +260,15 @@ fn server_series(scenario: &Scenario) -> Option<Nanos> {
 pub fn device_metrics(scenario: &Scenario) -> Option<WatchedDevices> {
     let run = &scenario.run;
     let from = run.device_metrics();
-    let interval = run.device_interval.as_ref();
-    let every = interval.map_or(WatchedDevices::usual(&from), |interval| interval.value.0.into());
+    let interval = value(&run.device_interval);
+    let every = interval.map_or(WatchedDevices::usual(&from), |interval| interval.0.into());
     (from != DeviceMetrics::None).then(|| WatchedDevices { from, every, only: texts(&run.devices) })
 }
 
-/// Returns the cost of the machines.
 pub fn cost(scenario: &Scenario) -> Option<Price> {
     let cost = &scenario.cost;
     Some(Price {
-        per_hour: cost.per_hour.as_ref()?.value,
+        per_hour: value(&cost.per_hour)?,
         currency: cost.currency.as_ref().map(|entry| entry.value.clone()),
     })
 }
@@ -287,10 +281,11 @@ pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
 
 /// The SLOs that a good request meets.
 pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
-    let limits = scenario.goodput.iter();
-    limits
-        .map(|(metric, most)| Objective { metric: metric.clone(), at_most_ms: most.value })
-        .collect()
+    let objective = |(metric, most): (&String, &Located<f64>)| Objective {
+        metric: metric.clone(),
+        at_most_ms: most.value,
+    };
+    scenario.goodput.iter().map(objective).collect()
 }
 
 /// The thresholds of the run. Those that are malformed were reported before.
@@ -299,7 +294,6 @@ pub fn thresholds(scenario: &Scenario) -> Vec<Threshold> {
     thresholds.filter_map(|entry| entry.value.parse().ok()).collect()
 }
 
-/// The resource limits of plugins.
 pub fn limits(scenario: &Scenario) -> Limits {
     let sandbox = &scenario.sandbox;
     let millis = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);

@@ -10,7 +10,6 @@ use crate::prepare::draw::Drawing;
 /// Samples after which a dataset is taken to have no end.
 pub const MOST: u64 = 200_000;
 
-/// The number of samples in a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// So many, each once.
@@ -23,9 +22,6 @@ pub enum Extent {
 
 impl ResolvedRun {
     /// Counts the samples of the run's dataset, each once however often the dataset would use it.
-    ///
-    /// # Errors
-    /// If the dataset fails.
     pub fn extent(&self, signal: &Signal) -> Result<Extent, PluginError> {
         let samples = (self.parts.dataset).open(self.draft.load.seed, Amount::Unknown)?;
         let mut drawing = Drawing::new(samples, MOST + 1);

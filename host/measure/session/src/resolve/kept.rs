@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use cache::{Cache, Found, Kind};
+use cache::{Cache, Kind, Lookup};
 use sha2::{Digest, Sha256};
 
 use super::measured::measure;
@@ -17,9 +17,6 @@ const TABLES: Kind =
 
 /// Opens a tokenizer, if possible from the cached form of its file, whose digest is known if it
 /// could be read. Adds warnings to the remarks.
-///
-/// # Errors
-/// If it cannot be opened.
 pub(super) fn open(
     path: &Path,
     file: &Path,
@@ -41,12 +38,12 @@ fn open_with(
     let text = |cause: tokenizer::TokenizerError| cause.to_string();
     if let Some((cache, digest)) = cache {
         let wrong = match cache.find(digest) {
-            Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(text)? {
+            Lookup::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(text)? {
                 Some(tokenizer) => return Ok(tokenizer),
                 None => Some(cache.wrong(digest, "is not a tokenizer")),
             },
-            Found::Nothing => None,
-            Found::Wrong(what) => Some(what),
+            Lookup::Nothing => None,
+            Lookup::Wrong(what) => Some(what),
         };
         remarks.extend(wrong.map(|what| {
             format!("warning: the tokenizer `{}` was read anew: {what}", path.display())
@@ -108,7 +105,7 @@ mod tests {
         };
         assert_eq!(opened(), [""; 0]);
         let kept = match cache.find(&digest) {
-            Found::Whole(kept) => kept,
+            Lookup::Whole(kept) => kept,
             other => panic!("{other:?}"),
         };
         assert_eq!(opened(), [""; 0]);
@@ -133,7 +130,7 @@ mod tests {
         let remarks = opened();
         assert!(remarks[0].ends_with("is not a tokenizer"), "{}", remarks[0]);
         match cache.find(&digest) {
-            Found::Whole(again) => assert_eq!(again, kept),
+            Lookup::Whole(again) => assert_eq!(again, kept),
             other => panic!("{other:?}"),
         }
     }
@@ -147,6 +144,6 @@ mod tests {
         let cache = cache.unwrap().unwrap();
         let digest = hex(&Sha256::digest("what it was"));
         open_with(&path, &path, Some((&cache, &digest)), &mut Vec::new()).unwrap();
-        assert_eq!(cache.find(&digest), Found::Nothing);
+        assert_eq!(cache.find(&digest), Lookup::Nothing);
     }
 }

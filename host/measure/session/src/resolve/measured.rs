@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 use model::hex;
 
 /// A file's path, and its length and SHA-256.
-pub(super) type Measured = (PathBuf, io::Result<(u64, String)>);
+pub(super) type Measurement = (PathBuf, io::Result<(u64, String)>);
 
 /// The most files of a folder: each has its name and its digest in the plan.
 const MOST_FILES: usize = 50_000;
 
 /// The file of a name, or for a folder all files below it: files of `data` are named `data/PATH`.
-pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measured)> {
+pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measurement)> {
     let failed = |error| vec![(name.to_owned(), (path.to_owned(), Err(error)))];
     match std::fs::metadata(path).map(|found| found.is_dir()) {
         Ok(true) => {}

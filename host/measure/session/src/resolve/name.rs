@@ -37,32 +37,26 @@ const OF_REQUESTS: [&str; 2] = ["request.output-tokens", "request.min-output-tok
 impl Source {
     /// Returns the name of its run for people.
     pub fn title(&self) -> String {
-        match self.said_name() {
-            Some(name) => name.to_owned(),
-            None => self.described(&load(&self.scenario.load)),
-        }
+        self.titled(&load(&self.scenario.load))
     }
 
     /// Returns its name for people if its load is varied from run to run: the load has no part in
     /// it.
     pub fn title_but_for_load(&self) -> String {
-        match self.said_name() {
-            Some(name) => name.to_owned(),
-            None => self.described(""),
-        }
+        self.titled("")
     }
 
     /// Returns the name of its folder: a description is of a model too, if that is known.
     pub fn folder_title(&self, title: String, model: Option<&str>) -> String {
         let model = model.filter(|model| !model.is_empty());
-        match (self.said_name(), model) {
+        match (self.given_name(), model) {
             (None, Some(model)) => format!("{} {title}", last(model)),
             _ => title,
         }
     }
 
     /// The name that somebody gave it, unless its file did and something else was set since.
-    fn said_name(&self) -> Option<&str> {
+    fn given_name(&self) -> Option<&str> {
         match &self.scenario.name {
             // A name on the command line was chosen together with the other flags.
             Some(Located { value, place: Place::Flag(_) }) => Some(value),
@@ -76,18 +70,20 @@ impl Source {
     /// another load than the file.
     fn is_changed(&self) -> bool {
         let entries = self.scenario.entries();
-        let plugins = self.plugins.iter();
-        let another = plugins.filter(|named| named.value.starts_with("datasets/"));
         // If nothing names a dataset, the default one changes nothing.
-        let mut another = another
-            .filter(|named| !matches!(&named.place, Place::Flag(flag) if flag == BY_DEFAULT));
-        another.next().is_some() || entries.iter().any(changes)
+        let is_another = |named: &Located<String>| {
+            let is_default = matches!(&named.place, Place::Flag(flag) if flag == BY_DEFAULT);
+            named.value.starts_with("datasets/") && !is_default
+        };
+        self.plugins.iter().any(is_another) || entries.iter().any(changes)
     }
 
-    fn described(&self, load: &str) -> String {
-        let mut parts = vec![self.dataset()];
-        parts.extend((!load.is_empty()).then(|| load.to_owned()));
-        parts.join(", ")
+    fn titled(&self, load: &str) -> String {
+        match self.given_name() {
+            Some(name) => name.to_owned(),
+            None if load.is_empty() => self.dataset(),
+            None => format!("{}, {load}", self.dataset()),
+        }
     }
 
     /// The dataset and its lengths.
@@ -139,7 +135,6 @@ fn changes(entry: &Entry) -> bool {
     matches!(entry.place, Place::Flag(_)) && (is_of_dataset || keys.copied().any(of))
 }
 
-/// Describes the load.
 fn load(load: &Load) -> String {
     let users = |count: u64| {
         let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
@@ -212,6 +207,9 @@ mod tests {
 
     #[test]
     fn file_name_is_dropped_once_flags_change_the_run() {
+        let capped = "random 1024/1024, 5 req/s, at most 9 in flight";
+        let custom =
+            ["dataset.plugin=datasets/custom.wasm", "dataset.files.data=/data/questions.jsonl"];
         for (set, expected) in [
             (&[][..], "Random 1k/1k"),
             // None of these makes the name untrue.
@@ -221,19 +219,10 @@ mod tests {
             (&["load.rate=2.5"], "random 1024/1024, 2.5 req/s"),
             (&["load.concurrency=8"], "random 1024/1024, concurrency 8"),
             (&["load.concurrency=8", "load.users=sessions"], "random 1024/1024, 8 sessions"),
-            (
-                &["load.rate=5", "load.max-in-flight=9"],
-                "random 1024/1024, 5 req/s, at most 9 in flight",
-            ),
+            (&["load.rate=5", "load.max-in-flight=9"], capped),
             (&["load.max-in-flight=9"], "random 1024/1024, at most 9 in flight"),
             (&["load.ramp.from=1", "load.ramp.to=9"], "random 1024/1024, 1 to 9 req/s"),
-            (
-                &[
-                    "dataset.plugin=datasets/custom.wasm",
-                    "dataset.files.data=/data/questions.jsonl",
-                ],
-                "custom questions 1024/1024, all at once",
-            ),
+            (&custom, "custom questions 1024/1024, all at once"),
             // Whoever renames it means it.
             (&["name=mine", "load.rate=2"], "mine"),
         ] {

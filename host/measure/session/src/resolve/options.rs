@@ -13,7 +13,10 @@ use reader::words::list;
 
 use super::Resolution;
 use super::defaults::request_options;
+use crate::pending::bare_sample;
 use crate::prepare::masked::MaskedSecrets;
+use crate::prepare::writer::bare_settings;
+use crate::sessions::history::text_message;
 use scenario::plan::RequestOptions;
 
 /// The input from which a request is written.
@@ -24,7 +27,7 @@ struct Inputs {
 }
 
 /// An option that the scenario states.
-struct Stated<'s> {
+struct OptionValue<'s> {
     place: &'s Place,
     key: &'static str,
     take: Take,
@@ -51,17 +54,7 @@ impl Inputs {
         let mut bare = self.clone();
         bare.sample.output_tokens = None;
         bare.sample.adapter = None;
-        bare.settings = Settings {
-            model: self.settings.model.clone(),
-            streaming: !self.settings.streaming,
-            output_tokens: None,
-            min_output_tokens: None,
-            ignore_eos: false,
-            sampling: Sampling::default(),
-            extra_body: None,
-            prepared: Vec::new(),
-            further: None,
-        };
+        bare.settings = bare_settings(&self.settings.model, !self.settings.streaming);
         bare
     }
 
@@ -124,15 +117,9 @@ impl Resolution<'_> {
             return kept;
         };
         let mut plain = Settings {
-            model: "model".to_owned(),
-            streaming: plan.stream,
             output_tokens: plan.output_tokens.or(Some(16)),
-            min_output_tokens: None,
             ignore_eos: plan.ignore_eos,
-            sampling: Sampling::default(),
-            extra_body: None,
-            prepared: Vec::new(),
-            further: None,
+            ..bare_settings("model", plan.stream)
         };
         let mut inputs = accepted(&mut dialect, &plain);
         let generates = inputs.as_ref().is_some_and(Inputs::generates);
@@ -234,12 +221,12 @@ fn stated<'s>(
     options: &'s scenario::RequestOptions,
     plain: &Inputs,
     plan: &RequestOptions,
-) -> Vec<Stated<'s>> {
+) -> Vec<OptionValue<'s>> {
     let mut stated = Vec::new();
     macro_rules! option {
         ($entry:expr, $key:literal, $($field:ident).+) => {
             if let Some(entry) = &$entry {
-                stated.push(Stated {
+                stated.push(OptionValue {
                     place: &entry.place,
                     key: concat!("request.", $key),
                     take: |to, from| to.$($field).+ = from.$($field).+.clone(),
@@ -273,7 +260,7 @@ fn stated<'s>(
         option!(exact, "ignore-eos", settings.ignore_eos);
         option!(options.stream, "stream", settings.streaming);
         if let Some(entry) = &options.output_tokens {
-            stated.push(Stated {
+            stated.push(OptionValue {
                 place: &entry.place,
                 key: "request.output-tokens",
                 take: |to, from| {
@@ -327,22 +314,15 @@ fn ignores(dialect: &mut Dialect, full: &Inputs, option: Take) -> bool {
 
 /// Returns the input of a request, for a prompt that the backend writes a request for.
 fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
-    let message =
-        Message { role: Role::User, parts: vec![Part::Text("Hello".to_owned())], extra: None };
+    let hello = || text_message(Role::User, "Hello");
     // Transcription needs a sound, and perhaps one of a certain rate.
     let sound = |rate: u32| {
-        Prompt::Messages(vec![Message {
-            role: Role::User,
-            parts: vec![Part::Audio(Media {
-                media_type: "audio/wav".to_owned(),
-                bytes: silence(rate),
-            })],
-            extra: None,
-        }])
+        let media = Media { media_type: "audio/wav".to_owned(), bytes: silence(rate) };
+        Prompt::Messages(vec![Message { parts: vec![Part::Audio(media)], ..hello() }])
     };
     let prompts = [
         Prompt::Text("Hello".to_owned()),
-        Prompt::Messages(vec![message]),
+        Prompt::Messages(vec![hello()]),
         Prompt::Tokens(vec![1]),
         sound(16_000),
         sound(24_000),
@@ -354,21 +334,9 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
     ];
     let inputs = |prompt| Inputs {
         sample: Sample {
-            id: "options".to_owned(),
-            prompt,
-            after: Vec::new(),
-            recorded_answer: None,
-            audio_duration: None,
-            recorded_duration: None,
-            further: None,
             input_tokens: Some(1),
             output_tokens: settings.output_tokens,
-            reference: None,
-            turn: None,
-            class: None,
-            arrival: None,
-            adapter: None,
-            parameters: None,
+            ..bare_sample("options", prompt)
         },
         settings: settings.clone(),
     };
@@ -378,19 +346,22 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
 /// A tenth of a second of silence as a WAV file of 16 bits and one channel.
 fn silence(rate: u32) -> Vec<u8> {
     let length = rate / 10 * 2;
-    let mut file = Vec::new();
-    file.extend(b"RIFF");
-    file.extend((36 + length).to_le_bytes());
-    file.extend(b"WAVEfmt ");
-    file.extend(16_u32.to_le_bytes());
-    // PCM, one channel.
-    file.extend([1, 0, 1, 0]);
-    file.extend(rate.to_le_bytes());
-    file.extend((rate * 2).to_le_bytes());
-    // Two bytes a sample, 16 bits.
-    file.extend([2, 0, 16, 0]);
-    file.extend(b"data");
-    file.extend(length.to_le_bytes());
+    let (pcm_one_channel, two_bytes_a_sample) = ([1, 0, 1, 0], [2, 0, 16, 0]);
+    let [whole, format, rate, bytes_a_second, data] =
+        [36 + length, 16, rate, rate * 2, length].map(u32::to_le_bytes);
+    let parts: [&[u8]; 10] = [
+        b"RIFF",
+        &whole,
+        b"WAVEfmt ",
+        &format,
+        &pcm_one_channel,
+        &rate,
+        &bytes_a_second,
+        &two_bytes_a_sample,
+        b"data",
+        &data,
+    ];
+    let mut file = parts.concat();
     file.resize(file.len() + length as usize, 0);
     file
 }

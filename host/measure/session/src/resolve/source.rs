@@ -24,7 +24,6 @@ pub struct Source {
     pub plugins: Vec<Located<String>>,
     /// Folders to search for plugins.
     pub plugin_path: Vec<PathBuf>,
-    /// The plugins that ship with the program.
     pub shipped: Shipped,
     /// The place from which the variables are read that a scenario names.
     pub variables: Variables,
@@ -38,12 +37,9 @@ pub struct Source {
 /// The source of the variables that a scenario names, such as the API key's.
 #[derive(Clone, Default)]
 pub enum Variables {
-    /// There are none.
     #[default]
     None,
-    /// The environment of this process.
     Process,
-    /// These.
     Given(BTreeMap<String, String>),
 }
 
@@ -65,7 +61,6 @@ impl Variables {
         Variables::Given(values.collect())
     }
 
-    /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         match self {
             Variables::None => None,

@@ -22,7 +22,6 @@ const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
 /// less.
 const LARGEST: u64 = 256 << 20;
 
-/// A tokenizer, and remarks about it.
 pub(super) struct Counting {
     pub(super) tokenizer: Tokenizer,
     pub(super) planned: PlannedTokenizer,
@@ -77,9 +76,6 @@ impl ResolvedRun {
     /// Looks for a tokenizer under the server's names for its model, if the scenario names none and
     /// none was found before. If one is found, everything that depends on it is resolved again.
     /// Second, remarks about it.
-    ///
-    /// # Errors
-    /// If the scenario does not resolve with it.
     pub(crate) fn counting_for(
         self,
         names: Vec<String>,
@@ -101,9 +97,6 @@ impl ResolvedRun {
 }
 
 /// Opens the tokenizer that a scenario names, or looks for one.
-///
-/// # Errors
-/// If the named tokenizer cannot be opened.
 pub(super) fn open(source: &Source) -> Result<Counting, String> {
     let Some(entry) = &source.scenario.tokenizer.path else {
         return Ok(find(&candidates(source), cache(source).as_ref()));
@@ -117,9 +110,6 @@ pub(super) fn open(source: &Source) -> Result<Counting, String> {
 }
 
 /// The tokenizer that a source names, with its entry in a plan.
-///
-/// # Errors
-/// If it cannot be opened.
 pub(crate) fn tokenizer_of(source: &Source) -> Result<(Tokenizer, PlannedTokenizer), String> {
     let counting = open(source)?;
     Ok((counting.tokenizer, counting.planned))
@@ -168,7 +158,6 @@ pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
     Counting::bytes(remarks)
 }
 
-/// The cache that the environment names.
 pub(super) fn cache(source: &Source) -> Option<Cache> {
     Cache::from_variables(|name| source.variables.get(name))
 }
@@ -211,7 +200,6 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
 
 /// The digests of a tokenizer. Its file may have many megabytes, and is read for them once.
 struct Digests {
-    /// SHA-256 of the tokenizer's file.
     of_file: String,
     /// The same; of a folder, the SHA-256 of a list of its files that decide tokens. The list has a
     /// line for each, in the order of their names, with its SHA-256 and name.

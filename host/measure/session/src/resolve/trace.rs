@@ -27,6 +27,7 @@ impl Resolution<'_> {
         }
         let table = &self.source.scenario.load;
         let scale = table.trace.time_scale();
+        let arrival = table.arrival.as_ref().map(|entry| &entry.place);
         let has_amount =
             table.requests.is_some() || table.sessions.is_some() || table.duration.is_some();
         let amount = if has_amount { Ok(load.amount) } else { all(load, dataset) };
@@ -39,23 +40,16 @@ impl Resolution<'_> {
                 let trace = Trace::from_instants(&arrivals);
                 if too_long(&trace, scale) {
                     let error = format!("the dataset's arrival times: {}", too_long_message());
-                    let place = self.source.scenario.load.arrival.as_ref();
-                    let problem = reader::Problem::new(error);
-                    self.faults
-                        .scenario
-                        .push(problem.at(place.map(|entry| entry.place.clone()), "here"));
+                    let problem = reader::Problem::new(error).at(arrival.cloned(), "here");
+                    self.faults.scenario.push(problem);
                     return Trace::default();
                 }
                 trace
             }
             Err(error) => {
-                let scenario = &self.source.scenario;
-                let place = match &error {
-                    PluginError::Contract { .. } => {
-                        scenario.load.arrival.as_ref().map(|entry| &entry.place)
-                    }
-                    _ => scenario.dataset.plugin.as_ref().map(|entry| &entry.place),
-                };
+                let dataset = self.source.scenario.dataset.plugin.as_ref();
+                let is_contract = matches!(error, PluginError::Contract { .. });
+                let place = if is_contract { arrival } else { dataset.map(|entry| &entry.place) };
                 self.faults.add(error, place);
                 return Trace::default();
             }
@@ -81,10 +75,7 @@ impl Resolution<'_> {
                 self.problem(&error, &entry.place);
                 None
             }
-            Ok((trace, bytes, digest)) => {
-                let file = PlannedFile { path, bytes, digest };
-                Some((file, trace))
-            }
+            Ok((trace, bytes, digest)) => Some((PlannedFile { path, bytes, digest }, trace)),
             Err(error) => {
                 let path = path.display();
                 let error = match error {
@@ -115,20 +106,20 @@ fn too_long_message() -> String {
 /// The times in a file, its length and its SHA-256.
 fn read(path: &Path) -> Result<(Trace, u64, String), TraceError> {
     let mut file =
-        BufReader::new(Hashed { file: File::open(path)?, hash: Sha256::new(), bytes: 0 });
+        BufReader::new(HashingReader { file: File::open(path)?, hash: Sha256::new(), bytes: 0 });
     let trace = Trace::read(&mut file)?;
-    let Hashed { hash, bytes, .. } = file.into_inner();
+    let HashingReader { hash, bytes, .. } = file.into_inner();
     Ok((trace, bytes, hex(&hash.finalize())))
 }
 
 /// A file that is hashed while it is read.
-struct Hashed {
+struct HashingReader {
     file: File,
     hash: Sha256,
     bytes: u64,
 }
 
-impl Read for Hashed {
+impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.hash.update(&buffer[..read]);

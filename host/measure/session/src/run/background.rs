@@ -1,21 +1,20 @@
 //! The threads behind the workers: the decode threads and the recorder, from the first report to
 //! the last record.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use super::control::Control;
+use super::Setup;
 use crate::clean_up::{self, Cleaner, LateThread};
-use crate::decode::Shared;
+use crate::decode::DecodeState;
 use crate::decode::failures::FailureLimit;
 use crate::decode::inbox::Inboxes;
 use crate::decode::steps::Routes;
 use crate::decode::threads::threads as decode_threads;
-use crate::finished::Finished;
 use crate::lease::Refusals;
 use crate::live::Live;
-use crate::parts::{Parts, RunError};
+use crate::parts::RunError;
 use crate::prepare::{Item, Writer};
+use crate::record_queue::RecordQueue;
 use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
 use load::backlog::{BOUND, Backlog};
@@ -27,35 +26,28 @@ use model::client::Errands;
 use model::clock::Clock;
 use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
-use scenario::plan::Plan;
 
 /// Returns the number of threads that write follow-up requests, if this many decode replies.
 fn continuers_for(decoders: usize) -> usize {
     decoders.div_ceil(4)
 }
 
-/// The threads behind the workers.
 pub(super) struct Background {
-    /// The receiver of replies.
     pub(super) replies: Arc<Inboxes>,
-    /// The receiver of finished exchanges.
-    pub(super) finished: Finished,
     /// Bounds the memory between the readers and the recorder.
     pub(super) backlog: Arc<Backlog>,
-    /// The sessions under way.
-    pub(super) sessions: Arc<Sessions>,
     /// Sender of clean-up requests, until a thread or a task takes it.
     pub(super) cleaner: Option<Cleaner>,
     /// The thread that may take it.
     pub(super) cleaning: LateThread,
     decoders: Vec<GroupThread<()>>,
-    rest: Rest,
+    pub(super) rest: Rest,
 }
 
 /// Threads that work until every reply is recorded: sessions and the recorder.
 pub(super) struct Rest {
-    finished: Finished,
-    sessions: Arc<Sessions>,
+    pub(super) finished: RecordQueue,
+    pub(super) sessions: Arc<Sessions>,
     continuers: Vec<GroupThread<()>>,
     recorder: GroupThread<Result<(), RecordError>>,
     live: Arc<Live>,
@@ -66,17 +58,15 @@ impl Background {
     /// Starts this many decode threads, and the recorder. They let the readers go first: their work
     /// can wait, but bytes that are read late would count as the server's latency.
     pub(super) fn start(
-        (plan, parts): (&Plan, &Parts),
+        Setup { plan, parts, folder, control }: Setup<'_>,
         announcer: Announcer<Item>,
-        folder: &Path,
         (threads, clock): (usize, Clock),
-        control: &Control,
         (failures, refusals, jars): (FailureLimit, Option<Refusals>, Option<Arc<Jars>>),
         vitals: Option<&Arc<Vitals>>,
     ) -> Result<Self, RunError> {
         let recorder = Recorder::create(folder)?;
         let backlog = Backlog::new(clock, BOUND);
-        let (finished, waiting) = Finished::new(&backlog);
+        let (finished, waiting) = RecordQueue::new(&backlog);
         let group = &control.group;
         let seen = {
             let live = Arc::clone(&control.live);
@@ -101,7 +91,7 @@ impl Background {
         let (sessions, events) = Sessions::new(announcer, memory, lanes);
         let mut continuers = Vec::new();
         for (number, events) in events.into_iter().enumerate() {
-            let writer = Writer::open(plan, parts, &failures)?.noting(&control.live.beyond_context);
+            let writer = Writer::open(plan, parts, &failures, &control.live.beyond_context)?;
             let continuer = Continuer::new(&sessions, events, writer);
             let continuing = group.start(&format!("continue-{number}"), vitals, move || {
                 yield_to_others();
@@ -119,9 +109,9 @@ impl Background {
         let (clean_ups, cleaning, cleaner) =
             clean_up::queue(parts.secrets.clone(), control.signal.clone(), limits);
         let routes = Routes::new(parts.places(), plan.connection.http, parts.secrets.clone());
-        let shared = Shared::new(
+        let shared = DecodeState::new(
             failures.clone(),
-            routes.with_clean_ups(clean_ups).with_refusals(refusals).with_jars(jars),
+            Routes { clean_ups: Some(clean_ups), refusals, jars, ..routes },
             Arc::clone(&control.live.output_tokens),
             vitals.cloned(),
             &backlog,
@@ -143,15 +133,13 @@ impl Background {
             cleaning,
             decoders,
             rest: Rest {
-                finished: finished.clone(),
-                sessions: Arc::clone(&sessions),
+                finished,
+                sessions,
                 continuers,
                 recorder,
                 live: Arc::clone(&control.live),
                 failures,
             },
-            finished,
-            sessions,
         })
     }
 

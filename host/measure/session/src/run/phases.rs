@@ -1,34 +1,30 @@
 //! The phases of a run, one after the other: prepares requests and connections, warms up, measures.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::SPARE_CONNECTIONS;
-use super::control::Control;
 use super::server_control::ServerControl;
+use super::{Running, SPARE_CONNECTIONS};
 use crate::decode::failures::failed;
-use crate::finished::Finished;
 use crate::live::Phase;
 use crate::parts::RunError;
 use crate::prepare::{Item, Preparation};
-use crate::sessions::Sessions;
 use load::drive::worker_handle::{WorkerHandle, idlest};
-use load::drive::{Job, Opened, Order};
+use load::drive::{Job, Order};
 use load::pace::{Handed, Newsfeed, Next, Pacing, Release, Thinking, Verdict, drain, pace};
 use load::thread_group::trip;
-use load::vitals::{Vitals, Watch};
-use model::arrival::{Arrival, Due, Trace};
-use model::clock::{Clock, date};
+use load::vitals::Watch;
+use model::arrival::{Arrival, Due};
+use model::clock::date;
 use model::connection::Reuse;
 use model::exchange::{self, Class, Outcome};
 use model::frame::Framing;
 use model::session::{Users, Warming};
-use model::target::{Target, listed};
+use model::target::listed;
 use model::timings::Stage;
 use model::units::Nanos;
 use result::summary::NOT_SENT;
-use scenario::plan::{Amount, Plan};
+use scenario::plan::Amount;
 
 /// Seconds' worth of requests that must be ready before a run with a fixed rate begins.
 const READY_SECONDS: f64 = 2.0;
@@ -38,7 +34,6 @@ const IDLE_TOO_LONG: Nanos = Nanos(1_000_000_000);
 /// Connections begin to be opened when the last request is expected to be ready within this time.
 const OPENING_AHEAD: Nanos = Nanos(500_000_000);
 
-/// Connections that are being opened.
 struct Opening {
     wanted: usize,
     /// Number that had been opened or had failed before, and the number of these that had failed.
@@ -54,18 +49,9 @@ fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     ready >= wanted / 4 && ready > 0 && expected <= u128::from(OPENING_AHEAD.0)
 }
 
-/// Conducts the phases of one run.
 pub(super) struct Phases<'r> {
-    pub(super) plan: &'r Plan,
-    pub(super) clock: Clock,
-    pub(super) control: &'r Control,
+    pub(super) run: &'r Running<'r>,
     pub(super) orders: &'r [WorkerHandle],
-    pub(super) opened: &'r Opened,
-    pub(super) finished: &'r Finished,
-    pub(super) targets: &'r [Target],
-    pub(super) trace: &'r Trace,
-    pub(super) vitals: Option<&'r Arc<Vitals>>,
-    pub(super) sessions: &'r Sessions,
 }
 
 impl Phases<'_> {
@@ -77,7 +63,7 @@ impl Phases<'_> {
         mut server_control: Option<ServerControl<'_>>,
     ) -> Result<(), RunError> {
         let framing = preparation.framing();
-        let group = &self.control.group;
+        let group = &self.run.control.group;
         let prepared = group.until_stopped("warm-up", move || {
             let items = preparation.warmup();
             (preparation, items)
@@ -88,15 +74,17 @@ impl Phases<'_> {
         let warmup = warmup?;
         let wanted = self.ready(preparation.is_for_a_time());
         let feed = preparation.start(wanted).map_err(RunError::Thread)?;
-        let live = &self.control.live;
-        let began = self.clock.now();
+        let live = &self.run.control.live;
+        let began = self.run.clock.now();
         let mut opening = None;
         feed.wait(wanted, |ready| {
             live.ready.store(ready as u64, Ordering::Relaxed);
-            if opening.is_none() && ends_soon(self.clock.now().since(began), ready as u64, wanted) {
+            if opening.is_none()
+                && ends_soon(self.run.clock.now().since(began), ready as u64, wanted)
+            {
                 opening = Some(self.open_connections(warmup.len()));
             }
-            !self.control.signal.is_stopped()
+            !self.run.control.signal.is_stopped()
         });
         live.timings.reach(Stage::RequestsReady);
         let opening = opening.unwrap_or_else(|| self.open_connections(warmup.len()));
@@ -107,38 +95,37 @@ impl Phases<'_> {
             live.enter(Phase::WarmUp);
             self.warm_up(warmup, framing, &mut key).await;
         }
-        let gate = self.control.gate.as_ref();
+        let gate = self.run.control.gate.as_ref();
         if let (Some(gate), Some(_)) = (gate, &server_control) {
-            gate.wait_for_others(&self.control.signal).await;
+            gate.wait_for_others(&self.run.control.signal).await;
         }
-        let asks = &self.plan.control;
+        let asks = &self.run.plan.control;
         let mut server = None;
         if let Some(server_control) = &mut server_control
-            && !self.control.signal.is_stopped()
+            && !self.run.control.signal.is_stopped()
         {
             if asks.flush_cache {
                 server_control.flush(self).await?;
             }
             if asks.server_metrics {
                 let before = server_control.before(self).await;
-                server = match before {
-                    // Not asked to its end, because nothing will be measured.
-                    _ if self.control.signal.is_stopped() => None,
-                    before => Some(before?),
-                };
+                // Not asked to its end if it was stopped, because nothing will be measured.
+                if !self.run.control.signal.is_stopped() {
+                    server = Some(before?);
+                }
             }
         }
         if let Some(start) = self.start().await? {
-            let duration = match self.plan.load.amount {
+            let duration = match self.run.plan.load.amount {
                 Amount::Requests(_) | Amount::Sessions(_) => None,
                 Amount::Duration(duration) => Some(duration),
             };
             live.measure(start);
-            let watch = self.vitals.map(|vitals| vitals.watch(group)).transpose();
+            let watch = self.run.vitals.as_ref().map(|vitals| vitals.watch(group)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
-            let due_times = self.plan.due_times(self.trace);
+            let due_times = self.run.plan.due_times(&self.run.parts.trace);
             let next = |may_wait| {
-                if self.sessions.memory.has_room(self.clock.now()) {
+                if self.run.background.rest.sessions.memory.has_room(self.run.clock.now()) {
                     feed.next(may_wait)
                 } else {
                     Next::Later
@@ -150,15 +137,16 @@ impl Phases<'_> {
             live.unsent.store(unsent, Ordering::Release);
             if let Some(gate) = gate {
                 let waits = server_control.is_some();
-                gate.leave(&self.control.signal, waits).await;
+                gate.leave(&self.run.control.signal, waits).await;
             }
             if let Some(mut client) = watch.and_then(Watch::finish) {
-                client.sessions = self.sessions.memory.figures(self.clock.now());
-                let _ = self.control.live.client.set(client);
+                client.sessions =
+                    self.run.background.rest.sessions.memory.figures(self.run.clock.now());
+                let _ = self.run.control.live.client.set(client);
             }
             if let (Some(server_control), Some(mut server)) = (&mut server_control, server) {
                 server_control.after(self, &mut server).await?;
-                let _ = self.control.live.server.set(server);
+                let _ = self.run.control.live.server.set(server);
             }
         }
         Ok(())
@@ -166,7 +154,7 @@ impl Phases<'_> {
 
     /// Sends the requests of the warm-up: all of them, or wave by wave until the engine is stable.
     async fn warm_up(&self, items: Vec<Item>, framing: Framing, key: &mut u64) {
-        let load = &self.plan.load;
+        let load = &self.run.plan.load;
         let repeats = load.warming == Warming::UntilStable;
         // Those of a machine's slice are a part of each wave.
         let size = u64::from(load.warmup.max(1));
@@ -175,7 +163,7 @@ impl Phases<'_> {
             Warming::Requests => None,
             Warming::LikeLoad | Warming::UntilStable => load.warmup_rate(),
         };
-        let began = self.clock.now();
+        let began = self.run.clock.now();
         let (mut items, mut sent) = (items.into_iter().peekable(), 0);
         while let Some(wave) = items.peek().map(&wave_of) {
             let mut own = Vec::new();
@@ -192,19 +180,19 @@ impl Phases<'_> {
             let mut own = own.into_iter();
             let next = |_| own.next().map_or(Next::None, Next::Ready);
             let mut none = Newsfeed::none();
-            let now = self.clock.now();
+            let now = self.run.clock.now();
             self.phase((now, None), due.into_iter(), (&mut none, next), framing, key).await;
-            if !repeats || self.control.signal.is_stopped() {
+            if !repeats || self.run.control.signal.is_stopped() {
                 return;
             }
             // Replies are on record a little after they have ended.
-            let mut seen = self.control.live.warmed_up(size);
-            while seen.0 < sent && !self.control.signal.is_stopped() {
+            let mut seen = self.run.control.live.warmed_up(size);
+            while seen.0 < sent && !self.run.control.signal.is_stopped() {
                 self.rest(Nanos(1_000_000)).await;
-                seen = self.control.live.warmed_up(size);
+                seen = self.run.control.live.warmed_up(size);
             }
             let limit = load.warmup_limit.unwrap_or_default();
-            if seen.1.stable || self.clock.now().since(began) > limit {
+            if seen.1.stable || self.run.clock.now().since(began) > limit {
                 return;
             }
         }
@@ -213,13 +201,13 @@ impl Phases<'_> {
     /// Returns when the measurement begins: now, or when it does for all that begin together.
     /// Nothing if the run is stopped.
     async fn start(&self) -> Result<Option<Nanos>, RunError> {
-        let signal = &self.control.signal;
-        let since = self.clock.now();
-        let start = match &self.control.gate {
+        let signal = &self.run.control.signal;
+        let since = self.run.clock.now();
+        let start = match &self.run.control.gate {
             Some(gate) => gate.wait_for_start(signal).await,
             None => Some(since),
         };
-        if self.clock.now().since(since) > IDLE_TOO_LONG {
+        if self.run.clock.now().since(since) > IDLE_TOO_LONG {
             // Connections that lay idle for so long are not used.
             self.opened(self.open_connections(0)).await?;
         }
@@ -228,16 +216,16 @@ impl Phases<'_> {
 
     /// Waits this long, while nothing is due. May return early.
     pub(super) async fn rest(&self, span: Nanos) {
-        let until = self.clock.now() + span;
-        self.control.signal.wait(&self.clock, Some(until)).await;
+        let until = self.run.clock.now() + span;
+        self.run.control.signal.wait(&self.run.clock, Some(until)).await;
     }
 
     /// Returns the number of requests that must be ready before the first is due: all that may be
     /// sent at once. Some more are ready, unless they expire.
     fn ready(&self, are_for_a_time: bool) -> u64 {
-        let requests = self.plan.load.roots().unwrap_or(u64::MAX);
-        let arrival = &self.plan.load.arrival;
-        let wanted = match (self.plan.slots(), arrival.peak_rate()) {
+        let requests = self.run.plan.load.roots().unwrap_or(u64::MAX);
+        let arrival = &self.run.plan.load.arrival;
+        let wanted = match (self.run.plan.slots(), arrival.peak_rate()) {
             (Some(slots), _) => slots as u64 + (slots as u64).div_ceil(4),
             (_, Some(rate)) if rate.is_finite() => {
                 let more = if are_for_a_time { 0 } else { 16 };
@@ -250,9 +238,9 @@ impl Phases<'_> {
 
     /// Begins to open the connections that will be needed first, before anything is due.
     fn open_connections(&self, warmup: usize) -> Opening {
-        let requests = self.plan.load.roots().unwrap_or(u64::MAX);
+        let requests = self.run.plan.load.roots().unwrap_or(u64::MAX);
         let requests = requests.max(warmup as u64);
-        let wanted = match (self.plan.slots(), self.plan.load.arrival.peak_rate()) {
+        let wanted = match (self.run.plan.slots(), self.run.plan.load.arrival.peak_rate()) {
             (Some(slots), _) => slots as u64,
             (None, Some(rate)) if rate.is_finite() => {
                 (rate.ceil() as u64).clamp(4, SPARE_CONNECTIONS as u64)
@@ -263,8 +251,8 @@ impl Phases<'_> {
         let workers = self.orders.len();
         let opening = Opening {
             wanted,
-            settled_before: self.opened.settled.load(Ordering::Acquire),
-            failed_before: self.opened.failed.load(Ordering::Acquire),
+            settled_before: self.run.opened.settled.load(Ordering::Acquire),
+            failed_before: self.run.opened.failed.load(Ordering::Acquire),
         };
         for (number, orders) in self.orders.iter().enumerate() {
             let share = wanted / workers + usize::from(number < wanted % workers);
@@ -276,16 +264,20 @@ impl Phases<'_> {
     /// Waits until these connections are open, or cannot be.
     async fn opened(&self, opening: Opening) -> Result<(), RunError> {
         let wanted = opening.wanted;
-        let settled = || self.opened.settled.load(Ordering::Acquire) - opening.settled_before;
-        while settled() < wanted && !self.control.signal.is_stopped() {
+        let settled = || self.run.opened.settled.load(Ordering::Acquire) - opening.settled_before;
+        while settled() < wanted && !self.run.control.signal.is_stopped() {
             self.rest(Nanos(1_000_000)).await;
         }
-        if self.control.signal.is_stopped() {
+        if self.run.control.signal.is_stopped() {
             return Ok(());
         }
-        let failed = self.opened.failed.load(Ordering::Acquire) - opening.failed_before;
+        let failed = self.run.opened.failed.load(Ordering::Acquire) - opening.failed_before;
         if failed > 0 && failed == settled() {
-            return Err(RunError::Connections { target: listed(self.targets), failed, wanted });
+            return Err(RunError::Connections {
+                target: listed(&self.run.parts.targets),
+                failed,
+                wanted,
+            });
         }
         Ok(())
     }
@@ -300,11 +292,11 @@ impl Phases<'_> {
         framing: Framing,
         key: &mut u64,
     ) -> u64 {
-        let slots = self.plan.slots();
-        let load = &self.plan.load;
+        let slots = self.run.plan.slots();
+        let load = &self.run.plan.load;
         let thinking = match load.arrival {
             Arrival::Closed { think, .. } => think.map(|think| {
-                let (first, step) = self.plan.users();
+                let (first, step) = self.run.plan.users();
                 Thinking { think, seed: load.seed, first, step }
             }),
             _ => None,
@@ -317,32 +309,30 @@ impl Phases<'_> {
             capped: load.arrival.is_open() && slots.is_some(),
             thinking,
         };
-        let signal = &self.control.signal;
+        let signal = &self.run.control.signal;
         let unsent =
-            pace(&self.clock, signal, &pacing, due_times, newsfeed, next, |item, verdict| {
+            pace(&self.run.clock, signal, &pacing, due_times, newsfeed, next, |item, verdict| {
                 *key += 1;
                 let opens = self.hand_on(item, verdict, framing, *key);
                 Handed { key: *key, opens }
             })
             .await;
-        if self.control.live.phase() == Phase::Measuring {
-            self.sessions.close();
+        if self.run.control.live.phase() == Phase::Measuring {
+            self.run.background.rest.sessions.close();
+            self.run.control.live.enter(Phase::Draining);
         }
-        if self.control.live.phase() == Phase::Measuring {
-            self.control.live.enter(Phase::Draining);
-        }
-        drain(&self.clock, signal, || signal.is_stopped()).await;
+        drain(&self.run.clock, signal, || signal.is_stopped()).await;
         if signal.is_stopped() {
             for orders in self.orders {
                 orders.put(Order::Halt);
             }
-            drain(&self.clock, signal, || signal.is_aborted()).await;
+            drain(&self.run.clock, signal, || signal.is_aborted()).await;
         }
         if signal.is_aborted() {
             for orders in self.orders {
                 orders.put(Order::Abort);
             }
-            drain(&self.clock, signal, || false).await;
+            drain(&self.run.clock, signal, || false).await;
         }
         unsent
     }
@@ -351,7 +341,7 @@ impl Phases<'_> {
     /// connection it holds.
     fn worker_of(&self, job: &Job) -> usize {
         match &job.session {
-            Some(session) if self.plan.connection.reuse == Reuse::Session => {
+            Some(session) if self.run.plan.connection.reuse == Reuse::Session => {
                 let mut hasher = DefaultHasher::new();
                 session.hash(&mut hasher);
                 (hasher.finish() % self.orders.len() as u64) as usize
@@ -373,12 +363,12 @@ impl Phases<'_> {
         };
         // Before the request is sent: its reply may end at any time.
         let is_member = entry.is_some();
-        let opens = entry.is_some_and(|entry| self.sessions.enter(key, entry));
+        let opens = entry.is_some_and(|entry| self.run.background.rest.sessions.enter(key, entry));
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
             (Verdict::Send(Release { due, granted }), Ok((request, framing, course, session))) => {
                 let cancelled_after =
-                    if measured { self.plan.cancelled_after(prepared.index) } else { None };
+                    if measured { self.run.plan.cancelled_after(prepared.index) } else { None };
                 let job = Box::new(Job {
                     key,
                     exchange: prepared.due(due, granted),
@@ -390,30 +380,30 @@ impl Phases<'_> {
                 });
                 self.orders[self.worker_of(&job)].send(job);
                 if measured {
-                    self.control.live.gave_out();
+                    self.run.control.live.gave_out();
                 }
                 if key == 1 {
-                    self.control.live.timings.reach(Stage::FirstSent);
+                    self.run.control.live.timings.reach(Stage::FirstSent);
                 }
             }
             (Verdict::Send(Release { due, .. }), Err(outcome)) => {
                 if measured {
-                    self.control.live.gave_out();
+                    self.run.control.live.gave_out();
                 }
                 if is_member {
-                    self.sessions.fell_through(key, due);
+                    self.run.background.rest.sessions.fell_through(key, due);
                 }
-                self.control.signal.release(key, self.clock.now());
+                self.run.control.signal.release(key, self.run.clock.now());
                 self.record(prepared.due(due, None), outcome);
             }
             (Verdict::NotSent { due }, request) => {
                 if measured && request.is_err() {
                     // It counts as given out: only requests without a slot count as not sent.
-                    self.control.live.gave_out();
+                    self.run.control.live.gave_out();
                 }
                 let outcome = request.err().unwrap_or_else(|| failed(Class::NotSent, NOT_SENT));
                 if is_member {
-                    self.sessions.forget(key);
+                    self.run.background.rest.sessions.forget(key);
                 }
                 self.record(prepared.due(due, None), outcome);
             }
@@ -423,7 +413,7 @@ impl Phases<'_> {
 
     /// Hands an exchange whose request was never sent to the recorder.
     fn record(&self, due: exchange::Due, outcome: Outcome) {
-        self.finished.send(Box::new(due.unsent(outcome)));
+        self.run.background.rest.finished.send(Box::new(due.unsent(outcome)));
     }
 }
 

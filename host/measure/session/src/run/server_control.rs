@@ -41,9 +41,6 @@ type Readings = BTreeMap<Figure, f64>;
 
 impl<'r> ServerControl<'r> {
     /// Opens the backend, if the plan has something to ask.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub(super) fn open(plan: &Plan, parts: &'r Parts) -> Result<Option<Self>, PluginError> {
         let asks = plan.control.flush_cache || plan.control.server_metrics;
         // One of the runs that share a plan asks for all.
@@ -56,14 +53,11 @@ impl<'r> ServerControl<'r> {
     }
 
     /// Makes every target clear its prefix cache, unless the run is stopped.
-    ///
-    /// # Errors
-    /// If one does not.
     pub(super) async fn flush(&mut self, phases: &Phases<'_>) -> Result<(), RunError> {
         for target in 0..self.parts.targets.len() as u32 {
             let mut attempt = 1;
             while let Err(cause) = self.ask(phases, Control::FlushCache, target).await? {
-                if phases.control.signal.is_stopped() {
+                if phases.run.control.signal.is_stopped() {
                     return Ok(());
                 }
                 if attempt == ATTEMPTS {
@@ -80,9 +74,6 @@ impl<'r> ServerControl<'r> {
     }
 
     /// The metrics of every target so far.
-    ///
-    /// # Errors
-    /// If one does not report them.
     pub(super) async fn before(&mut self, phases: &Phases<'_>) -> Result<Server, RunError> {
         let mut targets = Vec::new();
         for (number, target) in (0..).zip(&self.parts.targets) {
@@ -96,9 +87,6 @@ impl<'r> ServerControl<'r> {
     }
 
     /// The metrics since then. If a target no longer reports them, the measurement is kept.
-    ///
-    /// # Errors
-    /// If the backend breaks its contract.
     pub(super) async fn after(
         &mut self,
         phases: &Phases<'_>,
@@ -147,7 +135,7 @@ impl<'r> ServerControl<'r> {
         let to = &self.parts.targets[target as usize];
         let secrets = &self.parts.secrets;
         let below = to.path(&question.path);
-        let version = phases.plan.connection.http;
+        let version = phases.run.plan.connection.http;
         let request = match http_request(to, version, (secrets, &[]), &below, question) {
             Ok(request) => request.ready(date),
             Err(cause) => return Ok(Err(cause)),
@@ -157,12 +145,12 @@ impl<'r> ServerControl<'r> {
         if let Some(worker) = phases.orders.first() {
             worker.put(Order::Ask(Box::new(Question { target, request, answer: sender })));
         }
-        let signal = &phases.control.signal;
+        let signal = &phases.run.control.signal;
         let mut patience = None;
         let answered = loop {
             if signal.is_stopped() {
-                let until = *patience.get_or_insert(phases.clock.now() + GRACE);
-                if signal.is_aborted() || phases.clock.now() >= until {
+                let until = *patience.get_or_insert(phases.run.clock.now() + GRACE);
+                if signal.is_aborted() || phases.run.clock.now() >= until {
                     break Err("the run was stopped before it answered".to_owned());
                 }
             }

@@ -4,12 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::sizes::prompt_bytes;
-
 use super::history::{
     Conversation, ReplyContent, call_ids, first_messages, keep_calls, result_count,
 };
-use crate::pending::{ComposedSample, Lineage};
+use crate::pending::{ComposedSample, Lineage, prompt_bytes};
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Sample};
@@ -21,13 +19,11 @@ pub const MOST: usize = 100_000;
 /// The rules by which sessions continue.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// The answers in histories.
     pub history: History,
     /// The treatment of requests that depend on one that failed.
     pub after_failure: AfterFailure,
 }
 
-/// A session under way.
 pub struct Graph {
     policy: Policy,
     nodes: Vec<Node>,
@@ -35,9 +31,7 @@ pub struct Graph {
     open: usize,
 }
 
-/// One request of it.
 struct Node {
-    /// The request's number in the run.
     index: u64,
     sample: Sample,
     /// Its dependencies, by position.
@@ -82,7 +76,6 @@ enum State {
     Dropped,
 }
 
-/// The consequences of an event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     /// Requests that have a due time now, by position.
@@ -94,9 +87,6 @@ pub struct Steps {
 impl Graph {
     /// A session of samples in the dataset's order, each with its request's number; the first is
     /// the root.
-    ///
-    /// # Errors
-    /// If the session breaks the contract.
     pub fn new(samples: Vec<(u64, Sample)>, policy: Policy) -> Result<Self, String> {
         if samples.len() > MOST {
             let root = &samples[0].1.id;
@@ -210,7 +200,6 @@ impl Graph {
         self.nodes[node].due
     }
 
-    /// The number of a request.
     pub fn index(&self, node: usize) -> u64 {
         self.nodes[node].index
     }
@@ -332,9 +321,8 @@ impl Graph {
             (_, None, Some(recorded)) => (recorded, true),
             (_, None, None) => return,
         };
-        let (answers, stand_ins) = before
-            .as_ref()
-            .map_or((0, 0), |conversation| (conversation.answers, conversation.recorded));
+        let (answers, stand_ins) =
+            before.as_ref().map_or((0, 0), |before| (before.answers, before.recorded));
         node.conversation = Some(Arc::new(Conversation {
             before,
             messages,
@@ -348,11 +336,13 @@ impl Graph {
         }));
     }
 
-    /// The place of a request in the session.
-    fn lineage(&self, node: usize) -> Lineage {
-        let begun_by = self.nodes[node].begun_by;
+    fn placed(&self, node: usize, composed: ComposedSample) -> ComposedSample {
+        let Node { parents, begun_by, released, .. } = &self.nodes[node];
         let turn = begun_by.and_then(|other| self.nodes[other].sample.turn.as_ref());
-        Lineage { root: self.nodes[0].index, parent: turn.map(|turn| turn.session.clone()) }
+        let parent = turn.map(|turn| turn.session.clone());
+        let lineage = Some(Lineage { root: self.nodes[0].index, parent });
+        let parents = parents.iter().map(|parent| self.nodes[*parent].index).collect();
+        ComposedSample { parents, released: *released, lineage, ..composed }
     }
 
     /// The sample of a request whose time has come, with its history in front.
@@ -385,10 +375,8 @@ impl Graph {
         fill(&mut sample.prompt, &answers);
         let own = first_messages(&sample.prompt, before.as_deref());
         let is_needed = self.nodes[node].needed > 0;
-        let composed = ComposedSample::new(sample, own.clone(), before.as_deref())
-            .parents(self.nodes[node].parents.iter().map(|parent| self.nodes[*parent].index))
-            .released(self.nodes[node].released)
-            .lineage(self.lineage(node));
+        let composed = ComposedSample::new(sample, own.clone(), before.as_deref());
+        let composed = self.placed(node, composed);
         let done = &mut self.nodes[node];
         if is_needed {
             done.messages = own;
@@ -410,19 +398,15 @@ impl Graph {
     pub fn unsent(&mut self, node: usize) -> ComposedSample {
         let mut sample = self.nodes[node].sample.clone();
         sample.prompt = Prompt::Tokens(Vec::new());
-        ComposedSample::new(sample, Vec::new(), None)
-            .parents(self.nodes[node].parents.iter().map(|parent| self.nodes[*parent].index))
-            .released(self.nodes[node].released)
-            .lineage(self.lineage(node))
+        self.placed(node, ComposedSample::new(sample, Vec::new(), None))
     }
 }
 
 /// True if a request is over before the next one can be due: a dependency waits for its end, or for
 /// a later request.
 fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
-    let at_end = (sample.after.iter().zip(parents))
-        .any(|(dependency, parent)| *parent == which && dependency.point == Point::End);
-    if at_end {
+    let mut pairs = sample.after.iter().zip(parents);
+    if pairs.any(|(dependency, parent)| *parent == which && dependency.point == Point::End) {
         return true;
     }
     let mut looked_at = HashSet::new();
@@ -443,8 +427,8 @@ fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usi
     false
 }
 
-/// The samples whose answers stand in a prompt.
-fn quotes(prompt: &Prompt) -> Vec<&str> {
+/// The samples whose answers stand in a prompt's own messages.
+pub(crate) fn quotes(prompt: &Prompt) -> Vec<&str> {
     let messages = match prompt {
         Prompt::Messages(messages) => messages,
         Prompt::Continuation(next) => &next.messages,
@@ -458,7 +442,6 @@ fn quotes(prompt: &Prompt) -> Vec<&str> {
     quoted.collect()
 }
 
-/// Puts answers in their places.
 fn fill(prompt: &mut Prompt, answers: &HashMap<String, String>) {
     let messages = match prompt {
         Prompt::Messages(messages) => messages,

@@ -7,21 +7,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::pending::ComposedSample;
-use crate::sizes::message_bytes;
+use crate::pending::{ComposedSample, message_bytes};
 use model::exchange::{self, Exchange};
 use plugins::backend::{Earlier, Message, Part, Prompt, Role, Sample};
 
 /// A conversation up to an answer.
 pub struct Conversation {
-    /// The conversation before this.
     pub before: Option<Arc<Conversation>>,
     /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
     pub answer: Message,
-    /// True if it is the recorded answer.
     pub is_recorded: bool,
-    /// The last request's number.
     pub index: u64,
     pub answers: u32,
     /// Of these, answers on record in place of given ones.
@@ -30,9 +26,7 @@ pub struct Conversation {
     pub carry: Option<Vec<u8>>,
 }
 
-/// The content of a reply.
 pub struct ReplyContent {
-    /// The answer, as a message of a conversation.
     pub answer: Message,
     /// The state that the backend carries to the next request.
     pub carry: Option<Vec<u8>>,
@@ -46,9 +40,8 @@ impl ReplyContent {
 
     /// The answer of an exchange, if it has one.
     pub fn from_exchange(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
-        exchange
-            .has_answer()
-            .then(|| ReplyContent { answer: answer(&exchange.output, &exchange.tool_calls), carry })
+        let answer = || answer(&exchange.output, &exchange.tool_calls);
+        exchange.has_answer().then(|| ReplyContent { answer: answer(), carry })
     }
 
     /// The size of its texts, more or less.
@@ -82,16 +75,13 @@ impl ComposedSample {
         // The dataset counted only the sample's own tokens.
         sample.input_tokens = None;
         ComposedSample {
-            sample,
             earlier,
-            parents: Vec::new(),
             history: Some(exchange::History {
                 continues: before.index,
                 answers: before.answers,
                 recorded: before.recorded,
             }),
-            released: None,
-            lineage: None,
+            ..ComposedSample::alone(sample)
         }
     }
 }
@@ -113,7 +103,6 @@ impl Conversation {
         messages
     }
 
-    /// The text of the last answer.
     pub fn text(&self) -> String {
         let parts = self.answer.parts.iter();
         let texts = parts.filter_map(|part| match part {
@@ -139,13 +128,7 @@ impl Drop for Conversation {
 /// answer before them, which differ from the recorded ones if the answer is live.
 pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
-        Prompt::Text(text) => {
-            return vec![Message {
-                role: Role::User,
-                parts: vec![Part::Text(text.clone())],
-                extra: None,
-            }];
-        }
+        Prompt::Text(text) => return vec![text_message(Role::User, text)],
         Prompt::Messages(messages) => messages.clone(),
         Prompt::Continuation(next) => next.messages.clone(),
         Prompt::Tokens(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => return Vec::new(),
@@ -167,8 +150,7 @@ pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> 
 
 /// Returns the number of tool results at the beginning of these messages.
 pub(super) fn result_count(messages: &[Message]) -> usize {
-    let results = messages.iter().take_while(|message| message.role == Role::Tool);
-    results.count()
+    messages.iter().take_while(|message| message.role == Role::Tool).count()
 }
 
 /// Keeps the first calls of tools of an answer, this many, and takes the others out.
@@ -189,7 +171,6 @@ pub(super) fn keep_calls(answer: &mut Message, most: usize) {
     answer.extra = (!fields.is_empty()).then(|| Value::Object(fields).to_string());
 }
 
-/// The ids of an answer's tool calls.
 pub(super) fn call_ids(answer: &Message) -> Vec<String> {
     let extra = answer.extra.as_deref();
     let fields = extra.and_then(|extra| serde_json::from_str::<Value>(extra).ok());
@@ -201,11 +182,12 @@ pub(super) fn call_ids(answer: &Message) -> Vec<String> {
 /// An answer as a message. Reasoning is not part of a history: chat templates leave it out.
 fn answer(output: &str, tool_calls: &str) -> Message {
     let calls = joined_calls(tool_calls);
-    Message {
-        role: Role::Assistant,
-        parts: vec![Part::Text(output.to_owned())],
-        extra: (!calls.is_empty()).then(|| json!({ "tool_calls": calls }).to_string()),
-    }
+    let extra = (!calls.is_empty()).then(|| json!({ "tool_calls": calls }).to_string());
+    Message { extra, ..text_message(Role::Assistant, output) }
+}
+
+pub(crate) fn text_message(role: Role, text: &str) -> Message {
+    Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
 /// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first

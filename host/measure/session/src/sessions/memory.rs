@@ -36,13 +36,11 @@ impl Memory {
         }
     }
 
-    /// More is held.
     pub(super) fn hold(&self, bytes: usize) {
         let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak.fetch_max(held, Ordering::Relaxed);
     }
 
-    /// Frees bytes that were held.
     pub(super) fn free(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -52,15 +50,11 @@ impl Memory {
     pub fn has_room(&self, now: Nanos) -> bool {
         let has_room = (self.held.load(Ordering::Relaxed) as u64) < self.bound;
         let since = self.since.load(Ordering::Relaxed);
-        match (has_room, since) {
-            (true, NEVER) => {}
-            (true, since) => {
-                let waited = now.0.saturating_sub(since);
-                self.waited.fetch_add(waited, Ordering::Relaxed);
-                self.since.store(NEVER, Ordering::Relaxed);
-            }
-            (false, NEVER) => self.since.store(now.0, Ordering::Relaxed),
-            (false, _) => {}
+        if has_room && since != NEVER {
+            self.waited.fetch_add(now.0.saturating_sub(since), Ordering::Relaxed);
+            self.since.store(NEVER, Ordering::Relaxed);
+        } else if !has_room && since == NEVER {
+            self.since.store(now.0, Ordering::Relaxed);
         }
         has_room
     }
@@ -68,11 +62,8 @@ impl Memory {
     /// The figures at the end of the load, if there were sessions.
     pub fn figures(&self, now: Nanos) -> Option<SessionMemory> {
         let peak = self.peak.load(Ordering::Relaxed) as u64;
-        let since = self.since.load(Ordering::Relaxed);
-        let waiting = match since {
-            NEVER => 0,
-            since => now.0.saturating_sub(since),
-        };
+        // Nothing remains of now if no session waits.
+        let waiting = now.0.saturating_sub(self.since.load(Ordering::Relaxed));
         let waited = Nanos(self.waited.load(Ordering::Relaxed) + waiting);
         (peak > 0).then(|| SessionMemory {
             bound_bytes: self.bound,

@@ -1,6 +1,6 @@
 //! The place of a request in its session.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::graph::Graph;
 use model::units::Nanos;
@@ -14,12 +14,10 @@ pub struct Place {
     pub(super) node: usize,
 }
 
-/// A session under way.
 pub(super) struct Session {
     pub(super) graph: Graph,
     /// The pacer's number of its first request.
     pub(super) root: u64,
-    /// Instant of its last event.
     pub(super) last: Nanos,
     /// Its memory in bytes: the samples, and the answers so far.
     pub(super) bytes: usize,
@@ -36,10 +34,6 @@ pub enum Entry {
 }
 
 impl Place {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn at(&self, node: usize) -> Place {
         Place { session: Arc::clone(&self.session), queue: self.queue, node }
     }

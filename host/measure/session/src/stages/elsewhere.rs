@@ -8,7 +8,7 @@ use runs::folder::FolderError;
 use runs::record::Written;
 use serde::{Deserialize, Serialize};
 
-use super::{Ending, Recorded, SavedRun, StartedRun, Status, series};
+use super::{Ending, SavedRun, StartedRun, saved};
 use crate::check::CheckedRun;
 use crate::parts::RunError;
 use crate::series::Sampling;
@@ -30,17 +30,16 @@ pub struct Part {
     pub dataset: Option<Dataset>,
 }
 
-/// The measurements by others of a run whose records are in its folder.
-pub struct Elsewhere {
-    /// The records that were written.
-    pub records: Written,
+/// The measurements of a load whose records are in its run's folder.
+pub struct Measurements {
+    /// The records that were written; absent if not all could be.
+    pub records: Option<Written>,
     /// Requests that were due, and have no record.
     pub unsent: u64,
-    /// The processes that made the run.
-    pub fleet: Fleet,
-    /// Performance of the worst of them as a client.
+    /// The processes that made the load, if they were several.
+    pub fleet: Option<Fleet>,
+    /// Performance of the client; of several, of the worst.
     pub client: Option<Client>,
-    /// The server's own counts.
     pub server: Option<Server>,
     /// The dataset's changes to its input.
     pub dataset: Option<Dataset>,
@@ -54,9 +53,6 @@ pub struct Devices(Option<Watching>, Option<Sampling>);
 impl<E> StartedRun<E> {
     /// Begins to read the devices that the plan names, and the server's metrics pages, by this
     /// clock, for a run that others make. The clock is the run's.
-    ///
-    /// # Errors
-    /// If a file of them cannot be made, no thread be started, or the backend fails.
     pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
         self.control.live.date(clock);
         let live = Arc::clone(&self.control.live);
@@ -75,57 +71,9 @@ impl<E> StartedRun<E> {
     }
 
     /// Writes the measurements of others, in place of a load of its own.
-    pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> SavedRun {
+    pub fn made_elsewhere(self, made: Measurements, ending: &Ending) -> SavedRun {
         let StartedRun { run, folder, started, control, .. } = self;
-        let pages = control.live.pages.written();
-        let status = Status {
-            started,
-            origin: control.live.origin.get().copied(),
-            ended: ending.at.clone(),
-            interrupted: ending.interrupted,
-            unsent: made.unsent,
-            timings: run.timings.reached(),
-            records: Some(made.records),
-            series: pages.as_ref().and_then(|pages| pages.as_ref().ok()).cloned(),
-            error: (made.ended.as_ref().err())
-                .map(|error| run.parts.secrets.redact(&error.to_string())),
-        };
-        let mut kept = folder.end(&status).and(folder.write_fleet(&made.fleet));
-        if let Some(client) = &made.client {
-            kept = kept.and(folder.write_client(client));
-        }
-        if let Some(server) = &made.server {
-            kept = kept.and(folder.write_server(server));
-        }
-        if let Some(dataset) = &made.dataset {
-            kept = kept.and(folder.write_dataset(dataset));
-        }
-        let devices = control.live.telemetry.recorded();
-        let devices = devices.map(|Recorded { recording, written }| {
-            let so_far = std::mem::replace(&mut kept, Ok(()));
-            kept = so_far.and(written.map_err(FolderError::from));
-            recording
-        });
-        let (series, written) = series(pages, &folder);
-        let kept = kept.and(written);
-        SavedRun {
-            cut_short: status.interrupted || status.error.is_some(),
-            // Others recorded something, or tried to.
-            is_empty: false,
-            unsent: status.unsent,
-            group: control.group,
-            ended: made.ended,
-            fleet: Some(made.fleet),
-            client: made.client,
-            server: made.server,
-            devices,
-            series,
-            dataset: made.dataset,
-            first_token: None,
-            run,
-            folder,
-            kept,
-        }
+        saved((run, folder, started), (&control.live, control.group), made, ending)
     }
 }
 
@@ -143,17 +91,17 @@ impl SavedRun {
     /// Returns the end of the load, and an error if files could not be written, if nothing else is
     /// made of it.
     pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
-        (self.ended, self.kept)
+        (self.made.ended, self.kept)
     }
 
     /// Returns the measurements of this process, for a run that several make together.
     pub fn part(&self) -> Part {
         Part {
-            unsent: self.unsent,
-            error: self.ended.as_ref().err().map(ToString::to_string),
-            client: self.client.clone(),
-            server: self.server.clone(),
-            dataset: self.dataset.clone(),
+            unsent: self.made.unsent,
+            error: self.made.ended.as_ref().err().map(ToString::to_string),
+            client: self.made.client.clone(),
+            server: self.made.server.clone(),
+            dataset: self.made.dataset.clone(),
         }
     }
 }

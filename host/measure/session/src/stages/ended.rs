@@ -13,13 +13,10 @@ const MOST_FILES: usize = 5;
 /// The reason why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
-    /// Its folder could not be created.
     #[error(transparent)]
     Create(FolderError),
-    /// A file of its folder could not be written.
     #[error(transparent)]
     Write(FolderError),
-    /// The devices that the plan names cannot be sampled.
     #[error(transparent)]
     Devices(#[from] NoDevices),
 }
@@ -27,19 +24,12 @@ pub enum BeginError {
 /// The reason why a run that began has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMeasured {
-    /// The run ended before the measurement.
     #[error(transparent)]
     Ended(RunError),
     /// The dataset refused its input. A dataset knows its files by the scenario's names for them,
     /// the user by their paths.
     #[error("{why} ({})", .files.join(", "))]
-    Input {
-        /// The dataset's error.
-        why: RunError,
-        /// The files by name.
-        files: Vec<String>,
-    },
-    /// Records could not be read.
+    Input { why: RunError, files: Vec<String> },
     #[error(transparent)]
     Folder(#[from] FolderError),
 }

@@ -19,7 +19,7 @@ use super::super::progress;
 use model::clean;
 use scenario::plan::{Amount, Plan};
 use session::live::snapshot::Standing;
-use session::live::{History, Phase, Snapshot, Stopped};
+use session::live::{History, Phase, Snapshot, Stop};
 
 const PANELS: (u16, u16) = (72, 22);
 
@@ -202,13 +202,13 @@ impl View<'_> {
     fn phase(&self) -> (String, Style) {
         let counts = &self.snapshot.counts;
         let (phase, style) = match (counts.stopped, counts.phase) {
-            (Stopped::Aborting, _) => ("stopped: abandoning replies", self.bad()),
-            (Stopped::Finishing, _) => ("stopped: waiting for the last replies", self.doubtful()),
-            (Stopped::No, Phase::Preparing) => ("preparing", self.strong()),
-            (Stopped::No, Phase::WarmUp) => ("warming up", self.strong()),
-            (Stopped::No, Phase::Measuring) => ("measuring", self.good()),
-            (Stopped::No, Phase::Draining) => ("waiting for the last replies", self.good()),
-            (Stopped::No, Phase::Over) => ("over", self.strong()),
+            (Stop::Aborting, _) => ("stopped: abandoning replies", self.bad()),
+            (Stop::Finishing, _) => ("stopped: waiting for the last replies", self.doubtful()),
+            (Stop::No, Phase::Preparing) => ("preparing", self.strong()),
+            (Stop::No, Phase::WarmUp) => ("warming up", self.strong()),
+            (Stop::No, Phase::Measuring) => ("measuring", self.good()),
+            (Stop::No, Phase::Draining) => ("waiting for the last replies", self.good()),
+            (Stop::No, Phase::Over) => ("over", self.strong()),
         };
         if self.paused {
             (format!("{phase} (drawing paused)"), self.doubtful())
@@ -219,9 +219,9 @@ impl View<'_> {
 
     fn keys(&self) -> Line<'static> {
         let stop = match self.snapshot.counts.stopped {
-            Stopped::No => "q stop",
-            Stopped::Finishing => "q stop at once",
-            Stopped::Aborting => "q exit",
+            Stop::No => "q stop",
+            Stop::Finishing => "q stop at once",
+            Stop::Aborting => "q exit",
         };
         let pause = if self.paused { "p resume drawing" } else { "p pause drawing" };
         Line::styled(format!("{stop}   {pause}   ? help"), self.faint())

@@ -23,7 +23,7 @@ use plugins::case::{self, CaseReport, Suite, TimedReport};
 use plugins::load::{Plugin, load};
 use reader::Located;
 use session::Source;
-use session::probe::record::{RecordError, Recorded, Recorder};
+use session::probe::record::{RecordError, Recorder, Reply};
 
 /// Make a case of a server's reply
 ///
@@ -248,7 +248,7 @@ fn short(model: &str) -> &str {
 }
 
 /// A reply's body without names, and true if names were removed.
-fn anonymous(recorded: &Recorded, recorder: &Recorder, model: &str) -> (Vec<u8>, bool) {
+fn anonymous(recorded: &Reply, recorder: &Recorder, model: &str) -> (Vec<u8>, bool) {
     let target = recorder.target();
     let mut names = vec![(model, short(model))];
     if !target.is_loopback() {

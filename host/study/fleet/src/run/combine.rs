@@ -10,7 +10,7 @@ use result::summary::fleet::{Agent, Fleet, Lost, Moved};
 use result::summary::{Client, Dataset, Server};
 use runs::record::{self, Part as Records, RecordError};
 use scenario::plan::{Amount, Plan, Slice};
-use session::Elsewhere;
+use session::Measurements;
 use session::parts::RunError;
 
 use super::agent::AgentPart;
@@ -25,7 +25,7 @@ pub(super) fn combine(
     trace: &Trace,
     start: Nanos,
     endings: Vec<Ending>,
-) -> Result<Elsewhere, RecordError> {
+) -> Result<Measurements, RecordError> {
     let handed: Vec<Option<AgentPart>> = endings.iter().map(handed_over).collect();
     let mut parts = Vec::new();
     let mut of_parts = Vec::new();
@@ -86,13 +86,13 @@ pub(super) fn combine(
         let why = agent.error.as_ref()?;
         Some(RunError::Agent(format!("{}: {why}", agent.name())))
     });
-    Ok(Elsewhere {
-        records,
+    Ok(Measurements {
+        records: Some(records),
         unsent,
         client: Client::worst(clients),
         server,
         dataset,
-        fleet: Fleet { agents },
+        fleet: Some(Fleet { agents }),
         ended: failed.map_or(Ok(()), Err),
     })
 }

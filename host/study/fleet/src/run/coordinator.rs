@@ -14,7 +14,7 @@ use load::thread_group::ThreadGroup;
 use model::clock::Clock;
 use model::units::Nanos;
 use session::stages::StartedRun;
-use session::{CheckedRun, Elsewhere, Record, Threads};
+use session::{CheckedRun, Measurements, Record, Threads};
 
 use super::combine::combine;
 use super::connections::{Connections, version};
@@ -83,7 +83,7 @@ impl<E> From<FleetError> for NotStarted<E> {
 pub struct Combined {
     pub run: StartedRun<Threads>,
     /// The agents' measurements.
-    pub made: Elsewhere,
+    pub made: Measurements,
     /// The folder with the agents' original records, if a clock is too inexact to rely on the run's
     /// own.
     pub kept: Option<PathBuf>,

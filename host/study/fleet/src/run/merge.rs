@@ -57,7 +57,7 @@ pub fn merge(
     }
     let folder = run.folder;
     let summary = folder.summarize(&folder.facts()?)?;
-    folder.write_summary(&summary)?;
+    folder.write(&summary)?;
     Ok((folder, summary))
 }
 
@@ -276,12 +276,12 @@ impl Run {
 
     /// Writes the changed files beside the records.
     fn note(&self) -> Result<(), FleetError> {
-        self.folder.end(&self.status)?;
-        self.folder.write_fleet(&self.fleet)?;
+        self.folder.write(&self.status)?;
+        self.folder.write(&self.fleet)?;
         let clients = self.fleet.agents.iter();
         let clients: Vec<Client> = clients.filter_map(|agent| agent.client.clone()).collect();
         if let Some(client) = Client::worst(clients) {
-            self.folder.write_client(&client)?;
+            self.folder.write(&client)?;
         }
         Ok(())
     }

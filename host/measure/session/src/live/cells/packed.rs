@@ -19,18 +19,10 @@ const OF_A_WIDTH: u64 = 256;
 const HALF: u64 = OF_A_WIDTH / 2;
 /// The number of the last cell, which holds the longest span that there is.
 const LAST: u64 = number(u64::MAX);
-/// Number of neighbours that are merged if there are too many cells: they are then known to one
-/// digit.
-const TOGETHER: u64 = 16;
-
-/// The resolution at which cells are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolution {
-    /// Each by itself, to two significant digits.
-    Fine,
-    /// Sixteen neighbours in one, to one significant digit.
-    Coarse,
-}
+/// The neighbours that are sent as one cell: each by itself, to two significant digits.
+pub const FINE: u64 = 1;
+/// The same if there are too many cells: they are then known to one digit.
+pub const COARSE: u64 = 16;
 
 /// Counts of time spans, cell by cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,11 +30,8 @@ pub enum Resolution {
 pub struct PackedCells {
     /// In turn, the distance to the next cell and its number of spans, from the finest cell on.
     cells: Vec<u64>,
-    /// The sum of all spans.
     sum: Nanos,
-    /// The shortest span.
     least: Nanos,
-    /// The longest span.
     most: Nanos,
 }
 
@@ -54,12 +43,10 @@ pub struct PackedBuckets {
     sum: Nanos,
 }
 
-/// An error: the data received are no distribution of this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a distribution cannot be read: {0}")]
-pub struct NotPacked(&'static str);
+pub struct NotPacked(pub(in crate::live) &'static str);
 
-/// The number of the cell that a span is in.
 const fn number(span: u64) -> u64 {
     let steps = span >> FINEST_BITS;
     if steps < OF_A_WIDTH {
@@ -78,29 +65,17 @@ fn span(number: u64) -> u64 {
     (number - wider * HALF) << wider << FINEST_BITS
 }
 
-impl NotPacked {
-    /// The process sent metrics that this version does not know.
-    pub(in crate::live) fn other_metrics() -> Self {
-        NotPacked("its metrics differ")
-    }
-}
-
 impl PackedCells {
-    pub fn new(cells: &Cells, resolution: Resolution) -> Self {
+    pub fn new(cells: &Cells, together: u64) -> Self {
         if cells.cells.is_empty() {
             return PackedCells::default();
         }
         let mut packed: Vec<u64> = Vec::new();
         let (mut at, mut last) = (0, None);
         for seen in cells.cells.iter_recorded() {
-            let cell = match resolution {
-                Resolution::Fine => number(seen.value_iterated_to()),
-                // The middle one stands for all.
-                Resolution::Coarse => {
-                    let cell = number(seen.value_iterated_to());
-                    (cell - cell % TOGETHER + TOGETHER / 2).min(LAST)
-                }
-            };
+            let cell = number(seen.value_iterated_to());
+            // The middle one stands for all.
+            let cell = (cell - cell % together + together / 2).min(LAST);
             let count = seen.count_at_value();
             match (packed.last_mut(), last == Some(cell)) {
                 (Some(held), true) => *held = held.saturating_add(count),
@@ -162,9 +137,6 @@ impl PackedBuckets {
     }
 
     /// Adds its counts to other buckets.
-    ///
-    /// # Errors
-    /// If the bounds differ.
     pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
         if self.counts.len() != buckets.counts.len() {
             return Err(NotPacked("its bounds differ"));
@@ -207,14 +179,14 @@ mod tests {
     #[test]
     fn packed_cells_survive_json() {
         let sent = cells(of_all_widths().filter(|span| *span < 1 << 56));
-        let packed = PackedCells::new(&sent, Resolution::Fine);
+        let packed = PackedCells::new(&sent, FINE);
         let text = serde_json::to_string(&packed).unwrap();
         let read: PackedCells = serde_json::from_str(&text).unwrap();
         let mut there = Cells::default();
         read.add_to(&mut there).unwrap();
         assert_eq!(there.quantiles(), sent.quantiles());
-        assert_eq!(PackedCells::new(&there, Resolution::Fine), packed);
-        let nothing = PackedCells::new(&Cells::default(), Resolution::Fine);
+        assert_eq!(PackedCells::new(&there, FINE), packed);
+        let nothing = PackedCells::new(&Cells::default(), FINE);
         let mut still_nothing = Cells::default();
         nothing.add_to(&mut still_nothing).unwrap();
         assert_eq!(still_nothing.quantiles(), None);
@@ -227,7 +199,7 @@ mod tests {
         let mut together = Cells::default();
         for part in 0..4 {
             let own = cells(spans.iter().copied().skip(part).step_by(4));
-            let packed = PackedCells::new(&own, Resolution::Fine);
+            let packed = PackedCells::new(&own, FINE);
             packed.add_to(&mut together).unwrap();
         }
         assert_eq!(together.quantiles().unwrap(), whole);
@@ -236,8 +208,7 @@ mod tests {
     #[test]
     fn coarse_cells_are_few_and_precise_to_one_digit() {
         let sent = cells((0..200_000).map(|i| 1_000 + i * i));
-        let [fine, coarse] = [Resolution::Fine, Resolution::Coarse]
-            .map(|resolution| PackedCells::new(&sent, resolution));
+        let [fine, coarse] = [FINE, COARSE].map(|together| PackedCells::new(&sent, together));
         assert!(coarse.cells.len() * 8 < fine.cells.len());
         let mut there = Cells::default();
         coarse.add_to(&mut there).unwrap();
@@ -250,7 +221,7 @@ mod tests {
             [(seen.p50_ms, exact.p50_ms), (seen.p90_ms, exact.p90_ms), (seen.p99_ms, exact.p99_ms)]
         {
             let apart = (seen - exact).abs() / exact;
-            assert!(apart < TOGETHER as f64 * ERROR + 0.01, "{seen} for {exact}");
+            assert!(apart < COARSE as f64 * ERROR + 0.01, "{seen} for {exact}");
         }
     }
 

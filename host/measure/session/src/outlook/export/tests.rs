@@ -1,28 +1,10 @@
 use super::*;
-use plugins::backend::{Continuation, Dependency, Part, Role, Turn};
-
-fn text_message(role: Role, text: &str) -> Message {
-    Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
-}
+use crate::pending::bare_sample;
+use crate::sessions::history::text_message;
+use plugins::backend::{Dependency, Turn};
 
 fn sample(id: &str, prompt: Prompt) -> Sample {
-    Sample {
-        id: id.to_owned(),
-        prompt,
-        after: Vec::new(),
-        recorded_answer: None,
-        audio_duration: None,
-        recorded_duration: None,
-        further: None,
-        input_tokens: None,
-        output_tokens: Some(8),
-        reference: None,
-        turn: None,
-        class: None,
-        arrival: None,
-        adapter: None,
-        parameters: None,
-    }
+    Sample { output_tokens: Some(8), ..bare_sample(id, prompt) }
 }
 
 fn next(id: &str, parent: &str, text: &str, delay: u64) -> Sample {

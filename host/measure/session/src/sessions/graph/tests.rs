@@ -1,13 +1,11 @@
 //! Sessions on instants that are written down.
 
 use super::*;
+use crate::pending::bare_sample;
+use crate::sessions::history::text_message;
 use plugins::backend::{Continuation, Dependency, Role};
 
 const LIVE: Policy = Policy { history: History::Live, after_failure: AfterFailure::Drop };
-
-fn text_message(role: Role, text: &str) -> Message {
-    Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
-}
 
 fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
     let after = after.iter().map(|(sample, point, delay)| Dependency {
@@ -16,21 +14,10 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
         delay: *delay,
     });
     Sample {
-        id: id.to_owned(),
-        prompt,
         after: after.collect(),
         recorded_answer: Some(text_message(Role::Assistant, &format!("recorded {id}"))),
-        audio_duration: None,
-        recorded_duration: None,
-        further: None,
         input_tokens: Some(1),
-        output_tokens: None,
-        reference: None,
-        turn: None,
-        class: None,
-        arrival: None,
-        adapter: None,
-        parameters: None,
+        ..bare_sample(id, prompt)
     }
 }
 
@@ -103,9 +90,8 @@ fn recorded_history_contains_recorded_answers() {
 #[test]
 fn join_waits_for_the_last_dependency() {
     let part = |of: &str| Message {
-        role: Role::User,
         parts: vec![Part::Answer(of.to_owned())],
-        extra: None,
+        ..text_message(Role::User, "")
     };
     let join = sample(
         "j",

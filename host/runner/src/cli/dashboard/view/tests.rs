@@ -15,7 +15,7 @@ use model::units::Nanos;
 use scenario::plan::Amount;
 use session::live::cells::Quantiles;
 use session::live::snapshot::{Agent, Failures, Standing};
-use session::live::{Counts, History, Live, Phase, Snapshot, Stopped};
+use session::live::{Counts, History, Live, Phase, Snapshot, Stop};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -135,7 +135,7 @@ fn pictures() {
     let mut warming = preparing.clone();
     (warming.counts.phase, warming.counts.warmup) = (Phase::WarmUp, 3);
     let mut stopped = measuring.clone();
-    (stopped.counts.phase, stopped.counts.stopped) = (Phase::Draining, Stopped::Finishing);
+    (stopped.counts.phase, stopped.counts.stopped) = (Phase::Draining, Stop::Finishing);
     let early = view(&subject, &preparing, &blank);
     let view = view(&subject, &measuring, &history);
     picture("preparing", &early, (80, 24));

@@ -7,37 +7,34 @@ use crossbeam_channel::{Receiver, Sender};
 use load::backlog::{Backlog, Held};
 use model::exchange::Exchange;
 
-/// The receiver of finished exchanges.
 #[derive(Clone)]
-pub struct Finished {
-    recorder: Sender<Waiting>,
+pub struct RecordQueue {
+    recorder: Sender<QueuedExchange>,
     backlog: Arc<Backlog>,
 }
 
-/// An exchange that waits to be recorded.
-pub struct Waiting {
+pub struct QueuedExchange {
     exchange: Box<Exchange>,
     _held: Held,
 }
 
-impl Finished {
+impl RecordQueue {
     /// For one run, and the recorder's end.
-    pub fn new(backlog: &Arc<Backlog>) -> (Self, Receiver<Waiting>) {
+    pub fn new(backlog: &Arc<Backlog>) -> (Self, Receiver<QueuedExchange>) {
         let (recorder, waiting) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
-        (Finished { recorder, backlog }, waiting)
+        (RecordQueue { recorder, backlog }, waiting)
     }
 
-    /// Has an exchange recorded.
     pub fn send(&self, exchange: Box<Exchange>) {
-        let waiting = Waiting { _held: self.backlog.queue(exchange.memory()), exchange };
+        let waiting = QueuedExchange { _held: self.backlog.queue(exchange.memory()), exchange };
         // The recorder outlives everyone who sends, unless it failed; then the run ends for that
         // reason.
         let _ = self.recorder.send(waiting);
     }
 }
 
-impl AsRef<Exchange> for Waiting {
+impl AsRef<Exchange> for QueuedExchange {
     fn as_ref(&self) -> &Exchange {
         &self.exchange
     }
