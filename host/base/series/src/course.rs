@@ -51,7 +51,7 @@ fn line(name: Name, curve: &Curve, spans: &[(Nanos, Nanos)]) -> Line {
         Curve::Share(part, whole) => {
             (each(&|span| share(total(part, span), total(whole, span))), None)
         }
-        Curve::Observed(bounds, lists) => {
+        Curve::Histogram(bounds, lists) => {
             let means = each(&|span| sum(lists, span).mean());
             let high = each(&|span| sum(lists, span).quantile(bounds, 0.99));
             let is_known = high.iter().any(Option::is_some);

@@ -1,6 +1,6 @@
 //! The levels of a single page, for display during a run.
 
-use crate::names::{Name, SOURCES, Source};
+use crate::names::{Name, Source, sources};
 use crate::page;
 use crate::pieces::Fold;
 
@@ -19,8 +19,7 @@ pub struct Levels {
 pub fn levels(text: &str) -> Levels {
     let page = page::read(text);
     let of = |name: Name| {
-        let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
-        sources.iter().find_map(|source| {
+        sources(name).iter().find_map(|source| {
             let fold = match source {
                 Source::Sum(_) => Fold::Sum,
                 Source::Largest(_) => Fold::Largest,

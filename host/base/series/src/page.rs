@@ -82,9 +82,7 @@ pub fn read(text: &str) -> Page {
         page.samples.push(PageSample {
             kind: kind_of(&kinds, found.name),
             name: clean(found.name),
-            labels: (found.labels.iter())
-                .map(|(name, value)| (clean(name), clean(value)))
-                .collect(),
+            labels: found.labels.iter().map(|(name, value)| (clean(name), clean(value))).collect(),
             value: found.value,
         });
     }
@@ -108,14 +106,10 @@ fn stated(line: &str) -> Option<(&str, Kind)> {
 }
 
 fn kind_of(kinds: &HashMap<&str, Kind>, name: &str) -> Kind {
-    if let Some(kind) = kinds.get(name) {
-        return *kind;
-    }
-    let family = (SUFFIXES.iter()).find_map(|suffix| {
-        let family = name.strip_suffix(suffix)?;
-        Some((*suffix, *kinds.get(family)?))
-    });
-    match family {
+    let families = [""].into_iter().chain(SUFFIXES);
+    let mut kinds =
+        families.filter_map(|suffix| Some((suffix, *kinds.get(name.strip_suffix(suffix)?)?)));
+    match kinds.next() {
         // The time at which a counter began is no count.
         Some(("_created", _)) => Kind::Gauge,
         Some((_, kind)) => kind,

@@ -22,7 +22,7 @@ pub struct Recording {
     /// The time from one sample to the next, at the end of the run.
     pub every_ns: Nanos,
     /// The series by number.
-    pub series: BTreeMap<u32, Recorded>,
+    pub series: BTreeMap<u32, RecordedSeries>,
     /// The instants of the pages of each target, the earliest first.
     pub pages: BTreeMap<u32, Vec<Nanos>>,
     /// The longest time that a page took.
@@ -38,7 +38,7 @@ pub struct Recording {
 /// A series with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Recorded {
+pub struct RecordedSeries {
     pub series: Series,
     /// Its values where they changed, by the place of the page among its target's pages; absent
     /// where the page did not have it any longer.
@@ -58,7 +58,7 @@ impl Recording {
                 if self.series.len() < MOST_SERIES {
                     self.series
                         .entry(series.id)
-                        .or_insert(Recorded { series, changes: Vec::new() });
+                        .or_insert(RecordedSeries { series, changes: Vec::new() });
                 }
             }
             Entry::Sample(sample) => self.add(sample),
@@ -105,7 +105,7 @@ impl Recording {
         &'a self,
         target: u32,
         name: &'a str,
-    ) -> impl Iterator<Item = &'a Recorded> + 'a {
+    ) -> impl Iterator<Item = &'a RecordedSeries> + 'a {
         let series = self.series.values();
         series.filter(move |it| it.series.target == target && it.series.name == name)
     }
