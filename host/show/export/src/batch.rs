@@ -14,7 +14,7 @@ use arrow_schema::SchemaRef;
 use std::io::Write;
 
 use super::ExportError;
-use super::schema::{Head, Holds, item};
+use super::schema::{Head, Type, item};
 use super::sink::Sink;
 use model::units::Nanos;
 
@@ -49,14 +49,12 @@ pub(crate) fn fitting(number: u64) -> Option<i64> {
 
 impl Batch {
     pub(crate) fn new(schema: SchemaRef, heads: &[Head]) -> Self {
-        let cells = heads.iter().map(|head| match head.holds {
-            Holds::Text => Cells::Text(StringBuilder::new()),
-            Holds::Flag => Cells::Flag(BooleanBuilder::new()),
-            Holds::Whole => Cells::Whole(Int64Builder::new()),
-            Holds::Number => Cells::Number(Float64Builder::new()),
-            Holds::Wholes => {
-                Cells::Wholes(ListBuilder::new(Int64Builder::new()).with_field(item()))
-            }
+        let cells = heads.iter().map(|head| match head.kind {
+            Type::Text => Cells::Text(StringBuilder::new()),
+            Type::Flag => Cells::Flag(BooleanBuilder::new()),
+            Type::Whole => Cells::Whole(Int64Builder::new()),
+            Type::Number => Cells::Number(Float64Builder::new()),
+            Type::Wholes => Cells::Wholes(ListBuilder::new(Int64Builder::new()).with_field(item())),
         });
         Batch { cells: cells.collect(), schema, next: 0, rows: 0, bytes: 0 }
     }

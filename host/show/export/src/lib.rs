@@ -43,28 +43,21 @@ use runs::folder::{FolderError, RunFolder};
 use schema::Head;
 use sink::Sink;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
-    /// A row for each request.
-    Requests,
-    /// A row for each output event.
-    Events,
-    /// A row for each figure.
-    Summary,
-    /// A row for each value of a series over time.
-    Series,
+model::names! {
+    /// A table of a run.
+    pub enum Table {
+        /// A row for each request.
+        Requests = "requests",
+        /// A row for each output event.
+        Events = "events",
+        /// A row for each figure.
+        Summary = "summary",
+        /// A row for each value of a series over time.
+        Series = "series",
+    }
 }
 
 impl Table {
-    pub fn name(self) -> &'static str {
-        match self {
-            Table::Requests => "requests",
-            Table::Events => "events",
-            Table::Summary => "summary",
-            Table::Series => "series",
-        }
-    }
-
     fn heads(self, form: Form) -> Vec<Head> {
         match self {
             Table::Requests => requests::heads(form),

@@ -45,9 +45,10 @@ pub(super) fn span(about: &About, exchange: &Exchange, trace: TraceId, span: Spa
         trace_id: trace,
         span_id: span,
         parent_span_id: is_of_session(exchange).then(|| trace.session()),
-        name: match about.model.is_empty() {
-            true => operation.to_owned(),
-            false => format!("{operation} {}", about.model),
+        name: if about.model.is_empty() {
+            operation.to_owned()
+        } else {
+            format!("{operation} {}", about.model)
         },
         kind: CLIENT,
         start_time_unix_nano: about.unix(exchange.due),
