@@ -8,8 +8,7 @@
 use crate::reading::{Choice, Device, Facts, Reading, Source};
 use exposition::{Line, lines};
 
-/// DCGM's numbers for unknown values begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is beyond
-/// it.
+/// `DCGM_FP64_BLANK`: unknown values begin here, `DCGM_INT64_BLANK` among them.
 const BLANK: f64 = 140_737_488_355_328.0;
 
 /// `DCGM_INT32_BLANK` and the unknown values after it.
@@ -20,8 +19,8 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// No page has more devices.
 const MOST: usize = 1_024;
 
-/// A field of DCGM: power in watts, energy in millijoules, temperature in degrees Celsius, clocks in
-/// MHz, memory in MiB, utilisation in percent, throttling as bits.
+/// A field of DCGM: power in watts, energy in millijoules, temperature in degrees Celsius, clocks
+/// in MHz, memory in MiB, utilisation in percent, throttling as bits.
 #[derive(Clone, Copy, PartialEq)]
 enum Field {
     Power,
@@ -162,7 +161,6 @@ impl Values {
 /// Fetches a page of the exporter. The text of an error is the reason for its absence.
 pub type Fetch = Box<dyn FnMut() -> Result<String, String> + Send>;
 
-/// The exporter at some address.
 pub struct Exporter {
     fetch: Fetch,
     choice: Choice,

@@ -204,8 +204,7 @@ pub struct Throttled {
 }
 
 impl Devices {
-    /// Each device and reason for which it was throttled in more than this share of the time, the
-    /// largest share first.
+    /// Each device and reason that throttled it for more than this share, the largest first.
     pub fn throttled(&self, above: f64) -> Vec<Throttled> {
         let all = self.each.iter().enumerate().flat_map(|(at, figures)| {
             figures.throttled.iter().flatten().map(move |(reason, share)| Throttled {
@@ -240,8 +239,7 @@ impl Devices {
 }
 
 impl Recording {
-    /// Returns the figures from one instant to another, both since the origin of the recording's
-    /// clock.
+    /// The figures from one instant to another, both since the origin of the recording's clock.
     pub fn over(&self, from: Nanos, to: Nanos) -> Devices {
         let span = Span {
             from: from.as_secs_f64(),

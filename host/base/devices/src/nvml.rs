@@ -106,8 +106,7 @@ impl Nvml {
     }
 }
 
-/// The value of a function; none of a function that is missing, unsupported or failed. Keeps the
-/// first error.
+/// The value of a function, if it has any. Keeps the first error.
 fn known<T>(result: Result<Option<T>, NvmlError>, first: &mut Option<NvmlError>) -> Option<T> {
     result.unwrap_or_else(|error| {
         first.get_or_insert(error);

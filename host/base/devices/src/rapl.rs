@@ -9,7 +9,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The place where the kernel shows them.
 pub const ROOT: &str = "/sys/class/powercap";
 
 #[derive(Debug)]
@@ -23,7 +22,6 @@ struct Zone {
     counted: u64,
 }
 
-/// The counters of this host.
 #[derive(Debug)]
 pub struct Rapl {
     zones: Vec<Zone>,
@@ -33,19 +31,12 @@ pub struct Rapl {
 /// The reason why the host's energy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRapl {
-    /// The kernel shows no counters.
     #[error("this machine shows no energy counters: no intel-rapl in {}", .0.display())]
     None(PathBuf),
-    /// This user may not read them.
     #[error("{} may be read by root only; `chmod a+r` lets others read it", .0.display())]
     Forbidden(PathBuf),
-    /// A file has no number.
     #[error("{}: {why}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        /// The reason why it cannot be used.
-        why: String,
-    },
+    Unreadable { path: PathBuf, why: String },
 }
 
 impl Rapl {

@@ -23,7 +23,6 @@ pub trait Aside: Send {
     fn note(&mut self, entry: &Entry);
 }
 
-/// Nothing goes along.
 impl Aside for () {
     fn note(&mut self, _: &Entry) {}
 }
@@ -80,8 +79,7 @@ impl Watch {
         Monitor(Arc::clone(&self.shared))
     }
 
-    /// Ends the recording with a last sample, and returns it. Devices that do not answer get no
-    /// last sample.
+    /// Ends the recording with a last sample of the devices that answer, and returns it.
     pub fn finish(self) -> Recording {
         let _ = self.stop.send(());
         let _ = self.ended.recv_timeout(LAST_WITHIN);
@@ -89,13 +87,11 @@ impl Watch {
     }
 }
 
-/// Shows the latest sample of a recording.
 #[derive(Clone, Debug)]
 pub struct Monitor(Arc<Mutex<Recording>>);
 
 impl Monitor {
-    /// The devices and the latest sample; absent before the first, and once the recording has
-    /// ended.
+    /// The devices and the latest sample; absent before the first and after the end.
     pub fn latest(&self) -> Option<(Facts, Sample)> {
         let recording = lock(&self.0);
         Some((recording.facts.clone()?, recording.samples.last()?.clone()))
@@ -199,7 +195,6 @@ mod tests {
     use super::*;
     use crate::reading::Device;
 
-    /// Records the devices of a source.
     fn start(every: u64, source: impl Source + 'static, aside: impl Aside + 'static) -> Watch {
         let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
         Watch::start(Clock::start(), Nanos(every), sources, aside).unwrap()
@@ -233,7 +228,6 @@ mod tests {
         }
     }
 
-    /// Keeps the entries.
     #[derive(Clone, Default)]
     struct Notes(Arc<Mutex<Vec<Entry>>>);
 

@@ -10,7 +10,6 @@ use crate::recording::Recording;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course(pub Vec<Line>);
 
-/// The course of one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub name: Name,
@@ -31,7 +30,6 @@ impl Course {
         Course(lines.collect())
     }
 
-    /// The line of a figure.
     pub fn line(&self, name: Name) -> Option<&Line> {
         self.0.iter().find(|line| line.name == name)
     }

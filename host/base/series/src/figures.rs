@@ -173,8 +173,7 @@ impl Recording {
         let usage = self.level(target, Name::KvUsage);
         let held = held(self, target);
         let mut known = 0.0;
-        // Seconds in which requests waited, with the running requests, and the used share of the
-        // cache.
+        // Seconds with waiting requests, with the running requests and the used share of the cache.
         let mut queued: Vec<(f64, f64, Option<f64>)> = Vec::new();
         let mut max_waiting: f64 = 0.0;
         for (page, (from, to)) in held.into_iter().enumerate() {

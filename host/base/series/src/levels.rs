@@ -11,11 +11,9 @@ pub struct Levels {
     pub running: Option<f64>,
     /// Requests that wait for the scheduler.
     pub waiting: Option<f64>,
-    /// Share of the KV cache in use.
     pub kv_usage: Option<f64>,
 }
 
-/// The levels of a page.
 pub fn levels(text: &str) -> Levels {
     let page = page::read(text);
     let of = |name: Name| {

@@ -40,7 +40,6 @@ model::words! {
     }
 }
 
-/// The source of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source {
     /// Gauges, added up over models and processes.

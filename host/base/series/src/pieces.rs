@@ -12,7 +12,6 @@ use model::units::Nanos;
 use crate::names::{Name, Source, sources};
 use crate::recording::{RecordedSeries, Recording};
 
-/// A value that holds over some time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece<T = f64> {
     pub from: Nanos,
@@ -40,7 +39,6 @@ pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// A part as a share of the whole.
 pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then_some((part / finite(whole)?).min(1.0))
 }
@@ -49,7 +47,6 @@ pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Curve {
     Level(Fold, Vec<Vec<Piece>>),
-    /// Rates of counters.
     Count(Vec<Vec<Piece>>),
     /// Rates of a counter, and rates of its whole.
     Share(Vec<Vec<Piece>>, Vec<Vec<Piece>>),
@@ -65,8 +62,7 @@ pub(crate) enum Fold {
     Mean,
 }
 
-/// The most growths that the buckets of a histogram may have on all pages; beyond them it is
-/// absent.
+/// The most growths of a histogram's buckets on all pages; beyond them it is absent.
 const MOST_GROWTHS: usize = 8_000_000;
 
 /// Gauges that are there at the same time.
@@ -109,8 +105,7 @@ impl Fold {
     }
 }
 
-/// The curve of a name and the server's metrics that it is made of; `None` if a target does not
-/// report it.
+/// A name's curve and its metrics on the server; `None` if a target does not report it.
 pub(crate) fn curve(recording: &Recording, name: Name) -> Option<(Curve, Vec<&'static str>)> {
     let targets: Vec<u32> = recording.pages.keys().copied().collect();
     if targets.is_empty() {
@@ -368,7 +363,6 @@ impl Observations {
         finite(from + (to - from) * part)
     }
 
-    /// The mean of the observations.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 1e-6).then(|| self.sum / self.count).and_then(finite)
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::Figure;
 use crate::names::Name;
 use crate::pieces::{finite, rates_of, total};
-use crate::recording::{RecordedSeries, Recording};
+use crate::recording::Recording;
 
 model::words! {
     /// A stage of a request in the server, in the order in which it passes them.
@@ -68,7 +68,6 @@ pub struct Staged {
     pub metrics: Vec<String>,
 }
 
-/// The work that a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Prefill,
@@ -82,8 +81,7 @@ enum Engine {
     Sglang,
 }
 
-/// A histogram of times, the factor from its unit to milliseconds, and a label that its series must
-/// have.
+/// A histogram of times, the factor to milliseconds, and a label that its series must have.
 #[derive(Clone, Copy)]
 struct Times(&'static str, f64, Option<(&'static str, &'static str)>);
 

@@ -12,8 +12,7 @@ const SUCCESS: c_int = 0;
 /// device, or the driver, does not have it.
 const ABSENT: [c_int; 3] = [3, 4, 13];
 
-/// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and `NVML_DEVICE_UUID_V2_BUFFER_SIZE` are
-/// 96.
+/// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and the UUID's.
 const TEXT: usize = 96;
 
 /// `NVML_TEMPERATURE_GPU`.
@@ -22,7 +21,6 @@ const TEMPERATURE_GPU: c_int = 0;
 /// The reason why devices cannot be read through NVML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NvmlError {
-    /// There is no such library.
     #[error("NVML cannot be loaded ({0}); is NVIDIA's driver installed?")]
     NoLibrary(String),
     /// The program is linked with nothing, and can load nothing.
@@ -36,17 +34,9 @@ pub enum NvmlError {
     #[error("the library for NVML has no function `{0}`")]
     NoFunction(&'static str),
     #[error("NVML's `{function}` failed: {message}")]
-    Failed {
-        function: &'static str,
-        /// NVML's message.
-        message: String,
-    },
-    /// None of the devices is chosen.
+    Failed { function: &'static str, message: String },
     #[error("NVML knows {count} devices, and none of them is chosen")]
-    NoDevice {
-        /// The number of devices.
-        count: u32,
-    },
+    NoDevice { count: u32 },
 }
 
 /// `nvmlDevice_t`: an opaque pointer, which stays valid until NVML is shut down.
@@ -112,7 +102,6 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Loads and initialises NVML.
     pub fn open(path: &Path) -> Result<Self, NvmlError> {
         if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
             return Err(NvmlError::Static);
@@ -173,7 +162,6 @@ impl Library {
         }
     }
 
-    /// The number of devices.
     pub fn count(&self) -> Result<u32, NvmlError> {
         let mut count = 0;
         // SAFETY: the pointer is valid for one number.
@@ -182,7 +170,6 @@ impl Library {
         Ok(count)
     }
 
-    /// The device with this number.
     pub fn device(&self, index: u32) -> Result<Handle, NvmlError> {
         let mut device = std::ptr::null_mut();
         // SAFETY: the pointer is valid for one handle.
@@ -295,8 +282,7 @@ impl Library {
             return Ok(());
         }
         let message = self.error_string.and_then(|error_string| {
-            // SAFETY: it may be called with any number at any time, also before NVML is
-            // initialised.
+            // SAFETY: it may be called with any number at any time, initialised or not.
             let text = unsafe { error_string(code) };
             // SAFETY: it gives a text that is never freed, or nothing.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
