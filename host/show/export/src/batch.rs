@@ -18,7 +18,6 @@ use super::schema::{Head, Type, item};
 use super::sink::Sink;
 use model::units::Nanos;
 
-/// Rows of a batch, at most.
 const ROWS: usize = 8_192;
 /// Bytes of a batch after which it is full.
 const BYTES: usize = 4 << 20;
@@ -35,7 +34,6 @@ enum Cells {
 pub(crate) struct Batch {
     schema: SchemaRef,
     cells: Vec<Cells>,
-    /// The column of the next cell.
     next: usize,
     rows: usize,
     bytes: usize,
@@ -63,6 +61,16 @@ impl Batch {
         self.next += 1;
         self.bytes += size_of::<u64>();
         &mut self.cells[self.next - 1]
+    }
+
+    pub(crate) fn null(&mut self) {
+        match self.next() {
+            Cells::Text(cells) => cells.append_null(),
+            Cells::Flag(cells) => cells.append_null(),
+            Cells::Whole(cells) => cells.append_null(),
+            Cells::Number(cells) => cells.append_null(),
+            Cells::Wholes(cells) => cells.append_null(),
+        }
     }
 
     pub(crate) fn text(&mut self, words: Option<&str>) {
@@ -118,7 +126,6 @@ impl Batch {
         if self.rows >= ROWS || self.bytes >= BYTES { self.flush(sink) } else { Ok(()) }
     }
 
-    /// Hands on the rows that there are.
     pub(crate) fn flush<W: Write + Send>(&mut self, sink: &mut Sink<W>) -> Result<(), ExportError> {
         if self.rows == 0 {
             return Ok(());

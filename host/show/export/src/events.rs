@@ -7,9 +7,9 @@ use super::requests::outputs;
 use super::schema::{Head, Type};
 use super::sink::Sink;
 use super::{ExportError, Run};
-use model::exchange::{Kind, Phase};
+use model::exchange::Kind;
 use model::units::Nanos;
-use report::row::Row;
+use report::row::{Row, phase};
 use result::metric::{self, Measure, Metric};
 
 pub(crate) fn heads() -> Vec<Head> {
@@ -55,10 +55,7 @@ pub(crate) fn write<W: Write + Send>(
         for (place, event) in outputs(&exchange).enumerate() {
             batch.text(Some(&run.label));
             batch.whole(Some(exchange.index));
-            batch.text(Some(match exchange.phase {
-                Phase::Warmup => "warmup",
-                Phase::Measure => "measure",
-            }));
+            batch.text(Some(phase(exchange.phase)));
             batch.whole(Some(place as u64));
             batch.instant(Some(event.at));
             batch.text(Some(word(event.kind)));

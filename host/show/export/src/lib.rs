@@ -68,7 +68,6 @@ impl Table {
     }
 }
 
-/// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Parquet, compressed with zstd.
@@ -81,19 +80,14 @@ pub enum Form {
     Csv,
 }
 
-/// A table could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A run cannot be read.
     #[error(transparent)]
     Run(#[from] FolderError),
-    /// The table cannot be written.
     #[error("{0}")]
     Write(#[from] io::Error),
-    /// Arrow refused it.
     #[error("{0}")]
     Arrow(#[from] ArrowError),
-    /// Parquet refused it.
     #[error("{0}")]
     Parquet(#[from] ParquetError),
     /// Spans need a date, and the run has none.
@@ -103,9 +97,7 @@ pub enum ExportError {
     Undated { run: String },
 }
 
-/// A run whose table is written.
 struct Run<'a> {
-    /// The name in the column `run`.
     label: String,
     folder: &'a RunFolder,
     facts: RunFacts,
@@ -139,7 +131,6 @@ pub fn write(
     sink.finish()
 }
 
-/// Reads the facts about the runs as wholes.
 fn read(folders: &[RunFolder]) -> Result<Vec<Run<'_>>, ExportError> {
     let labels = labels(folders);
     let runs = folders.iter().zip(labels).map(|(folder, label)| {

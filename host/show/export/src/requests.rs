@@ -75,7 +75,6 @@ fn head(column: &Column) -> Head {
     }
 }
 
-/// The output events of a reply.
 pub(crate) fn outputs(exchange: &Exchange) -> impl Iterator<Item = Event> {
     exchange.events.iter().filter(|event| event.kind.is_output())
 }
@@ -109,38 +108,17 @@ pub(crate) fn write<W: Write + Send>(
 }
 
 fn cell(batch: &mut Batch, column: &Column, row: &Row<'_>) {
-    let value = column.sample(row);
-    match column.kind {
-        Kind::Text => batch.text(match &value {
-            // An empty text has no meaning.
-            Some(Value::Text(words)) if !words.is_empty() => Some(words),
-            _ => None,
-        }),
-        Kind::Flag => batch.flag(match value {
-            Some(Value::Flag(flag)) => Some(flag),
-            _ => None,
-        }),
-        Kind::Count(_) => batch.whole(match value {
-            Some(Value::Count(count)) => Some(count),
-            _ => None,
-        }),
-        Kind::Instant => batch.instant(match value {
-            Some(Value::Instant(at)) => Some(at),
-            _ => None,
-        }),
-        Kind::Requests => batch.wholes(match value {
-            Some(Value::Requests(numbers)) => Some(numbers.iter().copied().map(Some)),
-            _ => None,
-        }),
-        Kind::Metric(unit, _) => {
-            let value = match value {
-                Some(Value::Metric(value)) => Some(value),
-                _ => None,
-            };
-            match unit {
-                Unit::Tokens | Unit::Requests => batch.whole(value.map(|value| value as u64)),
-                _ => batch.number(value),
-            }
+    let Some(value) = column.sample(row) else { return batch.null() };
+    match (value, column.kind) {
+        // An empty text has no meaning.
+        (Value::Text(words), _) => batch.text(Some(&*words).filter(|words| !words.is_empty())),
+        (Value::Flag(flag), _) => batch.flag(Some(flag)),
+        (Value::Count(count), _) => batch.whole(Some(count)),
+        (Value::Instant(at), _) => batch.instant(Some(at)),
+        (Value::Requests(numbers), _) => batch.wholes(Some(numbers.iter().copied().map(Some))),
+        (Value::Metric(value), Kind::Metric(Unit::Tokens | Unit::Requests, _)) => {
+            batch.whole(Some(value as u64));
         }
+        (Value::Metric(value), _) => batch.number(Some(value)),
     }
 }

@@ -14,21 +14,16 @@ const UNIT: &str = "unit";
 /// The key of a column's description, which is the definition of a metric.
 const DESCRIPTION: &str = "description";
 
-/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// Words.
     Text,
-    /// True or false.
     Flag,
     /// Whole numbers, with a sign, so that a difference may be below zero.
     Whole,
     Number,
-    /// Lists of whole numbers.
     Wholes,
 }
 
-/// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) name: String,
@@ -52,7 +47,6 @@ impl Head {
         Head::new(name, Type::Text, "", about)
     }
 
-    /// The first column of every table.
     pub(crate) fn run() -> Self {
         Head::text("run", "the run, by the name of its folder")
     }
@@ -71,7 +65,6 @@ impl Head {
     }
 }
 
-/// The items of a list.
 pub(crate) fn item() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Int64, true))
 }

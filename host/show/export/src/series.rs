@@ -32,7 +32,6 @@ pub(crate) fn heads() -> Vec<Head> {
     ]
 }
 
-/// A value of a series.
 struct Point<'a> {
     series: &'static str,
     device: Option<&'a str>,

@@ -68,11 +68,9 @@ const KINDS: [Kind; 4] = [
     ),
 ];
 
-/// The labels that tell the points of a metric apart: the operation, and the type of tokens or of
-/// the error.
+/// The labels of a metric's point: the operation, and the type of tokens or of the error.
 type Label = (&'static str, Option<(&'static str, &'static str)>);
 
-/// The histograms of a run.
 #[derive(Default)]
 pub(super) struct Metrics {
     /// The points of each of [`KINDS`].
@@ -142,7 +140,6 @@ impl Metrics {
         }
     }
 
-    /// All metrics that have points.
     pub(super) fn all(&self, about: &About) -> Vec<Value> {
         let measured = self.measured.unwrap_or_default();
         let all = KINDS.iter().zip(&self.points).filter(|(_, points)| !points.is_empty());
