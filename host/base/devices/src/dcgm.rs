@@ -8,8 +8,7 @@
 use crate::reading::{Choice, Device, Facts, Reading, Source};
 use exposition::{Line, lines};
 
-/// DCGM's numbers for unknown values begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is beyond
-/// it.
+/// `DCGM_FP64_BLANK`: unknown values begin here, `DCGM_INT64_BLANK` among them.
 const BLANK: f64 = 140_737_488_355_328.0;
 
 /// `DCGM_INT32_BLANK` and the unknown values after it.
@@ -20,32 +19,21 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// No page has more devices.
 const MOST: usize = 1_024;
 
-/// A field of DCGM with the unit it comes in.
+/// A field of DCGM: power in watts, energy in millijoules, temperature in degrees Celsius, clocks
+/// in MHz, memory in MiB, utilisation in percent, throttling as bits.
 #[derive(Clone, Copy, PartialEq)]
 enum Field {
-    /// Watts.
     Power,
-    /// Watts.
     PowerLimit,
-    /// Millijoules.
     Energy,
-    /// Degrees Celsius.
     Temperature,
-    /// MHz.
     SmClock,
-    /// MHz.
     MemoryClock,
-    /// MiB.
     Used,
-    /// MiB.
     Free,
-    /// MiB.
     Reserved,
-    /// MiB.
     Total,
-    /// Percent.
     Utilization,
-    /// Bits.
     Throttle,
 }
 
@@ -84,7 +72,7 @@ pub struct Page {
 /// instances is added up.
 pub fn parse(page: &str) -> Page {
     let mut read = Page::default();
-    let mut gathered: Vec<(Device, Gathered)> = Vec::new();
+    let mut values: Vec<(Device, Values)> = Vec::new();
     for line in lines(page) {
         let Some((_, field)) = FIELDS.iter().find(|(name, _)| *name == line.name) else {
             continue;
@@ -97,23 +85,23 @@ pub fn parse(page: &str) -> Page {
             read.driver = driver.map(|driver| model::clean::line(driver).into_owned());
         }
         let device = device(&line);
-        let at = match gathered.iter().position(|(known, _)| *known == device) {
+        let at = match values.iter().position(|(known, _)| *known == device) {
             Some(at) => at,
-            None if gathered.len() == MOST => continue,
+            None if values.len() == MOST => continue,
             None => {
-                gathered.push((device, Gathered::default()));
-                gathered.len() - 1
+                values.push((device, Values::default()));
+                values.len() - 1
             }
         };
-        gathered[at].1.take(*field, &line);
+        values[at].1.take(*field, &line);
     }
-    let readings = gathered.into_iter().map(|(device, gathered)| (device, gathered.reading()));
+    let readings = values.into_iter().map(|(device, values)| (device, values.reading()));
     read.devices = readings.collect();
     read
 }
 
 fn device(line: &Line<'_>) -> Device {
-    let text = |label: Option<&str>| label.map(|it| model::clean::line(it).into_owned());
+    let text = |label: Option<&str>| label.map(|label| model::clean::line(label).into_owned());
     Device {
         index: line.label("gpu").and_then(|index| index.parse().ok()),
         name: text(line.label("modelName")),
@@ -124,9 +112,9 @@ fn device(line: &Line<'_>) -> Device {
 
 /// The values of a device: of each field the largest, by instance.
 #[derive(Default)]
-struct Gathered(Vec<(Field, Option<String>, f64)>);
+struct Values(Vec<(Field, Option<String>, f64)>);
 
-impl Gathered {
+impl Values {
     fn take(&mut self, field: Field, line: &Line<'_>) {
         /// More instances than any device has.
         const MOST_VALUES: usize = 256;
@@ -173,7 +161,6 @@ impl Gathered {
 /// Fetches a page of the exporter. The text of an error is the reason for its absence.
 pub type Fetch = Box<dyn FnMut() -> Result<String, String> + Send>;
 
-/// The exporter at some address.
 pub struct Exporter {
     fetch: Fetch,
     choice: Choice,
@@ -213,8 +200,7 @@ impl Source for Exporter {
         let page = parse(&(self.fetch)()?);
         let mut readings = vec![None; self.facts.devices.len()];
         for (device, reading) in page.devices {
-            let known = self.facts.devices.iter().position(|known| *known == device);
-            match known {
+            match self.facts.devices.iter().position(|known| *known == device) {
                 Some(at) => readings[at] = Some(reading),
                 None if self.choice.has(&device) && readings.len() < MOST => {
                     self.facts.devices.push(device);

@@ -10,8 +10,7 @@ use crate::reading::{Facts, Reading};
 /// More samples are thinned out, and the interval is doubled: ten hours at one in a second.
 pub(crate) const MOST_SAMPLES: usize = 36_000;
 
-/// The maximum number of readings, some 50 MB. More devices give more readings per sample, and so
-/// fewer samples.
+/// The most readings, some 50 MB: more devices have fewer samples.
 pub(crate) const MOST_READINGS: usize = 288_000;
 
 /// One line of the file that a recording is kept in.
@@ -89,7 +88,6 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Adds the contents of an entry.
     pub fn enter(&mut self, entry: Entry) {
         match entry {
             Entry::Head(head) => {

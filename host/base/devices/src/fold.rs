@@ -204,25 +204,20 @@ pub struct Throttled {
 }
 
 impl Devices {
-    /// Each device and reason for which it was throttled in more than this share of the time, the
-    /// largest share first.
+    /// Each device and reason that throttled it for more than this share, the largest first.
     pub fn throttled(&self, above: f64) -> Vec<Throttled> {
-        let mut found = Vec::new();
-        for (at, figures) in self.each.iter().enumerate() {
-            for (reason, share) in figures.throttled.iter().flatten() {
-                if *share > above {
-                    found.push(Throttled {
-                        device: figures.device.label(at),
-                        reason: *reason,
-                        share: *share,
-                        fault: reason.is_fault(),
-                        max_temperature_c: figures.max_temperature_c,
-                    });
-                }
-            }
-        }
-        found.sort_by(|a, b| b.share.total_cmp(&a.share));
-        found
+        let all = self.each.iter().enumerate().flat_map(|(at, figures)| {
+            figures.throttled.iter().flatten().map(move |(reason, share)| Throttled {
+                device: figures.device.label(at),
+                reason: *reason,
+                share: *share,
+                fault: reason.is_fault(),
+                max_temperature_c: figures.max_temperature_c,
+            })
+        });
+        let mut all: Vec<Throttled> = all.filter(|throttled| throttled.share > above).collect();
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all
     }
 
     /// Adds the energy for a million tokens of the interval: of output tokens, and of input and
@@ -244,8 +239,7 @@ impl Devices {
 }
 
 impl Recording {
-    /// Returns the figures from one instant to another, both since the origin of the recording's
-    /// clock.
+    /// The figures from one instant to another, both since the origin of the recording's clock.
     pub fn over(&self, from: Nanos, to: Nanos) -> Devices {
         let span = Span {
             from: from.as_secs_f64(),
@@ -329,15 +323,14 @@ impl Recording {
         };
         let power = line(&|it| it.power_w);
         figures.energy(span, &line(&|it| it.energy_j), &power);
-        figures.max_power_w = power.within(span.from, span.to).reduce(f64::max);
         let least = |line: Line| line.within(span.from, span.to).reduce(f64::min);
         let most = |line: Line| line.within(span.from, span.to).reduce(f64::max);
+        figures.max_power_w = most(power);
         figures.power_limit_w = least(line(&|it| it.power_limit_w));
         figures.max_temperature_c = most(line(&|it| it.temperature_c));
-        let sm_clock = line(&|it| it.sm_clock_mhz);
-        figures.mean_sm_clock_mhz = span.mean(sm_clock.area(span.from, span.to));
-        figures.min_sm_clock_mhz = least(sm_clock);
         let mean = |line: Line| span.mean(line.area(span.from, span.to));
+        figures.mean_sm_clock_mhz = mean(line(&|it| it.sm_clock_mhz));
+        figures.min_sm_clock_mhz = least(line(&|it| it.sm_clock_mhz));
         figures.mean_memory_clock_mhz = mean(line(&|it| it.memory_clock_mhz));
         figures.mean_utilization = mean(line(&|it| it.utilization));
         // A number of bytes is exact as long as it is below eight petabytes.
@@ -345,14 +338,12 @@ impl Recording {
             most(line(&|it| it.memory_used.map(|it| it as f64))).map(|it| it as u64);
         figures.memory_total =
             most(line(&|it| it.memory_total.map(|it| it as f64))).map(|it| it as u64);
-        figures.throttled = Reason::ALL
-            .into_iter()
-            .map(|reason| {
-                let has = |bits: u64| f64::from(u8::from(bits & reason.bit() != 0));
-                let line = line(&|it| it.throttle.map(has));
-                Some((reason, span.mean(line.steps(span.from, span.to))?))
-            })
-            .collect::<Option<BTreeMap<Reason, f64>>>();
+        let shares = Reason::ALL.into_iter().map(|reason| {
+            let has = |bits: u64| f64::from(u8::from(bits & reason.bit() != 0));
+            let line = line(&|it| it.throttle.map(has));
+            Some((reason, span.mean(line.steps(span.from, span.to))?))
+        });
+        figures.throttled = shares.collect::<Option<BTreeMap<Reason, f64>>>();
         if let Some(throttled) = &mut figures.throttled {
             throttled.retain(|_, share| *share > 0.0);
         }

@@ -82,47 +82,36 @@ impl Nvml {
     fn reading(&self, device: Handle) -> Result<Reading, String> {
         let library = &self.library;
         let mut first_error = None;
-        let mut has_value = false;
-        // A missing or unsupported function gives no value; a failing function gives an error.
-        let mut known = |result: Result<Option<u64>, NvmlError>| match result {
-            Ok(value) => {
-                has_value |= value.is_some();
-                value
-            }
-            Err(error) => {
-                first_error.get_or_insert(error);
-                None
-            }
-        };
+        let error = &mut first_error;
         let milli = |value: u64| value as f64 / 1e3;
         let mut reading = Reading {
-            power_w: known(library.power(device)).map(milli),
-            power_limit_w: known(library.power_limit(device)).map(milli),
-            energy_j: known(library.energy(device)).map(milli),
-            temperature_c: known(library.temperature(device)).map(|it| it as f64),
-            sm_clock_mhz: known(library.clock(device, Clock::Sm)).map(|it| it as f64),
-            memory_clock_mhz: known(library.clock(device, Clock::Memory)).map(|it| it as f64),
-            utilization: known(library.utilization(device)).map(|it| it as f64 / 100.0),
-            throttle: known(library.throttle(device)),
+            power_w: known(library.power(device), error).map(milli),
+            power_limit_w: known(library.power_limit(device), error).map(milli),
+            energy_j: known(library.energy(device), error).map(milli),
+            temperature_c: known(library.temperature(device), error).map(|it| it as f64),
+            sm_clock_mhz: known(library.clock(device, Clock::Sm), error).map(|it| it as f64),
+            memory_clock_mhz: known(library.clock(device, Clock::Memory), error)
+                .map(|it| it as f64),
+            utilization: known(library.utilization(device), error).map(|it| it as f64 / 100.0),
+            throttle: known(library.throttle(device), error),
             memory_used: None,
             memory_total: None,
         };
-        match library.memory(device) {
-            Ok(Some((used, total))) => {
-                has_value = true;
-                reading.memory_used = Some(used);
-                reading.memory_total = Some(total);
-            }
-            Ok(None) => {}
-            Err(error) => {
-                first_error.get_or_insert(error);
-            }
-        }
+        let memory = known(library.memory(device), error);
+        (reading.memory_used, reading.memory_total) = memory.unzip();
         match first_error {
-            Some(error) if !has_value => Err(error.to_string()),
+            Some(error) if reading == Reading::default() => Err(error.to_string()),
             _ => Ok(reading),
         }
     }
+}
+
+/// The value of a function, if it has any. Keeps the first error.
+fn known<T>(result: Result<Option<T>, NvmlError>, first: &mut Option<NvmlError>) -> Option<T> {
+    result.unwrap_or_else(|error| {
+        first.get_or_insert(error);
+        None
+    })
 }
 
 impl Source for Nvml {

@@ -9,7 +9,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The place where the kernel shows them.
 pub const ROOT: &str = "/sys/class/powercap";
 
 #[derive(Debug)]
@@ -23,7 +22,6 @@ struct Zone {
     counted: u64,
 }
 
-/// The counters of this host.
 #[derive(Debug)]
 pub struct Rapl {
     zones: Vec<Zone>,
@@ -33,19 +31,12 @@ pub struct Rapl {
 /// The reason why the host's energy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRapl {
-    /// The kernel shows no counters.
     #[error("this machine shows no energy counters: no intel-rapl in {}", .0.display())]
     None(PathBuf),
-    /// This user may not read them.
     #[error("{} may be read by root only; `chmod a+r` lets others read it", .0.display())]
     Forbidden(PathBuf),
-    /// A file has no number.
     #[error("{}: {why}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        /// The reason why it cannot be used.
-        why: String,
-    },
+    Unreadable { path: PathBuf, why: String },
 }
 
 impl Rapl {
@@ -64,43 +55,33 @@ impl Rapl {
     pub fn open_at(root: &Path) -> Result<Self, NoRapl> {
         let none = || NoRapl::None(root.to_owned());
         let entries = fs::read_dir(root).map_err(|_| none())?;
-        let mut folders: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
+        let named = entries.filter_map(|entry| {
+            let entry = entry.ok()?;
             // `intel-rapl-mmio` has the packages a second time.
-            .filter(|path| path.file_name().is_some_and(|name| is_zone(&name.to_string_lossy())))
-            .collect();
-        folders.sort();
-        let named: Vec<(String, PathBuf)> = folders
-            .into_iter()
-            .filter_map(|path| {
-                let name = fs::read_to_string(path.join("name")).ok()?;
-                Some((name.trim().to_owned(), path))
-            })
-            .collect();
+            is_zone(&entry.file_name().to_string_lossy()).then_some(())?;
+            let name = fs::read_to_string(entry.path().join("name")).ok()?;
+            Some((entry.path(), name.trim().to_owned()))
+        });
+        let mut named: Vec<(PathBuf, String)> = named.collect();
+        named.sort();
         // A package includes its cores, and not its memory. `psys` includes the whole platform, so
         // it counts only without other counters.
         let part = |name: &str| name.starts_with("package") || name == "dram";
-        let mut chosen: Vec<&(String, PathBuf)> =
-            named.iter().filter(|(name, _)| part(name)).collect();
-        if chosen.is_empty() {
-            chosen = named.iter().filter(|(name, _)| name == "psys").collect();
+        if named.iter().any(|(_, name)| part(name)) {
+            named.retain(|(_, name)| part(name));
+        } else {
+            named.retain(|(_, name)| name == "psys");
         }
-        if chosen.is_empty() {
+        if named.is_empty() {
             return Err(none());
         }
-        let zones: Result<Vec<Zone>, NoRapl> = chosen
-            .iter()
-            .map(|(_, path)| {
-                let energy = path.join("energy_uj");
-                Ok(Zone {
-                    last: number(&energy)?,
-                    range: number(&path.join("max_energy_range_uj"))?,
-                    counted: 0,
-                    energy,
-                })
-            })
-            .collect();
-        Ok(Rapl { zones: zones?, names: chosen.iter().map(|(name, _)| name.clone()).collect() })
+        let zone = |(path, _): &(PathBuf, String)| {
+            let energy = path.join("energy_uj");
+            let (last, range) = (number(&energy)?, number(&path.join("max_energy_range_uj"))?);
+            Ok(Zone { energy, range, last, counted: 0 })
+        };
+        let zones = named.iter().map(zone).collect::<Result<_, NoRapl>>()?;
+        Ok(Rapl { zones, names: named.into_iter().map(|(_, name)| name).collect() })
     }
 
     /// Names of the counters, such as `package-0` and `dram`.

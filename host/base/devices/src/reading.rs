@@ -93,7 +93,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
     pub const ALL: [Reason; 6] = [
         Reason::PowerCap,
         Reason::Thermal,
@@ -115,7 +114,6 @@ impl Reason {
         }
     }
 
-    /// Its name in records.
     pub fn name(self) -> &'static str {
         match self {
             Reason::PowerCap => "power-cap",
@@ -134,7 +132,6 @@ impl Reason {
     }
 }
 
-/// A source of readings, such as NVML.
 pub trait Source: Send {
     /// Returns the devices. Devices may be added, and keep their places.
     fn facts(&self) -> &Facts;
@@ -146,7 +143,6 @@ pub trait Source: Send {
     fn read(&mut self) -> Result<Vec<Option<Reading>>, String>;
 }
 
-/// The choice of devices to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     #[default]
@@ -164,7 +160,6 @@ impl Choice {
         Choice::Some(words.filter(|word| !word.is_empty()).map(str::to_owned).collect())
     }
 
-    /// True if the device is measured.
     pub fn has(&self, device: &Device) -> bool {
         let Choice::Some(list) = self else {
             return true;

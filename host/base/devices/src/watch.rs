@@ -23,7 +23,6 @@ pub trait Aside: Send {
     fn note(&mut self, entry: &Entry);
 }
 
-/// Nothing goes along.
 impl Aside for () {
     fn note(&mut self, _: &Entry) {}
 }
@@ -80,8 +79,7 @@ impl Watch {
         Monitor(Arc::clone(&self.shared))
     }
 
-    /// Ends the recording with a last sample, and returns it. Devices that do not answer get no
-    /// last sample.
+    /// Ends the recording with a last sample of the devices that answer, and returns it.
     pub fn finish(self) -> Recording {
         let _ = self.stop.send(());
         let _ = self.ended.recv_timeout(LAST_WITHIN);
@@ -89,13 +87,11 @@ impl Watch {
     }
 }
 
-/// Shows the latest sample of a recording.
 #[derive(Clone, Debug)]
 pub struct Monitor(Arc<Mutex<Recording>>);
 
 impl Monitor {
-    /// The devices and the latest sample; absent before the first, and once the recording has
-    /// ended.
+    /// The devices and the latest sample; absent before the first and after the end.
     pub fn latest(&self) -> Option<(Facts, Sample)> {
         let recording = lock(&self.0);
         Some((recording.facts.clone()?, recording.samples.last()?.clone()))
@@ -199,13 +195,24 @@ mod tests {
     use super::*;
     use crate::reading::Device;
 
+    fn start(every: u64, source: impl Source + 'static, aside: impl Aside + 'static) -> Watch {
+        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
+        Watch::start(Clock::start(), Nanos(every), sources, aside).unwrap()
+    }
+
+    fn wait_for(read: &AtomicU64, count: u64) {
+        while read.load(Ordering::SeqCst) < count {
+            std::thread::yield_now();
+        }
+    }
+
     /// A device whose counter grows with each reading, and that fails at the third.
-    struct Counting {
+    struct Counter {
         facts: Facts,
         read: Arc<AtomicU64>,
     }
 
-    impl Source for Counting {
+    impl Source for Counter {
         fn facts(&self) -> &Facts {
             &self.facts
         }
@@ -221,11 +228,10 @@ mod tests {
         }
     }
 
-    /// Keeps the entries.
     #[derive(Clone, Default)]
-    struct Noted(Arc<Mutex<Vec<Entry>>>);
+    struct Notes(Arc<Mutex<Vec<Entry>>>);
 
-    impl Aside for Noted {
+    impl Aside for Notes {
         fn note(&mut self, entry: &Entry) {
             self.0.lock().unwrap().push(entry.clone());
         }
@@ -245,17 +251,14 @@ mod tests {
         }
         let read = Arc::new(AtomicU64::new(0));
         let source = Lost(Facts::default(), Arc::clone(&read));
-        let noted = Noted::default();
-        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
-        let watch = Watch::start(Clock::start(), Nanos(1), sources, noted.clone()).unwrap();
-        while read.load(Ordering::SeqCst) < 100 {
-            std::thread::yield_now();
-        }
+        let notes = Notes::default();
+        let watch = start(1, source, notes.clone());
+        wait_for(&read, 100);
         let recording = watch.finish();
         let read = read.load(Ordering::SeqCst);
         assert_eq!(recording.failed, read);
         assert_eq!(recording.error, Some(format!("lost {read}")));
-        let entries = noted.0.lock().unwrap();
+        let entries = notes.0.lock().unwrap();
         // The head, one for each power of two, and the last.
         assert_eq!(entries.len() as u32, 1 + (u64::BITS - read.leading_zeros()) + 1);
         assert_eq!(
@@ -267,20 +270,16 @@ mod tests {
     #[test]
     fn samples_from_the_first_instant_to_the_last() {
         let read = Arc::new(AtomicU64::new(0));
-        let source = Counting { facts: Facts::default(), read: Arc::clone(&read) };
-        let clock = Clock::start();
-        let noted = Noted::default();
-        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
-        let watch = Watch::start(clock, Nanos(1_000), sources, noted.clone()).unwrap();
+        let source = Counter { facts: Facts::default(), read: Arc::clone(&read) };
+        let notes = Notes::default();
+        let watch = start(1_000, source, notes.clone());
         let monitor = watch.monitor();
-        while read.load(Ordering::SeqCst) < 20 {
-            std::thread::yield_now();
-        }
+        wait_for(&read, 20);
         assert!(monitor.latest().is_some());
         let recording = watch.finish();
         assert_eq!(monitor.latest(), None, "it has ended");
         let mut again = Recording::default();
-        noted.0.lock().unwrap().drain(..).for_each(|entry| again.enter(entry));
+        notes.0.lock().unwrap().drain(..).for_each(|entry| again.enter(entry));
         assert_eq!(again, recording, "the entries are the recording");
         let samples = &recording.samples;
         let read = read.load(Ordering::SeqCst);
@@ -295,12 +294,9 @@ mod tests {
 
     #[test]
     fn an_interval_that_is_long_ends_at_once() {
-        let clock = Clock::start();
-        let hour = Nanos(3_600_000_000_000);
-        let read = Arc::new(AtomicU64::new(5));
-        let source = Counting { facts: Facts::default(), read };
-        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
-        let watch = Watch::start(clock, hour, sources, ()).unwrap();
+        let hour = 3_600_000_000_000;
+        let source = Counter { facts: Facts::default(), read: Arc::new(AtomicU64::new(5)) };
+        let watch = start(hour, source, ());
         let monitor = watch.monitor();
         while monitor.latest().is_none() {
             std::thread::yield_now();
@@ -321,8 +317,6 @@ mod tests {
                 }
             }
         }
-        let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(Hangs(Facts::default()))), None);
-        let watch = Watch::start(Clock::start(), Nanos(1), sources, ()).unwrap();
-        assert_eq!(watch.finish().samples, []);
+        assert_eq!(start(1, Hangs(Facts::default()), ()).finish().samples, []);
     }
 }

@@ -283,6 +283,19 @@ mod tests {
     }
 
     #[test]
+    fn times_have_the_unit_that_people_plan_in() {
+        for (seconds, text) in [
+            (0.2, "0 s"),
+            (42.4, "42 s"),
+            (120.0, "2 min"),
+            (315.0, "5 min"),
+            (9000.0, "2 h 30 min"),
+        ] {
+            assert_eq!(roughly(seconds), text);
+        }
+    }
+
+    #[test]
     fn durations_are_text_in_files() {
         let span: Span = serde_json::from_str("\"20ms\"").unwrap();
         assert_eq!(span, Span(Duration::from_millis(20)));

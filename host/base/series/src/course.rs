@@ -10,7 +10,6 @@ use crate::recording::Recording;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course(pub Vec<Line>);
 
-/// The course of one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub name: Name,
@@ -31,7 +30,6 @@ impl Course {
         Course(lines.collect())
     }
 
-    /// The line of a figure.
     pub fn line(&self, name: Name) -> Option<&Line> {
         self.0.iter().find(|line| line.name == name)
     }
@@ -51,7 +49,7 @@ fn line(name: Name, curve: &Curve, spans: &[(Nanos, Nanos)]) -> Line {
         Curve::Share(part, whole) => {
             (each(&|span| share(total(part, span), total(whole, span))), None)
         }
-        Curve::Observed(bounds, lists) => {
+        Curve::Histogram(bounds, lists) => {
             let means = each(&|span| sum(lists, span).mean());
             let high = each(&|span| sum(lists, span).quantile(bounds, 0.99));
             let is_known = high.iter().any(Option::is_some);

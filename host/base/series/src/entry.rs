@@ -21,8 +21,7 @@ const MOST_SAMPLES: u64 = 36_000;
 /// Values after which it is doubled likewise: some 20 MB in memory.
 const MOST_VALUES: u64 = 1_000_000;
 
-/// The most series of all targets together. Servers that put a request's number into a label would
-/// fill any memory.
+/// The most series of all targets: servers may put a request's number into a label.
 pub const MOST_SERIES: usize = 50_000;
 
 /// One line of the file.
@@ -100,10 +99,8 @@ pub struct Failed {
     pub error: String,
 }
 
-/// A series as a page names it.
 type Key = (u32, String, BTreeMap<String, String>);
 
-/// Turns pages into entries.
 #[derive(Debug)]
 pub struct Encoder {
     head: Head,
@@ -116,7 +113,6 @@ pub struct Encoder {
     room: Room,
 }
 
-/// The room left before the interval is doubled.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     samples: u64,
@@ -124,7 +120,6 @@ struct Room {
 }
 
 impl Encoder {
-    /// An encoder for the pages of these targets.
     pub fn new(head: Head) -> Self {
         Encoder {
             head,
@@ -136,7 +131,6 @@ impl Encoder {
         }
     }
 
-    /// The first entry.
     pub fn head(&self) -> Entry {
         Entry::Head(self.head.clone())
     }
@@ -146,8 +140,7 @@ impl Encoder {
         self.head.every_ns
     }
 
-    /// Adds a target's page, with the instants of its request and its arrival. Returns the entries
-    /// with the changes.
+    /// Returns the changes on a target's page, given the instants of its request and arrival.
     pub fn page(&mut self, target: u32, (sent, came): (Nanos, Nanos), text: &str) -> Vec<Entry> {
         let page = page::read(text);
         self.pages += 1;

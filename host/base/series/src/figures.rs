@@ -6,9 +6,9 @@ use model::units::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::names::{Name, SOURCES, Source};
+use crate::names::{Name, Source, sources};
 use crate::pieces::{
-    Curve, Fold, Observed, Piece, curve, finite, held, mean, on_pages, share, sum, total,
+    Curve, Fold, Observations, Piece, curve, finite, held, mean, on_pages, share, sum, total,
 };
 use crate::recording::Recording;
 use crate::stages::Stages;
@@ -160,8 +160,7 @@ impl Recording {
 
     /// A target's first source of a level that its pages have.
     fn level(&self, target: u32, name: Name) -> Option<Vec<Option<f64>>> {
-        let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
-        sources.iter().find_map(|source| match source {
+        sources(name).iter().find_map(|source| match source {
             Source::Sum(names) => on_pages(self, target, names, Fold::Sum),
             Source::Largest(name) => on_pages(self, target, &[name], Fold::Largest),
             _ => None,
@@ -174,13 +173,11 @@ impl Recording {
         let usage = self.level(target, Name::KvUsage);
         let held = held(self, target);
         let mut known = 0.0;
-        // Seconds in which requests waited, with the running requests, and the used share of the
-        // cache.
+        // Seconds with waiting requests, with the running requests and the used share of the cache.
         let mut queued: Vec<(f64, f64, Option<f64>)> = Vec::new();
         let mut max_waiting: f64 = 0.0;
         for (page, (from, to)) in held.into_iter().enumerate() {
-            let value = ();
-            let seconds = Piece { from, to, value }.shared(over);
+            let seconds = Piece { from, to, value: () }.shared(over);
             let (Some(waiting), Some(running)) = (waiting[page], running[page]) else {
                 continue;
             };
@@ -233,16 +230,12 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
         }
         Curve::Count(lists) => {
             let total = total(lists, over);
-            let growing = (lists.iter().flatten())
-                .filter(|piece| piece.value > 0.0 && piece.shared(over) > 0.0);
-            let (first, last) = growing.fold((None, None), |(first, last), piece| {
-                let first: Option<Nanos> = first;
-                let last: Option<Nanos> = last;
-                (
-                    Some(first.map_or(piece.from, |it| it.min(piece.from))),
-                    Some(last.map_or(piece.to, |it| it.max(piece.to))),
-                )
-            });
+            let growing = || {
+                let pieces = lists.iter().flatten();
+                pieces.filter(|piece| piece.value > 0.0 && piece.shared(over) > 0.0)
+            };
+            let first = growing().map(|piece| piece.from).min();
+            let last = growing().map(|piece| piece.to).max();
             Figure {
                 total: finite(total),
                 per_s: finite(total / to.since(from).as_secs_f64()),
@@ -255,7 +248,7 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
             let (part, whole) = (total(part, over), total(whole, over));
             Figure { mean: share(part, whole), total: finite(whole), ..Figure::default() }
         }
-        Curve::Observed(bounds, lists) => {
+        Curve::Histogram(bounds, lists) => {
             let all = sum(lists, over);
             Figure {
                 mean: all.mean(),
@@ -271,9 +264,9 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
 
 /// The most that a mean changes if all or nothing of the part across each end counts.
 fn mean_within(
-    lists: &[Vec<Piece<Observed>>],
+    lists: &[Vec<Piece<Observations>>],
     over: (Nanos, Nanos),
-    all: &Observed,
+    all: &Observations,
     mean: f64,
 ) -> Option<f64> {
     let mut ends = [(0.0, 0.0); 4];
@@ -304,13 +297,11 @@ fn together(fold: Fold, lists: &[Vec<Piece>], over: (Nanos, Nanos)) -> Vec<f64> 
         let piece = list.get(place).filter(|piece| piece.from <= instant)?;
         Some(piece.value)
     };
-    let pieces = lists.iter().flatten();
-    pieces
-        .filter(|piece| piece.shared(over) > 0.0)
-        .filter_map(|piece| {
-            let instant = Nanos(piece.from.0.midpoint(piece.to.0));
-            let all: Option<Vec<f64>> = lists.iter().map(|list| at(list, instant)).collect();
-            fold.apply(all?.into_iter())
-        })
-        .collect()
+    let pieces = lists.iter().flatten().filter(|piece| piece.shared(over) > 0.0);
+    let levels = pieces.filter_map(|piece| {
+        let instant = Nanos(piece.from.0.midpoint(piece.to.0));
+        let all: Option<Vec<f64>> = lists.iter().map(|list| at(list, instant)).collect();
+        fold.apply(all?.into_iter())
+    });
+    levels.collect()
 }

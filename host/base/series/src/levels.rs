@@ -1,6 +1,6 @@
 //! The levels of a single page, for display during a run.
 
-use crate::names::{Name, SOURCES, Source};
+use crate::names::{Name, Source, sources};
 use crate::page;
 use crate::pieces::Fold;
 
@@ -11,16 +11,13 @@ pub struct Levels {
     pub running: Option<f64>,
     /// Requests that wait for the scheduler.
     pub waiting: Option<f64>,
-    /// Share of the KV cache in use.
     pub kv_usage: Option<f64>,
 }
 
-/// The levels of a page.
 pub fn levels(text: &str) -> Levels {
     let page = page::read(text);
     let of = |name: Name| {
-        let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
-        sources.iter().find_map(|source| {
+        sources(name).iter().find_map(|source| {
             let fold = match source {
                 Source::Sum(_) => Fold::Sum,
                 Source::Largest(_) => Fold::Largest,

@@ -40,7 +40,6 @@ model::words! {
     }
 }
 
-/// The source of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source {
     /// Gauges, added up over models and processes.
@@ -79,14 +78,13 @@ use Source::{Count, Largest, Mean, Part, Share, Size, Sum, Time};
 /// Milliseconds in a second, the unit of nearly all histograms of times.
 const SECONDS: f64 = 1_000.0;
 
-/// The names with their sources: vLLM's (`vllm/v1/metrics/loggers.py` and its connectors'),
+/// The sources of a name: vLLM's (`vllm/v1/metrics/loggers.py` and its connectors'),
 /// SGLang's (`sglang/srt/metrics/collector.py`), `trtllm-serve`'s
 /// (`tensorrt_llm/metrics/collector.py`), llama.cpp's (`tools/server/README.md`), TGI's
 /// (`docs/source/reference/metrics.md`) and LMDeploy's (`lmdeploy/metrics/loggers.py`).
-pub(crate) const SOURCES: &[(Name, &[Source])] = &[
-    (
-        Name::Running,
-        &[
+pub(crate) fn sources(name: Name) -> &'static [Source] {
+    match name {
+        Name::Running => &[
             Sum(&["vllm:num_requests_running"]),
             Sum(&["sglang:num_running_reqs"]),
             Sum(&["trtllm_num_requests_running"]),
@@ -94,10 +92,7 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
             Sum(&["tgi_batch_current_size"]),
             Sum(&["lmdeploy:num_requests_running"]),
         ],
-    ),
-    (
-        Name::Waiting,
-        &[
+        Name::Waiting => &[
             Sum(&["vllm:num_requests_waiting"]),
             Sum(&["sglang:num_queue_reqs"]),
             Sum(&["trtllm_num_requests_waiting"]),
@@ -105,10 +100,7 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
             Sum(&["tgi_queue_size"]),
             Sum(&["lmdeploy:num_requests_waiting"]),
         ],
-    ),
-    (
-        Name::KvUsage,
-        &[
+        Name::KvUsage => &[
             Largest("vllm:kv_cache_usage_perc"),
             Largest("vllm:gpu_cache_usage_perc"),
             Largest("sglang:token_usage"),
@@ -116,33 +108,23 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
             Largest("llamacpp:kv_cache_usage_ratio"),
             Largest("lmdeploy:gpu_cache_usage_perc"),
         ],
-    ),
-    (
-        Name::CacheHitRate,
-        &[
+        Name::CacheHitRate => &[
             Share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
             Share("sglang:cached_tokens_total", "sglang:prompt_tokens_total"),
             Part("llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_tokens_total"),
         ],
-    ),
-    (
-        Name::Preemptions,
-        &[Count("vllm:num_preemptions_total"), Count("sglang:num_retracted_requests_total")],
-    ),
-    (Name::BatchTokens, &[Size("vllm:iteration_tokens_total")]),
-    (
-        Name::Acceptance,
-        &[
+        Name::Preemptions => {
+            &[Count("vllm:num_preemptions_total"), Count("sglang:num_retracted_requests_total")]
+        }
+        Name::BatchTokens => &[Size("vllm:iteration_tokens_total")],
+        Name::Acceptance => &[
             Share(
                 "vllm:spec_decode_num_accepted_tokens_total",
                 "vllm:spec_decode_num_draft_tokens_total",
             ),
             Mean("sglang:spec_accept_rate"),
         ],
-    ),
-    (
-        Name::InputTokens,
-        &[
+        Name::InputTokens => &[
             Count("vllm:prompt_tokens_total"),
             Count("sglang:prompt_tokens_total"),
             Count("trtllm_prompt_tokens_total"),
@@ -150,10 +132,7 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
             Count("tgi_request_input_length_sum"),
             Count("lmdeploy:prompt_tokens_total"),
         ],
-    ),
-    (
-        Name::OutputTokens,
-        &[
+        Name::OutputTokens => &[
             Count("vllm:generation_tokens_total"),
             Count("sglang:generation_tokens_total"),
             Count("trtllm_generation_tokens_total"),
@@ -161,44 +140,32 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
             Count("tgi_request_generated_tokens_sum"),
             Count("lmdeploy:generation_tokens_total"),
         ],
-    ),
-    (
-        Name::QueueTime,
-        &[
+        Name::QueueTime => &[
             Time("vllm:request_queue_time_seconds", SECONDS),
             Time("sglang:queue_time_seconds", SECONDS),
             Time("trtllm_request_queue_time_seconds", SECONDS),
             Time("tgi_request_queue_duration", SECONDS),
             Time("lmdeploy:request_queue_time_seconds", SECONDS),
         ],
-    ),
-    (
-        Name::PrefillTime,
-        &[
+        Name::PrefillTime => &[
             Time("vllm:request_prefill_time_seconds", SECONDS),
             Time("trtllm_request_prefill_time_seconds", SECONDS),
             Time("lmdeploy:request_prefill_time_seconds", SECONDS),
         ],
-    ),
-    (
-        Name::TransferTime,
-        &[Time("vllm:nixl_xfer_time_seconds", SECONDS), Time("sglang:kv_transfer_latency_ms", 1.0)],
-    ),
-    (
-        Name::ServerTtft,
-        &[
+        Name::TransferTime => &[
+            Time("vllm:nixl_xfer_time_seconds", SECONDS),
+            Time("sglang:kv_transfer_latency_ms", 1.0),
+        ],
+        Name::ServerTtft => &[
             Time("vllm:time_to_first_token_seconds", SECONDS),
             Time("sglang:time_to_first_token_seconds", SECONDS),
             Time("trtllm_time_to_first_token_seconds", SECONDS),
             Time("lmdeploy:time_to_first_token_seconds", SECONDS),
         ],
-    ),
-    (
-        Name::Transferring,
-        &[Sum(&[
+        Name::Transferring => &[Sum(&[
             "sglang:num_prefill_inflight_queue_reqs",
             "sglang:num_decode_transfer_queue_reqs",
         ])],
-    ),
-    (Name::Refused, &[Count("vllm:admission_rejections_total")]),
-];
+        Name::Refused => &[Count("vllm:admission_rejections_total")],
+    }
+}

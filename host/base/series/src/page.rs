@@ -15,7 +15,6 @@ pub const MOST_SAMPLES: usize = 20_000;
 /// The most bytes that a sample's name and labels may take together.
 pub const MOST_LABEL_BYTES: usize = 4_096;
 
-/// The most families whose kind is remembered.
 const MOST_FAMILIES: usize = 5_000;
 
 /// Suffixes of a family's name in the names of its samples.
@@ -37,24 +36,19 @@ model::words! {
     }
 }
 
-/// A sample of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageSample {
-    /// The name of the metric.
     pub name: String,
     pub labels: BTreeMap<String, String>,
-    /// The kind of its family.
     pub kind: Kind,
     pub value: f64,
 }
 
-/// A page's contents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Its samples, in its order.
     pub samples: Vec<PageSample>,
-    /// The number of samples that were left out, because there are too many or their labels are
-    /// too long.
+    /// The samples that were left out: too many, or with too long labels.
     pub left_out: u64,
 }
 
@@ -82,9 +76,7 @@ pub fn read(text: &str) -> Page {
         page.samples.push(PageSample {
             kind: kind_of(&kinds, found.name),
             name: clean(found.name),
-            labels: (found.labels.iter())
-                .map(|(name, value)| (clean(name), clean(value)))
-                .collect(),
+            labels: found.labels.iter().map(|(name, value)| (clean(name), clean(value))).collect(),
             value: found.value,
         });
     }
@@ -108,14 +100,10 @@ fn stated(line: &str) -> Option<(&str, Kind)> {
 }
 
 fn kind_of(kinds: &HashMap<&str, Kind>, name: &str) -> Kind {
-    if let Some(kind) = kinds.get(name) {
-        return *kind;
-    }
-    let family = (SUFFIXES.iter()).find_map(|suffix| {
-        let family = name.strip_suffix(suffix)?;
-        Some((*suffix, *kinds.get(family)?))
-    });
-    match family {
+    let families = [""].into_iter().chain(SUFFIXES);
+    let mut kinds =
+        families.filter_map(|suffix| Some((suffix, *kinds.get(name.strip_suffix(suffix)?)?)));
+    match kinds.next() {
         // The time at which a counter began is no count.
         Some(("_created", _)) => Kind::Gauge,
         Some((_, kind)) => kind,

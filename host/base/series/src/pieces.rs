@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 
 use model::units::Nanos;
 
-use crate::names::{Name, SOURCES, Source};
-use crate::recording::{Recorded, Recording};
+use crate::names::{Name, Source, sources};
+use crate::recording::{RecordedSeries, Recording};
 
-/// A value that holds over some time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece<T = f64> {
     pub from: Nanos,
@@ -29,7 +28,7 @@ impl<T> Piece<T> {
 
 /// Observations per second: up to each bound, their sum, and all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Observed {
+pub(crate) struct Observations {
     pub upto: Vec<f64>,
     pub sum: f64,
     pub count: f64,
@@ -40,7 +39,6 @@ pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// A part as a share of the whole.
 pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then_some((part / finite(whole)?).min(1.0))
 }
@@ -49,12 +47,11 @@ pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Curve {
     Level(Fold, Vec<Vec<Piece>>),
-    /// Rates of counters.
     Count(Vec<Vec<Piece>>),
     /// Rates of a counter, and rates of its whole.
     Share(Vec<Vec<Piece>>, Vec<Vec<Piece>>),
     /// Observations, with the bounds of their buckets: the last is infinite.
-    Observed(Vec<f64>, Vec<Vec<Piece<Observed>>>),
+    Histogram(Vec<f64>, Vec<Vec<Piece<Observations>>>),
 }
 
 /// The rule that makes one gauge of the gauges of several processes.
@@ -65,27 +62,26 @@ pub(crate) enum Fold {
     Mean,
 }
 
-/// The most growths that the buckets of a histogram may have on all pages; beyond them it is
-/// absent.
+/// The most growths of a histogram's buckets on all pages; beyond them it is absent.
 const MOST_GROWTHS: usize = 8_000_000;
 
 /// Gauges that are there at the same time.
 #[derive(Clone, Copy)]
-struct Folded {
+struct Aggregate {
     count: u32,
     sum: f64,
     most: f64,
 }
 
-impl Folded {
-    const NONE: Self = Folded { count: 0, sum: 0.0, most: f64::NEG_INFINITY };
+impl Aggregate {
+    const NONE: Self = Aggregate { count: 0, sum: 0.0, most: f64::NEG_INFINITY };
 
     fn one(value: f64) -> Self {
-        Folded { count: 1, sum: value, most: value }
+        Aggregate { count: 1, sum: value, most: value }
     }
 
     fn with(self, other: Self) -> Self {
-        Folded {
+        Aggregate {
             count: self.count + other.count,
             sum: self.sum + other.sum,
             most: self.most.max(other.most),
@@ -95,11 +91,11 @@ impl Folded {
 
 impl Fold {
     pub(crate) fn apply(self, values: impl Iterator<Item = f64>) -> Option<f64> {
-        self.value(values.map(Folded::one).fold(Folded::NONE, Folded::with))
+        self.value(values.map(Aggregate::one).fold(Aggregate::NONE, Aggregate::with))
     }
 
-    fn value(self, folded: Folded) -> Option<f64> {
-        let Folded { count, sum, most } = folded;
+    fn value(self, folded: Aggregate) -> Option<f64> {
+        let Aggregate { count, sum, most } = folded;
         let value = (count > 0).then(|| match self {
             Fold::Sum => sum,
             Fold::Largest => most,
@@ -109,15 +105,13 @@ impl Fold {
     }
 }
 
-/// The curve of a name and the server's metrics that it is made of; `None` if a target does not
-/// report it.
+/// A name's curve and its metrics on the server; `None` if a target does not report it.
 pub(crate) fn curve(recording: &Recording, name: Name) -> Option<(Curve, Vec<&'static str>)> {
     let targets: Vec<u32> = recording.pages.keys().copied().collect();
     if targets.is_empty() {
         return None;
     }
-    let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
-    sources.iter().find_map(|source| {
+    sources(name).iter().find_map(|source| {
         let curve = of_source(recording, &targets, source)?;
         Some((curve, source.metrics()))
     })
@@ -152,19 +146,15 @@ fn of_source(recording: &Recording, targets: &[u32], source: &Source) -> Option<
 pub(crate) fn held(recording: &Recording, target: u32) -> Vec<(Nanos, Nanos)> {
     let pages = recording.pages_of(target);
     let every = recording.every_ns;
-    let instants = pages.iter().enumerate();
-    instants
-        .map(|(place, at)| {
-            let before = place.checked_sub(1).map(|before| pages[before]);
-            let from = before.map_or(*at, |before| Nanos(before.0.midpoint(at.0)));
-            let to = pages.get(place + 1);
-            let to = to.map_or(*at, |after| Nanos(at.0.midpoint(after.0)));
-            (
-                from.max(Nanos(at.0.saturating_sub(every.0))),
-                to.min(Nanos(at.0.saturating_add(every.0))),
-            )
-        })
-        .collect()
+    let spans = pages.iter().enumerate().map(|(place, at)| {
+        let middle =
+            |other: Option<&Nanos>| other.map_or(*at, |other| Nanos(other.0.midpoint(at.0)));
+        let from = middle(place.checked_sub(1).map(|before| &pages[before]));
+        let to = middle(pages.get(place + 1));
+        let (first, last) = (at.0.saturating_sub(every.0), at.0.saturating_add(every.0));
+        (from.max(Nanos(first)), to.min(Nanos(last)))
+    });
+    spans.collect()
 }
 
 /// The level of a target on each of its pages; `None` if no page has it.
@@ -187,12 +177,12 @@ pub(crate) fn on_pages(
     // The parent of `n` is `n / 2`, and the root is all series: a change costs the way up to it,
     // and no sum is made by taking away.
     let leaves = series.len().next_power_of_two();
-    let mut tree = vec![Folded::NONE; 2 * leaves];
+    let mut tree = vec![Aggregate::NONE; 2 * leaves];
     let pages = 0..recording.pages_of(target).len();
     let levels = pages.map(|page| {
         while let Some((_, place, value)) = changes.next_if(|(at, ..)| *at as usize <= page) {
             let mut node = leaves + place as usize;
-            tree[node] = value.map_or(Folded::NONE, Folded::one);
+            tree[node] = value.map_or(Aggregate::NONE, Aggregate::one);
             while node > 1 {
                 node /= 2;
                 tree[node] = tree[2 * node].with(tree[2 * node + 1]);
@@ -205,19 +195,17 @@ pub(crate) fn on_pages(
 
 fn levels(recording: &Recording, target: u32, names: &[&str], fold: Fold) -> Option<Vec<Piece>> {
     let levels = on_pages(recording, target, names, fold)?;
-    let held = held(recording, target).into_iter().zip(levels);
-    Some(
-        held.filter_map(|((from, to), value)| {
-            let value = value?;
-            Some(Piece { from, to, value })
-        })
-        .collect(),
-    )
+    let spans = held(recording, target).into_iter().zip(levels);
+    let pieces = spans.filter_map(|((from, to), value)| Some(Piece { from, to, value: value? }));
+    Some(pieces.collect())
 }
 
 /// The growth of all these series together, from each page to the next; absent where the later page
 /// has none of them.
-fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option<Vec<Option<f64>>> {
+fn grown<'a>(
+    series: impl Iterator<Item = &'a RecordedSeries>,
+    pages: usize,
+) -> Option<Vec<Option<f64>>> {
     let mut grown = vec![0.0; pages];
     // The number of series that come on each page, less the series that go.
     let mut come = vec![0i64; pages];
@@ -254,26 +242,21 @@ fn rates(recording: &Recording, target: u32, names: &[&str]) -> Option<Vec<Piece
 pub(crate) fn rates_of<'a>(
     recording: &Recording,
     target: u32,
-    series: impl Iterator<Item = &'a Recorded>,
+    series: impl Iterator<Item = &'a RecordedSeries>,
 ) -> Option<Vec<Piece>> {
     let pages = recording.pages_of(target);
     let grown = grown(series, pages.len())?;
-    let pairs = pages.windows(2).zip(grown);
-    Some(
-        pairs
-            .filter_map(|(pair, grown)| {
-                let (from, to) = (pair[0], pair[1]);
-                let value = grown? / to.since(from).as_secs_f64();
-                Some(Piece { from, to, value })
-            })
-            .collect(),
-    )
+    let pieces = pages.windows(2).zip(grown).filter_map(|(pair, grown)| {
+        let (from, to) = (pair[0], pair[1]);
+        Some(Piece { from, to, value: grown? / to.since(from).as_secs_f64() })
+    });
+    Some(pieces.collect())
 }
 
 fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Option<Curve> {
     let bucket = format!("{name}_bucket");
     let buckets = |target: u32| {
-        let mut by_bound: BTreeMap<u64, (f64, Vec<&Recorded>)> = BTreeMap::new();
+        let mut by_bound: BTreeMap<u64, (f64, Vec<&RecordedSeries>)> = BTreeMap::new();
         for recorded in recording.series_of(target, &bucket) {
             let bound = recorded.series.labels.get("le")?;
             let bound: f64 = bound.parse().ok().filter(|bound: &f64| !bound.is_nan())?;
@@ -298,33 +281,28 @@ fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Op
         }
         let of = |suffix: &str| {
             let name = format!("{name}{suffix}");
-            let series: Vec<&Recorded> = recording.series_of(*target, &name).collect();
+            let series: Vec<&RecordedSeries> = recording.series_of(*target, &name).collect();
             grown(series.into_iter(), pages.len())
         };
         let (sums, counts) = (of("_sum")?, of("_count")?);
         let upto: Vec<Vec<Option<f64>>> = (buckets.into_values())
             .map(|(_, series)| grown(series.into_iter(), pages.len()))
             .collect::<Option<_>>()?;
-        let pairs = pages.windows(2).enumerate();
-        Some(
-            pairs
-                .filter_map(|(pair, instants)| {
-                    let (from, to) = (instants[0], instants[1]);
-                    let seconds = to.since(from).as_secs_f64();
-                    let value = Observed {
-                        upto: (upto.iter())
-                            .map(|upto| Some(upto[pair]? / seconds))
-                            .collect::<Option<_>>()?,
-                        sum: sums[pair]? * unit / seconds,
-                        count: counts[pair]? / seconds,
-                    };
-                    Some(Piece { from, to, value })
-                })
-                .collect(),
-        )
+        let pieces = pages.windows(2).enumerate().filter_map(|(pair, instants)| {
+            let (from, to) = (instants[0], instants[1]);
+            let seconds = to.since(from).as_secs_f64();
+            let upto = upto.iter().map(|upto| Some(upto[pair]? / seconds));
+            let value = Observations {
+                upto: upto.collect::<Option<_>>()?,
+                sum: sums[pair]? * unit / seconds,
+                count: counts[pair]? / seconds,
+            };
+            Some(Piece { from, to, value })
+        });
+        Some(pieces.collect())
     });
-    let lists: Option<Vec<Vec<Piece<Observed>>>> = lists.collect();
-    Some(Curve::Observed(bounds, lists?))
+    let lists: Option<Vec<Vec<Piece<Observations>>>> = lists.collect();
+    Some(Curve::Histogram(bounds, lists?))
 }
 
 /// The mean of a target's values over the known part of an interval.
@@ -344,8 +322,8 @@ pub(crate) fn total(lists: &[Vec<Piece>], over: (Nanos, Nanos)) -> f64 {
 }
 
 /// The observations of all targets over an interval.
-pub(crate) fn sum(lists: &[Vec<Piece<Observed>>], over: (Nanos, Nanos)) -> Observed {
-    let mut all = Observed::default();
+pub(crate) fn sum(lists: &[Vec<Piece<Observations>>], over: (Nanos, Nanos)) -> Observations {
+    let mut all = Observations::default();
     for piece in lists.iter().flatten() {
         let shared = piece.shared(over);
         if shared <= 0.0 {
@@ -361,7 +339,7 @@ pub(crate) fn sum(lists: &[Vec<Piece<Observed>>], over: (Nanos, Nanos)) -> Obser
     all
 }
 
-impl Observed {
+impl Observations {
     /// The quantile of the observations, from 0 to 1, as in Prometheus' `histogram_quantile`:
     /// linear within a bucket, and the highest finite bound where it lies beyond. Absent where it
     /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and a value below is
@@ -385,7 +363,6 @@ impl Observed {
         finite(from + (to - from) * part)
     }
 
-    /// The mean of the observations.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 1e-6).then(|| self.sum / self.count).and_then(finite)
     }

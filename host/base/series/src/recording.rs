@@ -13,19 +13,15 @@ const MOST_SAMPLES: usize = 1_000_000;
 /// The most values that are read of a file: some 200 MB.
 const MOST_VALUES: usize = 8_000_000;
 
-/// A server's series over a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Recording {
-    /// The base URLs of the targets.
     pub targets: Vec<String>,
     /// The time from one sample to the next, at the end of the run.
     pub every_ns: Nanos,
-    /// The series by number.
-    pub series: BTreeMap<u32, Recorded>,
+    pub series: BTreeMap<u32, RecordedSeries>,
     /// The instants of the pages of each target, the earliest first.
     pub pages: BTreeMap<u32, Vec<Nanos>>,
-    /// The longest time that a page took.
     pub longest_ns: Nanos,
     /// Lines that were not kept, of the page with the most such lines.
     pub left_out: u64,
@@ -35,10 +31,9 @@ pub struct Recording {
     values: usize,
 }
 
-/// A series with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Recorded {
+pub struct RecordedSeries {
     pub series: Series,
     /// Its values where they changed, by the place of the page among its target's pages; absent
     /// where the page did not have it any longer.
@@ -46,8 +41,7 @@ pub struct Recorded {
 }
 
 impl Recording {
-    /// Adds an entry. An entry that contradicts earlier entries is from a changed file, and is left
-    /// out.
+    /// Adds an entry, unless it contradicts earlier entries: the file was changed.
     pub fn enter(&mut self, entry: Entry) {
         match entry {
             Entry::Head(head) => {
@@ -58,7 +52,7 @@ impl Recording {
                 if self.series.len() < MOST_SERIES {
                     self.series
                         .entry(series.id)
-                        .or_insert(Recorded { series, changes: Vec::new() });
+                        .or_insert(RecordedSeries { series, changes: Vec::new() });
                 }
             }
             Entry::Sample(sample) => self.add(sample),
@@ -105,12 +99,11 @@ impl Recording {
         &'a self,
         target: u32,
         name: &'a str,
-    ) -> impl Iterator<Item = &'a Recorded> + 'a {
+    ) -> impl Iterator<Item = &'a RecordedSeries> + 'a {
         let series = self.series.values();
         series.filter(move |it| it.series.target == target && it.series.name == name)
     }
 
-    /// The instants of a target's pages.
     pub(crate) fn pages_of(&self, target: u32) -> &[Nanos] {
         self.pages.get(&target).map_or(&[], Vec::as_slice)
     }

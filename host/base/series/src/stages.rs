@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::Figure;
 use crate::names::Name;
 use crate::pieces::{finite, rates_of, total};
-use crate::recording::{Recorded, Recording};
+use crate::recording::Recording;
 
 model::words! {
     /// A stage of a request in the server, in the order in which it passes them.
@@ -68,7 +68,6 @@ pub struct Staged {
     pub metrics: Vec<String>,
 }
 
-/// The work that a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Prefill,
@@ -82,8 +81,7 @@ enum Engine {
     Sglang,
 }
 
-/// A histogram of times, the factor from its unit to milliseconds, and a label that its series must
-/// have.
+/// A histogram of times, the factor to milliseconds, and a label that its series must have.
 #[derive(Clone, Copy)]
 struct Times(&'static str, f64, Option<(&'static str, &'static str)>);
 
@@ -118,12 +116,7 @@ const VLLM: &[Row] = &[
     row(Stage::PrefillQueue, Role::Prefill, &[&[VLLM_QUEUE]]),
     row(Stage::Prefill, Role::Prefill, &[&[VLLM_PREFILL]]),
     row(Stage::Transfer, Role::Decode, &[&[VLLM_TRANSFER]]),
-    Row {
-        stage: Stage::DecodeQueue,
-        role: Role::Decode,
-        ways: &[&[VLLM_QUEUE]],
-        with_transfer: true,
-    },
+    Row { with_transfer: true, ..row(Stage::DecodeQueue, Role::Decode, &[&[VLLM_QUEUE]]) },
     row(Stage::FirstStep, Role::Decode, &[&[VLLM_PREFILL]]),
 ];
 
@@ -202,8 +195,8 @@ impl Recording {
             return None;
         }
         let of = |role: Role| -> Vec<u32> {
-            let those = targets.iter().zip(roles).filter(|(_, (_, own))| *own == role);
-            those.map(|(target, _)| *target).collect()
+            let servers = targets.iter().zip(roles).filter(|(_, (_, own))| *own == role);
+            servers.map(|(target, _)| *target).collect()
         };
         let (prefill, decode) = (of(Role::Prefill), of(Role::Decode));
         if prefill.is_empty() || decode.is_empty() {
@@ -219,12 +212,9 @@ impl Recording {
                 Role::Prefill => &prefill,
                 Role::Decode => &decode,
             };
-            let ways = row.ways.iter();
-            let Some(mut staged) =
-                ways.filter_map(|way| self.staged(row.stage, way, servers, over)).next()
-            else {
-                continue;
-            };
+            let mut ways = row.ways.iter();
+            let staged = ways.find_map(|way| self.staged(row.stage, way, servers, over));
+            let Some(mut staged) = staged else { continue };
             if row.with_transfer {
                 let transfer = stages.iter().find(|it| it.stage == Stage::Transfer);
                 let Some(transfer) = transfer else { continue };
@@ -233,8 +223,8 @@ impl Recording {
             }
             stages.push(staged);
         }
-        let urls = |those: &[u32]| -> Vec<String> {
-            let urls = those.iter().filter_map(|it| self.targets.get(*it as usize));
+        let urls = |servers: &[u32]| -> Vec<String> {
+            let urls = servers.iter().filter_map(|it| self.targets.get(*it as usize));
             urls.cloned().collect()
         };
         (!stages.is_empty()).then(|| Stages {
@@ -278,9 +268,8 @@ impl Recording {
         for Times(name, unit, label) in way {
             let of = |suffix: &str| -> f64 {
                 let name = format!("{name}{suffix}");
-                let servers = servers.iter();
-                let grown = servers.filter_map(|it| self.growth_over(*it, &name, *label, over));
-                grown.sum()
+                let growth = |server: &u32| self.growth_over(*server, &name, *label, over);
+                servers.iter().filter_map(growth).sum()
             };
             let (sum, count) = (of("_sum"), of("_count"));
             if count <= NONE {
@@ -304,13 +293,10 @@ impl Recording {
         label: Option<(&str, &str)>,
         over: (Nanos, Nanos),
     ) -> Option<f64> {
-        let has = |recorded: &&Recorded| {
-            label.is_none_or(|(key, value)| {
-                let labels = &recorded.series.labels;
-                labels.get(key).is_some_and(|own| own == value)
-            })
-        };
-        let series = self.series_of(target, name).filter(has);
+        let series = self.series_of(target, name).filter(|recorded| {
+            let labels = &recorded.series.labels;
+            label.is_none_or(|(key, value)| labels.get(key).is_some_and(|own| own == value))
+        });
         Some(total(&[rates_of(self, target, series)?], over))
     }
 }

@@ -12,10 +12,14 @@ fn at(seconds: f64) -> Nanos {
     Nanos::from_secs_f64(seconds)
 }
 
+/// An encoder of one target's pages, a page each second.
+fn encoder() -> Encoder {
+    Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) })
+}
+
 /// The entries of pages of one target, a second apart from 1 s on.
 fn entries(pages: &[&str]) -> Vec<Entry> {
-    let mut encoder =
-        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
+    let mut encoder = encoder();
     let mut entries = vec![encoder.head()];
     for (place, page) in (1..).zip(pages) {
         let instant = Nanos(place * SECOND);
@@ -195,8 +199,7 @@ fn a_gauge_holds_around_its_page_and_not_over_a_gap() {
     let page = |running: u64| {
         format!("vllm:num_requests_running {running}\nvllm:num_requests_waiting 0\n")
     };
-    let mut encoder =
-        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
+    let mut encoder = encoder();
     let mut recording = Recording::default();
     recording.enter(encoder.head());
     for (instant, running) in [(1.0, 2), (2.0, 4), (9.0, 8)] {
@@ -264,8 +267,7 @@ fn pages_have_bounds() {
     let read = page::read(&long);
     assert_eq!((read.samples.len(), read.left_out), (1, 1));
     // A label that is new on every page fills memory no further than that.
-    let mut encoder =
-        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
+    let mut encoder = encoder();
     let mut introduced = 0;
     let mut left_out = 0;
     for page in 0..4u64 {
@@ -285,8 +287,7 @@ fn pages_have_bounds() {
 
 #[test]
 fn a_long_run_is_sampled_less_often() {
-    let mut encoder =
-        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
+    let mut encoder = encoder();
     let mut heads = Vec::new();
     let mut values = 0;
     for page in 0..100_000u64 {

@@ -14,11 +14,10 @@ use arrow_schema::SchemaRef;
 use std::io::Write;
 
 use super::ExportError;
-use super::schema::{Head, Holds, item};
+use super::schema::{Head, Type, item};
 use super::sink::Sink;
 use model::units::Nanos;
 
-/// Rows of a batch, at most.
 const ROWS: usize = 8_192;
 /// Bytes of a batch after which it is full.
 const BYTES: usize = 4 << 20;
@@ -35,7 +34,6 @@ enum Cells {
 pub(crate) struct Batch {
     schema: SchemaRef,
     cells: Vec<Cells>,
-    /// The column of the next cell.
     next: usize,
     rows: usize,
     bytes: usize,
@@ -49,14 +47,12 @@ pub(crate) fn fitting(number: u64) -> Option<i64> {
 
 impl Batch {
     pub(crate) fn new(schema: SchemaRef, heads: &[Head]) -> Self {
-        let cells = heads.iter().map(|head| match head.holds {
-            Holds::Text => Cells::Text(StringBuilder::new()),
-            Holds::Flag => Cells::Flag(BooleanBuilder::new()),
-            Holds::Whole => Cells::Whole(Int64Builder::new()),
-            Holds::Number => Cells::Number(Float64Builder::new()),
-            Holds::Wholes => {
-                Cells::Wholes(ListBuilder::new(Int64Builder::new()).with_field(item()))
-            }
+        let cells = heads.iter().map(|head| match head.kind {
+            Type::Text => Cells::Text(StringBuilder::new()),
+            Type::Flag => Cells::Flag(BooleanBuilder::new()),
+            Type::Whole => Cells::Whole(Int64Builder::new()),
+            Type::Number => Cells::Number(Float64Builder::new()),
+            Type::Wholes => Cells::Wholes(ListBuilder::new(Int64Builder::new()).with_field(item())),
         });
         Batch { cells: cells.collect(), schema, next: 0, rows: 0, bytes: 0 }
     }
@@ -65,6 +61,16 @@ impl Batch {
         self.next += 1;
         self.bytes += size_of::<u64>();
         &mut self.cells[self.next - 1]
+    }
+
+    pub(crate) fn null(&mut self) {
+        match self.next() {
+            Cells::Text(cells) => cells.append_null(),
+            Cells::Flag(cells) => cells.append_null(),
+            Cells::Whole(cells) => cells.append_null(),
+            Cells::Number(cells) => cells.append_null(),
+            Cells::Wholes(cells) => cells.append_null(),
+        }
     }
 
     pub(crate) fn text(&mut self, words: Option<&str>) {
@@ -120,7 +126,6 @@ impl Batch {
         if self.rows >= ROWS || self.bytes >= BYTES { self.flush(sink) } else { Ok(()) }
     }
 
-    /// Hands on the rows that there are.
     pub(crate) fn flush<W: Write + Send>(&mut self, sink: &mut Sink<W>) -> Result<(), ExportError> {
         if self.rows == 0 {
             return Ok(());

@@ -4,33 +4,33 @@ use std::io::Write;
 
 use super::batch::Batch;
 use super::requests::outputs;
-use super::schema::{Head, Holds};
+use super::schema::{Head, Type};
 use super::sink::Sink;
 use super::{ExportError, Run};
-use model::exchange::{Kind, Phase};
+use model::exchange::Kind;
 use model::units::Nanos;
-use report::row::Row;
+use report::row::{Row, phase};
 use result::metric::{self, Measure, Metric};
 
 pub(crate) fn heads() -> Vec<Head> {
     let itl = metric::by_name(metric::ITL);
     vec![
         Head::run(),
-        Head::new("index", Holds::Whole, "", "the request, by its position in its phase"),
-        Head::new("phase", Holds::Text, "", "warmup, or measure: the part that figures cover"),
+        Head::new("index", Type::Whole, "", "the request, by its position in its phase"),
+        Head::text("phase", "warmup, or measure: the part that figures cover"),
         Head::new(
             "event",
-            Holds::Whole,
+            Type::Whole,
             "",
             "position among the output events of its reply, from 0",
         ),
-        Head::new("at_ns", Holds::Whole, "ns", "the time at which its last bytes were read"),
-        Head::new("kind", Holds::Text, "", "text, reasoning, tool, vector or order"),
-        Head::new("tokens", Holds::Whole, "tokens", "tokens in it, where the server states them"),
-        Head::new("bytes", Holds::Whole, "bytes", "size of the added text"),
+        Head::new("at_ns", Type::Whole, "ns", "the time at which its last bytes were read"),
+        Head::text("kind", "text, reasoning, tool, vector or order"),
+        Head::new("tokens", Type::Whole, "tokens", "tokens in it, where the server states them"),
+        Head::new("bytes", Type::Whole, "bytes", "size of the added text"),
         Head::new(
             "itl_ms",
-            Holds::Number,
+            Type::Number,
             itl.map_or("", |itl| itl.unit.symbol()),
             itl.map_or("", |itl| itl.definition),
         ),
@@ -55,10 +55,7 @@ pub(crate) fn write<W: Write + Send>(
         for (place, event) in outputs(&exchange).enumerate() {
             batch.text(Some(&run.label));
             batch.whole(Some(exchange.index));
-            batch.text(Some(match exchange.phase {
-                Phase::Warmup => "warmup",
-                Phase::Measure => "measure",
-            }));
+            batch.text(Some(phase(exchange.phase)));
             batch.whole(Some(place as u64));
             batch.instant(Some(event.at));
             batch.text(Some(word(event.kind)));

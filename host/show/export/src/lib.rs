@@ -43,28 +43,21 @@ use runs::folder::{FolderError, RunFolder};
 use schema::Head;
 use sink::Sink;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
-    /// A row for each request.
-    Requests,
-    /// A row for each output event.
-    Events,
-    /// A row for each figure.
-    Summary,
-    /// A row for each value of a series over time.
-    Series,
+model::names! {
+    /// A table of a run.
+    pub enum Table {
+        /// A row for each request.
+        Requests = "requests",
+        /// A row for each output event.
+        Events = "events",
+        /// A row for each figure.
+        Summary = "summary",
+        /// A row for each value of a series over time.
+        Series = "series",
+    }
 }
 
 impl Table {
-    pub fn name(self) -> &'static str {
-        match self {
-            Table::Requests => "requests",
-            Table::Events => "events",
-            Table::Summary => "summary",
-            Table::Series => "series",
-        }
-    }
-
     fn heads(self, form: Form) -> Vec<Head> {
         match self {
             Table::Requests => requests::heads(form),
@@ -75,7 +68,6 @@ impl Table {
     }
 }
 
-/// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Parquet, compressed with zstd.
@@ -88,19 +80,14 @@ pub enum Form {
     Csv,
 }
 
-/// A table could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A run cannot be read.
     #[error(transparent)]
     Run(#[from] FolderError),
-    /// The table cannot be written.
     #[error("{0}")]
     Write(#[from] io::Error),
-    /// Arrow refused it.
     #[error("{0}")]
     Arrow(#[from] ArrowError),
-    /// Parquet refused it.
     #[error("{0}")]
     Parquet(#[from] ParquetError),
     /// Spans need a date, and the run has none.
@@ -110,9 +97,7 @@ pub enum ExportError {
     Undated { run: String },
 }
 
-/// A run whose table is written.
 struct Run<'a> {
-    /// The name in the column `run`.
     label: String,
     folder: &'a RunFolder,
     facts: RunFacts,
@@ -146,7 +131,6 @@ pub fn write(
     sink.finish()
 }
 
-/// Reads the facts about the runs as wholes.
 fn read(folders: &[RunFolder]) -> Result<Vec<Run<'_>>, ExportError> {
     let labels = labels(folders);
     let runs = folders.iter().zip(labels).map(|(folder, label)| {

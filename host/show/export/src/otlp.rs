@@ -32,12 +32,9 @@ use span::Span;
 /// The most spans of a line: about a megabyte, well below the limits of collectors.
 const MOST: usize = 512;
 
-/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// A span for each request and each session.
     Spans,
-    /// Histograms of the measured requests.
     Metrics,
 }
 
@@ -101,7 +98,6 @@ struct About {
     /// The version of the program that made the run.
     version: String,
     scenario: String,
-    /// The name of the run's folder.
     run: String,
     /// The operation of the model, by the conventions' names: `chat`, `text_completion`.
     operation: &'static str,
@@ -205,7 +201,6 @@ impl Tracer {
         self.spans.extend(left);
     }
 
-    /// A document of the next spans.
     fn line(&mut self) -> Value {
         let spans: Vec<Span> = self.spans.drain(..MOST.min(self.spans.len())).collect();
         let scope = json!({ "scope": self.about.scope(), "spans": spans });
@@ -249,12 +244,10 @@ impl Ids {
     }
 }
 
-/// An attribute that is a text.
 fn text(key: &str, text: impl Serialize) -> Value {
     json!({ "key": key, "value": { "stringValue": text } })
 }
 
-/// An attribute that is a whole number.
 fn int(key: &str, number: u64) -> Value {
     json!({ "key": key, "value": { "intValue": number.min(i64::MAX as u64).to_string() } })
 }

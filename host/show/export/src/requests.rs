@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::batch::Batch;
-use super::schema::{Head, Holds};
+use super::schema::{Head, Type};
 use super::sink::Sink;
 use super::{ExportError, Form, Run};
 use model::exchange::{Event, Exchange};
@@ -20,7 +20,7 @@ pub(crate) fn heads(form: Form) -> Vec<Head> {
         if column.name == BEFORE_FIRST_TOKEN {
             heads.push(Head::new(
                 "first_token_ns",
-                Holds::Whole,
+                Type::Whole,
                 "ns",
                 "the time of the first output of a streamed reply: the end of ttft",
             ));
@@ -29,13 +29,13 @@ pub(crate) fn heads(form: Form) -> Vec<Head> {
     if has_lists(form) {
         heads.push(Head::new(
             "event_ns",
-            Holds::Wholes,
+            Type::Wholes,
             "ns",
             "the time at which each output event of the reply was complete",
         ));
         heads.push(Head::new(
             "event_tokens",
-            Holds::Wholes,
+            Type::Wholes,
             "tokens",
             "the tokens of each output event, if the server states them",
         ));
@@ -54,28 +54,27 @@ fn head(column: &Column) -> Head {
     let name = column.name.replace('-', "_");
     let about = column.about;
     match column.kind {
-        Kind::Text => Head::new(name, Holds::Text, "", about),
-        Kind::Flag => Head::new(name, Holds::Flag, "", about),
-        Kind::Count(unit) => Head::new(name, Holds::Whole, unit, about),
-        Kind::Instant => Head::new(format!("{name}_ns"), Holds::Whole, "ns", about),
-        Kind::Requests => Head::new(name, Holds::Wholes, "", about),
+        Kind::Text => Head::text(name, about),
+        Kind::Flag => Head::new(name, Type::Flag, "", about),
+        Kind::Count(unit) => Head::new(name, Type::Whole, unit, about),
+        Kind::Instant => Head::new(format!("{name}_ns"), Type::Whole, "ns", about),
+        Kind::Requests => Head::new(name, Type::Wholes, "", about),
         Kind::Metric(unit, _) => {
-            let (name, holds) = match unit {
-                Unit::Milliseconds => (format!("{name}_ms"), Holds::Number),
-                Unit::TokensPerSecond => (format!("{name}_tok_s"), Holds::Number),
-                Unit::Tokens | Unit::Requests => (name, Holds::Whole),
+            let (name, kind) = match unit {
+                Unit::Milliseconds => (format!("{name}_ms"), Type::Number),
+                Unit::TokensPerSecond => (format!("{name}_tok_s"), Type::Number),
+                Unit::Tokens | Unit::Requests => (name, Type::Whole),
                 Unit::TokensPerEvent
                 | Unit::TokensPerStep
                 | Unit::Share
                 | Unit::Ratio
-                | Unit::Speedup => (name, Holds::Number),
+                | Unit::Speedup => (name, Type::Number),
             };
-            Head::new(name, holds, unit.symbol(), about)
+            Head::new(name, kind, unit.symbol(), about)
         }
     }
 }
 
-/// The output events of a reply.
 pub(crate) fn outputs(exchange: &Exchange) -> impl Iterator<Item = Event> {
     exchange.events.iter().filter(|event| event.kind.is_output())
 }
@@ -109,38 +108,17 @@ pub(crate) fn write<W: Write + Send>(
 }
 
 fn cell(batch: &mut Batch, column: &Column, row: &Row<'_>) {
-    let value = column.sample(row);
-    match column.kind {
-        Kind::Text => batch.text(match &value {
-            // An empty text has no meaning.
-            Some(Value::Text(words)) if !words.is_empty() => Some(words),
-            _ => None,
-        }),
-        Kind::Flag => batch.flag(match value {
-            Some(Value::Flag(flag)) => Some(flag),
-            _ => None,
-        }),
-        Kind::Count(_) => batch.whole(match value {
-            Some(Value::Count(count)) => Some(count),
-            _ => None,
-        }),
-        Kind::Instant => batch.instant(match value {
-            Some(Value::Instant(at)) => Some(at),
-            _ => None,
-        }),
-        Kind::Requests => batch.wholes(match value {
-            Some(Value::Requests(numbers)) => Some(numbers.iter().copied().map(Some)),
-            _ => None,
-        }),
-        Kind::Metric(unit, _) => {
-            let value = match value {
-                Some(Value::Metric(value)) => Some(value),
-                _ => None,
-            };
-            match unit {
-                Unit::Tokens | Unit::Requests => batch.whole(value.map(|value| value as u64)),
-                _ => batch.number(value),
-            }
+    let Some(value) = column.sample(row) else { return batch.null() };
+    match (value, column.kind) {
+        // An empty text has no meaning.
+        (Value::Text(words), _) => batch.text(Some(&*words).filter(|words| !words.is_empty())),
+        (Value::Flag(flag), _) => batch.flag(Some(flag)),
+        (Value::Count(count), _) => batch.whole(Some(count)),
+        (Value::Instant(at), _) => batch.instant(Some(at)),
+        (Value::Requests(numbers), _) => batch.wholes(Some(numbers.iter().copied().map(Some))),
+        (Value::Metric(value), Kind::Metric(Unit::Tokens | Unit::Requests, _)) => {
+            batch.whole(Some(value as u64));
         }
+        (Value::Metric(value), _) => batch.number(Some(value)),
     }
 }

@@ -14,25 +14,20 @@ const UNIT: &str = "unit";
 /// The key of a column's description, which is the definition of a metric.
 const DESCRIPTION: &str = "description";
 
-/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holds {
-    /// Words.
+pub(crate) enum Type {
     Text,
-    /// True or false.
     Flag,
     /// Whole numbers, with a sign, so that a difference may be below zero.
     Whole,
     Number,
-    /// Lists of whole numbers.
     Wholes,
 }
 
-/// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) name: String,
-    pub(crate) holds: Holds,
+    pub(crate) kind: Type,
     unit: &'static str,
     about: &'static str,
 }
@@ -40,33 +35,36 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) fn new(
         name: impl Into<String>,
-        holds: Holds,
+        kind: Type,
         unit: &'static str,
         about: &'static str,
     ) -> Self {
-        Head { name: name.into(), holds, unit, about }
+        Head { name: name.into(), kind, unit, about }
     }
 
-    /// The first column of every table.
+    /// A column of words, which has no unit.
+    pub(crate) fn text(name: impl Into<String>, about: &'static str) -> Self {
+        Head::new(name, Type::Text, "", about)
+    }
+
     pub(crate) fn run() -> Self {
-        Head::new("run", Holds::Text, "", "the run, by the name of its folder")
+        Head::text("run", "the run, by the name of its folder")
     }
 
     fn field(&self) -> Field {
-        let kind = match self.holds {
-            Holds::Text => DataType::Utf8,
-            Holds::Flag => DataType::Boolean,
-            Holds::Whole => DataType::Int64,
-            Holds::Number => DataType::Float64,
-            Holds::Wholes => DataType::List(item()),
+        let data = match self.kind {
+            Type::Text => DataType::Utf8,
+            Type::Flag => DataType::Boolean,
+            Type::Whole => DataType::Int64,
+            Type::Number => DataType::Float64,
+            Type::Wholes => DataType::List(item()),
         };
         let about = [(UNIT, self.unit), (DESCRIPTION, self.about)];
         let about = about.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Field::new(&self.name, kind, true).with_metadata(HashMap::from(about))
+        Field::new(&self.name, data, true).with_metadata(HashMap::from(about))
     }
 }
 
-/// The items of a list.
 pub(crate) fn item() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Int64, true))
 }

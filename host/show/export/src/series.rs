@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use super::batch::Batch;
-use super::schema::{Head, Holds};
+use super::schema::{Head, Type};
 use super::sink::Sink;
 use super::{ExportError, Run};
 use devices::{Reading, Recording};
@@ -15,26 +15,23 @@ use series::Name;
 pub(crate) fn heads() -> Vec<Head> {
     vec![
         Head::run(),
-        Head::new(
+        Head::text(
             "series",
-            Holds::Text,
-            "",
             "output-tokens, in-flight, waiting, failed and power of the whole run, a server's own series, or a quantity of a device",
         ),
-        Head::new("device", Holds::Text, "", "the device; absent for the whole run"),
-        Head::new("start_ns", Holds::Whole, "ns", "beginning of the value's span"),
+        Head::text("device", "the device; absent for the whole run"),
+        Head::new("start_ns", Type::Whole, "ns", "beginning of the value's span"),
         Head::new(
             "end_ns",
-            Holds::Whole,
+            Type::Whole,
             "ns",
             "end of the span; its beginning if the value is of an instant",
         ),
-        Head::new("value", Holds::Number, "", "the value, in the row's unit"),
-        Head::new("unit", Holds::Text, "", "its unit; absent of a share"),
+        Head::new("value", Type::Number, "", "the value, in the row's unit"),
+        Head::text("unit", "its unit; absent of a share"),
     ]
 }
 
-/// A value of a series.
 struct Point<'a> {
     series: &'static str,
     device: Option<&'a str>,
@@ -69,39 +66,26 @@ pub(crate) fn write<W: Write + Send>(
     let course = Course::read(&run.facts, summary, grain, run.folder.read()?)?;
     let origin = summary.run.measure_start.unwrap_or_default();
     let failed = course.failed.iter().map(|count| *count as f64).collect();
-    let series = [
+    let of_run = [
         ("output-tokens", course.tokens_per_s.as_ref(), "tok/s"),
         ("in-flight", Some(&course.in_flight), "requests"),
         ("waiting", course.waiting.as_ref(), "requests"),
         ("failed", Some(&failed), "requests"),
         ("power", course.power_w.as_ref(), "W"),
     ];
-    for (series, values, unit) in series {
-        for (place, value) in values.into_iter().flatten().enumerate() {
-            let (from, to) = course.span(place);
-            let point = Point {
-                series,
-                device: None,
-                span: (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to)),
-                value: *value,
-                unit,
-            };
-            put(run, &point, batch, sink)?;
-        }
-    }
-    for line in &course.server.0 {
+    let of_run = of_run.into_iter().map(|(series, values, unit)| {
+        (series, unit, values.into_iter().flatten().copied().map(Some).collect::<Vec<_>>())
+    });
+    let of_server = course.server.0.iter().map(|line| {
         let (series, unit) = of_server(line.name);
-        for (place, value) in line.values.iter().enumerate() {
+        (series, unit, line.values.clone())
+    });
+    for (series, unit, values) in of_run.chain(of_server) {
+        for (place, value) in values.into_iter().enumerate() {
             let Some(value) = value else { continue };
             let (from, to) = course.span(place);
-            let point = Point {
-                series,
-                device: None,
-                span: (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to)),
-                value: *value,
-                unit,
-            };
-            put(run, &point, batch, sink)?;
+            let span = (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to));
+            put(run, &Point { series, device: None, span, value, unit }, batch, sink)?;
         }
     }
     match &run.facts.devices {

@@ -24,7 +24,6 @@ const ROWS: usize = 131_072;
 /// Bytes of a row group, as it is encoded, after which it is complete.
 const BYTES: usize = 32 << 20;
 
-/// The writer of a form.
 pub(crate) enum Sink<W: Write + Send> {
     Parquet(Box<ArrowWriter<W>>),
     ArrowStream(StreamWriter<W>),
@@ -33,7 +32,6 @@ pub(crate) enum Sink<W: Write + Send> {
 }
 
 impl<W: Write + Send> Sink<W> {
-    /// Begins a table.
     pub(crate) fn open(mut out: W, form: Form, schema: &SchemaRef) -> Result<Self, ExportError> {
         Ok(match form {
             Form::Parquet => {
@@ -64,7 +62,6 @@ impl<W: Write + Send> Sink<W> {
         Ok(())
     }
 
-    /// Ends the table.
     pub(crate) fn finish(self) -> Result<(), ExportError> {
         match self {
             Sink::Parquet(writer) => drop(writer.close()?),
@@ -91,8 +88,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ExportError> {
         .set_max_row_group_row_count(Some(ROWS))
         .set_max_row_group_bytes(Some(BYTES))
         .set_key_value_metadata(Some(about));
-    // Instants differ from row to row and grow: a dictionary finds nothing in them, differences are
-    // small.
+    // Instants grow from row to row: differences are small, and a dictionary finds nothing.
     for field in schema.fields() {
         let path = match field.data_type() {
             DataType::Int64 if field.name().ends_with("_ns") => vec![field.name().clone()],
@@ -110,7 +106,6 @@ fn properties(schema: &Schema) -> Result<WriterProperties, ExportError> {
     Ok(properties.build())
 }
 
-/// Writes the rows of a batch as lines.
 fn lines(out: &mut impl Write, batch: &RecordBatch) -> Result<(), ExportError> {
     for row in 0..batch.num_rows() {
         let mut line = Line::default();

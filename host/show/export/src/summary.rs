@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::batch::Batch;
-use super::schema::{Head, Holds};
+use super::schema::{Head, Type};
 use super::sink::Sink;
 use super::{ExportError, Run};
 use result::figure::{Figure, WHOLE};
@@ -12,27 +12,22 @@ use result::metric;
 pub(crate) fn heads() -> Vec<Head> {
     vec![
         Head::run(),
-        Head::new("name", Holds::Text, "", "the figure, as thresholds name it"),
-        Head::new("value", Holds::Number, "", "its value, in the row's unit"),
-        Head::new("unit", Holds::Text, "", "its unit; absent for a share or a number"),
+        Head::text("name", "the figure, as thresholds name it"),
+        Head::new("value", Type::Number, "", "its value, in the row's unit"),
+        Head::text("unit", "its unit; absent for a share or a number"),
         Head::new(
             "lower",
-            Holds::Number,
+            Type::Number,
             "",
             "lower end of its 95 % interval for other requests of this kind; absent if one run does not show it",
         ),
         Head::new(
             "upper",
-            Holds::Number,
+            Type::Number,
             "",
             "upper end of its 95 % interval for other requests of this kind; absent if one run does not show it",
         ),
-        Head::new(
-            "definition",
-            Holds::Text,
-            "",
-            "the definition of its metric, or the name that people use",
-        ),
+        Head::text("definition", "the definition of its metric, or the name that people use"),
     ]
 }
 

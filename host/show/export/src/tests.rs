@@ -16,7 +16,6 @@ use model::exchange::Kind::{End, Role, Text};
 use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 
-/// A run that left these exchanges.
 fn a_run(folder: &Path, exchanges: impl IntoIterator<Item = Exchange>) -> RunFolder {
     let plan = include_str!("../../report/src/cases/plan.json");
     std::fs::write(folder.join("plan.json"), plan).unwrap();
@@ -34,7 +33,6 @@ fn written(run: &RunFolder, form: Form, table: Table) -> Vec<u8> {
     out
 }
 
-/// The batches of a table as Arrow.
 fn batches(run: &RunFolder, table: Table) -> Vec<RecordBatch> {
     let stream = Cursor::new(written(run, Form::ArrowStream, table));
     let reader = StreamReader::try_new(stream, None).unwrap();

@@ -8,19 +8,17 @@
 //! suspect finding, a figure that is worse though no condition is about it, and a baseline that
 //! cannot be compared.
 
-mod annotations;
-mod junit;
 mod markdown;
 #[cfg(test)]
 mod tests;
 
+use audit::github::annotation;
 use compare::{Compared, Judgement};
 use model::number;
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use result::finding::{Finding, Severity, Verdict};
 use result::summary::Summary;
 
-pub use annotations::annotations;
-pub use junit::junit;
 pub use markdown::{markdown, text};
 pub use quick_junit::SerializeError;
 
@@ -29,56 +27,38 @@ pub struct Build {
     pub scenario: String,
     /// The runs, in the order in which they began.
     pub runs: Vec<Run>,
-    /// The comparison with the baseline.
     pub baseline: Baseline,
     /// True if a run that is invalid is a doubt, and fails nothing.
     pub allows_invalid: bool,
 }
 
 pub struct Run {
-    /// The name of its folder.
     pub folder: String,
     pub summary: Summary,
 }
 
-/// The comparison of a build with its baseline.
 pub enum Baseline {
     NotRequested,
     /// There is no baseline yet. The text names the place where it was sought.
     None(String),
-    /// Nothing was compared.
     NotComparable {
-        /// The reasons, with the advice.
         reasons: Vec<String>,
-        /// True if that fails the build.
         fails: bool,
     },
     Compared(Box<Compared>),
 }
 
-/// The subject of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// The verdict on the validity of a run.
-    Run,
-    Threshold,
-    Finding,
-    /// The baseline: its existence, its comparability and the figures that it lacks.
-    Baseline,
-    /// A condition on the difference from the baseline.
-    Condition,
-}
-
-impl Subject {
-    /// Its name, as the class of test cases.
-    pub fn name(self) -> &'static str {
-        match self {
-            Subject::Run => "run",
-            Subject::Threshold => "threshold",
-            Subject::Finding => "finding",
-            Subject::Baseline => "baseline",
-            Subject::Condition => "condition",
-        }
+model::names! {
+    /// The subject of a check; its name is the class of test cases.
+    pub enum Subject {
+        /// The verdict on the validity of a run.
+        Run = "run",
+        Threshold = "threshold",
+        Finding = "finding",
+        /// The baseline: its existence, its comparability and the figures that it lacks.
+        Baseline = "baseline",
+        /// A condition on the difference from the baseline.
+        Condition = "condition",
     }
 }
 
@@ -86,28 +66,29 @@ impl Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     Passes,
-    /// It passes, with a note.
     Notes,
-    /// It passes, with a doubt.
     Warns,
     Fails,
 }
 
-/// Something that a build is checked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub subject: Subject,
     /// The condition: `ttft.p99 <= 200 ms`.
     pub name: String,
     pub outcome: Outcome,
-    /// The value that was measured.
     pub seen: String,
     /// Sentences on the reason why it matters, and on the advice.
     pub more: Vec<String>,
 }
 
+impl Check {
+    fn new(subject: Subject, name: &str, outcome: Outcome, seen: String) -> Self {
+        Check { subject, name: name.to_owned(), outcome, seen, more: Vec::new() }
+    }
+}
+
 impl Build {
-    /// Everything that the build is checked for.
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = vec![self.valid()];
         checks.extend(self.thresholds());
@@ -116,7 +97,6 @@ impl Build {
         checks
     }
 
-    /// True if all runs are valid.
     fn valid(&self) -> Check {
         let invalid: Vec<String> = (self.runs.iter())
             .filter_map(|run| Some(self.label(run, &invalid(&run.summary)?)))
@@ -130,16 +110,9 @@ impl Build {
         } else {
             (self.invalid(), invalid.join("; "))
         };
-        Check {
-            subject: Subject::Run,
-            name: "the measurement is valid".to_owned(),
-            outcome,
-            seen,
-            more: Vec::new(),
-        }
+        Check::new(Subject::Run, "the measurement is valid", outcome, seen)
     }
 
-    /// The outcome of an invalid run's check.
     fn invalid(&self) -> Outcome {
         if self.allows_invalid { Outcome::Warns } else { Outcome::Fails }
     }
@@ -169,21 +142,19 @@ impl Build {
                         (known.outcome, known.seen) = (outcome, seen);
                     }
                     Some(_) => {}
-                    None => checks.push(Check {
-                        subject: Subject::Threshold,
-                        name: checked.threshold.clone(),
+                    None => checks.push(Check::new(
+                        Subject::Threshold,
+                        &checked.threshold,
                         outcome,
                         seen,
-                        more: Vec::new(),
-                    }),
+                    )),
                 }
             }
         }
         checks
     }
 
-    /// The findings that are more than notes, each once: an invalid run's fail the build by its
-    /// verdict.
+    /// The findings that are more than notes, each once.
     fn findings(&self) -> Vec<Check> {
         let mut checks: Vec<Check> = Vec::new();
         for run in &self.runs {
@@ -201,11 +172,8 @@ impl Build {
                         known.seen = format!("{}; {seen}", known.seen);
                     }
                     None => checks.push(Check {
-                        subject: Subject::Finding,
-                        name: id.name().to_owned(),
-                        outcome,
-                        seen,
                         more: vec![finding.why.clone(), finding.advice.clone()],
+                        ..Check::new(Subject::Finding, id.name(), outcome, seen)
                     }),
                 }
             }
@@ -213,28 +181,23 @@ impl Build {
         checks
     }
 
-    /// The comparison with the baseline.
     fn against(&self) -> Vec<Check> {
-        let baseline = |outcome, name: &str, seen, more| Check {
-            subject: Subject::Baseline,
-            name: name.to_owned(),
-            outcome,
-            seen,
-            more,
-        };
+        let baseline = |outcome, name, seen| Check::new(Subject::Baseline, name, outcome, seen);
         let comparable = "the baseline is comparable";
         match &self.baseline {
             Baseline::NotRequested => Vec::new(),
-            Baseline::None(place) => vec![baseline(
-                Outcome::Notes,
-                "there is a baseline",
-                format!("nothing was compared: no baseline in {place}"),
-                vec!["the first run passes; store its runs as the baseline of the next".to_owned()],
-            )],
+            Baseline::None(place) => {
+                let seen = format!("nothing was compared: no baseline in {place}");
+                let advice = "the first run passes; store its runs as the baseline of the next";
+                vec![Check {
+                    more: vec![advice.to_owned()],
+                    ..baseline(Outcome::Notes, "there is a baseline", seen)
+                }]
+            }
             Baseline::NotComparable { reasons, fails } => {
                 let outcome = if *fails { Outcome::Fails } else { Outcome::Warns };
                 let seen = format!("NOTHING WAS COMPARED: {}", reasons.join("; "));
-                vec![baseline(outcome, comparable, seen, Vec::new())]
+                vec![baseline(outcome, comparable, seen)]
             }
             Baseline::Compared(compared) => {
                 let (outcome, seen) = if compared.is_assumed() && !compared.conditions.is_empty() {
@@ -245,8 +208,7 @@ impl Build {
                 } else {
                     (Outcome::Passes, "compared")
                 };
-                let compares = baseline(outcome, comparable, seen.to_owned(), Vec::new());
-                let mut checks = vec![compares];
+                let mut checks = vec![baseline(outcome, comparable, seen.to_owned())];
                 checks.extend(conditions(compared));
                 checks.extend(worse(compared));
                 checks
@@ -272,7 +234,6 @@ pub fn invalid(summary: &Summary) -> Option<String> {
     })
 }
 
-/// The conditions of a comparison.
 fn conditions(compared: &Compared) -> impl Iterator<Item = Check> {
     compared.conditions.iter().map(|outcome| Check {
         // A condition that cannot be checked is a fault of the comparison, and must not stand open.
@@ -301,25 +262,67 @@ fn worse(compared: &Compared) -> Option<Check> {
             None => row.figure.clone(),
         })
         .collect();
-    let name = "no figure is worse beyond chance".to_owned();
-    Some(if worse.is_empty() {
-        Check {
-            subject: Subject::Baseline,
-            name,
-            outcome: Outcome::Passes,
-            seen: "none is shown to be worse".to_owned(),
-            more: Vec::new(),
+    let check = |outcome, seen: String| {
+        Check::new(Subject::Baseline, "no figure is worse beyond chance", outcome, seen)
+    };
+    if worse.is_empty() {
+        return Some(check(Outcome::Passes, "none is shown to be worse".to_owned()));
+    }
+    let advice = "no condition fails, so the build passes; add a condition to make it fail";
+    Some(Check { more: vec![advice.to_owned()], ..check(Outcome::Warns, worse.join(", ")) })
+}
+
+/// A line for each check that does not simply pass, the worst first: GitHub shows ten of a level.
+pub fn annotations(build: &Build) -> String {
+    let mut checks = build.checks();
+    checks.sort_by_key(|check| std::cmp::Reverse(check.outcome));
+    let lines = checks.iter().filter_map(|check| line(build, check));
+    lines.collect()
+}
+
+fn line(build: &Build, check: &Check) -> Option<String> {
+    let level = match check.outcome {
+        Outcome::Passes => return None,
+        Outcome::Notes => "notice",
+        Outcome::Warns => "warning",
+        Outcome::Fails => "error",
+    };
+    let title = format!("{}: {}", build.scenario, check.name);
+    let words: Vec<&str> =
+        std::iter::once(&check.seen).chain(&check.more).map(String::as_str).collect();
+    Some(annotation(level, &[("title", &title)], &words.join("\n")))
+}
+
+/// The checks as JUnit XML: a suite with a test for each check. JUnit has no warning, so a doubt is
+/// a skipped test: readers show skipped tests, and none of them fails a build.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn junit(build: &Build) -> Result<String, SerializeError> {
+    let mut suite = TestSuite::new(build.scenario.as_str());
+    suite.add_test_cases(build.checks().iter().map(|check| {
+        let mut test = TestCase::new(check.name.as_str(), status(check));
+        test.set_classname(format!("{}.{}", build.scenario, check.subject.name()));
+        if check.outcome == Outcome::Passes {
+            test.set_system_out(check.seen.as_str());
         }
-    } else {
-        Check {
-            subject: Subject::Baseline,
-            name,
-            outcome: Outcome::Warns,
-            seen: worse.join(", "),
-            more: vec![
-                "no condition fails, so the build passes; add a condition to make it fail"
-                    .to_owned(),
-            ],
-        }
-    })
+        test
+    }));
+    let mut junit = Report::new("runner ci");
+    junit.add_test_suite(suite);
+    junit.to_string()
+}
+
+fn status(check: &Check) -> TestCaseStatus {
+    let mut status = match check.outcome {
+        Outcome::Passes => return TestCaseStatus::success(),
+        Outcome::Notes | Outcome::Warns => TestCaseStatus::skipped(),
+        Outcome::Fails => TestCaseStatus::non_success(NonSuccessKind::Failure),
+    };
+    status.set_message(check.seen.as_str());
+    status.set_type(check.subject.name());
+    if !check.more.is_empty() {
+        status.set_description(check.more.join("\n"));
+    }
+    status
 }

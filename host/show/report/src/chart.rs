@@ -36,9 +36,7 @@ pub struct Chart {
     pub panels: Vec<Panel>,
     /// The meanings of the marks; a reader may hide each.
     pub keys: Vec<Key>,
-    /// The rows that a reader steps through.
     pub rows: Rows,
-    /// The axis that may be logarithmic too.
     pub log: Option<Log>,
     pub form: Form,
 }
@@ -46,12 +44,10 @@ pub struct Chart {
 /// The room that a chart takes on a wide page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Half of the width.
     Half,
     Full,
 }
 
-/// An axis and its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// Its label, with the unit: `TTFT (ms)`.
@@ -68,7 +64,6 @@ pub enum Ticks {
     Numbers,
     /// Numbers; only whole ones have a meaning.
     Counts,
-    /// A share as percent.
     Percent,
     /// Not at all.
     None,
@@ -76,7 +71,6 @@ pub enum Ticks {
     Names,
 }
 
-/// An axis that may be logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Log {
     pub side: Side,
@@ -86,12 +80,9 @@ pub struct Log {
     pub first: bool,
 }
 
-/// An axis of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The horizontal axis.
     X,
-    /// The vertical axis of each panel.
     Y,
 }
 
@@ -110,16 +101,13 @@ pub struct Panel {
     pub bands: Vec<Band>,
 }
 
-/// A line across a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The axis it belongs to.
     pub side: Side,
     pub at: f64,
     pub label: String,
 }
 
-/// A part of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
     pub from: f64,
@@ -127,10 +115,8 @@ pub struct Band {
     pub label: String,
 }
 
-/// The meaning of marks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// The meaning as text.
     pub label: String,
     /// Its colour, dashes and marker.
     pub tone: Tone,
@@ -147,11 +133,9 @@ pub enum Tone {
     Joined(usize),
     /// A phase of a request, by its number.
     Phase(usize),
-    /// Requests or runs that failed.
     Failed,
 }
 
-/// Something drawn in a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// Its meaning: a place in the chart's keys.
@@ -162,7 +146,6 @@ pub struct Mark {
     pub column: Option<Column>,
 }
 
-/// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// Points joined by straight lines.
@@ -189,7 +172,6 @@ pub enum Shape {
 /// A place in the axes' units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// The position from the left.
     pub x: f64,
     /// The end of a mark that has a width; else `x`.
     pub to: f64,
@@ -197,8 +179,42 @@ pub struct Point {
     pub y: Option<f64>,
 }
 
+impl Axis {
+    pub(crate) fn new(title: impl Into<String>, low: f64, high: f64, ticks: Ticks) -> Self {
+        Axis { title: title.into(), low, high, ticks }
+    }
+}
+
+impl Panel {
+    pub(crate) fn new(y: Axis, height: f64, marks: Vec<Mark>) -> Self {
+        Panel { y, height, marks, rules: Vec::new(), bands: Vec::new() }
+    }
+}
+
+impl Mark {
+    pub(crate) fn new(key: usize, shape: Shape, points: Vec<Point>) -> Self {
+        Mark { key, shape, points, column: None }
+    }
+
+    /// The mark with its values at the chart's rows.
+    pub(crate) fn with_column(self, head: impl Into<String>, cells: Vec<Option<Cell>>) -> Self {
+        Mark { column: Some(Column { head: head.into(), cells }), ..self }
+    }
+}
+
+impl Rows {
+    pub(crate) fn new(head: impl Into<String>, labels: Vec<String>, snap: Snap) -> Self {
+        Rows { head: head.into(), labels, snap }
+    }
+}
+
+impl Rule {
+    pub fn new(side: Side, at: f64, label: impl Into<String>) -> Self {
+        Rule { side, at, label: label.into() }
+    }
+}
+
 impl Point {
-    /// A point without a width.
     pub fn at(x: f64, y: f64) -> Self {
         Point { x, to: x, y: Some(y) }
     }
@@ -207,9 +223,7 @@ impl Point {
 /// The rows that a reader steps through: percentiles, spans of time, requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// The heading of the rows.
     pub head: String,
-    /// Each one's name.
     pub labels: Vec<String>,
     /// The row that a place in the chart means.
     pub snap: Snap,
@@ -227,7 +241,6 @@ model::names! {
     }
 }
 
-/// A mark's values at the chart's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub head: String,
@@ -235,20 +248,16 @@ pub struct Column {
     pub cells: Vec<Option<Cell>>,
 }
 
-/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The position from the left.
     pub x: f64,
-    /// The position from below.
     pub y: f64,
     /// The value as text, with its unit.
     pub text: String,
 }
 
 impl Chart {
-    /// The columns of its table, with the key each belongs to, in the order in which they are
-    /// drawn.
+    /// The columns of its table in drawing order, each with its key.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         let marks = self.panels.iter().flat_map(|panel| &panel.marks);
         marks.filter_map(|mark| Some((mark.key, mark.column.as_ref()?)))

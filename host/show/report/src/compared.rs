@@ -211,7 +211,6 @@ impl Form {
         })
     }
 
-    /// The unit in brackets, if there is one.
     pub(super) fn unit(self, unit: &str) -> String {
         match (unit, self) {
             ("", Form::Share) => " (%)".to_owned(),

@@ -8,7 +8,6 @@
 //! counted ones. And a figure without a measurement is left out, while the tools write 0.
 
 mod figures;
-mod object;
 mod seen;
 pub mod sglang;
 pub mod vllm;
@@ -19,28 +18,28 @@ mod tests;
 pub use figures::{Figures, Good};
 pub use seen::Tool;
 
-use figures::Gathering;
-use object::Object;
+use figures::Sums;
 use seen::Rules;
 
+use minijinja::value::{Serde, Value};
 use model::exchange::Exchange;
 use result::metric::Objective;
 use result::summary::RunFacts;
 use runs::Reported;
+use serde::Serialize;
+use statistics::Ranked;
+use tokenizer::python::{self, Style};
 
 /// Names of objectives that the tools know, there and here.
 const OBJECTIVES: [(&str, &str); 3] = [("ttft", "ttft"), ("tpot", "tpot"), ("e2el", "e2e")];
 
-/// A run as another tool sees it.
 pub struct Compatible<'a> {
     pub reported: &'a Reported,
-    /// Its figures, by the tool's definitions.
     pub figures: Figures,
     /// Every request, if requested, in the order of their numbers.
     pub requests: Vec<Request>,
 }
 
-/// The part of each request to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Nothing: the figures are enough.
@@ -100,21 +99,21 @@ impl<'a> Compatible<'a> {
                 first_sent = Some(first_sent.map_or(seen.sent, |first| seen.sent.min(first)));
             }
         }
-        let mut gathering = Gathering::new(first_sent.unwrap_or_default(), objectives(facts));
+        let mut sums = Sums::new(first_sent.unwrap_or_default(), objectives(facts));
         let mut requests = Vec::new();
         for exchange in open()? {
             let exchange = exchange?;
             let Some(seen) = rules.see(&exchange) else {
                 continue;
             };
-            gathering.add(&seen);
+            sums.add(&seen);
             if keep != Keep::Nothing {
                 requests.push(Request::new(tool, &seen, keep));
             }
         }
         requests.sort_by_key(|request| request.index);
         let duration = reported.summary.throughput.duration_s;
-        Ok(Compatible { reported, figures: gathering.finish(duration), requests })
+        Ok(Compatible { reported, figures: sums.finish(duration), requests })
     }
 
     /// The tool's name for the way the server is called: `sglang-oai-chat`.
@@ -142,6 +141,15 @@ fn objectives(facts: &RunFacts) -> Option<Vec<(&'static str, f64)>> {
     known.filter(|known| !known.is_empty())
 }
 
+fn statistics(object: &mut Object, name: &str, of: &statistics::Figures, percentiles: &[f64]) {
+    object.field(&format!("mean_{name}_ms"), of.mean());
+    object.field(&format!("median_{name}_ms"), of.percentile(50.0));
+    object.field(&format!("std_{name}_ms"), of.std());
+    for percent in percentiles {
+        object.field(&format!("p{percent}_{name}_ms"), of.percentile(*percent));
+    }
+}
+
 fn lengths_and_gaps(object: &mut Object, details: &[&Detail]) {
     object.field("input_lens", column(details, |detail| detail.input));
     object.field("output_lens", column(details, |detail| detail.output));
@@ -156,4 +164,27 @@ fn texts_and_errors(object: &mut Object, details: &[&Detail]) {
 
 fn column<'a, T>(details: &[&'a Detail], of: impl Fn(&'a Detail) -> T) -> Vec<T> {
     details.iter().map(|detail| of(detail)).collect()
+}
+
+/// An object of a result file in the notation of Python's `json.dumps`. A name that comes again has
+/// its value replaced, as in Python.
+#[derive(Default)]
+struct Object(Vec<(String, Value)>);
+
+impl Object {
+    fn field(&mut self, name: &str, value: impl Serialize) {
+        self.0.push((name.to_owned(), Serde(value).into()));
+    }
+
+    fn measured(&mut self, name: &str, value: Option<impl Serialize>) {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+    }
+
+    fn finish(self) -> String {
+        let written = python::text(&Value::from_pairs(self.0), &Style::default(), usize::MAX);
+        debug_assert!(written.is_ok(), "{written:?}");
+        written.unwrap_or_default()
+    }
 }

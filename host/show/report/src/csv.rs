@@ -69,16 +69,12 @@ pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::R
             (Value::Flag(flag), _) => flag.to_string(),
             (Value::Count(count), _) => count.to_string(),
             (Value::Instant(at), _) => instant(at),
-            (Value::Requests(numbers), _) => spaced(numbers),
+            (Value::Requests(numbers), _) => {
+                numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+            }
         }));
     }
     line.end(out)
-}
-
-/// Numbers with spaces between them.
-fn spaced(numbers: &[u64]) -> String {
-    let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    texts.join(" ")
 }
 
 /// Milliseconds with all their nanoseconds.

@@ -31,7 +31,6 @@ pub struct Document {
     pub folders: Vec<String>,
 }
 
-/// A part of a page.
 pub enum Block {
     /// A heading; one of level 2 begins a section, but within a card.
     Heading(Heading),
@@ -52,7 +51,6 @@ pub enum Block {
     Chart(Box<Chart>),
     /// Short facts, next to each other.
     Facts(Vec<Pair>),
-    /// Facts below each other.
     Pairs(Vec<Pair>),
     Figures(Vec<Figure>),
     /// Blocks that belong together, several such beside each other.
@@ -76,7 +74,6 @@ pub enum Block {
 
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// The level, from 2 to 4.
     pub level: u8,
     pub text: Text,
     /// Its name for links, also from outside of the page; made from the text if absent.
@@ -103,7 +100,6 @@ pub enum Fit {
     #[default]
     Stacked,
     Narrow,
-    /// The table scrolls sideways.
     Scrolled,
 }
 
@@ -117,44 +113,35 @@ pub struct Cell {
 /// The tone of a text: good or bad news, or neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Neither.
     #[default]
     Plain,
     Good,
     Bad,
 }
 
-/// A name and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     pub name: String,
     pub value: String,
 }
 
-/// A figure that stands out.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub name: Text,
     pub value: String,
     pub unit: &'static str,
-    /// Sentences on it.
     pub lines: Vec<String>,
 }
 
-/// Text on one line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text(pub Vec<Span>);
 
-/// A part of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
-    /// Text without emphasis.
     Plain(String),
-    /// Emphasized.
     Strong(String),
     /// A word with an explanation.
     Word(&'static str),
-    /// Text to be typed.
     Code(String),
     /// A link to the heading of that name.
     Link(String, String),
@@ -215,7 +202,6 @@ impl From<&str> for Text {
     }
 }
 
-/// A name and its value.
 pub(crate) fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
     Pair { name: name.into(), value: value.into() }
 }
@@ -256,13 +242,11 @@ impl Text {
         Text(parts.map(span).collect())
     }
 
-    /// Appends plain text.
     #[must_use]
     pub fn then(self, text: impl Into<String>) -> Self {
         self.with(Span::Plain(text.into()))
     }
 
-    /// Appends a text.
     #[must_use]
     pub(crate) fn with(mut self, span: Span) -> Self {
         self.0.push(span);
@@ -288,7 +272,6 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Adds a row, unless the table has it.
     pub fn row_once<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         let row = cells.into_iter().map(Into::into).collect();
         if !self.rows.contains(&row) {
@@ -322,8 +305,7 @@ impl Table {
             let digits = first.trim_end_matches('%').replace(',', "");
             is_absent(text) || digits.parse::<f64>().is_ok()
         };
-        // The first column holds names. Some of them, such as ids of trials, only look like
-        // numbers.
+        // The first column holds names, and some of these look like numbers.
         let of = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
             let cells: Vec<String> = cells.map(|cell| cell.text.to_plain()).collect();
@@ -344,7 +326,6 @@ impl Document {
         Document { kind, title: title.into(), blocks: Vec::new(), folders: Vec::new() }
     }
 
-    /// Adds a heading of that level.
     pub fn heading(&mut self, level: u8, text: impl Into<Text>) {
         self.push(Block::heading(level, text));
     }
@@ -377,7 +358,6 @@ impl Document {
         self.blocks.push(Block::Paragraph(text));
     }
 
-    /// Adds a list, if it has items.
     pub fn list(&mut self, items: Vec<Text>) {
         if !items.is_empty() {
             self.blocks.push(Block::List(items));
@@ -396,13 +376,11 @@ impl Document {
         self.push(Block::Remark(text.into()));
     }
 
-    /// Adds lines as they are.
     pub fn code(&mut self, language: &'static str, text: impl Into<String>) {
         let text = text.into();
         self.blocks.push(Block::Code { language, text });
     }
 
-    /// Adds a table, if it has rows.
     pub fn table(&mut self, table: Table) {
         if !table.rows.is_empty() {
             self.blocks.push(Block::Table(table));
@@ -437,14 +415,12 @@ impl Document {
         html::html(self)
     }
 
-    /// The page as text for a terminal.
     pub fn text(&self) -> String {
         terminal::text(self)
     }
 }
 
 impl Block {
-    /// A heading of that level.
     pub fn heading(level: u8, text: impl Into<Text>) -> Self {
         Block::Heading(Heading { level, text: text.into(), name: None, short: None })
     }

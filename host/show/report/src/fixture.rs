@@ -2,7 +2,9 @@
 
 use model::exchange::Exchange;
 use model::timings::StageTimes;
+use result::finding::{Finding, Id, Severity};
 use result::summary::{RunFacts, Summary};
+use result::threshold::Checked;
 use runs::Reported;
 use runs::environment::Environment;
 use runs::folder::Status;
@@ -41,5 +43,21 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             error: None,
         }),
         summary: Summary::new(facts, exchanges),
+    }
+}
+
+pub(crate) fn finding(id: Id, severity: Severity, [seen, why, advice]: [&str; 3]) -> Finding {
+    let [seen, why, advice] = [seen, why, advice].map(str::to_owned);
+    Finding { id, severity, seen, why, advice }
+}
+
+pub(crate) fn threshold(threshold: &str, held: bool, seen: f64) -> Checked {
+    Checked {
+        threshold: threshold.to_owned(),
+        seen: Some(seen),
+        infinite: false,
+        without_failures: None,
+        held,
+        because: None,
     }
 }

@@ -26,7 +26,7 @@ pub mod row;
 pub mod saved;
 pub mod schema;
 pub mod search;
-mod served;
+mod sections;
 mod sure;
 pub mod sweep;
 pub mod text;

@@ -25,7 +25,6 @@ use result::summary::Summary;
 /// The charts beside the headline figures: the first metric's distribution, drawn in two ways.
 const PICTURES: usize = 2;
 
-/// The headline figures above these charts.
 const TILES: usize = 4;
 
 /// The page of these runs; there is at least one. The first one is the baseline; `compared` states

@@ -11,8 +11,8 @@ mod tests;
 use crate::document::{Block, Cell, Document, Heading, Span, Table, Text, pair, pairs};
 use crate::label;
 use crate::page::figures::{HEADLINE, LABELS};
-use crate::page::plan::command_line;
 use crate::workload::Workload;
+use model::shell;
 use result::finding::{Severity, Verdict};
 use result::metric;
 use result::summary::Summary;
@@ -26,7 +26,6 @@ const MOST_FILES: usize = 20;
 /// Shown for a figure that was not measured.
 const ABSENT: &str = "–";
 
-/// A run of a page.
 pub struct PublishedRun {
     /// The facts that the page has about it.
     pub reported: Reported,
@@ -209,7 +208,7 @@ fn section(page: &mut Document, runs: &[PublishedRun], places: Vec<usize>) {
             if let Some(program) = words.first_mut() {
                 *program = program.rsplit('/').next().unwrap_or_default().to_owned();
             }
-            page.code("shell", command_line(&words));
+            page.code("shell", shell::line(&words));
         }
         page.code("text", block.as_str());
         if !summary.findings.is_empty() {

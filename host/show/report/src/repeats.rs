@@ -5,7 +5,6 @@ use crate::document::{Document, Table, Text};
 use compare::repeats::{Repeated, Repeats};
 use compare::until::Stopped;
 
-/// The spread of a scenario's repeats.
 pub fn page(repeats: &Repeats) -> Document {
     let title = format!("{} runs of {}", repeats.runs, repeats.scenario);
     let mut page = Document::new("Repeats", title);

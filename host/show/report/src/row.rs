@@ -16,9 +16,7 @@ use result::summary::RunFacts;
 
 /// A column of a table of requests.
 pub struct Column {
-    /// Its name, without a unit.
     pub name: &'static str,
-    /// Meaning of its values.
     pub kind: Kind,
     /// Its meaning; of a metric, the definition in the catalogue.
     pub about: &'static str,
@@ -28,39 +26,35 @@ pub struct Column {
 /// The kind of value that a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Words.
     Text,
-    /// True or false.
     Flag,
     /// A whole number, with its unit or nothing.
     Count(&'static str),
-    /// An instant since the run's origin.
     Instant,
     /// A metric of the catalogue: its unit, and the requests whose values are its samples.
     Metric(Unit, Of),
-    /// The numbers of other requests.
     Requests,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Words.
     Text(Cow<'a, str>),
-    /// True or false.
     Flag(bool),
-    /// A whole number.
     Count(u64),
-    /// An instant since the run's origin.
     Instant(Nanos),
     /// A metric, in its unit.
     Metric(f64),
-    /// The numbers of other requests.
     Requests(&'a [u64]),
 }
 
+/// The source of a column's values.
 enum Take {
-    Of(for<'a> fn(&Row<'a>) -> Option<Value<'a>>),
+    Text(for<'a> fn(&Row<'a>) -> Option<Cow<'a, str>>),
+    Flag(fn(&Row<'_>) -> Option<bool>),
+    Count(fn(&Row<'_>) -> Option<u64>),
+    Instant(fn(&Exchange) -> Option<Nanos>),
     Metric(Single),
+    Requests(for<'a> fn(&Row<'a>) -> &'a [u64]),
 }
 
 /// A request with the data of its columns.
@@ -73,7 +67,6 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Reads a request of a run.
     pub fn new(facts: &'a RunFacts, exchange: &'a Exchange) -> Self {
         let measured = exchange.phase == Phase::Measure;
         let retokenized = facts.retokenized.get(exchange.index).filter(|_| measured);
@@ -113,8 +106,14 @@ impl Column {
     /// values that were observed; no statistic includes them.
     pub fn value<'a>(&self, row: &Row<'a>) -> Option<Value<'a>> {
         match self.take {
-            Take::Of(take) => take(row),
+            Take::Text(take) => take(row).map(Value::Text),
+            Take::Flag(take) => take(row).map(Value::Flag),
+            Take::Count(take) => take(row).map(Value::Count),
+            Take::Instant(take) => take(row.exchange).map(Value::Instant),
             Take::Metric(measure) => measure(&row.reading).map(Value::Metric),
+            Take::Requests(take) => {
+                Some(take(row)).filter(|requests| !requests.is_empty()).map(Value::Requests)
+            }
         }
     }
 
@@ -145,209 +144,174 @@ fn all() -> Vec<Column> {
     before().into_iter().chain(metrics).chain(after()).collect()
 }
 
-/// The columns before the metrics.
 fn before() -> [Column; 12] {
     [
-        column(
-            "index",
-            Kind::Count(""),
-            "position in its phase's sequence of samples, from 0",
-            |row| Some(Value::Count(row.exchange.index)),
-        ),
-        column("phase", Kind::Text, "warmup, or measure: the part that figures cover", |row| {
-            Some(text(match row.exchange.phase {
-                Phase::Warmup => "warmup",
-                Phase::Measure => "measure",
-            }))
+        count("index", "", "position in its phase's sequence of samples, from 0", |row| {
+            Some(row.exchange.index)
         }),
-        column("id", Kind::Text, "the sample, unique within the run", |row| {
-            Some(text(&row.exchange.sample.id))
+        text("phase", "warmup, or measure: the part that figures cover", |row| {
+            Some(phase(row.exchange.phase).into())
         }),
-        column(
-            "outcome",
-            Kind::Text,
-            "the class of the outcome: complete, or the kind of failure",
-            |row| Some(text(row.exchange.outcome.class().name())),
-        ),
-        column("status", Kind::Count(""), "the HTTP status of the reply", |row| {
-            row.exchange.status.map(u64::from).map(Value::Count)
+        text("id", "the sample, unique within the run", |row| {
+            Some(row.exchange.sample.id.as_str().into())
         }),
-        column("finish", Kind::Text, "the finish reason in the server's own words", |row| {
-            row.exchange.finish.as_deref().map(text)
+        text("outcome", "the class of the outcome: complete, or the kind of failure", |row| {
+            Some(row.exchange.outcome.class().name().into())
         }),
-        column("due", Kind::Instant, "the time at which it was due", |row| {
-            Some(Value::Instant(row.exchange.due))
+        count("status", "", "the HTTP status of the reply", |row| {
+            row.exchange.status.map(u64::from)
         }),
-        column(
+        text("finish", "the finish reason in the server's own words", |row| {
+            row.exchange.finish.as_deref().map(Cow::from)
+        }),
+        instant("due", "the time at which it was due", |exchange| Some(exchange.due)),
+        instant(
             "granted",
-            Kind::Instant,
             "the time at which the cap on requests in flight released it; absent without a cap",
-            |row| row.exchange.granted.map(Value::Instant),
+            |exchange| exchange.granted,
         ),
-        column(
-            "sent",
-            Kind::Instant,
-            "the time at which its first byte was handed to the socket",
-            |row| row.exchange.sent.map(Value::Instant),
-        ),
-        column(
-            "headers",
-            Kind::Instant,
-            "the time at which the headers of its reply were complete",
-            |row| row.exchange.headers.map(Value::Instant),
-        ),
-        column("ended", Kind::Instant, "the time at which its reply ended, well or badly", |row| {
-            row.exchange.ended.map(Value::Instant)
+        instant("sent", "the time at which its first byte was handed to the socket", |exchange| {
+            exchange.sent
         }),
-        column("events", Kind::Count(""), "events of its reply, of every kind", |row| {
-            Some(Value::Count(row.exchange.events.at.len() as u64))
+        instant(
+            "headers",
+            "the time at which the headers of its reply were complete",
+            |exchange| exchange.headers,
+        ),
+        instant("ended", "the time at which its reply ended, well or badly", |exchange| {
+            exchange.ended
+        }),
+        count("events", "", "events of its reply, of every kind", |row| {
+            Some(row.exchange.events.at.len() as u64)
         }),
     ]
 }
 
-/// The columns after the metrics.
 fn after() -> [Column; 23] {
     [
-        column(
-            "good",
-            Kind::Flag,
-            "true if it met all objectives of the run; absent if the run has none",
-            |row| row.is_good().map(Value::Flag),
-        ),
-        column(
-            "input-tokens-source",
-            Kind::Text,
-            "the source of the number of its prompt's tokens",
-            |row| Some(text(row.reading.input_tokens?.source.name())),
-        ),
-        column(
-            "output-tokens-source",
-            Kind::Text,
-            "the source of the number of its answer's tokens",
-            |row| Some(text(row.reading.output_tokens?.source.name())),
-        ),
-        column(
-            "output-tokens-requested",
-            Kind::Count("tokens"),
-            "requested output tokens",
-            |row| {
-                let requested = row.exchange.sample.output_tokens;
-                requested.map(u64::from).map(Value::Count)
-            },
-        ),
-        column(
+        Column {
+            name: "good",
+            kind: Kind::Flag,
+            about: "true if it met all objectives of the run; absent if the run has none",
+            take: Take::Flag(|row| row.is_good()),
+        },
+        text("input-tokens-source", "the source of the number of its prompt's tokens", |row| {
+            Some(row.reading.input_tokens?.source.name().into())
+        }),
+        text("output-tokens-source", "the source of the number of its answer's tokens", |row| {
+            Some(row.reading.output_tokens?.source.name().into())
+        }),
+        count("output-tokens-requested", "tokens", "requested output tokens", |row| {
+            row.exchange.sample.output_tokens.map(u64::from)
+        }),
+        count(
             "output-tokens-retokenized",
-            Kind::Count("tokens"),
+            "tokens",
             "tokens of its answer by this client's tokenizer",
-            |row| row.retokenized.map(u64::from).map(Value::Count),
+            |row| row.retokenized.map(u64::from),
         ),
-        column(
+        count(
             "speculation-steps",
-            Kind::Count("steps"),
-            "steps of speculative decoding of its answer, as the server reports them",
-            |row| {
-                let speculation = row.exchange.speculation.as_ref()?;
-                Some(Value::Count(speculation.steps.into()))
-            },
-        ),
-        column(
-            "counts",
-            Kind::Text,
-            "further counts of the server for it, each as `name=number`",
-            |row| {
-                let counts = row.exchange.counts.iter();
-                let counts: Vec<String> =
-                    counts.map(|(name, count)| format!("{name}={count}")).collect();
-                (!counts.is_empty()).then(|| Value::Text(counts.join(" ").into()))
-            },
-        ),
-        column(
             "steps",
-            Kind::Count("requests"),
+            "steps of speculative decoding of its answer, as the server reports them",
+            |row| Some(row.exchange.speculation.as_ref()?.steps.into()),
+        ),
+        text("counts", "further counts of the server for it, each as `name=number`", |row| {
+            let counts = row.exchange.counts.iter();
+            let counts: Vec<String> =
+                counts.map(|(name, count)| format!("{name}={count}")).collect();
+            (!counts.is_empty()).then(|| counts.join(" ").into())
+        }),
+        count(
+            "steps",
+            "requests",
             "requests that led to its answer, if a reply can name a next request",
-            |row| {
-                let steps = row.exchange.steps.len() as u64;
-                (steps > 0).then_some(Value::Count(steps))
-            },
+            |row| Some(row.exchange.steps.len() as u64).filter(|steps| *steps > 0),
         ),
-        column("request-bytes", Kind::Count("bytes"), "size of the request's body", |row| {
-            Some(Value::Count(row.exchange.sample.request_bytes))
+        count("request-bytes", "bytes", "size of the request's body", |row| {
+            Some(row.exchange.sample.request_bytes)
         }),
-        column("output-bytes", Kind::Count("bytes"), "size of the answer's text", |row| {
-            Some(Value::Count(row.exchange.output.len() as u64))
+        count("output-bytes", "bytes", "size of the answer's text", |row| {
+            Some(row.exchange.output.len() as u64)
         }),
-        column(
+        text(
             "request-digest",
-            Kind::Text,
             "first 16 hexadecimal digits of the SHA-256 of method, path and body",
-            |row| Some(text(&row.exchange.sample.request_digest)),
+            |row| Some(row.exchange.sample.request_digest.as_str().into()),
         ),
-        column("session", Kind::Text, "its conversation", |row| {
-            Some(text(&row.exchange.sample.turn.as_ref()?.session))
+        text("session", "its conversation", |row| {
+            Some(row.exchange.sample.turn.as_ref()?.session.as_str().into())
         }),
-        column("turn", Kind::Count(""), "its place in its conversation, from 0", |row| {
-            let turn = row.exchange.sample.turn.as_ref()?;
-            Some(Value::Count(turn.index.into()))
+        count("turn", "", "its place in its conversation, from 0", |row| {
+            Some(row.exchange.sample.turn.as_ref()?.index.into())
         }),
-        column("class", Kind::Text, "the kind of sample, in the dataset's own words", |row| {
-            row.exchange.sample.class.as_deref().map(text)
+        text("class", "the kind of sample, in the dataset's own words", |row| {
+            row.exchange.sample.class.as_deref().map(Cow::from)
         }),
-        column(
-            "parents",
-            Kind::Requests,
-            "the requests that it depends on, by their index",
-            |row| {
-                let parents = &row.exchange.sample.parents;
-                (!parents.is_empty()).then_some(Value::Requests(parents))
-            },
-        ),
-        column(
-            "request-id",
-            Kind::Text,
-            "the id that it carried: a server's log may have it",
-            |row| row.exchange.ids.as_ref()?.request.as_deref().map(text),
-        ),
-        column("session-id", Kind::Text, "the id of its session that it carried", |row| {
-            row.exchange.ids.as_ref()?.session.as_deref().map(text)
+        Column {
+            name: "parents",
+            kind: Kind::Requests,
+            about: "the requests that it depends on, by their index",
+            take: Take::Requests(|row| &row.exchange.sample.parents),
+        },
+        text("request-id", "the id that it carried: a server's log may have it", |row| {
+            row.exchange.ids.as_ref()?.request.as_deref().map(Cow::from)
         }),
-        column(
+        text("session-id", "the id of its session that it carried", |row| {
+            row.exchange.ids.as_ref()?.session.as_deref().map(Cow::from)
+        }),
+        text(
             "parent-session-id",
-            Kind::Text,
             "the id that it carried of the session that began its session",
-            |row| row.exchange.ids.as_ref()?.parent.as_deref().map(text),
+            |row| row.exchange.ids.as_ref()?.parent.as_deref().map(Cow::from),
         ),
-        column("routing-key", Kind::Text, "the key that it carried for routers", |row| {
-            row.exchange.ids.as_ref()?.routing_key.as_deref().map(text)
+        text("routing-key", "the key that it carried for routers", |row| {
+            row.exchange.ids.as_ref()?.routing_key.as_deref().map(Cow::from)
         }),
-        column("trace-id", Kind::Text, "its trace, if it carried one", |row| {
-            let id = row.exchange.ids.as_ref()?.trace?;
-            Some(Value::Text(Cow::Owned(id.to_string())))
+        text("trace-id", "its trace, if it carried one", |row| {
+            Some(row.exchange.ids.as_ref()?.trace?.to_string().into())
         }),
-        column("span-id", Kind::Text, "its span in the trace", |row| {
-            let id = row.exchange.ids.as_ref()?.span?;
-            Some(Value::Text(Cow::Owned(id.to_string())))
+        text("span-id", "its span in the trace", |row| {
+            Some(row.exchange.ids.as_ref()?.span?.to_string().into())
         }),
-        column(
+        text(
             "reason",
-            Kind::Text,
             "the reason why the server did not answer, in terms that all engines share",
-            |row| row.failure()?.0.map(|reason| text(reason.name())),
+            |row| row.failure()?.0.map(|reason| reason.name().into()),
         ),
-        column("message", Kind::Text, "the error message", |row| {
-            row.failure().map(|(_, message)| text(message))
-        }),
+        text("message", "the error message", |row| row.failure().map(|(_, text)| text.into())),
     ]
 }
 
-fn column(
+fn text(
     name: &'static str,
-    kind: Kind,
     about: &'static str,
-    take: for<'a> fn(&Row<'a>) -> Option<Value<'a>>,
+    take: for<'a> fn(&Row<'a>) -> Option<Cow<'a, str>>,
 ) -> Column {
-    Column { name, kind, about, take: Take::Of(take) }
+    Column { name, kind: Kind::Text, about, take: Take::Text(take) }
 }
 
-fn text(words: &str) -> Value<'_> {
-    Value::Text(Cow::Borrowed(words))
+fn count(
+    name: &'static str,
+    unit: &'static str,
+    about: &'static str,
+    take: fn(&Row<'_>) -> Option<u64>,
+) -> Column {
+    Column { name, kind: Kind::Count(unit), about, take: Take::Count(take) }
+}
+
+fn instant(
+    name: &'static str,
+    about: &'static str,
+    take: fn(&Exchange) -> Option<Nanos>,
+) -> Column {
+    Column { name, kind: Kind::Instant, about, take: Take::Instant(take) }
+}
+
+/// The part of a run, in tables and spans.
+pub fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Warmup => "warmup",
+        Phase::Measure => "measure",
+    }
 }

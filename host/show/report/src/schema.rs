@@ -1,7 +1,7 @@
 //! JSON Schemas of the result files, generated from their types. Tests keep the copies in
 //! `schemas/` equal to them; `runner schema` prints these copies.
 
-use schemars::schema_for;
+use schemars::{Schema, schema_for};
 
 use crate::saved::{Saved, Searched};
 use crate::sweep::{self, Sweep};
@@ -14,44 +14,27 @@ use result::summary::Summary;
 use runs::outlook::Outlook;
 use runs::probe::Probe;
 
-/// The names of the schemas.
-pub const NAMES: [&str; 15] = [
-    "summary",
-    "exchange",
-    "devices",
-    "server-series",
-    "audit",
-    "comparison",
-    "explain",
-    "agreement",
-    "repeats",
-    "outlook",
-    "probe",
-    "sweep",
-    "sweep-file",
-    "search",
-    "search-file",
+/// The schemas by their names.
+pub const SCHEMAS: [(&str, fn() -> Schema); 15] = [
+    ("summary", || schema_for!(Summary)),
+    ("exchange", || schema_for!(Exchange)),
+    ("devices", || schema_for!(devices::Entry)),
+    ("server-series", || schema_for!(series::Entry)),
+    ("audit", || schema_for!(audit::Report)),
+    ("comparison", || schema_for!(Compared)),
+    ("explain", || schema_for!(Explained)),
+    ("agreement", || schema_for!(Agreed)),
+    ("repeats", || schema_for!(Repeats)),
+    ("outlook", || schema_for!(Outlook)),
+    ("probe", || schema_for!(Probe)),
+    ("sweep", || schema_for!(sweep::Result)),
+    ("sweep-file", || schema_for!(Saved<Sweep>)),
+    ("search", || schema_for!(::search::Answer)),
+    ("search-file", || schema_for!(Saved<Searched>)),
 ];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.
 pub fn schema(name: &str) -> Option<String> {
-    let schema = match name {
-        "summary" => schema_for!(Summary),
-        "exchange" => schema_for!(Exchange),
-        "devices" => schema_for!(devices::Entry),
-        "server-series" => schema_for!(series::Entry),
-        "audit" => schema_for!(audit::Report),
-        "comparison" => schema_for!(Compared),
-        "explain" => schema_for!(Explained),
-        "agreement" => schema_for!(Agreed),
-        "repeats" => schema_for!(Repeats),
-        "outlook" => schema_for!(Outlook),
-        "probe" => schema_for!(Probe),
-        "sweep" => schema_for!(sweep::Result),
-        "sweep-file" => schema_for!(Saved<Sweep>),
-        "search" => schema_for!(::search::Answer),
-        "search-file" => schema_for!(Saved<Searched>),
-        _ => return None,
-    };
-    serde_json::to_string_pretty(&schema).ok().map(|text| text + "\n")
+    let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name)?;
+    serde_json::to_string_pretty(&schema()).ok().map(|text| text + "\n")
 }

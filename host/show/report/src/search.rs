@@ -8,8 +8,9 @@ pub(crate) mod tests;
 
 use std::fmt::Write as _;
 
+use model::duration::roughly;
 use search::answer::{Again, Ended, Found};
-use search::decision::{Decided, Decision};
+use search::decision::Decision;
 use search::level::Level;
 use search::{Answer, Load};
 
@@ -26,7 +27,10 @@ pub fn text(answer: &Answer) -> String {
             writeln!(text, "  {:>12} {:>9} {:>5}  result", unit(answer.load), "requests", "runs");
         for level in &answer.levels {
             if let Some(decided) = level.tiers.get(number) {
-                let _ = writeln!(text, "  {}", row(level, decided));
+                let Level { requests, looks, .. } = level;
+                let confirms = if level.confirms { " (confirming)" } else { "" };
+                let at = short(level.at);
+                let _ = writeln!(text, "  {at:>12} {requests:>9} {looks:>5}  {decided}{confirms}");
             }
         }
     }
@@ -49,15 +53,14 @@ pub fn text(answer: &Answer) -> String {
 fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     let load = answer.load;
     let holds = |at: f64| amount(load, at);
-    let mut lines = Vec::new();
-    lines.push(match (found.passed, found.failed) {
+    let mut lines = vec![match (found.passed, found.failed) {
         (Some(passed), Some(failed)) => {
             format!("surely holds at {}, surely fails at {}", holds(passed), holds(failed))
         }
         (Some(passed), None) => format!("surely holds at {}; no load surely fails", holds(passed)),
         (None, Some(failed)) => format!("no load surely holds; surely fails at {}", holds(failed)),
         (None, None) => "no load surely holds, and none surely fails".to_owned(),
-    });
+    }];
     lines.push(best(load, found));
     if let (Some(passed), Some(again)) = (found.passed, found.again) {
         let at = holds(passed);
@@ -92,10 +95,11 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
         .to_owned(),
     );
     if let Some(more) = found.more {
+        let at = found.estimate.or(found.passed).or(found.failed);
         lines.push(format!(
             "to narrow the interval to the requested width takes about {}{}",
             rounded(more),
-            needed(answer, found, more)
+            at.map_or(String::new(), |at| time(answer, at, more))
         ));
     } else if found.passed.is_none() || found.failed.is_none() {
         lines.extend(missing(answer, found));
@@ -160,14 +164,7 @@ fn missing(answer: &Answer, found: &Found) -> Option<String> {
     ))
 }
 
-/// `, some 12 minutes`: the time for these requests about the highest load that holds.
-fn needed(answer: &Answer, found: &Found, requests: u64) -> String {
-    let at = found.estimate.or(found.passed).or(found.failed);
-    at.map_or(String::new(), |at| time(answer, at, requests))
-}
-
-/// `, some 12 minutes`: the time for these requests at a load; nothing where no rate is known
-/// there.
+/// `, some 12 min`: the time for these requests at a load, if a rate is known.
 fn time(answer: &Answer, at: f64, requests: u64) -> String {
     let seen = || {
         let levels = answer.levels.iter().filter(|level| !level.little.is_empty());
@@ -184,14 +181,9 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
     }
 }
 
-/// `some 12 minutes at this load`.
+/// `some 12 min at this load`.
 fn lasting(seconds: f64, ends: &str) -> String {
-    let (number, unit) = match seconds {
-        seconds if seconds < 90.0 => (seconds, "seconds"),
-        seconds if seconds < 5400.0 => (seconds / 60.0, "minutes"),
-        seconds => (seconds / 3600.0, "hours"),
-    };
-    format!("some {} {unit} {ends}", number.round().max(2.0))
+    format!("some {} {ends}", roughly(seconds.max(2.0)))
 }
 
 /// The number of further requests, in two digits.
@@ -200,17 +192,10 @@ fn rounded(requests: u64) -> String {
     format!("{} more requests", requests.div_ceil(unit) * unit)
 }
 
-fn row(level: &Level, decided: &Decided) -> String {
-    let confirms = if level.confirms { " (confirming)" } else { "" };
-    format!("{:>12} {:>9} {:>5}  {decided}{confirms}", short(level.at), level.requests, level.looks,)
-}
-
-/// A load with its unit.
 pub fn amount(load: Load, at: f64) -> String {
     format!("{} {}", short(at), unit(load))
 }
 
-/// Names the unit of a load.
 pub fn unit(load: Load) -> &'static str {
     match load {
         Load::Rate => "req/s",

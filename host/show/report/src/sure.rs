@@ -2,9 +2,10 @@
 //! and over runs with a new seed. The text block and the page draw the same rows.
 
 use compare::variation::USUAL;
+use model::duration::roughly;
 use model::number::significant;
 use result::metric;
-use result::summary::{Bounds, Distribution, SteadyState, Summary};
+use result::summary::{Bounds, Distribution, Rates, SteadyState, Summary};
 
 pub(crate) const TITLE: &str = "How Sure (95 %)";
 
@@ -27,7 +28,6 @@ const METRICS: [(&str, &str); 3] =
 /// A figure, with its intervals or the way to them.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// The texts of [`COLUMNS`].
     pub(crate) cells: [String; 3],
     /// True if it stands in the short table too: the figures by which people decide.
     pub(crate) decides: bool,
@@ -37,24 +37,16 @@ pub(crate) struct Row {
 pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
     let throughput = &summary.throughput;
     let sure = throughput.confidence;
-    let rates = [
-        (
-            "Output tokens/s",
-            throughput.output_tokens_per_s,
-            sure.and_then(|of| of.same_requests.output_tokens_per_s),
-            sure.and_then(|of| of.other_requests.output_tokens_per_s),
-        ),
-        (
-            "Requests/s",
-            throughput.requests_per_s,
-            sure.and_then(|of| of.same_requests.requests_per_s),
-            sure.and_then(|of| of.other_requests.requests_per_s),
-        ),
+    let rates: [(&str, Option<f64>, fn(Rates) -> Option<Bounds>); 2] = [
+        ("Output tokens/s", throughput.output_tokens_per_s, |rates| rates.output_tokens_per_s),
+        ("Requests/s", throughput.requests_per_s, |rates| rates.requests_per_s),
     ];
     let mut rows: Vec<Row> = Vec::new();
-    for (name, value, same, new) in rates {
+    for (name, value, bounds) in rates {
         let Some(value) = value else { continue };
-        let varies = Varies { value, half: HALF * USUAL * value };
+        let same = sure.and_then(|of| bounds(of.same_requests));
+        let new = sure.and_then(|of| bounds(of.other_requests));
+        let varies = Variation { value, half: HALF * USUAL * value };
         let new = new.map_or_else(|| new_seeds(summary), |own| between(varies.with(own)));
         rows.push(Row {
             name: name.to_owned(),
@@ -73,27 +65,18 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
         let of_start = sure.is_some_and(|of| of.p99_of_fill);
         let decides = decides.is_some_and(|(own, _)| *own == name);
         let follows = sure.map_or([1.0; 2], |of| [of.mean_follows_pace, of.median_follows_pace]);
-        for (statistic, value, same, new, follows) in [
-            (
-                "median",
-                Some(of.median),
-                same.and_then(|of| of.median),
-                sure.and_then(|of| of.median),
-                follows[1],
-            ),
-            (
-                "mean",
-                Some(of.mean),
-                same.and_then(|of| of.mean),
-                sure.and_then(|of| of.mean),
-                follows[0],
-            ),
-            ("P99", of.percentile(99.0), None, sure.and_then(|of| of.p99), follows[0]),
+        let median = [same.and_then(|of| of.median), sure.and_then(|of| of.median)];
+        let mean = [same.and_then(|of| of.mean), sure.and_then(|of| of.mean)];
+        let p99 = [None, sure.and_then(|of| of.p99)];
+        for (statistic, value, [same, new], follows) in [
+            ("median", Some(of.median), median, follows[1]),
+            ("mean", Some(of.mean), mean, follows[0]),
+            ("P99", of.percentile(99.0), p99, follows[0]),
         ] {
             let Some(value) = value.filter(|value| value.is_finite()) else {
                 continue;
             };
-            let varies = Varies { value, half: HALF * USUAL * follows * value };
+            let varies = Variation { value, half: HALF * USUAL * follows * value };
             let calm = sure.and_then(|of| of.mean_unless_full).filter(|_| statistic == "mean");
             let new = match calm.or(new) {
                 Some(bounds) if calm.is_some() => unless_full(summary, varies.with(bounds)),
@@ -114,15 +97,15 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
 
 /// A figure, and half the interval that the assumed variation from run to run gives it.
 #[derive(Clone, Copy)]
-struct Varies {
+struct Variation {
     value: f64,
     half: f64,
 }
 
-impl Varies {
+impl Variation {
     /// An interval from within the run, with this variation.
     fn with(self, bounds: Bounds) -> Bounds {
-        let Varies { value, half } = self;
+        let Variation { value, half } = self;
         Bounds {
             low: bounds.low.map(|low| (value - half.hypot(value - low)).max(0.0)),
             high: bounds.high.map(|high| value + half.hypot(high - value)),
@@ -143,8 +126,7 @@ impl Varies {
     }
 }
 
-/// Words in place of the interval of a P99 whose samples are of the time in which the engine
-/// filled.
+/// Words in place of the interval of a P99 whose samples are from before the engine was full.
 fn start_only(summary: &Summary, metric: &str) -> String {
     let steady = match &summary.steady_state {
         Some(SteadyState::Window(window)) => window.metrics.get(metric),
@@ -166,7 +148,7 @@ fn unless_full(summary: &Summary, bounds: Bounds) -> String {
 /// The runs that give an interval that one run does not show, and the time that they take.
 fn new_seeds(summary: &Summary) -> String {
     let seconds = summary.throughput.duration_s.map(|seconds| ENOUGH * seconds);
-    let time = seconds.map_or(String::new(), |seconds| format!(", {}", span(seconds)));
+    let time = seconds.map_or(String::new(), |seconds| format!(", {}", roughly(seconds.max(1.0))));
     format!("{ENOUGH} new seeds{time}")
 }
 
@@ -185,29 +167,10 @@ fn shown(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A time that is worth planning for.
-fn span(seconds: f64) -> String {
-    match seconds {
-        ..1.0 => "1 s".to_owned(),
-        ..90.0 => format!("{seconds:.0} s"),
-        ..5400.0 => format!("{:.0} min", seconds / 60.0),
-        _ => format!("{:.0} h", seconds / 3600.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::charts::fixture::{exchanges, run_of};
-
-    #[test]
-    fn times_have_the_unit_that_people_plan_in() {
-        for (seconds, text) in
-            [(0.2, "1 s"), (42.4, "42 s"), (120.0, "2 min"), (315.0, "5 min"), (9000.0, "2 h")]
-        {
-            assert_eq!(span(seconds), text);
-        }
-    }
 
     /// Output tokens, and the first token or, of whole replies, the whole.
     #[test]
@@ -229,7 +192,7 @@ mod tests {
     #[test]
     fn run_to_run_variation_is_in_every_interval() {
         let bounds = |low, high| Bounds { low: Some(low), high: Some(high) };
-        let varies = Varies { value: 50.0, half: HALF * USUAL * 50.0 };
+        let varies = Variation { value: 50.0, half: HALF * USUAL * 50.0 };
         assert_eq!(varies.same_seed(Some(bounds(49.5, 50.5))), "± 4.0 % assumed");
         assert_eq!(varies.same_seed(Some(bounds(48.0, 52.0))), "47.2 – 52.8");
         assert_eq!(varies.same_seed(None), "--repeat 3");

@@ -16,7 +16,7 @@ use result::figure::Figure;
 use result::finding::{Severity, Verdict};
 use result::summary::Summary;
 use search::Load;
-use search::sweep::{At, Curve, NoKnee, Place, Point, Run, curve};
+use search::sweep::{At, Curve, Mean, NoKnee, Place, Point, Run, curve};
 
 /// The figures of the table, with their headings.
 const COLUMNS: [(&str, &str); 9] = [
@@ -129,7 +129,6 @@ impl Sweep {
         self.runs.iter().map(|run| &*run.folder)
     }
 
-    /// The columns of the table.
     fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let always = COLUMNS.len() - ASKED_FOR;
         let columns = COLUMNS.into_iter().enumerate();
@@ -139,7 +138,6 @@ impl Sweep {
         })
     }
 
-    /// The sweep with its curve.
     pub fn result(&self) -> Result<'_> {
         let points: Vec<Point> = (self.runs.iter())
             .map(|run| Point {
@@ -156,12 +154,10 @@ impl Sweep {
 
 pub use page::{knee_rule, page, spot};
 
-/// A run that is about to begin.
 pub fn begins(load: Load, run: &Run, of: usize) -> String {
     format!("== run {} of {of}: {} ==", run.number, amount(load, run.at.number()))
 }
 
-/// A run that has ended.
 pub fn ended(load: Load, run: &SweptRun) -> String {
     let figures = COLUMNS.iter().filter_map(|(name, heading)| {
         let value = run.figures.get(*name)?;
@@ -238,19 +234,11 @@ fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
 }
 
 fn on_front(load: Load, place: &Place) -> String {
-    let mean = |mean: &Option<search::sweep::Mean>| {
-        mean.as_ref().map_or_else(
-            || "-".to_owned(),
-            |mean| match mean.margin {
-                Some(margin) => format!("{} ± {}", short(mean.mean), short(margin)),
-                None => short(mean.mean),
-            },
-        )
-    };
+    let mean = |mean: Option<Mean>| mean.map_or_else(|| "-".to_owned(), page::mean);
     format!(
         "{}: {} and {}",
         amount(load, place.at.number()),
-        mean(&place.throughput),
-        mean(&place.latency)
+        mean(place.throughput),
+        mean(place.latency)
     )
 }

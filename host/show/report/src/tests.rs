@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -29,13 +29,9 @@ const GPUSTACK: [&str; 11] = [
     "P95 ITL (ms):",
 ];
 
-fn manifest(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
 /// Compares with a committed file; `BLESS=1` writes it instead.
 pub(super) fn golden(path: &str, actual: &str) {
-    let path = manifest(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, actual).unwrap();
     }
@@ -69,8 +65,7 @@ fn a_run_of_every_kind_of_exchange() {
     golden("src/cases/mixed/exchanges.csv", &String::from_utf8(table).unwrap());
 }
 
-/// LMDeploy's figures, in our block, make LMDeploy's block byte for byte once our own lines are
-/// taken out.
+/// LMDeploy's figures in our block make LMDeploy's block, without our own lines.
 #[test]
 fn the_block_is_lmdeploys_line_for_line() {
     let published: BTreeMap<&str, &str> = figures(LMDEPLOY).into_iter().collect();
@@ -167,7 +162,6 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
     assert_eq!(block.lines().filter(|line| line.starts_with("Successful requests:")).count(), 1);
 }
 
-/// A file of a sweep or a search.
 fn saved(state: impl serde::Serialize) -> Value {
     let scenario = "0".repeat(64);
     serde_json::to_value(crate::saved::Saved { scenario, title: "random 16/11".to_owned(), state })
@@ -215,7 +209,7 @@ fn schemas_are_committed_and_hold() {
             assert!(!validator.is_valid(&instance), "{name} must refuse unknown fields");
         }
     }
-    for name in super::schema::NAMES {
+    for (name, _) in super::schema::SCHEMAS {
         let text = super::schema::schema(name).unwrap();
         golden(&format!("schemas/{name}.schema.json"), &text);
     }
@@ -349,8 +343,7 @@ Machine busy, with this client (%):      97.0, 55.0
 }
 
 proptest! {
-    /// Whatever the exchanges, every row has the header's columns, and an unmeasured value is an
-    /// empty cell.
+    /// Every row has the header's columns, and an unmeasured value is an empty cell.
     #[test]
     fn rows_have_the_headers_columns(run in any_run()) {
         let mut table = Vec::new();

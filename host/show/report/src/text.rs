@@ -11,24 +11,21 @@
 //! line for line, with their definitions.
 
 mod block;
-mod confidence;
 mod devices;
 mod first_token;
 mod outcomes;
-mod padded;
 mod scores;
 mod sessions;
 pub mod sglang;
 mod short;
 mod speculation;
-mod steady;
 pub mod vllm;
 
-use crate::served::{Served, served};
+use crate::sections;
+use crate::sure::{self, Row};
 use result::figure::mirrored;
 use result::metric;
-use result::summary::server::Figure;
-use result::summary::{Counted, Loop, Run, Summary};
+use result::summary::{Loop, Run, SteadyState, Summary};
 
 use crate::time_slices;
 pub(crate) use block::Block;
@@ -39,7 +36,9 @@ pub use short::short;
 pub fn text(summary: &Summary) -> String {
     let mut block = Block::titled(" Serving Benchmark Result ");
     load(&mut block, summary);
+    due(&mut block, summary);
     latencies(&mut block, summary);
+    speed_of_one_user(&mut block, summary);
     block.section("Latency from Due Time");
     block.distribution(summary, metric::TTFT_FROM_DUE, "TTFT from Due", MS);
     block.distribution(summary, metric::E2E_FROM_DUE, "E2E from Due", MS);
@@ -58,18 +57,21 @@ pub fn text(summary: &Summary) -> String {
         block.distribution(summary, name, label, MS);
     }
     first_token::split(&mut block, summary);
-    goodput(&mut block, summary);
+    block.section("Goodput");
+    block.rows(sections::goodput(summary));
     sessions::sessions(&mut block, summary);
     sessions::groups(&mut block, summary);
     speculation::groups(&mut block, summary);
-    steady::state(&mut block, summary);
+    steady(&mut block, summary);
     slices(&mut block, summary);
-    confidence::all(&mut block, summary);
-    tokens(&mut block, summary);
+    sure(&mut block, summary);
+    block.section("Token Counts");
+    block.rows(sections::tokens(summary));
     sessions::dataset(&mut block, summary);
     client(&mut block, summary);
     server(&mut block, summary);
-    series(&mut block, summary);
+    block.section("Server's Own Series");
+    block.rows(sections::series(summary));
     devices::devices(&mut block, summary);
     devices::cost(&mut block, summary);
     cache(&mut block, summary);
@@ -81,24 +83,6 @@ pub fn text(summary: &Summary) -> String {
     block.end(&[])
 }
 
-fn series(block: &mut Block, summary: &Summary) {
-    block.section("Server's Own Series");
-    for Served { label, value } in served(summary) {
-        if is_count(label) {
-            block.line(&format!("{label}:"), Some(format!("{value:.0}")))
-        } else {
-            block.figure(&format!("{label}:"), Some(value))
-        }
-    }
-}
-
-/// True for figures that are whole numbers.
-fn is_count(label: &str) -> bool {
-    ["Most ", "Preemptions", "Refused", "Metrics pages"]
-        .iter()
-        .any(|start| label.starts_with(start))
-}
-
 /// The scores alone, as in the text of the whole result; empty if there are none.
 pub fn scores_alone(summary: &Summary) -> String {
     let mut block = Block::default();
@@ -106,25 +90,41 @@ pub fn scores_alone(summary: &Summary) -> String {
     block.text
 }
 
+/// The load and the throughput; the short block has the lines that people publish.
 fn load(block: &mut Block, summary: &Summary) {
     let Summary { run, requests, tokens, throughput, concurrency, .. } = summary;
+    let is_whole = !block.is_short;
     offered(block, run);
     outcomes::counts(block, requests);
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);
     block.line("Total generated tokens:", tokens.output.total);
-    block.line("Total generated tokens (retokenized):", tokens.output_retokenized);
-    outcomes::left_out(block, tokens);
+    if is_whole {
+        block.line("Total generated tokens (retokenized):", tokens.output_retokenized);
+        outcomes::left_out(block, tokens);
+    }
     block.figure("Request throughput (req/s):", throughput.requests_per_s);
     if let Some(goodput) = &summary.goodput {
         block.figure("Request goodput (req/s):", goodput.requests_per_s);
+        let attainment = goodput.slo_attainment.filter(|_| block.is_short);
+        block.figure("SLO attainment (%):", attainment.map(|share| share * 100.0));
     }
-    block.figure("Input token throughput (tok/s):", throughput.input_tokens_per_s);
+    if is_whole {
+        block.figure("Input token throughput (tok/s):", throughput.input_tokens_per_s);
+    }
     block.figure("Output token throughput (tok/s):", throughput.output_tokens_per_s);
-    block.figure("Peak output token throughput (tok/s):", throughput.peak_output_tokens_per_s);
+    if is_whole {
+        let peak = throughput.peak_output_tokens_per_s;
+        block.figure("Peak output token throughput (tok/s):", peak);
+    }
     block.line("Peak concurrent requests:", concurrency.peak);
     block.figure("Total token throughput (tok/s):", throughput.total_tokens_per_s);
     block.figure("Concurrency:", concurrency.mean);
+}
+
+/// The load as it was due and as it was sent.
+fn due(block: &mut Block, summary: &Summary) {
+    let throughput = &summary.throughput;
     block.figure("Requests due (req/s):", throughput.due_requests_per_s);
     block.figure("Requests sent (req/s):", throughput.sent_requests_per_s);
     if let Some(arrivals) = summary.arrivals
@@ -153,27 +153,30 @@ fn latencies(block: &mut Block, summary: &Summary) {
     block.line("Percentiles are of a:", closed_loop(summary));
     outcomes::failed(block, summary);
     block.distribution(summary, metric::E2E, "E2E Latency", MS);
-    block.distribution(summary, metric::E2E, "Latency", SECONDS);
-    block.section("Time to First Token");
-    block.distribution(summary, metric::TTFT, "TTFT", MS);
-    block.section("Time per Output Token (excl. 1st token)");
-    block.distribution(summary, metric::TPOT, "TPOT", MS);
-    block.section("Inter-token Latency");
-    block.distribution(summary, metric::ITL, "ITL", MS);
-    block.section("Speed of One User");
-    let unit = " (tok/s)";
-    if let Some(speed) = summary.metric(metric::OUTPUT_SPEED) {
-        block.figure(&format!("Mean Output Speed{unit}:"), Some(speed.mean));
-        block.figure(&format!("Median Output Speed{unit}:"), Some(speed.median));
-        // The slowest users' speeds: above the median are the luckiest ones.
-        for percent in mirrored(&summary.run.percentiles) {
-            let label = format!("P{percent} Output Speed{unit}:");
-            block.figure(&label, speed.percentile(percent));
-        }
+    if !block.is_short {
+        block.distribution(summary, metric::E2E, "Latency", SECONDS);
+    }
+    for (title, name, label) in [
+        ("Time to First Token", metric::TTFT, "TTFT"),
+        ("Time per Output Token (excl. 1st token)", metric::TPOT, "TPOT"),
+        ("Inter-token Latency", metric::ITL, "ITL"),
+    ] {
+        block.section(title);
+        block.distribution(summary, name, label, MS);
     }
 }
 
-/// Figures by time slice, a line each.
+fn speed_of_one_user(block: &mut Block, summary: &Summary) {
+    block.section("Speed of One User");
+    let Some(speed) = summary.metric(metric::OUTPUT_SPEED) else { return };
+    block.figure("Mean Output Speed (tok/s):", Some(speed.mean));
+    block.figure("Median Output Speed (tok/s):", Some(speed.median));
+    // The slowest users' speeds: above the median are the luckiest ones.
+    for percent in mirrored(&summary.run.percentiles) {
+        block.figure(&format!("P{percent} Output Speed (tok/s):"), speed.percentile(percent));
+    }
+}
+
 fn slices(block: &mut Block, summary: &Summary) {
     let Some(slices) = &summary.time_slices else {
         return;
@@ -185,7 +188,6 @@ fn slices(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// Sound in answers and in prompts.
 fn sound(block: &mut Block, summary: &Summary) {
     let throughput = &summary.throughput;
     block.section("Sound");
@@ -201,58 +203,6 @@ fn sound(block: &mut Block, summary: &Summary) {
 fn closed_loop(summary: &Summary) -> Option<&'static str> {
     let is_closed = summary.run.r#loop == Loop::Closed;
     is_closed.then_some("closed loop, where slow periods get fewer requests")
-}
-
-fn goodput(block: &mut Block, summary: &Summary) {
-    let Some(goodput) = &summary.goodput else {
-        return;
-    };
-    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
-    block.section("Goodput");
-    block.line("Good requests:", Some(goodput.good));
-    block.figure("SLO attainment (%):", percent(goodput.slo_attainment));
-    for (metric, of) in &goodput.objectives {
-        let label = format!("{metric} <= {} ms (%):", of.at_most_ms);
-        block.figure(&label, percent(of.attainment));
-    }
-    block.figure("Output token goodput (tok/s):", goodput.output_tokens_per_s);
-    if let Some(stalls) = summary.metric(metric::STALL_SHARE) {
-        block.figure("Mean Stall Share (%):", percent(Some(stalls.mean)));
-        block.figure("P99 Stall Share (%):", percent(stalls.percentile(99.0)));
-    }
-}
-
-fn tokens(block: &mut Block, summary: &Summary) {
-    let tokens = &summary.tokens;
-    block.section("Token Counts");
-    block.line("Input tokens by source:", sources(&tokens.input));
-    block.line("Output tokens by source:", sources(&tokens.output));
-    block.line("Output tokens requested:", tokens.output_requested);
-    block.line("Cached input tokens:", tokens.input_cached);
-    block.line("Reasoning tokens:", tokens.output_reasoning);
-    let reasoning = tokens.reasoning.as_ref();
-    block.line("Reasoning text, answers:", reasoning.map(|reasoning| reasoning.label()));
-    let count = |tokens: u64| tokens.to_string();
-    let drafts = tokens.drafts.as_ref();
-    block.line("Draft tokens accepted:", drafts.map(|drafts| drafts.label(count)));
-    if let Some(steps) = &tokens.speculation {
-        speculation::lines(block, steps);
-    }
-    for (label, kind) in [
-        ("Image tokens, of the input:", tokens.input_image),
-        ("Video tokens, of the input:", tokens.input_video),
-        ("Audio tokens, of the input:", tokens.input_audio),
-        ("Audio tokens, of the output:", tokens.output_audio),
-    ] {
-        block.line(label, kind.map(|kind| kind.label(count)));
-    }
-    for (name, stated) in &summary.counts {
-        block.line(&format!("{name}:"), Some(stated.label(count)));
-    }
-    block.figure("Output tokens per event:", tokens.per_event);
-    if let Some(tokenizer) = &summary.run.tokenizer {
-        block.line("Tokenizer:", Some(tokenizer.label()));
-    }
 }
 
 fn client(block: &mut Block, summary: &Summary) {
@@ -301,55 +251,46 @@ fn client(block: &mut Block, summary: &Summary) {
 
 /// The counts of all targets together, and the fullest cache.
 fn cache(block: &mut Block, summary: &Summary) {
-    let Some(cache) = &summary.cache else { return };
-    let percent = |share: f64| share * 100.0;
     block.section("Prefix Cache");
-    block.line("Prefix cache before the run:", Some(cache.policy));
-    block.figure("Prompt tokens that repeat (%):", cache.reusable_share().map(percent));
-    let reported = cache.reported.as_ref();
-    block.line("Reported cached tokens:", reported.map(|told| told.cached));
-    let found = reported.and_then(|told| told.shares());
-    block.figure("Reported cached tokens (%):", found.map(|(_, found)| percent(found)));
+    block.rows(sections::cache(summary));
 }
 
 fn server(block: &mut Block, summary: &Summary) {
-    let Some(server) = &summary.server else {
-        return;
-    };
+    let Some(server) = &summary.server else { return };
     block.section("Server");
-    for (figure, label) in [
-        (Figure::FinishedRequests, "Server finished requests:"),
-        (Figure::InputTokens, "Server input tokens:"),
-        (Figure::OutputTokens, "Server output tokens:"),
-        (Figure::Preemptions, "Server preemptions:"),
-    ] {
-        block.line(label, server.counted(figure));
-    }
-    let hits = server.counted(Figure::PrefixCacheHits);
-    let looked_up = server.counted(Figure::PrefixCacheQueries);
-    let share = hits.zip(looked_up).filter(|(_, queries)| *queries > 0.0);
-    block.figure(
-        "Server prefix cache hits (%):",
-        share.map(|(hits, queries)| hits / queries * 100.0),
-    );
-    if let [Some(before), Some(after)] = server.largest(Figure::KvCacheUsage) {
-        let usage = format!("{:.1}, {:.1}", before * 100.0, after * 100.0);
-        block.line("Server KV cache, before, after (%):", Some(usage));
-    }
-    for told in &server.targets {
-        if let Some(lost) = &told.lost {
-            block.prose(&format!("{} did not return its metrics after the run: {lost}", told.url));
-        }
+    block.rows(sections::server(server));
+    sections::lost(server).for_each(|sentence| block.prose(&sentence));
+}
+
+/// The steady state: the reason why there is none, or its window and figures.
+fn steady(block: &mut Block, summary: &Summary) {
+    block.section("Steady State");
+    match &summary.steady_state {
+        None => {}
+        Some(SteadyState::Absent(reason)) => block.prose(&format!("none: {reason}")),
+        Some(SteadyState::Window(window)) => block.rows(sections::steady(window)),
     }
 }
 
-/// Counts the answers by source: `usage 8, length 1, unknown 1`.
-fn sources(counted: &Counted) -> Option<String> {
-    let known = counted.exchanges_by_source.iter().map(|(source, n)| (source.name(), *n));
-    let unknown = (counted.unknown > 0).then_some(("unknown", counted.unknown));
-    let parts: Vec<String> =
-        known.chain(unknown).map(|(source, n)| format!("{source} {n}")).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+fn sure(block: &mut Block, summary: &Summary) {
+    let rows = sure::rows(summary);
+    sure_table(block, &rows);
+    if !rows.is_empty() {
+        block.prose(sure::NOTE);
+    }
+}
+
+fn sure_table(block: &mut Block, rows: &[Row]) {
+    let line = |name: &str, [value, same, new]: [&str; 3]| {
+        format!("{name:<19} {value:>9}   {same:<17} {new}")
+    };
+    if !rows.is_empty() {
+        block.section(sure::TITLE);
+        block.prose(&line("", sure::COLUMNS));
+    }
+    for row in rows {
+        block.prose(&line(&row.name, row.cells.each_ref().map(String::as_str)));
+    }
 }
 
 fn plugins(block: &mut Block, summary: &Summary) {
@@ -367,9 +308,9 @@ fn thresholds(block: &mut Block, summary: &Summary) {
     block.section("Thresholds");
     for checked in &summary.thresholds {
         let holds = if checked.held { "held" } else { "NOT held" };
-        let told = Some(checked.outcome()).filter(|told| !told.is_empty());
-        let words = [Some(holds.to_owned()), told].into_iter().flatten();
-        block.line(&format!("{}:", checked.threshold), Some(words.collect::<Vec<_>>().join(", ")));
+        let outcome = checked.outcome();
+        let comma = if outcome.is_empty() { "" } else { ", " };
+        block.line(&format!("{}:", checked.threshold), Some(format!("{holds}{comma}{outcome}")));
     }
 }
 

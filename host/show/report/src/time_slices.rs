@@ -9,10 +9,8 @@ use model::number::{count, fixed};
 use result::metric;
 use result::summary::{TimeSlice, TimeSlices};
 
-/// A column of the table.
 struct Column {
     name: &'static str,
-    /// Its head in a page.
     head: &'static str,
     /// Its head in the text block, and its width there; absent if the text leaves it out.
     text: Option<(&'static str, usize)>,
@@ -28,7 +26,6 @@ enum Value {
 }
 
 impl Value {
-    /// The value for people.
     fn label(self) -> String {
         match self {
             Value::Count(number) => count(number),
@@ -37,7 +34,6 @@ impl Value {
         }
     }
 
-    /// The value for programs.
     fn exact(self) -> String {
         match self {
             Value::Count(number) => number.to_string(),
@@ -52,105 +48,44 @@ fn seconds_of(seconds: f64) -> String {
     format!("{}", (seconds * 1e6).round() / 1e6)
 }
 
+const fn column(
+    name: &'static str,
+    head: &'static str,
+    text: Option<(&'static str, usize)>,
+    value: fn(&TimeSlice) -> Option<Value>,
+) -> Column {
+    Column { name, head, text, value }
+}
+
 const COLUMNS: [Column; 18] = [
-    Column {
-        name: "from-s",
-        head: "From (s)",
-        text: Some(("From (s)", 9)),
-        value: |slice| Some(Value::At(slice.from_s)),
-    },
-    Column { name: "to-s", head: "To (s)", text: None, value: |slice| Some(Value::At(slice.to_s)) },
-    Column { name: "due", head: "Due", text: None, value: |slice| Some(Value::Count(slice.due)) },
-    Column {
-        name: "sent",
-        head: "Sent",
-        text: Some(("Sent", 7)),
-        value: |slice| Some(Value::Count(slice.sent)),
-    },
-    Column {
-        name: "successful",
-        head: "Successful",
-        text: Some(("Done", 7)),
-        value: |slice| Some(Value::Count(slice.successful)),
-    },
-    Column {
-        name: "failed",
-        head: "Failed",
-        text: Some(("Failed", 7)),
-        value: |slice| Some(Value::Count(slice.failed)),
-    },
-    Column {
-        name: "cancelled",
-        head: "Cancelled",
-        text: None,
-        value: |slice| Some(Value::Count(slice.cancelled)),
-    },
-    Column {
-        name: "mean-in-flight",
-        head: "In flight, mean",
-        text: Some(("In flight", 10)),
-        value: |slice| Some(Value::Figure(slice.mean_in_flight)),
-    },
-    Column {
-        name: "requests-per-s",
-        head: "Requests/s",
-        text: None,
-        value: |slice| Some(Value::Figure(slice.requests_per_s)),
-    },
-    Column {
-        name: "output-tokens",
-        head: "Output tokens",
-        text: None,
-        value: |slice| slice.output_tokens.map(Value::Count),
-    },
-    Column {
-        name: "output-tokens-per-s",
-        head: "Output tok/s",
-        text: Some(("Tok/s", 10)),
-        value: |slice| slice.output_tokens_per_s.map(Value::Figure),
-    },
-    Column {
-        name: "median-ttft-ms",
-        head: "TTFT, median (ms)",
-        text: Some(("TTFT P50", 10)),
-        value: |slice| median(slice, metric::TTFT),
-    },
-    Column {
-        name: "p99-ttft-ms",
-        head: "TTFT, P99 (ms)",
-        text: Some(("TTFT P99", 10)),
-        value: |slice| p99(slice, metric::TTFT),
-    },
-    Column {
-        name: "mean-tpot-ms",
-        head: "TPOT, mean (ms)",
-        text: Some(("TPOT", 8)),
-        value: |slice| mean(slice, metric::TPOT),
-    },
-    Column {
-        name: "mean-itl-ms",
-        head: "ITL, mean (ms)",
-        text: None,
-        value: |slice| slice.mean_itl_ms.map(Value::Figure),
-    },
-    Column {
-        name: "mean-e2e-ms",
-        head: "E2E, mean (ms)",
-        text: None,
-        value: |slice| mean(slice, metric::E2E),
-    },
-    Column {
-        name: "median-e2e-ms",
-        head: "E2E, median (ms)",
-        text: None,
-        value: |slice| median(slice, metric::E2E),
-    },
-    Column {
-        name: "p99-e2e-ms",
-        head: "E2E, P99 (ms)",
-        text: None,
-        value: |slice| p99(slice, metric::E2E),
-    },
+    column("from-s", "From (s)", Some(("From (s)", 9)), |slice| Some(Value::At(slice.from_s))),
+    column("to-s", "To (s)", None, |slice| Some(Value::At(slice.to_s))),
+    column("due", "Due", None, |slice| Some(Value::Count(slice.due))),
+    column("sent", "Sent", Some(("Sent", 7)), |slice| Some(Value::Count(slice.sent))),
+    column("successful", "Successful", Some(("Done", 7)), |slice| {
+        Some(Value::Count(slice.successful))
+    }),
+    column("failed", "Failed", Some(("Failed", 7)), |slice| Some(Value::Count(slice.failed))),
+    column("cancelled", "Cancelled", None, |slice| Some(Value::Count(slice.cancelled))),
+    column("mean-in-flight", "In flight, mean", Some(("In flight", 10)), |slice| {
+        Some(Value::Figure(slice.mean_in_flight))
+    }),
+    column("requests-per-s", "Requests/s", None, |slice| Some(Value::Figure(slice.requests_per_s))),
+    column("output-tokens", "Output tokens", None, |slice| slice.output_tokens.map(Value::Count)),
+    column("output-tokens-per-s", "Output tok/s", Some(("Tok/s", 10)), |slice| {
+        slice.output_tokens_per_s.map(Value::Figure)
+    }),
+    column("median-ttft-ms", "TTFT, median (ms)", Some(("TTFT P50", 10)), |slice| {
+        median(slice, metric::TTFT)
+    }),
+    column("p99-ttft-ms", "TTFT, P99 (ms)", Some(("TTFT P99", 10)), |slice| {
+        p99(slice, metric::TTFT)
+    }),
+    column("mean-tpot-ms", "TPOT, mean (ms)", Some(("TPOT", 8)), |slice| mean(slice, metric::TPOT)),
+    column("mean-itl-ms", "ITL, mean (ms)", None, |slice| slice.mean_itl_ms.map(Value::Figure)),
+    column("mean-e2e-ms", "E2E, mean (ms)", None, |slice| mean(slice, metric::E2E)),
+    column("median-e2e-ms", "E2E, median (ms)", None, |slice| median(slice, metric::E2E)),
+    column("p99-e2e-ms", "E2E, P99 (ms)", None, |slice| p99(slice, metric::E2E)),
 ];
 
 fn mean(slice: &TimeSlice, metric: &str) -> Option<Value> {
@@ -191,8 +126,7 @@ pub(crate) fn length(slices: &TimeSlices) -> String {
     }
 }
 
-/// The lines of the text block: a head, and a line for each slice. A figure that was not measured
-/// is a dash.
+/// The lines of the text block: a head, and a line for each slice; a dash is unmeasured.
 pub(crate) fn lines(slices: &TimeSlices) -> Vec<String> {
     let columns: Vec<_> =
         (COLUMNS.iter()).filter_map(|column| Some((column.text?, column.value))).collect();

@@ -7,7 +7,6 @@
 
 mod course;
 mod pick;
-mod request;
 
 #[cfg(test)]
 mod tests;
@@ -16,20 +15,19 @@ use std::borrow::Borrow;
 use std::ops::Range;
 
 pub use course::{Course, grain};
-pub use request::Request;
 
 use crate::row::Row;
-use model::exchange::{Exchange, Phase};
+use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::samples::{spread, take};
 use result::metric::{self, Measure, Metric, Reading};
 use result::summary::RunFacts;
+use result::summary::first_token::Split;
 use statistics::{Figures, Spread};
 
 use pick::{Even, Largest};
 use runs::Reported;
 
-/// The metrics whose distributions are drawn.
 pub const DRAWN: [&str; 4] = [metric::TTFT, metric::ITL, metric::TPOT, metric::E2E];
 
 /// Number of consecutive requests in a waterfall.
@@ -44,14 +42,12 @@ const SLOWEST: usize = 12;
 /// Points of a scatter plot, at most.
 const DOTS: usize = 1_200;
 
-/// The views of a run's exchanges.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The statistics of the metrics in [`DRAWN`] that were measured, by name, in that order.
     pub distributions: Vec<(&'static str, Figures)>,
     pub course: Course,
-    /// Requests that follow each other, from the middle of the run, in the order in which they were
-    /// due.
+    /// Requests that follow each other, from the middle of the run, in due order.
     pub consecutive: Vec<Request>,
     /// Some of its requests, evenly over the run, in the order in which they were due.
     pub sampled: Vec<Request>,
@@ -61,14 +57,11 @@ pub struct View {
     pub dots: Vec<Dot>,
 }
 
-/// A request as a point in a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dot {
     /// Seconds from the start of the measurement until it was sent.
     pub sent_s: f64,
-    /// Its TTFT in milliseconds.
     pub ttft_ms: f64,
-    /// Tokens of its prompt, if known.
     pub input_tokens: Option<u32>,
 }
 
@@ -86,7 +79,7 @@ impl View {
     where
         E: Borrow<Exchange>,
     {
-        let mut gather = Gather::new(facts, reported, grain);
+        let mut gather = Gatherer::new(facts, reported, grain);
         for exchange in exchanges {
             gather.add(exchange?.borrow());
         }
@@ -95,11 +88,11 @@ impl View {
 }
 
 /// The data kept of the exchanges seen so far.
-struct Gather<'a> {
+struct Gatherer<'a> {
     facts: &'a RunFacts,
     origin: Nanos,
     spreads: Vec<(&'static Metric, Spread)>,
-    course: course::Gather,
+    course: course::Gatherer,
     /// One of this many requests belongs to this run.
     part: u64,
     /// The places of the requests that are shown in a row.
@@ -110,17 +103,17 @@ struct Gather<'a> {
     dots: Even<Dot>,
 }
 
-impl<'a> Gather<'a> {
+impl<'a> Gatherer<'a> {
     fn new(facts: &'a RunFacts, reported: &Reported, grain: Nanos) -> Self {
         let summary = &reported.summary;
         let first = summary.requests.total.saturating_sub(CONSECUTIVE) / 2;
         let origin = summary.run.measure_start.unwrap_or_default();
         let drawn = DRAWN.iter().filter_map(|name| metric::by_name(name));
-        Gather {
+        Gatherer {
             facts,
             origin,
             spreads: drawn.map(|metric| (metric, spread(metric))).collect(),
-            course: course::Gather::from_summary(summary, grain),
+            course: course::Gatherer::from_summary(summary, grain),
             part: reported.plan.slice.map_or(1, |slice| u64::from(slice.of.max(1))),
             middle: first..first + CONSECUTIVE,
             consecutive: Vec::new(),
@@ -187,5 +180,64 @@ fn one(name: &str, reading: &Reading<'_>) -> Option<f64> {
     match metric::by_name(name)?.measure {
         Measure::One(measure) => measure(reading),
         Measure::Pooled(_) | Measure::Session(_) => None,
+    }
+}
+
+/// A request and its phases: instants in seconds since the start, spans in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub index: u64,
+    pub id: String,
+    pub due_s: f64,
+    /// The time for which the cap held it back; absent without a cap.
+    pub queue_ms: Option<f64>,
+    /// The time from when it could have been sent until it was; absent if it was not sent.
+    pub send_lag_ms: Option<f64>,
+    /// The part of that time that it waited for a connection; absent if it did not wait.
+    pub connection_ms: Option<f64>,
+    pub sent_s: Option<f64>,
+    /// The time from sent to its first token.
+    pub ttft_ms: Option<f64>,
+    /// The parts of the time to its first token; absent if its server does not tell them.
+    pub split: Option<Split>,
+    /// The end of its reply, well or badly.
+    pub ended_s: Option<f64>,
+    /// The time from sent to the last event.
+    pub e2e_ms: Option<f64>,
+    pub input_tokens: Option<u32>,
+    pub output_tokens: Option<u32>,
+    /// The failure; absent if it was answered in full.
+    pub failure: Option<Class>,
+}
+
+impl Request {
+    fn new(reading: &Reading<'_>, origin: Nanos) -> Self {
+        let exchange = reading.exchange;
+        let second = |at: Nanos| at.since(origin).as_secs_f64();
+        Request {
+            index: exchange.index,
+            id: exchange.sample.id.clone(),
+            due_s: second(exchange.due),
+            queue_ms: one(metric::QUEUE, reading),
+            send_lag_ms: one(metric::SEND_LAG, reading),
+            connection_ms: one(metric::CONNECTION_WAIT, reading),
+            sent_s: exchange.sent.map(second),
+            ttft_ms: one(metric::TTFT, reading),
+            split: Split::new(reading),
+            ended_s: exchange.ended.map(second),
+            e2e_ms: one(metric::E2E, reading),
+            input_tokens: reading.input_tokens.map(|count| count.tokens),
+            output_tokens: reading.output_tokens.map(|count| count.tokens),
+            failure: match &exchange.outcome {
+                Outcome::Ok => None,
+                Outcome::Incomplete { class, .. } => Some(*class),
+            },
+        }
+    }
+
+    /// Returns the end of its last phase, as far as is known.
+    pub(crate) fn over_s(&self) -> f64 {
+        let known = self.ended_s.or(self.sent_s);
+        known.unwrap_or(self.due_s + self.queue_ms.unwrap_or(0.0) / 1000.0)
     }
 }

@@ -11,7 +11,6 @@ pub(super) struct Line {
     gap: f64,
 }
 
-/// A part of a line within an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
     /// The sum of value times seconds.

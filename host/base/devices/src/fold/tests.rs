@@ -194,8 +194,7 @@ fn devices_together() {
             ..Reading::default()
         })
     };
-    // Each has its largest power at another instant; both together are the largest at the sixth
-    // second.
+    // Each has its largest power at another instant; together at the sixth second.
     let two = recording(10, |second| match second {
         4 => vec![reading(500.0, 10, 1.0), reading(100.0, 90, 0.5)],
         6 => vec![reading(350.0, 60, 1.0), reading(350.0, 70, 0.5)],
@@ -212,8 +211,7 @@ fn devices_together() {
     let spans =
         |upto: u64| (0..upto).map(|second| (Nanos(second * SECOND), Nanos((second + 1) * SECOND)));
     let power = two.power_over(spans(7)).unwrap();
-    // Lines join the samples; the last interval is half of the way to the eighth second, which
-    // lacks a device.
+    // Lines join the samples; the eighth second lacks a device.
     assert_eq!(power, [500.0, 500.0, 500.0, 550.0, 550.0, 600.0, 600.0]);
     assert_eq!(two.power_over(spans(11)), None, "the eleventh has no samples");
     // Without a figure of one device, there is none of all.

@@ -12,8 +12,7 @@ const SUCCESS: c_int = 0;
 /// device, or the driver, does not have it.
 const ABSENT: [c_int; 3] = [3, 4, 13];
 
-/// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and `NVML_DEVICE_UUID_V2_BUFFER_SIZE` are
-/// 96.
+/// Room for any text: `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and the UUID's.
 const TEXT: usize = 96;
 
 /// `NVML_TEMPERATURE_GPU`.
@@ -22,7 +21,6 @@ const TEMPERATURE_GPU: c_int = 0;
 /// The reason why devices cannot be read through NVML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NvmlError {
-    /// There is no such library.
     #[error("NVML cannot be loaded ({0}); is NVIDIA's driver installed?")]
     NoLibrary(String),
     /// The program is linked with nothing, and can load nothing.
@@ -36,17 +34,9 @@ pub enum NvmlError {
     #[error("the library for NVML has no function `{0}`")]
     NoFunction(&'static str),
     #[error("NVML's `{function}` failed: {message}")]
-    Failed {
-        function: &'static str,
-        /// NVML's message.
-        message: String,
-    },
-    /// None of the devices is chosen.
+    Failed { function: &'static str, message: String },
     #[error("NVML knows {count} devices, and none of them is chosen")]
-    NoDevice {
-        /// The number of devices.
-        count: u32,
-    },
+    NoDevice { count: u32 },
 }
 
 /// `nvmlDevice_t`: an opaque pointer, which stays valid until NVML is shut down.
@@ -87,11 +77,8 @@ type SystemText = unsafe extern "C" fn(*mut c_char, c_uint) -> c_int;
 type Count = unsafe extern "C" fn(*mut c_uint) -> c_int;
 type ByIndex = unsafe extern "C" fn(c_uint, *mut *mut c_void) -> c_int;
 type DeviceText = unsafe extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_int;
-type DeviceNumber = unsafe extern "C" fn(*mut c_void, *mut c_uint) -> c_int;
-type DeviceLong = unsafe extern "C" fn(*mut c_void, *mut c_ulonglong) -> c_int;
+type DeviceValue<T> = unsafe extern "C" fn(*mut c_void, *mut T) -> c_int;
 type DeviceNumberOf = unsafe extern "C" fn(*mut c_void, c_int, *mut c_uint) -> c_int;
-type DeviceMemory = unsafe extern "C" fn(*mut c_void, *mut Memory) -> c_int;
-type DeviceUtilization = unsafe extern "C" fn(*mut c_void, *mut Utilization) -> c_int;
 
 /// NVML, from its initialisation to its end. Of the functions, only the first are in every version.
 pub(super) struct Library {
@@ -102,20 +89,19 @@ pub(super) struct Library {
     driver_version: Option<SystemText>,
     name: Option<DeviceText>,
     uuid: Option<DeviceText>,
-    power: Option<DeviceNumber>,
-    power_limit: Option<DeviceNumber>,
-    energy: Option<DeviceLong>,
+    power: Option<DeviceValue<c_uint>>,
+    power_limit: Option<DeviceValue<c_uint>>,
+    energy: Option<DeviceValue<c_ulonglong>>,
     temperature: Option<DeviceNumberOf>,
     clock: Option<DeviceNumberOf>,
-    memory: Option<DeviceMemory>,
-    utilization: Option<DeviceUtilization>,
-    throttle: Option<DeviceLong>,
+    memory: Option<DeviceValue<Memory>>,
+    utilization: Option<DeviceValue<Utilization>>,
+    throttle: Option<DeviceValue<c_ulonglong>>,
     /// The functions live as long as this.
     _library: libloading::Library,
 }
 
 impl Library {
-    /// Loads and initialises NVML.
     pub fn open(path: &Path) -> Result<Self, NvmlError> {
         if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
             return Err(NvmlError::Static);
@@ -176,7 +162,6 @@ impl Library {
         }
     }
 
-    /// The number of devices.
     pub fn count(&self) -> Result<u32, NvmlError> {
         let mut count = 0;
         // SAFETY: the pointer is valid for one number.
@@ -185,7 +170,6 @@ impl Library {
         Ok(count)
     }
 
-    /// The device with this number.
     pub fn device(&self, index: u32) -> Result<Handle, NvmlError> {
         let mut device = std::ptr::null_mut();
         // SAFETY: the pointer is valid for one handle.
@@ -214,22 +198,24 @@ impl Library {
 
     /// Reads the power that it draws, in milliwatts.
     pub fn power(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.number("nvmlDeviceGetPowerUsage", self.power, device)
+        let power = self.value("nvmlDeviceGetPowerUsage", self.power, device)?;
+        Ok(power.map(u64::from))
     }
 
     /// Reads its power limit, in milliwatts.
     pub fn power_limit(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.number("nvmlDeviceGetEnforcedPowerLimit", self.power_limit, device)
+        let limit = self.value("nvmlDeviceGetEnforcedPowerLimit", self.power_limit, device)?;
+        Ok(limit.map(u64::from))
     }
 
     /// Reads the energy that it has drawn since the driver was loaded, in millijoules.
     pub fn energy(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.long("nvmlDeviceGetTotalEnergyConsumption", self.energy, device)
+        self.value("nvmlDeviceGetTotalEnergyConsumption", self.energy, device)
     }
 
     /// The bits of `nvmlClocksEventReasons`.
     pub fn throttle(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.long("nvmlDeviceGetCurrentClocksEventReasons", self.throttle, device)
+        self.value("nvmlDeviceGetCurrentClocksEventReasons", self.throttle, device)
     }
 
     /// Its temperature, in degrees Celsius.
@@ -244,56 +230,30 @@ impl Library {
 
     /// Its memory in use and its whole memory, in bytes.
     pub fn memory(&self, device: Handle) -> Result<Option<(u64, u64)>, NvmlError> {
-        let Some(function) = self.memory else {
-            return Ok(None);
-        };
-        let mut memory = Memory::default();
-        // SAFETY: the pointer is valid for the structure, which is laid out as in `nvml.h`.
-        let code = unsafe { function(device.0, &mut memory) };
-        let is_known = self.known("nvmlDeviceGetMemoryInfo", code)?;
-        Ok(is_known.then_some((memory.used, memory.total)))
+        let memory = self.value("nvmlDeviceGetMemoryInfo", self.memory, device)?;
+        Ok(memory.map(|memory| (memory.used, memory.total)))
     }
 
     /// The share of the time in which anything ran, in percent.
     pub fn utilization(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        let Some(function) = self.utilization else {
-            return Ok(None);
-        };
-        let mut utilization = Utilization::default();
-        // SAFETY: as for the memory.
-        let code = unsafe { function(device.0, &mut utilization) };
-        let is_known = self.known("nvmlDeviceGetUtilizationRates", code)?;
-        Ok(is_known.then_some(utilization.gpu.into()))
+        let utilization = self.value("nvmlDeviceGetUtilizationRates", self.utilization, device)?;
+        Ok(utilization.map(|utilization| utilization.gpu.into()))
     }
 
-    fn number(
+    fn value<T: Default>(
         &self,
         name: &'static str,
-        function: Option<DeviceNumber>,
+        function: Option<DeviceValue<T>>,
         device: Handle,
-    ) -> Result<Option<u64>, NvmlError> {
+    ) -> Result<Option<T>, NvmlError> {
         let Some(function) = function else {
             return Ok(None);
         };
-        let mut number = 0;
-        // SAFETY: the pointer is valid for one number, and the handle is NVML's own.
-        let code = unsafe { function(device.0, &mut number) };
-        Ok(self.known(name, code)?.then_some(number.into()))
-    }
-
-    fn long(
-        &self,
-        name: &'static str,
-        function: Option<DeviceLong>,
-        device: Handle,
-    ) -> Result<Option<u64>, NvmlError> {
-        let Some(function) = function else {
-            return Ok(None);
-        };
-        let mut number = 0;
-        // SAFETY: as for a short number.
-        let code = unsafe { function(device.0, &mut number) };
-        Ok(self.known(name, code)?.then_some(number))
+        let mut value = T::default();
+        // SAFETY: the pointer is valid for the value, whose type is laid out as in `nvml.h`, and
+        // the handle is NVML's own.
+        let code = unsafe { function(device.0, &mut value) };
+        Ok(self.known(name, code)?.then_some(value))
     }
 
     fn number_of(
@@ -322,8 +282,7 @@ impl Library {
             return Ok(());
         }
         let message = self.error_string.and_then(|error_string| {
-            // SAFETY: it may be called with any number at any time, also before NVML is
-            // initialised.
+            // SAFETY: it may be called with any number at any time, initialised or not.
             let text = unsafe { error_string(code) };
             // SAFETY: it gives a text that is never freed, or nothing.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })

@@ -122,12 +122,17 @@ fn lost(device: *mut c_void) -> Option<c_int> {
     }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: *mut c_void, to: *mut c_uint) -> c_int {
+/// Gives a value of a device, unless the device is lost.
+unsafe fn read<T>(device: *mut c_void, to: *mut T, value: T) -> c_int {
     match lost(device) {
         Some(code) => code,
-        None => unsafe { give(to, 350_500 + 1_000 * index(device).unwrap() as c_uint) },
+        None => unsafe { give(to, value) },
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: *mut c_void, to: *mut c_uint) -> c_int {
+    unsafe { read(device, to, 350_500 + 1_000 * index(device).unwrap_or(0) as c_uint) }
 }
 
 #[unsafe(no_mangle)]
@@ -135,10 +140,7 @@ pub unsafe extern "C" fn nvmlDeviceGetEnforcedPowerLimit(
     device: *mut c_void,
     to: *mut c_uint,
 ) -> c_int {
-    match lost(device) {
-        Some(code) => code,
-        None => unsafe { give(to, 700_000) },
-    }
+    unsafe { read(device, to, 700_000) }
 }
 
 /// The second device has no counter.
@@ -191,15 +193,8 @@ pub struct Memory {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: *mut c_void, to: *mut Memory) -> c_int {
-    let memory = Memory {
-        total: 80 << 30,
-        free: 9 << 30,
-        used: 71 << 30,
-    };
-    match lost(device) {
-        Some(code) => code,
-        None => unsafe { give(to, memory) },
-    }
+    let memory = Memory { total: 80 << 30, free: 9 << 30, used: 71 << 30 };
+    unsafe { read(device, to, memory) }
 }
 
 #[repr(C)]
@@ -213,18 +208,7 @@ pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     device: *mut c_void,
     to: *mut Utilization,
 ) -> c_int {
-    match lost(device) {
-        Some(code) => code,
-        None => unsafe {
-            give(
-                to,
-                Utilization {
-                    gpu: 97,
-                    memory: 40,
-                },
-            )
-        },
-    }
+    unsafe { read(device, to, Utilization { gpu: 97, memory: 40 }) }
 }
 
 #[cfg(not(old))]
@@ -233,10 +217,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksEventReasons(
     device: *mut c_void,
     to: *mut c_ulonglong,
 ) -> c_int {
-    match lost(device) {
-        Some(code) => code,
-        None => unsafe { give(to, 0x24) },
-    }
+    unsafe { read(device, to, 0x24) }
 }
 
 /// The name until driver 535.
@@ -246,8 +227,5 @@ pub unsafe extern "C" fn nvmlDeviceGetCurrentClocksThrottleReasons(
     device: *mut c_void,
     to: *mut c_ulonglong,
 ) -> c_int {
-    match lost(device) {
-        Some(code) => code,
-        None => unsafe { give(to, 0x40) },
-    }
+    unsafe { read(device, to, 0x40) }
 }

@@ -18,72 +18,63 @@ const CUMULATIVE: u8 = 2;
 const DURATIONS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// Upper bounds of numbers of tokens (`gen_ai.client.token.usage`).
-const TOKENS: &[f64] = &[
-    1.0,
-    4.0,
-    16.0,
-    64.0,
-    256.0,
-    1024.0,
-    4096.0,
-    16384.0,
-    65536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-];
+const TOKENS: &[f64] = &{
+    let mut bounds = [1.0; 14];
+    let mut at = 1;
+    while at < bounds.len() {
+        bounds[at] = bounds[at - 1] * 4.0;
+        at += 1;
+    }
+    bounds
+};
 /// Upper bounds of times to the first chunk, in seconds (`gen_ai.server.time_to_first_token`).
 const FIRST: &[f64] =
     &[0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 /// Upper bounds of times per chunk, in seconds (`gen_ai.server.time_per_output_token`).
 const EACH: &[f64] = &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5];
 
-/// A metric: its name and the bounds of its buckets.
-struct Kind {
-    name: &'static str,
-    about: &'static str,
-    unit: &'static str,
-    bounds: &'static [f64],
-}
+/// A metric: its name, its meaning, its unit and the bounds of its buckets.
+type Kind = (&'static str, &'static str, &'static str, &'static [f64]);
 
-const DURATION: Kind = Kind {
-    name: "gen_ai.client.operation.duration",
-    about: "From when a request was sent until it ended",
-    unit: "s",
-    bounds: DURATIONS,
-};
-const USAGE: Kind = Kind {
-    name: "gen_ai.client.token.usage",
-    about: "Tokens of prompts and answers, as the server counts them",
-    unit: "{token}",
-    bounds: TOKENS,
-};
-const FIRST_CHUNK: Kind = Kind {
-    name: "gen_ai.client.operation.time_to_first_chunk",
-    about: "From when a request was sent until the first chunk of its answer",
-    unit: "s",
-    bounds: FIRST,
-};
-const EACH_CHUNK: Kind = Kind {
-    name: "gen_ai.client.operation.time_per_output_chunk",
-    about: "Time per chunk of an answer after the first",
-    unit: "s",
-    bounds: EACH,
-};
+const DURATION: usize = 0;
+const USAGE: usize = 1;
+const FIRST_CHUNK: usize = 2;
+const EACH_CHUNK: usize = 3;
 
-/// The labels that tell the points of a metric apart: the operation, and the type of tokens or of
-/// the error.
+const KINDS: [Kind; 4] = [
+    (
+        "gen_ai.client.operation.duration",
+        "From when a request was sent until it ended",
+        "s",
+        DURATIONS,
+    ),
+    (
+        "gen_ai.client.token.usage",
+        "Tokens of prompts and answers, as the server counts them",
+        "{token}",
+        TOKENS,
+    ),
+    (
+        "gen_ai.client.operation.time_to_first_chunk",
+        "From when a request was sent until the first chunk of its answer",
+        "s",
+        FIRST,
+    ),
+    (
+        "gen_ai.client.operation.time_per_output_chunk",
+        "Time per chunk of an answer after the first",
+        "s",
+        EACH,
+    ),
+];
+
+/// The labels of a metric's point: the operation, and the type of tokens or of the error.
 type Label = (&'static str, Option<(&'static str, &'static str)>);
 
-/// The histograms of a run.
 #[derive(Default)]
 pub(super) struct Metrics {
-    durations: BTreeMap<Label, Counts>,
-    tokens: BTreeMap<Label, Counts>,
-    first: BTreeMap<Label, Counts>,
-    each: BTreeMap<Label, Counts>,
+    /// The points of each of [`KINDS`].
+    points: [BTreeMap<Label, Counts>; KINDS.len()],
     /// The first due time, and the last end.
     measured: Option<(Nanos, Nanos)>,
 }
@@ -113,6 +104,10 @@ impl Counts {
 }
 
 impl Metrics {
+    fn count(&mut self, kind: usize, label: Label, value: f64) {
+        self.points[kind].entry(label).or_default().add(value, KINDS[kind].3);
+    }
+
     /// Adds an exchange, unless it belongs to the warm-up or was never sent.
     pub(super) fn add(&mut self, about: &About, exchange: &Exchange) {
         let Some(sent) = exchange.sent.filter(|_| exchange.phase == Phase::Measure) else {
@@ -124,53 +119,45 @@ impl Metrics {
         let operation = about.operation_of(exchange);
         let failed = failure(exchange).map(|(class, _)| ("error.type", class));
         if let Some(ended) = exchange.ended {
-            let counts = self.durations.entry((operation, failed)).or_default();
-            counts.add(ended.since(sent).as_secs_f64(), DURATION.bounds);
+            self.count(DURATION, (operation, failed), ended.since(sent).as_secs_f64());
         }
         let usage = exchange.usage.unwrap_or_default();
         for (kind, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             if let Some(tokens) = tokens {
                 let label = (operation, Some(("gen_ai.token.type", kind)));
-                self.tokens.entry(label).or_default().add(f64::from(tokens), USAGE.bounds);
+                self.count(USAGE, label, f64::from(tokens));
             }
         }
         let is_answered = failed.is_none() && exchange.outcome.class() != Class::Cancelled;
         let mut outputs = outputs(exchange).filter(|_| is_answered).map(|event| event.at);
         if let Some(first) = outputs.next() {
-            let counts = self.first.entry((operation, None)).or_default();
-            counts.add(first.since(sent).as_secs_f64(), FIRST_CHUNK.bounds);
+            self.count(FIRST_CHUNK, (operation, None), first.since(sent).as_secs_f64());
             let (gaps, last) = outputs.fold((0_u32, first), |(gaps, _), at| (gaps + 1, at));
             if gaps > 0 {
                 let each = last.since(first).as_secs_f64() / f64::from(gaps);
-                self.each.entry((operation, None)).or_default().add(each, EACH_CHUNK.bounds);
+                self.count(EACH_CHUNK, (operation, None), each);
             }
         }
     }
 
-    /// All metrics that have points.
     pub(super) fn all(&self, about: &About) -> Vec<Value> {
         let measured = self.measured.unwrap_or_default();
-        let all = [
-            (DURATION, &self.durations),
-            (USAGE, &self.tokens),
-            (FIRST_CHUNK, &self.first),
-            (EACH_CHUNK, &self.each),
-        ];
-        let all = all.into_iter().filter(|(_, points)| !points.is_empty());
-        let metric = |(kind, points): (Kind, &BTreeMap<Label, Counts>)| {
-            let points = points.iter();
-            let points =
-                points.map(|(label, counts)| point(about, label, counts, kind.bounds, measured));
-            json!({
-                "name": kind.name,
-                "description": kind.about,
-                "unit": kind.unit,
-                "histogram": {
-                    "dataPoints": points.collect::<Vec<_>>(),
-                    "aggregationTemporality": CUMULATIVE,
-                },
-            })
-        };
+        let all = KINDS.iter().zip(&self.points).filter(|(_, points)| !points.is_empty());
+        let metric =
+            |((name, meaning, unit, bounds), points): (&Kind, &BTreeMap<Label, Counts>)| {
+                let points = points.iter();
+                let points =
+                    points.map(|(label, counts)| point(about, label, counts, bounds, measured));
+                json!({
+                    "name": name,
+                    "description": meaning,
+                    "unit": unit,
+                    "histogram": {
+                        "dataPoints": points.collect::<Vec<_>>(),
+                        "aggregationTemporality": CUMULATIVE,
+                    },
+                })
+            };
         all.map(metric).collect()
     }
 }

@@ -3,16 +3,16 @@
 
 use std::collections::HashMap;
 
-use super::span::{SAMPLED, Span, conversation, end, failed, failure, is_of_session, phase};
+use super::span::{SAMPLED, Span, conversation, end, failed, failure, is_of_session};
 use super::{About, int, text};
 use model::exchange::Exchange;
 use model::identity::TraceId;
 use model::units::Nanos;
+use report::row::phase;
 
 /// `SPAN_KIND_INTERNAL`.
 const INTERNAL: u8 = 1;
 
-/// The sessions that are not over.
 #[derive(Default)]
 pub(super) struct Sessions(HashMap<TraceId, Session>);
 

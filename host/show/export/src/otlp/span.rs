@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::{About, int, list, text};
 use crate::requests::outputs;
-use model::exchange::{Class, Exchange, Outcome, Phase};
+use model::exchange::{Class, Exchange, Outcome};
 use model::identity::{SpanId, TraceId};
 use model::units::Nanos;
+use report::row::phase;
 
 /// The flag of a trace context that is sampled.
 pub(super) const SAMPLED: u32 = 1;
@@ -45,9 +46,10 @@ pub(super) fn span(about: &About, exchange: &Exchange, trace: TraceId, span: Spa
         trace_id: trace,
         span_id: span,
         parent_span_id: is_of_session(exchange).then(|| trace.session()),
-        name: match about.model.is_empty() {
-            true => operation.to_owned(),
-            false => format!("{operation} {}", about.model),
+        name: if about.model.is_empty() {
+            operation.to_owned()
+        } else {
+            format!("{operation} {}", about.model)
         },
         kind: CLIENT,
         start_time_unix_nano: about.unix(exchange.due),
@@ -66,7 +68,6 @@ pub(super) fn is_of_session(exchange: &Exchange) -> bool {
     !exchange.sample.parents.is_empty() || exchange.sample.descendants > 0
 }
 
-/// The status of a span that failed.
 pub(super) fn failed(message: &str) -> Value {
     json!({ "message": message, "code": ERROR })
 }
@@ -146,13 +147,6 @@ fn attributes(about: &About, exchange: &Exchange, operation: &str) -> Vec<Value>
 pub(super) fn conversation(exchange: &Exchange) -> Option<&str> {
     let sent = exchange.ids.as_deref().and_then(|ids| ids.session.as_deref());
     sent.or_else(|| exchange.sample.turn.as_ref().map(|turn| &*turn.session))
-}
-
-pub(super) fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Warmup => "warmup",
-        Phase::Measure => "measure",
-    }
 }
 
 /// The steps of a request in the order in which they happened.

@@ -8,7 +8,6 @@ use compare::repeats::repeats;
 use result::finding::Finding;
 use result::summary::Summary;
 
-/// The outcome and the checks, for a terminal.
 pub fn text(build: &Build) -> String {
     page(build, false).text()
 }
@@ -63,7 +62,6 @@ pub fn markdown(build: &Build) -> String {
     out
 }
 
-/// The comparison in a sentence.
 fn against(build: &Build) -> String {
     match &build.baseline {
         Baseline::NotRequested => "No baseline was requested.".to_owned(),

@@ -19,24 +19,12 @@ fn build(runs: Vec<Run>, baseline: Baseline) -> Build {
 }
 
 fn threshold(held: bool, seen: f64) -> Checked {
-    Checked {
-        threshold: "ttft.p99 <= 200 ms".to_owned(),
-        seen: Some(seen),
-        infinite: false,
-        without_failures: None,
-        held,
-        because: None,
-    }
+    crate::fixture::threshold("ttft.p99 <= 200 ms", held, seen)
 }
 
 fn finding(severity: Severity) -> Finding {
-    Finding {
-        id: result::finding::Id::SendLag,
-        severity,
-        seen: "P99 of the send lag is 9 ms".to_owned(),
-        why: "requests left late".to_owned(),
-        advice: "use a quieter machine".to_owned(),
-    }
+    let texts = ["P99 of the send lag is 9 ms", "requests left late", "use a quieter machine"];
+    crate::fixture::finding(result::finding::Id::SendLag, severity, texts)
 }
 
 fn outcomes(build: &Build) -> Vec<(Subject, Outcome, String)> {

@@ -10,13 +10,10 @@ use super::{Axis, Chart, Form, Panel, Rule, Shape, Side, Ticks};
 /// The width of the place for which a chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// A page on a desk.
     Wide,
-    /// A telephone.
     Narrow,
 }
 
-/// The look of a drawn chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     pub width: Width,
@@ -32,9 +29,7 @@ const CHARACTER: f64 = 6.9;
 const BELOW: f64 = 40.0;
 /// Pixels above a panel: the vertical axis's title.
 const ABOVE: f64 = 26.0;
-/// Pixels between panels.
 const BETWEEN: f64 = 14.0;
-/// Pixels to the right of a panel.
 const RIGHT: f64 = 16.0;
 
 /// The longest name beside a point, in characters.
@@ -67,7 +62,6 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The chart as an `svg` element.
 pub fn svg(chart: &Chart, look: Look) -> String {
     let mut drawing = Drawing::new(chart, look);
     drawing.head();
@@ -103,9 +97,7 @@ impl<'a> Drawing<'a> {
         };
         let log = |side| look.log && chart.log.is_some_and(|log| log.side == side);
         let labels = chart.panels.iter().flat_map(|panel| {
-            let axis = logged(&panel.y, chart, log(Side::Y));
-            let about = rows(panel);
-            ticks(&axis, log(Side::Y), about)
+            ticks(&logged(&panel.y, chart, log(Side::Y)), log(Side::Y), rows(panel))
         });
         let longest = labels.map(|tick| tick.label.chars().count()).max();
         let left = longest.map_or(10.0, |longest| longest as f64 * CHARACTER + 14.0);
@@ -119,16 +111,17 @@ impl<'a> Drawing<'a> {
         self.look.log && self.chart.log.is_some_and(|log| log.side == side)
     }
 
+    fn label(&mut self, attributes: &str, [x, y]: [f64; 2], text: &str) {
+        let (x, y, text) = (pixel(x), pixel(y), escape(text));
+        let _ = write!(self.text, "<text {attributes} x=\"{x}\" y=\"{y}\">{text}</text>");
+    }
+
     /// Title and legend, for a picture outside a page.
     fn head(&mut self) {
         if self.look.alone.is_none() {
             return;
         }
-        let _ = write!(
-            self.text,
-            "<text class=\"title\" x=\"16\" y=\"26\">{}</text>",
-            escape(&self.chart.title)
-        );
+        self.label("class=\"title\"", [16.0, 26.0], &self.chart.title);
         self.top = 36.0;
         if self.chart.keys.len() < 2 {
             return;
@@ -140,11 +133,11 @@ impl<'a> Drawing<'a> {
             if x > 16.0 && x + room > self.width {
                 (x, y) = (16.0, y + 18.0);
             }
+            let swatch = swatch(key.tone, x, y - 4.0);
             let _ = write!(
                 self.text,
-                "<g class=\"{}\">{}</g><text x=\"{}\" y=\"{}\">{}</text>",
+                "<g class=\"{}\">{swatch}</g><text x=\"{}\" y=\"{}\">{}</text>",
                 key.tone.class(),
-                swatch(key.tone, x, y - 4.0),
                 pixel(x + 26.0),
                 pixel(y),
                 escape(&key.label)
@@ -158,49 +151,25 @@ impl<'a> Drawing<'a> {
         let log = self.log(Side::Y);
         let axis = logged(&panel.y, self.chart, log);
         // A panel without ticks lists its rows, the first at the top.
-        let (from, to) = match axis.ticks {
-            Ticks::None | Ticks::Names => (ceiling, floor),
-            _ => (floor, ceiling),
-        };
-        let y = if log {
-            Scale::log(axis.low, axis.high, from, to)
-        } else {
-            Scale::linear(axis.low, axis.high, from, to)
-        };
+        let has_rows = matches!(axis.ticks, Ticks::None | Ticks::Names);
+        let (from, to) = if has_rows { (ceiling, floor) } else { (floor, ceiling) };
+        let scale = if log { Scale::log } else { Scale::linear };
+        let y = scale(axis.low, axis.high, from, to);
         let right = self.width - RIGHT;
         self.bands(panel, ceiling, floor);
-        let _ = write!(
-            self.text,
-            "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>",
-            pixel(match axis.ticks {
-                Ticks::None | Ticks::Names => self.left,
-                _ => 4.0,
-            }),
-            pixel(ceiling - 11.0),
-            escape(&axis.title)
-        );
+        let x = if has_rows { self.left } else { 4.0 };
+        self.label("class=\"axis\"", [x, ceiling - 11.0], &axis.title);
         let mut grid = String::new();
         for Tick { at, label } in ticks(&axis, log, rows(panel)) {
             let at = y.place(at);
             let _ = write!(grid, "M{} {}H{}", pixel(self.left), pixel(at), pixel(right));
-            let _ = write!(
-                self.text,
-                "<text text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
-                pixel(self.left - 7.0),
-                pixel(at + 4.0),
-                escape(&label)
-            );
+            self.label("text-anchor=\"end\"", [self.left - 7.0, at + 4.0], &label);
         }
         if !grid.is_empty() {
             let _ = write!(self.text, "<path class=\"grid\" d=\"{grid}\"/>");
         }
-        let _ = write!(
-            self.text,
-            "<path class=\"base\" d=\"M{} {}H{}\"/>",
-            pixel(self.left),
-            pixel(floor),
-            pixel(right)
-        );
+        let [left, floor_pixel, right] = [self.left, floor, right].map(pixel);
+        let _ = write!(self.text, "<path class=\"base\" d=\"M{left} {floor_pixel}H{right}\"/>");
         for mark in &panel.marks {
             let key = &self.chart.keys[mark.key];
             let x = &self.x;
@@ -237,13 +206,8 @@ impl<'a> Drawing<'a> {
     fn row_names(&mut self, y: &Scale) {
         let room = ((self.width - RIGHT - self.left) / CHARACTER) as usize;
         for (row, name) in self.chart.rows.labels.iter().enumerate() {
-            let _ = write!(
-                self.text,
-                "<text class=\"named\" x=\"{}\" y=\"{}\">{}</text>",
-                pixel(self.left),
-                pixel(y.place(row as f64) - 9.0),
-                escape(&cut(name, room))
-            );
+            let at = [self.left, y.place(row as f64) - 9.0];
+            self.label("class=\"named\"", at, &cut(name, room));
         }
     }
 
@@ -295,13 +259,7 @@ impl<'a> Drawing<'a> {
                 continue;
             };
             taken.push(own);
-            let _ = write!(
-                self.text,
-                "<text class=\"named\" text-anchor=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
-                pixel(x),
-                pixel(y),
-                escape(&name)
-            );
+            self.label(&format!("class=\"named\" text-anchor=\"{anchor}\""), [x, y], &name);
         }
     }
 
@@ -317,13 +275,8 @@ impl<'a> Drawing<'a> {
                 pixel(floor - ceiling)
             );
             if !band.label.is_empty() {
-                let _ = write!(
-                    self.text,
-                    "<text class=\"ruled\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>",
-                    pixel((from + to) / 2.0),
-                    pixel(ceiling + 12.0),
-                    escape(&band.label)
-                );
+                let at = [(from + to) / 2.0, ceiling + 12.0];
+                self.label("class=\"ruled\" text-anchor=\"middle\"", at, &band.label);
             }
         }
     }
@@ -331,19 +284,13 @@ impl<'a> Drawing<'a> {
     /// Rules, and their labels if they do not overlap.
     fn rules(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
         let right = self.width - RIGHT;
-        let (mut lines, mut labels) = (String::new(), String::new());
+        let (mut lines, mut labels) = (String::new(), Vec::new());
         let mut taken = [f64::NEG_INFINITY; 3];
         for Rule { side, at, label } in &panel.rules {
             if *side == Side::Y {
                 let at = y.place(*at);
                 let _ = write!(lines, "M{} {}H{}", pixel(self.left), pixel(at), pixel(right));
-                let _ = write!(
-                    labels,
-                    "<text class=\"ruled\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
-                    pixel(right - 4.0),
-                    pixel(at - 4.0),
-                    escape(label)
-                );
+                labels.push(("end", [right - 4.0, at - 4.0], label));
                 continue;
             }
             let at = self.x.place(*at);
@@ -355,16 +302,14 @@ impl<'a> Drawing<'a> {
                 continue;
             };
             taken[line] = from + room;
-            let _ = write!(
-                labels,
-                "<text class=\"ruled\" text-anchor=\"{anchor}\" x=\"{}\" y=\"{}\">{}</text>",
-                pixel(if anchor == "end" { at - 4.0 } else { at + 4.0 }),
-                pixel(ceiling + 11.0 + line as f64 * 14.0),
-                escape(label)
-            );
+            let x = if anchor == "end" { at - 4.0 } else { at + 4.0 };
+            labels.push((anchor, [x, ceiling + 11.0 + line as f64 * 14.0], label));
         }
         if !lines.is_empty() {
-            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>{labels}");
+            let _ = write!(self.text, "<path class=\"rule\" d=\"{lines}\"/>");
+        }
+        for (anchor, at, label) in labels {
+            self.label(&format!("class=\"ruled\" text-anchor=\"{anchor}\""), at, label);
         }
     }
 
@@ -378,43 +323,26 @@ impl<'a> Drawing<'a> {
             let _ = write!(small, "M{} {}v4", pixel(at), pixel(floor));
             // The label of an end stays within the drawing.
             let half = label.chars().count() as f64 * CHARACTER / 2.0;
-            let _ = write!(
-                self.text,
-                "<text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>",
-                pixel(at.clamp(half, (self.width - half).max(half))),
-                pixel(floor + 17.0),
-                escape(&label)
-            );
+            let x = at.clamp(half, (self.width - half).max(half));
+            self.label("text-anchor=\"middle\"", [x, floor + 17.0], &label);
         }
-        let _ = write!(
-            self.text,
-            "<path class=\"base\" d=\"{small}\"/><text class=\"axis\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
-            pixel(right),
-            pixel(floor + 34.0),
-            escape(&axis.title)
-        );
+        let _ = write!(self.text, "<path class=\"base\" d=\"{small}\"/>");
+        let at = [right, floor + 34.0];
+        self.label("class=\"axis\" text-anchor=\"end\"", at, &axis.title);
     }
 
     fn finish(self, top: f64, floor: f64) -> String {
         let chart = self.chart;
         let (width, height) = (self.width, floor + BELOW);
-        let name = format!(
-            "{}-{}{}",
-            chart.name,
-            match self.look.width {
-                Width::Wide => "wide",
-                Width::Narrow => "narrow",
-            },
-            if self.look.log { "-log" } else { "" }
-        );
+        let look = match self.look.width {
+            Width::Wide => "wide",
+            Width::Narrow => "narrow",
+        };
+        let name = format!("{}-{look}{}", chart.name, if self.look.log { "-log" } else { "" });
         let mut svg = String::with_capacity(self.text.len() + 1024);
         let _ = write!(
             svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart {} {}\" viewBox=\"0 0 {width} {}\" width=\"{width}\" height=\"{}\" role=\"img\" aria-labelledby=\"{name}-title\" aria-describedby=\"{name}-desc\"",
-            match self.look.width {
-                Width::Wide => "wide",
-                Width::Narrow => "narrow",
-            },
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart {look} {}\" viewBox=\"0 0 {width} {}\" width=\"{width}\" height=\"{}\" role=\"img\" aria-labelledby=\"{name}-title\" aria-describedby=\"{name}-desc\"",
             if self.look.log { "log" } else { "linear" },
             pixel(height),
             pixel(height),

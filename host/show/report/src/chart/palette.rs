@@ -7,19 +7,15 @@ use std::fmt::Write;
 
 use super::Tone;
 
-/// Light or dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
-    /// Dark on light.
     Light,
-    /// Light on dark.
     Dark,
 }
 
 /// A colour by its name: light, dark.
 type Colour = (&'static str, &'static str, &'static str);
 
-/// Every colour that a page uses.
 pub(crate) const COLOURS: [Colour; 33] = [
     ("ground", "#f6f7f9", "#0e1116"),
     ("card", "#ffffff", "#161b22"),
@@ -84,48 +80,42 @@ pub fn properties(theme: Theme) -> String {
 }
 
 impl Tone {
+    fn series(self) -> Option<usize> {
+        match self {
+            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => Some(number),
+            Tone::Phase(_) | Tone::Failed => None,
+        }
+    }
+
     /// The class of elements with this tone, and the name of its colour.
     pub fn class(self) -> String {
-        match self {
-            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => {
-                format!("s{}", number % SERIES)
-            }
-            Tone::Phase(number) => format!("p{}", number % PHASES),
-            Tone::Failed => "failed".to_owned(),
+        match (self.series(), self) {
+            (Some(number), _) => format!("s{}", number % SERIES),
+            (None, Tone::Phase(number)) => format!("p{}", number % PHASES),
+            _ => "failed".to_owned(),
         }
     }
 
     /// The dashes of its lines; empty for solid lines.
     pub(crate) fn dashes(self) -> &'static str {
-        match self {
-            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => {
-                DASHES[(number + number / SERIES) % SERIES]
-            }
-            Tone::Phase(_) | Tone::Failed => "",
-        }
+        self.series().map_or("", |number| DASHES[(number + number / SERIES) % SERIES])
     }
 
     /// The path of its marker around a point, which `M` has moved to.
     pub fn marker(self) -> &'static str {
-        match self {
-            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => {
-                ["h0", "m-2.5 0h5m-2.5-2.5v5", "m-2-2l4 4m0-4l-4 4", "m-2 1.5h4l-2-4z"][number % 4]
-            }
-            Tone::Phase(_) | Tone::Failed => "h0",
-        }
+        let markers = ["h0", "m-2.5 0h5m-2.5-2.5v5", "m-2-2l4 4m0-4l-4 4", "m-2 1.5h4l-2-4z"];
+        markers[self.series().unwrap_or(0) % 4]
     }
 
     /// The path of a large marker around a point, which `M` has moved to: closed, 10 pixels wide.
     pub(crate) fn spot(self) -> &'static str {
-        match self {
-            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => [
-                "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
-                "m-4.5-4.5h9v9h-9z",
-                "m0-6l6 6l-6 6l-6-6z",
-                "m-5.5 4.5h11l-5.5-10z",
-            ][number % 4],
-            Tone::Phase(_) | Tone::Failed => "m-5-5l10 10m0-10l-10 10",
-        }
+        let spots = [
+            "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+            "m-4.5-4.5h9v9h-9z",
+            "m0-6l6 6l-6 6l-6-6z",
+            "m-5.5 4.5h11l-5.5-10z",
+        ];
+        self.series().map_or("m-5-5l10 10m0-10l-10 10", |number| spots[number % 4])
     }
 }
 

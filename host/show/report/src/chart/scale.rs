@@ -3,7 +3,6 @@
 use super::{Axis, Ticks};
 use model::number;
 
-/// The positions of an axis's values.
 #[derive(Clone, Debug)]
 pub struct Scale {
     low: f64,
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
 
     fn axis(low: f64, high: f64, ticks: Ticks) -> Axis {
-        Axis { title: String::new(), low, high, ticks }
+        Axis::new("", low, high, ticks)
     }
 
     fn labels(axis: &Axis, log: bool, about: usize) -> Vec<String> {

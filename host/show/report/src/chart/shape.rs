@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::scale::Scale;
 use super::{Mark, Point, Shape, Tone};
 
-/// The positions of a panel's values.
 pub(super) struct Place<'a> {
     pub(super) x: &'a Scale,
     pub(super) y: &'a Scale,
@@ -23,16 +22,19 @@ pub(super) fn pixel(value: f64) -> String {
     }
 }
 
-/// The elements of a mark.
 pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
     let points = &mark.points;
     let dashes = match tone.dashes() {
         "" => String::new(),
         dashes => format!(" stroke-dasharray=\"{dashes}\""),
     };
+    let element = |class: &str, path: String| {
+        if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
+    };
+    let filled = |path| element("fill", path);
     let stroked = |path: String| {
         if path.is_empty() {
-            String::new()
+            path
         } else {
             format!("<path class=\"stroke\"{dashes} d=\"{path}\"/>")
         }
@@ -41,25 +43,20 @@ pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
         Shape::Unseen => String::new(),
         Shape::Line => stroked(line(points, place)),
         Shape::Steps => stroked(steps(points, place)),
-        Shape::Area => {
-            let area = area(points, place);
-            let filled = if area.is_empty() {
-                String::new()
-            } else {
-                format!("<path class=\"area\" d=\"{area}\"/>")
-            };
-            filled + &stroked(steps(points, place))
-        }
+        Shape::Area => element("area", area(points, place)) + &stroked(steps(points, place)),
         Shape::Bars => filled(bars(points, place)),
         Shape::Spans(thickness) => filled(spans(points, place, thickness)),
-        Shape::Dots => dots(points, place, tone),
-        Shape::Spots | Shape::Named => spots(points, place, tone),
+        Shape::Dots => {
+            let marker = tone.marker();
+            let class = if marker == "h0" { "round" } else { "dots" };
+            markers(points, place, class, marker)
+        }
+        Shape::Spots | Shape::Named => {
+            let class = if tone == Tone::Failed { "cross" } else { "spot" };
+            markers(points, place, class, tone.spot())
+        }
         Shape::Crosses => stroked(crosses(points, place)),
     }
-}
-
-fn filled(path: String) -> String {
-    if path.is_empty() { path } else { format!("<path class=\"fill\" d=\"{path}\"/>") }
 }
 
 fn line(points: &[Point], place: &Place<'_>) -> String {
@@ -117,65 +114,46 @@ fn area(points: &[Point], place: &Place<'_>) -> String {
     path
 }
 
+/// The points with a value: the pixels of their beginning, their end and their value.
+fn places(points: &[Point], place: &Place<'_>) -> impl Iterator<Item = [f64; 3]> {
+    let measured = points.iter().filter_map(|point| Some((point, point.y?)));
+    measured
+        .map(move |(point, y)| [place.x.place(point.x), place.x.place(point.to), place.y.place(y)])
+}
+
 /// Bars with a gap between them, each at least half a pixel if it is above zero.
 fn bars(points: &[Point], place: &Place<'_>) -> String {
-    let mut path = String::new();
-    for point in points {
-        let Some(y) = point.y.filter(|y| *y > 0.0) else {
-            continue;
-        };
-        let (from, to) = (place.x.place(point.x), place.x.place(point.to));
+    let floor = pixel(place.floor);
+    let points: Vec<Point> =
+        points.iter().filter(|point| point.y.is_some_and(|y| y > 0.0)).copied().collect();
+    let bars = places(&points, place).map(|[from, to, top]| {
         let gap = ((to - from) * 0.12).min(1.0);
-        let top = place.y.place(y).min(place.floor - 0.5);
-        let (from, to, top) = (pixel(from + gap / 2.0), pixel(to - gap / 2.0), pixel(top));
-        let _ = write!(path, "M{from} {}V{top}H{to}V{}Z", pixel(place.floor), pixel(place.floor));
-    }
-    path
+        let top = top.min(place.floor - 0.5);
+        let [from, to, top] = [from + gap / 2.0, to - gap / 2.0, top].map(pixel);
+        format!("M{from} {floor}V{top}H{to}V{floor}Z")
+    });
+    bars.collect()
 }
 
-/// Bars along the horizontal axis, each at least a fraction of a pixel so that short ones are
-/// visible.
+/// Bars along the horizontal axis; short ones get a fraction of a pixel to be visible.
 fn spans(points: &[Point], place: &Place<'_>, thickness: f64) -> String {
-    let mut path = String::new();
-    for point in points {
-        let Some(y) = point.y else { continue };
-        let (from, to) = (place.x.place(point.x), place.x.place(point.to));
-        let width = pixel((to - from).max(0.4));
-        let top = pixel(place.y.place(y) - thickness / 2.0);
-        let _ = write!(path, "M{} {top}h{width}v{}h-{width}z", pixel(from), pixel(thickness));
-    }
-    path
+    let spans = places(points, place).map(|[from, to, y]| {
+        let width = (to - from).max(0.4);
+        let [from, width, top, height] = [from, width, y - thickness / 2.0, thickness].map(pixel);
+        format!("M{from} {top}h{width}v{height}h-{width}z")
+    });
+    spans.collect()
 }
 
-fn dots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
-    let marker = tone.marker();
-    let mut path = String::new();
-    for point in points {
-        let Some(y) = point.y else { continue };
-        let (x, y) = (pixel(place.x.place(point.x)), pixel(place.y.place(y)));
-        let _ = write!(path, "M{x} {y}{marker}");
-    }
-    let class = if marker == "h0" { "round" } else { "dots" };
-    if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
-}
-
-fn spots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
-    let mut path = String::new();
-    for point in points {
-        let Some(y) = point.y else { continue };
-        let (x, y) = (pixel(place.x.place(point.x)), pixel(place.y.place(y)));
-        let _ = write!(path, "M{x} {y}{}", tone.spot());
-    }
-    let class = if tone == Tone::Failed { "cross" } else { "spot" };
+fn markers(points: &[Point], place: &Place<'_>, class: &str, marker: &str) -> String {
+    let markers =
+        places(points, place).map(|[x, _, y]| format!("M{} {}{marker}", pixel(x), pixel(y)));
+    let path: String = markers.collect();
     if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
 }
 
 fn crosses(points: &[Point], place: &Place<'_>) -> String {
-    let mut path = String::new();
-    for point in points {
-        let Some(y) = point.y else { continue };
-        let (x, y) = (place.x.place(point.x), place.y.place(y));
-        let _ = write!(path, "M{} {}l5 5m0-5l-5 5", pixel(x - 2.5), pixel(y - 2.5));
-    }
-    path
+    let crosses = places(points, place)
+        .map(|[x, _, y]| format!("M{} {}l5 5m0-5l-5 5", pixel(x - 2.5), pixel(y - 2.5)));
+    crosses.collect()
 }

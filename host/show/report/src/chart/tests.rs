@@ -1,8 +1,7 @@
 use super::*;
 
 fn chart() -> Chart {
-    let axis =
-        |title: &str, high| Axis { title: title.to_owned(), low: 0.0, high, ticks: Ticks::Numbers };
+    let axis = |title: &str, high| Axis::new(title.to_owned(), 0.0, high, Ticks::Numbers);
     Chart {
         name: "a-chart".to_owned(),
         title: "A <chart> & more".to_owned(),
@@ -13,41 +12,29 @@ fn chart() -> Chart {
             y: axis("tok/s", 100.0),
             height: 100.0,
             marks: vec![
-                Mark {
-                    key: 0,
-                    shape: Shape::Line,
-                    points: vec![
+                Mark::new(
+                    0,
+                    Shape::Line,
+                    vec![
                         Point::at(0.0, 0.0),
                         Point { x: 5.0, to: 5.0, y: None },
                         Point::at(10.0, 100.0),
                     ],
-                    column: Some(Column {
-                        head: "one".to_owned(),
-                        cells: vec![
-                            Some(Cell { x: 0.0, y: 0.0, text: "0 tok/s".to_owned() }),
-                            None,
-                        ],
-                    }),
-                },
-                Mark {
-                    key: 1,
-                    shape: Shape::Bars,
-                    points: vec![Point { x: 0.0, to: 5.0, y: Some(50.0) }],
-                    column: None,
-                },
+                )
+                .with_column(
+                    "one",
+                    vec![Some(Cell { x: 0.0, y: 0.0, text: "0 tok/s".to_owned() }), None],
+                ),
+                Mark::new(1, Shape::Bars, vec![Point { x: 0.0, to: 5.0, y: Some(50.0) }]),
             ],
-            rules: vec![Rule { side: Side::X, at: 5.0, label: "p50".to_owned() }],
+            rules: vec![Rule::new(Side::X, 5.0, "p50")],
             bands: vec![Band { from: 2.0, to: 8.0, label: "steady".to_owned() }],
         }],
         keys: vec![
             Key { label: "one".to_owned(), tone: Tone::Series(0) },
             Key { label: "</svg><script>".to_owned(), tone: Tone::Series(1) },
         ],
-        rows: Rows {
-            head: "time".to_owned(),
-            labels: vec!["0 s".to_owned(), "5 s".to_owned()],
-            snap: Snap::X,
-        },
+        rows: Rows::new("time", vec!["0 s".to_owned(), "5 s".to_owned()], Snap::X),
         log: Some(Log { side: Side::Y, low: 1.0, first: false }),
         form: Form::Half,
     }

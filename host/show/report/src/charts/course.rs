@@ -1,10 +1,10 @@
 //! The course of runs over time: throughput, requests in flight, requests that wait for the cap,
 //! failures, power, and the server's own figures.
 
-use super::shown::{RunView, keys, seconds, sentences};
+use super::{RunView, keys, seconds, sentences};
 use crate::chart::{
-    Axis, Band, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap,
-    Ticks, Tone, scale,
+    Axis, Band, Cell, Chart, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
+    Tone, scale,
 };
 use crate::view::Course;
 use model::number::{count, short, significant};
@@ -15,11 +15,13 @@ use series::Name;
 /// waits for the moment that the pacer takes.
 const SEEN: f64 = 0.05;
 
-/// The values of a panel for a run's spans of time; absent if they are unknown for the run.
-type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
+/// The values of a panel in each span of a run; an unknown value is absent.
+type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<Option<f64>>>;
 
-/// The same where some spans may be unknown.
-type Known<'a> = &'a dyn Fn(&Course) -> Option<Vec<Option<f64>>>;
+/// The values of spans that are all known.
+fn known<'a>(values: impl IntoIterator<Item = &'a f64>) -> Option<Vec<Option<f64>>> {
+    Some(values.into_iter().copied().map(Some).collect())
+}
 
 /// The chart; `None` if no run took any time.
 pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
@@ -40,11 +42,9 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
         .any(|waiting| waiting.iter().any(|waiting| *waiting >= SEEN));
     let mut panels: Vec<Panel> = [
         drawing.panel("output tokens per second", "tok/s", 130.0, &|course| {
-            course.tokens_per_s.clone()
+            known(course.tokens_per_s.as_ref()?)
         }),
-        drawing.panel("requests in flight", "in flight", 104.0, &|course| {
-            Some(course.in_flight.clone())
-        }),
+        drawing.panel("requests in flight", "in flight", 104.0, &|course| known(&course.in_flight)),
     ]
     .into_iter()
     .flatten()
@@ -54,11 +54,13 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
     }
     if held_back {
         let title = "requests waiting for the cap";
-        panels.extend(drawing.panel(title, "waiting", 72.0, &|course| course.waiting.clone()));
+        panels.extend(
+            drawing.panel(title, "waiting", 72.0, &|course| known(course.waiting.as_ref()?)),
+        );
     }
     if failed > 0 {
         let mut panel = drawing.panel("failures", "failed", 56.0, &|course| {
-            Some(course.failed.iter().map(|n| *n as f64).collect())
+            Some(course.failed.iter().map(|n| Some(*n as f64)).collect())
         });
         for mark in panel.iter_mut().flat_map(|panel| &mut panel.marks) {
             if alone {
@@ -73,7 +75,7 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
         keys.truncate(1);
     }
     let title = "power of the devices (W)";
-    panels.extend(drawing.panel(title, "W", 72.0, &|course| course.power_w.clone()));
+    panels.extend(drawing.panel(title, "W", 72.0, &|course| known(course.power_w.as_ref()?)));
     panels.extend(drawing.server());
     let longest = drawing.courses().map(|course| course.duration_s).fold(0.0, f64::max);
     let grain = drawing.courses().map(|course| course.grain_s).fold(0.0, f64::max);
@@ -95,21 +97,14 @@ pub(super) fn chart(runs: &[RunView]) -> Option<Chart> {
         title: "Throughput, load and failures over time".to_owned(),
         note,
         seen: sentences(runs, |number| extremes(&runs[number])),
-        x: Axis {
-            title: "time since the measurement began (s)".to_owned(),
-            low: 0.0,
-            high: longest,
-            ticks: Ticks::Numbers,
-        },
+        x: Axis::new("time since the measurement began (s)", 0.0, longest, Ticks::Numbers),
         panels,
         keys,
-        rows: Rows {
-            head: "Time".to_owned(),
-            labels: spans
-                .map(|from| format!("{} to {}", seconds(from), seconds(from + grain)))
-                .collect(),
-            snap: Snap::X,
-        },
+        rows: Rows::new(
+            "Time",
+            spans.map(|from| format!("{} to {}", seconds(from), seconds(from + grain))).collect(),
+            Snap::X,
+        ),
         log: None,
         form: Form::Full,
     })
@@ -138,7 +133,7 @@ fn cap(run: &RunView, panel: &mut Panel) {
     let cap = cap as f64;
     if cap <= panel.y.high * 1.5 {
         panel.y.high = panel.y.high.max(scale::round_end(cap * 1.05, 3));
-        panel.rules.push(Rule { side: Side::Y, at: cap, label: format!("cap {cap}") });
+        panel.rules.push(Rule::new(Side::Y, cap, format!("cap {cap}")));
     }
 }
 
@@ -173,7 +168,7 @@ impl Drawing<'_> {
     fn server(&self) -> Vec<Panel> {
         let mut panels = Vec::new();
         for (name, title, unit, factor) in SERVER {
-            let panel = self.panel_of(title, unit, 72.0, &|course| {
+            let panel = self.panel(title, unit, 72.0, &|course| {
                 let line = course.server.line(name)?;
                 let is_there = line.values.iter().flatten().any(|value| *value > 0.0);
                 let values = line.values.iter();
@@ -183,7 +178,7 @@ impl Drawing<'_> {
         }
         if !panels.is_empty() {
             let title = "mean TTFT of requests sent then (ms)";
-            let ttft = self.panel_of(title, "ms", 72.0, &|course| {
+            let ttft = self.panel(title, "ms", 72.0, &|course| {
                 let values = &course.ttft_ms;
                 (values.iter().any(Option::is_some)).then(|| values.clone())
             });
@@ -192,15 +187,8 @@ impl Drawing<'_> {
         panels
     }
 
-    /// A panel; `None` if no run has its values.
-    fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
-        self.panel_of(title, unit, height, &|course| {
-            Some(values(course)?.into_iter().map(Some).collect())
-        })
-    }
-
     /// A panel of values that may be unknown for some spans; `None` if no run has any.
-    fn panel_of(&self, title: &str, unit: &str, height: f64, values: Known<'_>) -> Option<Panel> {
+    fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();
         let rows = self.courses().map(|course| course.in_flight.len()).max();
@@ -230,23 +218,17 @@ impl Drawing<'_> {
                 })
             });
             let head = if self.alone { title.to_owned() } else { format!("{}, {unit}", run.label) };
-            marks.push(Mark {
-                key: number,
-                shape: if self.alone { Shape::Area } else { Shape::Steps },
-                points: points.collect(),
-                column: Some(Column {
-                    head,
-                    cells: cells.chain(std::iter::repeat_n(None, after)).collect(),
-                }),
-            });
+            marks.push(
+                Mark::new(
+                    number,
+                    if self.alone { Shape::Area } else { Shape::Steps },
+                    points.collect(),
+                )
+                .with_column(head, cells.chain(std::iter::repeat_n(None, after)).collect()),
+            );
         }
         (!marks.is_empty()).then(|| Panel {
-            y: Axis {
-                title: title.to_owned(),
-                low: 0.0,
-                high: scale::round_end(most, 3),
-                ticks: Ticks::Numbers,
-            },
+            y: Axis::new(title.to_owned(), 0.0, scale::round_end(most, 3), Ticks::Numbers),
             height,
             marks,
             rules: Vec::new(),

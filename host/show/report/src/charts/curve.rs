@@ -2,7 +2,7 @@
 //!
 //! Sweeps, searches and labs say which points; this module makes charts of them.
 
-use super::shown::{end, round_begin};
+use super::{end, round_begin};
 use crate::chart::{
     Axis, Band, Cell, Chart, Column, Form, Key, Log, Mark, Panel, Point, Rows, Rule, Shape, Side,
     Snap, Ticks, Tone,
@@ -15,40 +15,32 @@ const CLOSE: f64 = 0.5;
 /// The ratio of the largest to the smallest from which an axis starts out logarithmic.
 const WIDE: f64 = 20.0;
 
-/// The contents of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     /// Its name, unique in its page.
     pub name: String,
     pub title: String,
-    /// Advice for reading it.
     pub note: String,
-    /// The horizontal axis, with its unit.
     pub x: String,
     /// The heading of the rows of its table: `Load`.
     pub head: String,
-    /// The panels from top to bottom.
     pub panels: Vec<Plane>,
     /// Parts of the horizontal axis worth a name.
     pub bands: Vec<Band>,
-    /// True if each point has the name of its row beside it: where the horizontal axis does not say
-    /// it.
+    /// True if each point has the name of its row beside it.
     pub is_named: bool,
 }
 
 /// A vertical axis, and the lines drawn against it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plane {
-    /// The axis, with its unit.
     pub y: String,
-    /// True if it is a share.
     pub is_share: bool,
     pub lines: Vec<Line>,
     /// Places worth a name.
     pub rules: Vec<Rule>,
 }
 
-/// Points of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// The name of the points. Lines of the same label have the same key.
@@ -57,10 +49,8 @@ pub struct Line {
     pub spots: Vec<Spot>,
 }
 
-/// The way in which points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Joined in their order.
     Joined,
     /// Joined in their order, without points of its own: it only connects points of other lines.
     Connecting,
@@ -73,9 +63,7 @@ pub enum Style {
 pub struct Spot {
     /// The row of the table that it is in: its load.
     pub row: String,
-    /// The position from left to right.
     pub x: f64,
-    /// The position from bottom to top.
     pub y: f64,
     pub text: String,
 }
@@ -127,10 +115,10 @@ pub fn chart(plot: &Plot) -> Chart {
             plot.note.clone()
         },
         seen: seen.collect::<Vec<_>>().join(" "),
-        x: Axis { title: plot.x.clone(), low, high, ticks: Ticks::Numbers },
+        x: Axis::new(plot.x.clone(), low, high, Ticks::Numbers),
         panels,
         keys,
-        rows: Rows { head: plot.head.clone(), labels: rows, snap: Snap::Near },
+        rows: Rows::new(plot.head.clone(), rows, Snap::Near),
         log: smallest.is_finite().then(|| Log {
             side: Side::X,
             low: round_begin(smallest),
@@ -210,12 +198,12 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
         }));
     }
     Panel {
-        y: Axis {
-            title: plane.y.clone(),
+        y: Axis::new(
+            plane.y.clone(),
             low,
             high,
-            ticks: if plane.is_share { Ticks::Percent } else { Ticks::Numbers },
-        },
+            if plane.is_share { Ticks::Percent } else { Ticks::Numbers },
+        ),
         height: if plot.panels.len() > 1 { 180.0 } else { 300.0 },
         marks,
         rules: plane.rules.clone(),

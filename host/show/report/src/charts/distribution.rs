@@ -1,14 +1,15 @@
 //! Distributions: the share of samples up to each value, and the number of samples near each value.
 
-use super::shown::{
-    RunView, chosen_milliseconds, end, keys, milliseconds, round_begin, sentences, time_unit,
+use super::{
+    RunView, chosen_milliseconds, end, histogram, keys, milliseconds, round_begin, sentences,
+    time_unit,
 };
 use crate::chart::scale;
 use crate::chart::{
-    Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
+    Axis, Cell, Chart, Form, Log, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
 };
 use crate::view::DRAWN;
-use model::number::{self, count, percent};
+use model::number::{self, count};
 use result::metric;
 use statistics::{Figures, Ranked};
 
@@ -44,7 +45,6 @@ pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     drawn.flat_map(|drawn| [drawn.cumulative(), drawn.histogram()]).collect()
 }
 
-/// A metric of several runs.
 struct MetricChart<'a> {
     metric: &'static str,
     runs: &'a [RunView],
@@ -66,7 +66,6 @@ impl MetricChart<'_> {
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// Describes the contents of the chart.
     fn seen(&self) -> String {
         sentences(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
@@ -88,11 +87,11 @@ impl MetricChart<'_> {
         if let [Some(figures)] = self.figures.as_slice() {
             let [half, most] = [50.0, 99.0].map(|percent| figures.percentile(percent));
             let mut rule = |name: &str, at: f64| {
-                rules.push(Rule {
-                    side: Side::X,
-                    at: at / divisor,
-                    label: format!("{name} {}", milliseconds(at)),
-                });
+                rules.push(Rule::new(
+                    Side::X,
+                    at / divisor,
+                    format!("{name} {}", milliseconds(at)),
+                ));
             };
             // Two names at one place would lie on each other.
             if milliseconds(half) == milliseconds(most) {
@@ -109,11 +108,11 @@ impl MetricChart<'_> {
             .collect();
         limits.dedup();
         if let [limit] = limits.as_slice() {
-            rules.push(Rule {
-                side: Side::X,
-                at: limit / divisor,
-                label: format!("limit {}", milliseconds(*limit)),
-            });
+            rules.push(Rule::new(
+                Side::X,
+                limit / divisor,
+                format!("limit {}", milliseconds(*limit)),
+            ));
         }
         rules.retain(|rule| rule.at <= within);
         rules.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -141,15 +140,8 @@ impl MetricChart<'_> {
                 let at = figures.percentile(*percent);
                 Some(Cell { x: at / divisor, y: percent / 100.0, text: milliseconds(at) })
             });
-            Mark {
-                key: number,
-                shape: Shape::Steps,
-                points: curve(figures, divisor, high),
-                column: Some(Column {
-                    head: self.runs[number].label.clone(),
-                    cells: cells.collect(),
-                }),
-            }
+            Mark::new(number, Shape::Steps, curve(figures, divisor, high))
+                .with_column(self.runs[number].label.clone(), cells.collect())
         });
         let median = self.least(|figures| figures.percentile(50.0));
         Chart {
@@ -158,30 +150,16 @@ impl MetricChart<'_> {
             note: "The share of samples up to each value. Further left and steeper is better; the upper end is the tail."
                 .to_owned(),
             seen: self.seen(),
-            x: Axis {
-                title: format!("{short} ({unit})"),
-                low,
-                high,
-                ticks: Ticks::Numbers,
-            },
+            x: Axis::new(format!("{short} ({unit})"), low, high, Ticks::Numbers),
             panels: vec![Panel {
-                y: Axis {
-                    title: "share of samples".to_owned(),
-                    low: 0.0,
-                    high: 1.0,
-                    ticks: Ticks::Percent,
-                },
+                y: Axis::new("share of samples", 0.0, 1.0, Ticks::Percent),
                 height: 220.0,
                 marks: marks.collect(),
                 rules: self.rules(divisor, high),
                 bands: Vec::new(),
             }],
             keys: keys(self.runs),
-            rows: Rows {
-                head: "Percentile".to_owned(),
-                labels: percents.iter().map(|percent| named(*percent)).collect(),
-                snap: Snap::Near,
-            },
+            rows: Rows::new("Percentile", percents.iter().map(|percent| named(*percent)).collect(), Snap::Near),
             log: Some(Log {
                 side: Side::X,
                 low: begin,
@@ -218,8 +196,7 @@ impl MetricChart<'_> {
         let first = (low / width).floor();
         let bars = ((high / width - first).ceil() as usize).clamp(1, 4 * BARS);
         let edge = |n: usize| (first + n as f64) * width;
-        // An edge may fall short because it is a sum of fractions; it must not leave the largest
-        // out.
+        // The last edge is a sum of fractions, and must not leave the largest out.
         let bars = if edge(bars) < high { bars + 1 } else { bars };
         let edges: Vec<f64> = (0..=bars).map(edge).collect();
         let (begin, finish) = (edges[0], edges[bars]);
@@ -229,54 +206,31 @@ impl MetricChart<'_> {
             figures.below(edge)
         };
         let alone = self.figures.len() == 1;
-        let mut most: f64 = 0.0;
-        let marks: Vec<Mark> = self
-            .each()
-            .map(|(number, figures)| {
-                let total = figures.count();
-                let bins: Vec<(f64, f64, u64)> = edges
-                    .windows(2)
-                    .map(|edge| {
-                        (edge[0], edge[1], before(figures, edge[1]) - before(figures, edge[0]))
-                    })
-                    .collect();
-                let share = |samples: u64| samples as f64 / total as f64;
-                let points = bins.iter().map(|(from, to, samples)| Point {
-                    x: from / divisor,
-                    to: to / divisor,
-                    y: Some(share(*samples)),
-                });
-                let cells = bins.iter().map(|(from, to, samples)| {
-                    Some(Cell {
-                        x: (from + to) / 2.0 / divisor,
-                        y: share(*samples),
-                        text: format!("{} ({})", percent(share(*samples)), count(*samples)),
-                    })
-                });
-                let column =
-                    Column { head: self.runs[number].label.clone(), cells: cells.collect() };
-                let points: Vec<Point> = points.collect();
-                most = points.iter().filter_map(|point| point.y).fold(most, f64::max);
-                Mark {
-                    key: number,
-                    shape: if alone { Shape::Bars } else { Shape::Area },
-                    points,
-                    column: Some(column),
-                }
-            })
-            .collect();
+        let marks = self.each().map(|(number, figures)| {
+            let bars = edges.windows(2).map(|edge| {
+                let samples = before(figures, edge[1]) - before(figures, edge[0]);
+                (edge[0] / divisor, edge[1] / divisor, samples)
+            });
+            let (points, cells) = histogram(bars.collect(), figures.count());
+            let shape = if alone { Shape::Bars } else { Shape::Area };
+            Mark::new(number, shape, points).with_column(self.runs[number].label.clone(), cells)
+        });
+        let marks: Vec<Mark> = marks.collect();
+        let shares = marks.iter().flat_map(|mark| &mark.points).filter_map(|point| point.y);
+        let most = shares.fold(0.0, f64::max);
         let beyond = sentences(self.runs, |number| {
             let figures = self.figures[number].as_ref()?;
             let beyond = figures.count() - before(figures, finish);
+            let (of, end) = (count(figures.count()), chosen_milliseconds(finish));
             (beyond > 0).then(|| {
-                format!(
-                    "{} of {} samples are above {} and not drawn.",
-                    count(beyond),
-                    count(figures.count()),
-                    chosen_milliseconds(finish)
-                )
+                format!("{} of {of} samples are above {end} and not drawn.", count(beyond))
             })
         });
+        let name_of_bar = |edge: &[f64]| {
+            let [from, to] = [edge[0], edge[1]].map(chosen_milliseconds);
+            format!("{from} to {to}")
+        };
+        let (low, high) = (begin / divisor, finish / divisor);
         Chart {
             name: format!("{}-histogram", self.metric),
             title: format!("{name}, histogram"),
@@ -287,46 +241,22 @@ impl MetricChart<'_> {
             .trim_end()
             .to_owned(),
             seen: self.seen(),
-            x: Axis {
-                title: format!("{short} ({unit})"),
-                low: begin / divisor,
-                high: finish / divisor,
-                ticks: Ticks::Numbers,
-            },
+            x: Axis::new(format!("{short} ({unit})"), low, high, Ticks::Numbers),
             panels: vec![Panel {
-                y: Axis {
-                    title: "share of samples".to_owned(),
-                    low: 0.0,
-                    high: scale::round_end(most, 4),
-                    ticks: Ticks::Percent,
-                },
+                y: Axis::new("share of samples", 0.0, scale::round_end(most, 4), Ticks::Percent),
                 height: 220.0,
                 marks,
-                rules: self.rules(divisor, finish / divisor),
+                rules: self.rules(divisor, high),
                 bands: Vec::new(),
             }],
             keys: keys(self.runs),
-            rows: Rows {
-                head: short.to_owned(),
-                labels: edges
-                    .windows(2)
-                    .map(|edge| {
-                        format!(
-                            "{} to {}",
-                            chosen_milliseconds(edge[0]),
-                            chosen_milliseconds(edge[1])
-                        )
-                    })
-                    .collect(),
-                snap: Snap::X,
-            },
+            rows: Rows::new(short, edges.windows(2).map(name_of_bar).collect(), Snap::X),
             log: None,
             form: Form::Half,
         }
     }
 }
 
-/// The name of a percentile.
 fn named(percent: f64) -> String {
     match percent {
         0.0 => "min".to_owned(),

@@ -1,9 +1,9 @@
 //! The parts of the time to first token as stacked bars: of the mean, and of the requests around
 //! percentiles.
 
-use super::shown::{RunView, milliseconds};
+use super::{RunView, milliseconds, of_run};
 use crate::chart::{
-    Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
+    Axis, Cell, Chart, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
 };
 use model::number::{count, percent};
 use result::summary::FirstToken;
@@ -12,18 +12,14 @@ use result::summary::first_token::{Part, Parts, UNEXPLAINED};
 /// Pixels from a row to the next: its name, and below it the bar.
 const ROW: f64 = 40.0;
 
-/// Pixels of a bar's height.
 const BAR: f64 = 10.0;
 
 /// A chart for each run whose server tells the parts.
 pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     let each = runs.iter().enumerate().filter_map(|(number, run)| {
         let split = run.reported.summary.first_token.as_ref()?;
-        let (name, title) = ("first-token", "Parts of the time to first token");
-        Some(match runs.len() {
-            1 => chart(split, name.to_owned(), title.to_owned()),
-            _ => chart(split, format!("{name}-{}", number + 1), format!("{title}: {}", run.label)),
-        })
+        let title = "Parts of the time to first token";
+        Some(chart(split, of_run(runs, number, "first-token", title)))
     });
     each.collect()
 }
@@ -41,7 +37,7 @@ fn tone(part: Option<Part>) -> Tone {
     })
 }
 
-fn chart(split: &FirstToken, name: String, title: String) -> Chart {
+fn chart(split: &FirstToken, [name, title]: [String; 2]) -> Chart {
     let mut rows: Vec<(String, &Parts)> =
         vec![(format!("mean of {} requests", count(split.requests)), &split.mean)];
     rows.extend(split.around.iter().map(|around| {
@@ -78,12 +74,9 @@ fn chart(split: &FirstToken, name: String, title: String) -> Chart {
             }));
             *from = to;
         }
-        marks.push(Mark {
-            key: keys.len(),
-            shape: Shape::Spans(BAR),
-            points,
-            column: Some(Column { head: label.clone(), cells }),
-        });
+        marks.push(
+            Mark::new(keys.len(), Shape::Spans(BAR), points).with_column(label.clone(), cells),
+        );
         keys.push(Key { label, tone: tone(part) });
     }
     let high = upto.iter().copied().fold(0.0, f64::max);
@@ -101,25 +94,19 @@ fn chart(split: &FirstToken, name: String, title: String) -> Chart {
             milliseconds(split.mean.whole_ms),
             split.mean.shares()
         ),
-        x: Axis {
-            title: "time since due (ms)".to_owned(),
-            low: 0.0,
-            high: if high > 0.0 { high * 1.02 } else { 1.0 },
-            ticks: Ticks::Numbers,
-        },
-        panels: vec![Panel {
-            y: Axis { title: String::new(), low: -0.8, high: many - 0.6, ticks: Ticks::Names },
-            height: (many + 0.2) * ROW,
+        x: Axis::new(
+            "time since due (ms)",
+            0.0,
+            if high > 0.0 { high * 1.02 } else { 1.0 },
+            Ticks::Numbers,
+        ),
+        panels: vec![Panel::new(
+            Axis::new("", -0.8, many - 0.6, Ticks::Names),
+            (many + 0.2) * ROW,
             marks,
-            rules: Vec::new(),
-            bands: Vec::new(),
-        }],
+        )],
         keys,
-        rows: Rows {
-            head: "Requests".to_owned(),
-            labels: rows.into_iter().map(|(name, _)| name).collect(),
-            snap: Snap::Y,
-        },
+        rows: Rows::new("Requests", rows.into_iter().map(|(name, _)| name).collect(), Snap::Y),
         log: None,
         form: Form::Full,
     }

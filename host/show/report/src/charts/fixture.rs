@@ -2,14 +2,14 @@
 
 use std::convert::Infallible;
 
-use super::shown::RunView;
+use super::RunView;
 use crate::exchanges::{failed, ms, reply};
 use crate::view::{View, grain};
 use compare::{Choice, Measured, Options, Side};
 use model::exchange::{Class, Exchange, Kind, Turn, Usage};
-use result::summary::{RunFacts, Summary};
+use result::summary::RunFacts;
 use runs::Reported;
-use runs::folder::{Status, facts};
+use runs::folder::facts;
 use scenario::plan::Plan;
 
 /// A plan with a cap, an objective and something said of the engine.
@@ -78,35 +78,23 @@ pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
     (0..count).map(exchange).collect()
 }
 
-/// A run of these exchanges.
 pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> RunView {
     let facts = facts(&plan(label), Default::default(), false);
     run_with(label, exchanges, facts)
 }
 
-/// The same with other facts.
 pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> RunView {
-    let plan = plan(label);
-    let summary = Summary::new(&facts, exchanges);
-    let reported = Reported {
+    let mut reported = Reported {
         folder: format!("20260102-030405-{label}"),
-        plan,
+        plan: plan(label),
         environment: None,
-        status: Some(Status {
-            started: "2026-01-02T03:04:05.6Z".to_owned(),
-            origin: None,
-            ended: "2026-01-02T03:05:05.6Z".to_owned(),
-            interrupted: false,
-            unsent: 0,
-            records: None,
-            series: None,
-            timings: Default::default(),
-            error: None,
-        }),
-        summary,
+        ..crate::fixture::reported(&facts, exchanges)
     };
+    if let Some(status) = &mut reported.status {
+        status.started = "2026-01-02T03:04:05.6Z".to_owned();
+    }
     let grain = grain(reported.summary.throughput.duration_s.unwrap_or(0.0));
-    let records = exchanges.iter().map(Ok::<_, std::convert::Infallible>);
+    let records = exchanges.iter().map(Ok::<_, Infallible>);
     let Ok(view) = View::read(&facts, &reported, grain, records);
     RunView { label: label.to_owned(), reported, view }
 }

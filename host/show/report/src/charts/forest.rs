@@ -3,8 +3,7 @@
 //! Labs say which differences; this module makes a chart of them.
 
 use crate::chart::{
-    Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
-    Tone,
+    Axis, Cell, Chart, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks, Tone,
 };
 use model::number;
 
@@ -18,24 +17,20 @@ const LEAST: f64 = 0.01;
 /// repeats may be very wide.
 const FURTHEST: f64 = 2.0;
 
-/// Differences to be drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
     /// Its name, unique in its page.
     pub name: String,
     pub title: String,
-    /// Advice for reading it.
     pub note: String,
     pub x: String,
     /// The meaning of zero: `the baseline`.
     pub zero: String,
-    /// The rows from top to bottom.
     pub rows: Vec<Difference>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The name of the difference.
     pub name: String,
     /// The size, as a share: 0.1 is 10 % better.
     pub share: f64,
@@ -80,13 +75,13 @@ pub fn chart(forest: &Forest) -> Chart {
             })
         });
         [
-            Mark { key, shape: Shape::Spans(2.0), points: intervals.collect(), column: None },
-            Mark {
+            Mark::new(key, Shape::Spans(2.0), intervals.collect()),
+            Mark::new(
                 key,
-                shape: Shape::Spots,
-                points: own().map(|(at, row)| Point::at(row.share, at as f64)).collect(),
-                column: Some(Column { head: (*head).to_owned(), cells: cells.collect() }),
-            },
+                Shape::Spots,
+                own().map(|(at, row)| Point::at(row.share, at as f64)).collect(),
+            )
+            .with_column((*head).to_owned(), cells.collect()),
         ]
     });
     let marks = marks.collect();
@@ -98,23 +93,19 @@ pub fn chart(forest: &Forest) -> Chart {
         title: forest.title.clone(),
         note: forest.note.clone(),
         seen: seen.collect::<Vec<_>>().join(" "),
-        x: Axis { title: forest.x.clone(), low, high, ticks: Ticks::Percent },
+        x: Axis::new(forest.x.clone(), low, high, Ticks::Percent),
         panels: vec![Panel {
-            y: Axis { title: String::new(), low: -0.8, high: count - 0.6, ticks: Ticks::Names },
+            y: Axis::new("", -0.8, count - 0.6, Ticks::Names),
             height: (count + 0.2) * ROW,
             marks,
-            rules: vec![Rule { side: Side::X, at: 0.0, label: forest.zero.clone() }],
+            rules: vec![Rule::new(Side::X, 0.0, forest.zero.clone())],
             bands: Vec::new(),
         }],
         keys: kinds
             .into_iter()
             .map(|(_, label, tone)| Key { label: label.to_owned(), tone })
             .collect(),
-        rows: Rows {
-            head: "Of".to_owned(),
-            labels: forest.rows.iter().map(name).collect(),
-            snap: Snap::Y,
-        },
+        rows: Rows::new("Of", forest.rows.iter().map(name).collect(), Snap::Y),
         log: None,
         form: Form::Full,
     }
@@ -125,8 +116,7 @@ fn signed(share: f64) -> String {
     format!("{:+.0} %", share * 100.0)
 }
 
-/// The ends of the axis: every difference and zero lie on it, and intervals as far as they help to
-/// read the others.
+/// The ends of the axis: it holds zero, every difference, and most of each interval.
 fn ends(rows: &[Difference]) -> (f64, f64) {
     let largest = rows.iter().map(|row| row.share.abs()).fold(LEAST, f64::max);
     let reaches = rows.iter().filter_map(|row| row.interval);

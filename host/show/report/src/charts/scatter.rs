@@ -1,8 +1,8 @@
 //! Charts of the time to first token over its causes: the prompt's length, and the time in the run.
 
-use super::shown::{RunView, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
+use super::{RunView, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
 use crate::chart::{
-    Axis, Cell, Chart, Column, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
+    Axis, Cell, Chart, Form, Log, Mark, Panel, Point, Rows, Shape, Side, Snap, Ticks,
 };
 use crate::view::Dot;
 use model::number::{count, short};
@@ -68,7 +68,7 @@ fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
     let mut marks = Vec::new();
     for (number, points) in of_runs.iter().enumerate() {
         let dots = points.iter().map(|(x, y)| Point::at(*x, y / divisor));
-        marks.push(Mark { key: number, shape: Shape::Dots, points: dots.collect(), column: None });
+        marks.push(Mark::new(number, Shape::Dots, dots.collect()));
         let mut parts = vec![Vec::new(); PARTS];
         for (x, y) in points {
             parts[part_of(*x)].push(*y);
@@ -87,12 +87,10 @@ fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
             })
             .collect();
         let medians = cells.iter().flatten().map(|cell| Point::at(cell.x, cell.y));
-        marks.push(Mark {
-            key: number,
-            shape: Shape::Line,
-            points: medians.collect(),
-            column: Some(Column { head: runs[number].label.clone(), cells }),
-        });
+        marks.push(
+            Mark::new(number, Shape::Line, medians.collect())
+                .with_column(runs[number].label.clone(), cells),
+        );
     }
     let seen = sentences(runs, |number| {
         let points = &of_runs[number];
@@ -123,30 +121,23 @@ fn chart(runs: &[RunView], kind: &Kind) -> Option<Chart> {
         title: kind.title.to_owned(),
         note,
         seen,
-        x: Axis {
-            title: kind.axis.to_owned(),
-            low: if low < high * 0.4 { 0.0 } else { low - margin },
-            high: high + margin,
-            ticks: Ticks::Numbers,
-        },
-        panels: vec![Panel {
-            y: Axis {
-                title: format!("TTFT ({unit})"),
-                low: 0.0,
-                high: end(ttft.max() / divisor),
-                ticks: Ticks::Numbers,
-            },
-            height: 220.0,
+        x: Axis::new(
+            kind.axis.to_owned(),
+            if low < high * 0.4 { 0.0 } else { low - margin },
+            high + margin,
+            Ticks::Numbers,
+        ),
+        panels: vec![Panel::new(
+            Axis::new(format!("TTFT ({unit})"), 0.0, end(ttft.max() / divisor), Ticks::Numbers),
+            220.0,
             marks,
-            rules: Vec::new(),
-            bands: Vec::new(),
-        }],
+        )],
         keys: keys(runs),
-        rows: Rows {
-            head: kind.head.to_owned(),
-            labels: (0..PARTS).map(|part| (kind.words)(edge(part), edge(part + 1))).collect(),
-            snap: Snap::X,
-        },
+        rows: Rows::new(
+            kind.head.to_owned(),
+            (0..PARTS).map(|part| (kind.words)(edge(part), edge(part + 1))).collect(),
+            Snap::X,
+        ),
         log: Some(Log {
             side: Side::Y,
             low: round_begin((ttft.min() / divisor).max(ttft.max() / divisor * 1e-5).max(1e-6)),

@@ -168,8 +168,7 @@ fn power_that_was_sampled_throughout_has_a_panel() {
     assert_eq!(course(3).panels.len(), chart.panels.len() - 1);
 }
 
-/// A server that queues each for 60 ms and prefills for 30 ms, of the 100 ms and more until a first
-/// token.
+/// A server that queues each request for 60 ms and prefills for 30 ms.
 fn timed() -> Vec<Exchange> {
     let mut run = exchanges(60, 0);
     for exchange in &mut run {

@@ -1,6 +1,6 @@
 //! Waterfalls: requests one below the other, each with the phases it went through.
 
-use super::shown::{RunView, milliseconds, seconds, time_unit};
+use super::{RunView, milliseconds, of_run, seconds, time_unit};
 use crate::chart::{
     Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Shape, Snap, Ticks, Tone,
     phase_height,
@@ -10,7 +10,6 @@ use model::number::count;
 use model::units::Nanos;
 use result::summary::first_token::Part;
 
-/// Pixels of a row.
 const ROW: f64 = 9.0;
 
 /// A phase that is always shorter than this share of the axis cannot be seen.
@@ -32,7 +31,6 @@ const PHASES: [(&str, usize); 10] = [
     ("decoding", 4),
 ];
 
-/// The kind of a waterfall.
 struct Kind {
     name: &'static str,
     title: &'static str,
@@ -41,13 +39,15 @@ struct Kind {
     from_due: bool,
 }
 
-/// Three charts for each run: some requests that follow each other, some of the whole run, the
-/// slowest.
+/// Three charts for each run: requests in a row, requests of the whole run, the slowest.
 pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     let each = runs.iter().enumerate().flat_map(|(number, run)| {
         let view = &run.view;
         let all = run.reported.summary.requests.total;
-        let some = |shown: usize, which: &str| if (shown as u64) < all { format!("{} of {} requests, {which}.", count(shown as u64), count(all)) } else { "All requests.".to_owned() };
+        let some = |drawn: usize, which: &str| match drawn as u64 {
+            drawn if drawn < all => format!("{} of {} requests, {which}.", count(drawn), count(all)),
+            _ => "All requests.".to_owned(),
+        };
         let consecutive = Kind {
             name: "waterfall",
             title: "Requests in a row",
@@ -81,12 +81,10 @@ pub(super) fn charts(runs: &[RunView]) -> Vec<Chart> {
     each.collect()
 }
 
-/// The begin and end of a phase, in milliseconds since the request was due; absent if it has no
-/// length.
-type Spanned = Option<(f64, f64)>;
+/// The begin and end of a phase in milliseconds since due; absent if it has no length.
+type Interval = Option<(f64, f64)>;
 
-/// The phases of a request.
-fn phases(request: &Request) -> [Spanned; PHASES.len()] {
+fn phases(request: &Request) -> [Interval; PHASES.len()] {
     let span = |from: f64, to: f64| (to > from).then_some((from, to));
     let queue = request.queue_ms.unwrap_or(0.0);
     let since_due = |at: f64| ((at - request.due_s) * 1000.0).max(0.0);
@@ -119,7 +117,7 @@ fn until_first(
     sent: Option<f64>,
     first: Option<f64>,
     ended: Option<f64>,
-) -> [Spanned; 6] {
+) -> [Interval; 6] {
     let mut phases = [None; 6];
     let Some((sent, end)) = sent.zip(first.or(ended)) else {
         return phases;
@@ -147,18 +145,18 @@ fn until_first(
 
 fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> Chart {
     let offset = |request: &Request| if kind.from_due { 0.0 } else { request.due_s * 1000.0 };
-    let ends = requests.iter().map(|request| {
+    let over = |request: &Request| {
         let own = if kind.from_due { request.due_s } else { 0.0 };
         (request.over_s() - own) * 1000.0
-    });
-    let high = ends.fold(0.0, f64::max);
+    };
+    let high = requests.iter().map(over).fold(0.0, f64::max);
     let low = requests.iter().map(offset).fold(f64::INFINITY, f64::min);
     let low = if low.is_finite() { low } else { 0.0 };
     let (unit, divisor) = if kind.from_due { time_unit(high) } else { ("s", 1000.0) };
     let mut keys = Vec::new();
     let mut marks = Vec::new();
     for (phase, (label, tone)) in PHASES.into_iter().enumerate() {
-        let spans: Vec<Spanned> = requests.iter().map(|request| phases(request)[phase]).collect();
+        let spans: Vec<Interval> = requests.iter().map(|request| phases(request)[phase]).collect();
         let longest = spans.iter().flatten().map(|(from, to)| to - from);
         if longest.fold(0.0, f64::max) <= (high - low) * SEEN {
             continue;
@@ -181,18 +179,13 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
                 text: milliseconds(to - from),
             })
         });
-        marks.push(Mark {
-            key: keys.len(),
-            shape: Shape::Spans(phase_height(tone)),
-            points: points.collect(),
-            column: Some(Column { head: label.to_owned(), cells: cells.collect() }),
-        });
+        marks.push(
+            Mark::new(keys.len(), Shape::Spans(phase_height(tone)), points.collect())
+                .with_column(label.to_owned(), cells.collect()),
+        );
         keys.push(Key { label: label.to_owned(), tone: Tone::Phase(tone) });
     }
-    let over = |request: &Request| {
-        let own = if kind.from_due { request.due_s } else { 0.0 };
-        (request.over_s() - own) * 1000.0 / divisor
-    };
+    let end = |request: &Request| over(request) / divisor;
     let tokens = |request: &Request| {
         let [input, output] = [request.input_tokens, request.output_tokens]
             .map(|tokens| tokens.map_or("?".to_owned(), |tokens| count(u64::from(tokens))));
@@ -202,7 +195,7 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
         head: head.to_owned(),
         cells: (requests.iter().enumerate())
             .map(|(row, request)| {
-                Some(Cell { x: over(request), y: row as f64, text: text(request)? })
+                Some(Cell { x: end(request), y: row as f64, text: text(request)? })
             })
             .collect(),
     };
@@ -227,7 +220,7 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
     let failed = requests.iter().enumerate();
     let crosses: Vec<Point> = failed
         .filter(|(_, request)| request.failure.is_some())
-        .map(|(row, request)| Point::at(over(request), row as f64))
+        .map(|(row, request)| Point::at(end(request), row as f64))
         .collect();
     if !crosses.is_empty() {
         let failures =
@@ -240,13 +233,9 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
         });
         keys.push(Key { label: "failed".to_owned(), tone: Tone::Failed });
     }
-    let (name, title) = match runs.len() {
-        1 => (kind.name.to_owned(), kind.title.to_owned()),
-        _ => (
-            format!("{}-{}", kind.name, number + 1),
-            format!("{}: {}", kind.title, runs[number].label),
-        ),
-    };
+    let [name, title] = of_run(runs, number, kind.name, kind.title);
+    let longest = requests.iter().map(|request| request.over_s() - request.due_s);
+    let longest = longest.fold(0.0, f64::max) * 1000.0;
     let margin = (high - low) * 0.01;
     let rows = requests.len().max(1) as f64;
     Chart {
@@ -257,39 +246,28 @@ fn chart(runs: &[RunView], number: usize, kind: &Kind, requests: &[Request]) -> 
             "{} requests, {} of them failed; the longest took {} from its due time.",
             requests.len(),
             crosses.len(),
-            milliseconds(longest(requests))
+            milliseconds(longest)
         ),
-        x: Axis {
-            title: if kind.from_due {
+        x: Axis::new(
+            if kind.from_due {
                 format!("time since due ({unit})")
             } else {
                 "time since the measurement began (s)".to_owned()
             },
-            low: low / divisor,
-            high: (high + margin) / divisor,
-            ticks: Ticks::Numbers,
-        },
-        panels: vec![Panel {
-            y: Axis { title: String::new(), low: -0.5, high: rows - 0.5, ticks: Ticks::None },
-            height: (rows * ROW).max(40.0),
+            low / divisor,
+            (high + margin) / divisor,
+            Ticks::Numbers,
+        ),
+        panels: vec![Panel::new(
+            Axis::new("", -0.5, rows - 0.5, Ticks::None),
+            (rows * ROW).max(40.0),
             marks,
-            rules: Vec::new(),
-            bands: Vec::new(),
-        }],
+        )],
         keys,
-        rows: Rows {
-            head: "Request".to_owned(),
-            labels: requests.iter().map(named).collect(),
-            snap: Snap::Y,
-        },
+        rows: Rows::new("Request", requests.iter().map(named).collect(), Snap::Y),
         log: None,
         form: Form::Full,
     }
-}
-
-fn longest(requests: &[Request]) -> f64 {
-    let took = requests.iter().map(|request| request.over_s() - request.due_s);
-    took.fold(0.0, f64::max) * 1000.0
 }
 
 fn named(request: &Request) -> String {

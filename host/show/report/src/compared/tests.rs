@@ -6,6 +6,7 @@ use super::*;
 use crate::comparisons::{
     FIGURES, USUAL, claim, exchanges, measured, named, options, pair, plan, scored, side,
 };
+use crate::tests::golden;
 use compare::{Choice, Kind, Side, Stated, compare, figures};
 
 #[test]
@@ -68,17 +69,8 @@ fn the_forms_equal_the_goldens() {
     options.allowed = vec![Kind::Load, Kind::Lengths];
     options.conditions = vec!["ttft.mean +5%".parse().unwrap()];
     let found = compare(&sides, &options).unwrap();
-    golden("compared.txt", &page(&found).text());
-    golden("compared.md", &page(&found).markdown_section(2));
-}
-
-#[track_caller]
-fn golden(name: &str, text: &str) {
-    let path = format!("{}/src/compared/goldens/{name}", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
+    golden("src/compared/goldens/compared.txt", &page(&found).text());
+    golden("src/compared/goldens/compared.md", &page(&found).markdown_section(2));
 }
 
 /// A comparison with all that one can hold, as JSON.

@@ -13,9 +13,9 @@ use statistics::Spread;
 const SECOND: u64 = 1_000_000_000;
 
 /// A run's figures by a tool's definitions. Distributions are in milliseconds.
+#[derive(Default)]
 pub struct Figures {
     pub total: u64,
-    /// Requests that were answered.
     pub completed: u64,
     /// Seconds from the start of the measurement to its end.
     pub duration_s: Option<f64>,
@@ -25,20 +25,15 @@ pub struct Figures {
     pub output: Option<u64>,
     /// The same by the model's tokenizer; absent if any was not tokenized.
     pub retokenized: Option<u64>,
-    /// The number that met the objectives; absent without any, and if the tool does not know one of
-    /// them.
+    /// Requests that met the objectives; absent without objectives that the tool knows.
     pub good: Option<Good>,
     /// Most chunks within a whole second since the first request.
     pub peak_tokens: Option<u64>,
     /// Most requests that were in flight at any time of a whole second since the first request.
     pub peak_requests: Option<u64>,
-    /// Time to first token.
     pub ttft: Option<statistics::Figures>,
-    /// Time per output token after the first.
     pub tpot: Option<statistics::Figures>,
-    /// Gaps between chunks.
     pub itl: Option<statistics::Figures>,
-    /// Latency of a request.
     pub e2e: Option<statistics::Figures>,
     /// The time from when a request was due to when it was sent.
     pub queue: Option<statistics::Figures>,
@@ -51,15 +46,12 @@ pub struct Figures {
 /// The number of requests that met the run's objectives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Good {
-    /// Requests that met all objectives.
     pub all: u64,
-    /// For each objective: the tool's name for it, the limit in milliseconds, the number that met
-    /// it.
+    /// For each objective: the tool's name, the limit in milliseconds, the requests that met it.
     pub each: Vec<(&'static str, f64, u64)>,
 }
 
 impl Figures {
-    /// An amount per second of the run.
     pub fn per_s(&self, amount: Option<u64>) -> Option<f64> {
         Some(amount? as f64 / self.duration_s?)
     }
@@ -68,14 +60,12 @@ impl Figures {
         Some(self.input?.saturating_add(self.output?))
     }
 
-    /// Mean requests in flight.
     pub fn concurrency(&self) -> Option<f64> {
         Some(self.busy_s / self.duration_s?)
     }
 }
 
-/// The requests seen so far.
-pub(super) struct Gathering {
+pub(super) struct Sums {
     origin: Nanos,
     figures: Figures,
     ttft: Spread,
@@ -90,16 +80,13 @@ pub(super) struct Gathering {
     in_flight: BTreeMap<u64, i64>,
 }
 
-impl Gathering {
+impl Sums {
     /// `origin` is when the first answered request was sent.
     pub(super) fn new(origin: Nanos, objectives: Option<Vec<(&'static str, f64)>>) -> Self {
         let spread = || Spread::new(Unit::Milliseconds.scale());
-        Gathering {
+        Sums {
             origin,
             figures: Figures {
-                total: 0,
-                completed: 0,
-                duration_s: None,
                 input: Some(0),
                 output: Some(0),
                 retokenized: Some(0),
@@ -107,15 +94,7 @@ impl Gathering {
                     all: 0,
                     each: objectives.into_iter().map(|(name, limit)| (name, limit, 0)).collect(),
                 }),
-                peak_tokens: None,
-                peak_requests: None,
-                ttft: None,
-                tpot: None,
-                itl: None,
-                e2e: None,
-                queue: None,
-                e2e_queued: None,
-                busy_s: 0.0,
+                ..Figures::default()
             },
             ttft: spread(),
             tpot: spread(),

@@ -31,7 +31,6 @@ pub(super) struct Rules<'a> {
     exact: bool,
 }
 
-/// A request as a tool sees it.
 pub(super) struct ToolRequest<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) answered: bool,
@@ -122,7 +121,6 @@ impl ToolRequest<'_> {
         self.end.map(|end| end.since(self.sent))
     }
 
-    /// The time from sending to the first chunk.
     pub(super) fn ttft(&self) -> Option<Nanos> {
         self.first.map(|first| first.since(self.sent))
     }

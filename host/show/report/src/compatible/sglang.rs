@@ -6,11 +6,8 @@
 //! `accept_length` are null, as in SGLang's file when they are not set or not known; so are lengths
 //! of random prompts for any other dataset.
 
-use super::Compatible;
-use super::object::Object;
-use statistics::Ranked;
+use super::{Compatible, Object};
 
-/// SGLang's names of its backends.
 pub(crate) const BACKENDS: [(&str, &str, &str); 7] = [
     ("sglang", "generate", "sglang"),
     ("sglang", "completions", "sglang-oai"),
@@ -24,7 +21,6 @@ pub(crate) const BACKENDS: [(&str, &str, &str); 7] = [
 /// Datasets whose prompts are text alone.
 const TEXT: [&str; 3] = ["random", "sharegpt", "sharegpt-file"];
 
-/// Percentiles that SGLang reports.
 pub(crate) const PERCENTILES: [f64; 3] = [90.0, 95.0, 99.0];
 
 impl Compatible<'_> {
@@ -40,7 +36,6 @@ impl Compatible<'_> {
     }
 }
 
-/// The line, without a newline.
 pub fn json(run: &Compatible<'_>) -> String {
     let Compatible { reported, figures, .. } = run;
     let dataset = &reported.plan.dataset.plugin;
@@ -79,7 +74,7 @@ pub fn json(run: &Compatible<'_>) -> String {
         ("itl", &figures.itl),
     ] {
         if let Some(distribution) = distribution {
-            statistics(&mut object, name, distribution);
+            super::statistics(&mut object, name, distribution, &PERCENTILES);
         }
     }
     object.measured("concurrency", figures.concurrency());
@@ -106,16 +101,6 @@ pub fn json(run: &Compatible<'_>) -> String {
     object.finish()
 }
 
-fn statistics(object: &mut Object, name: &str, of: &statistics::Figures) {
-    object.field(&format!("mean_{name}_ms"), of.mean());
-    object.field(&format!("median_{name}_ms"), of.percentile(50.0));
-    object.field(&format!("std_{name}_ms"), of.std());
-    for percent in PERCENTILES {
-        object.field(&format!("p{percent}_{name}_ms"), of.percentile(percent));
-    }
-}
-
-/// An object of numbers that keeps its order.
 fn pairs<'a>(
     pairs: impl Iterator<Item = (&'a str, impl Into<serde_json::Value>)>,
 ) -> serde_json::Map<String, serde_json::Value> {

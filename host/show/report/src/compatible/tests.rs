@@ -18,33 +18,20 @@ use scenario::plan::Amount;
 
 /// vLLM's file and its block: a role chunk before the answer; failures of every kind; a rate, a
 /// cap, objectives and percentiles; answers of one token.
-const VLLM: [(&str, &str, &str); 4] = [
-    (
-        "chat",
-        include_str!("cases/vllm-chat-role-chunk.json"),
-        include_str!("cases/vllm-chat-role-chunk.txt"),
-    ),
-    ("faults", include_str!("cases/vllm-faults.json"), include_str!("cases/vllm-faults.txt")),
-    ("detailed", include_str!("cases/vllm-detailed.json"), include_str!("cases/vllm-detailed.txt")),
-    (
-        "one token",
-        include_str!("cases/vllm-one-token.json"),
-        include_str!("cases/vllm-one-token.txt"),
-    ),
+const VLLM: [(&str, &str); 4] = [
+    ("chat", "vllm-chat-role-chunk"),
+    ("faults", "vllm-faults"),
+    ("detailed", "vllm-detailed"),
+    ("one token", "vllm-one-token"),
 ];
 
-const SGLANG: [(&str, &str, &str); 2] = [
-    (
-        "details",
-        include_str!("cases/sglang-native-details.jsonl"),
-        include_str!("cases/sglang-native-details.txt"),
-    ),
-    (
-        "faults",
-        include_str!("cases/sglang-native-faults.jsonl"),
-        include_str!("cases/sglang-native-faults.txt"),
-    ),
-];
+const SGLANG: [(&str, &str); 2] =
+    [("details", "sglang-native-details"), ("faults", "sglang-native-faults")];
+
+fn case(name: &str) -> String {
+    let path = format!("{}/src/compatible/cases/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
 
 /// Keys of theirs that are not in ours. vLLM's `rtfx` is about audio.
 const LEFT_OUT: [&str; 1] = ["rtfx"];
@@ -121,7 +108,6 @@ fn objectives(limits: &[(&str, f64)]) -> Vec<Objective> {
     limits.iter().map(objective).collect()
 }
 
-/// Shows a run as seen by a tool.
 fn seen<T>(
     tool: Tool,
     theirs: &Value,
@@ -193,8 +179,7 @@ fn assert_like(key: &str, ours: &Value, theirs: &Value) {
     }
 }
 
-/// Compares two files: the same keys in the same order, without the unmeasured ones, and the same
-/// values except some.
+/// Compares two files: the same keys in order, without unmeasured ones, and most values.
 fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str]) {
     let ours = file(ours);
     let left_out = |key: &&String| {
@@ -223,8 +208,9 @@ fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str])
 /// vLLM's own figures, from vLLM's own requests, to the digits that its block prints.
 #[test]
 fn reproduces_vllms_result_files() {
-    for (name, theirs, block) in VLLM {
-        let theirs = file(theirs);
+    for (name, stem) in VLLM {
+        let (theirs, block) = (case(&format!("{stem}.json")), case(&format!("{stem}.txt")));
+        let theirs = file(&theirs);
         let mut facts = run_of(&theirs);
         facts.run.goodput = match name {
             "faults" => objectives(&[("ttft", 60.0), ("tpot", 9.0)]),
@@ -241,10 +227,8 @@ fn reproduces_vllms_result_files() {
             .split_inclusive('\n')
             .take_while(|line| !line.contains("Client-side Queueing"))
             .filter(|line| {
-                unmeasured.is_empty() || !(line.contains("TPOT") || line.contains("ITL"))
-            })
-            .filter(|line| {
-                unmeasured.is_empty() || !(line.contains("per Output") || line.contains("Inter-"))
+                let absent = ["TPOT", "ITL", "per Output", "Inter-"];
+                unmeasured.is_empty() || !absent.iter().any(|part| line.contains(part))
             })
             .collect();
         let text = text.strip_suffix(&format!("{:=^50}\n", "")).unwrap();
@@ -267,7 +251,8 @@ fn reproduces_sglangs_result_files() {
         "slo_",
         "goodput",
     ];
-    for (name, theirs, block) in SGLANG {
+    for (name, stem) in SGLANG {
+        let (theirs, block) = (case(&format!("{stem}.jsonl")), case(&format!("{stem}.txt")));
         let theirs = file(&theirs.replace("Infinity", "\"inf\""));
         let mut facts = run_of(&theirs);
         facts.run.goodput = match name {
@@ -323,7 +308,7 @@ fn shape(line: &str) -> (String, bool) {
 fn lmdeploys_block_has_lmdeploys_lines() {
     let published = include_str!("../cases/lmdeploy-0.9.2.txt");
     let printed = include_str!("cases/lmdeploy-chat.txt");
-    let theirs = file(VLLM[0].1);
+    let theirs = file(&case("vllm-chat-role-chunk.json"));
     let ours =
         seen(Tool::Lmdeploy, &theirs, &run_of(&theirs), Keep::Nothing, text::sglang::lmdeploy);
     let later = ["Total input text tokens", "Total input vision tokens"];
@@ -385,7 +370,7 @@ fn each_tool_has_its_own_chunks() {
 /// Unmeasured figures are left out: there is no zero or null in place of a number.
 #[test]
 fn unmeasured_figures_have_no_key_and_no_line() {
-    let theirs = file(VLLM[0].1);
+    let theirs = file(&case("vllm-chat-role-chunk.json"));
     let mut facts = run_of(&theirs);
     facts.run.streamed = false;
     let (ours, text) = seen(Tool::Vllm, &theirs, &facts, Keep::Nothing, |seen| {

@@ -8,19 +8,15 @@
 //! only. The run's metadata (`--metadata`, `[about.notes]`) is in the place of vLLM's `--metadata`.
 //! A failed request has zeros in its places and a message in `errors`, as in vLLM's own file.
 
-use super::object::Object;
-use super::{Compatible, Detail, Request};
+use super::{Compatible, Detail, Object, Request};
 use model::arrival::Arrival;
-use statistics::Ranked;
 
-/// vLLM's names of its backends.
 const BACKENDS: [(&str, &str, &str); 3] = [
     ("openai", "completions", "openai"),
     ("openai", "chat", "openai-chat"),
     ("vllm", "chat", "openai-chat"),
 ];
 
-/// The file's contents: one line, without a newline.
 pub fn json(run: &Compatible<'_>) -> String {
     let Compatible { reported, figures, .. } = run;
     let (plan, summary) = (&reported.plan, &reported.summary);
@@ -68,7 +64,7 @@ pub fn json(run: &Compatible<'_>) -> String {
         ("e2el_including_client_queue", &figures.e2e_queued, queued),
     ] {
         if let (Some(distribution), true) = (distribution, held) {
-            statistics(&mut object, name, distribution, &plan.percentiles);
+            super::statistics(&mut object, name, distribution, &plan.percentiles);
         }
     }
     object.finish()
@@ -91,23 +87,13 @@ fn requests(object: &mut Object, requests: &[Request]) {
     }
 }
 
-fn statistics(object: &mut Object, name: &str, of: &statistics::Figures, percentiles: &[f64]) {
-    object.field(&format!("mean_{name}_ms"), of.mean());
-    object.field(&format!("median_{name}_ms"), of.percentile(50.0));
-    object.field(&format!("std_{name}_ms"), of.std());
-    for percent in percentiles {
-        object.field(&format!("p{percent}_{name}_ms"), of.percentile(*percent));
-    }
-}
-
 /// The date as vLLM writes it, but in UTC: `20260102-030405`.
 fn date(ended: &str) -> Option<String> {
     let ended: jiff::Timestamp = ended.parse().ok()?;
     Some(ended.strftime("%Y%m%d-%H%M%S").to_string())
 }
 
-/// The burstiness on vLLM's scale, if vLLM has such arrivals; 1 if all come at once, as
-/// there.
+/// The burstiness on vLLM's scale, if vLLM has such arrivals; 1 if all come at once.
 fn burstiness(arrival: &Arrival) -> Option<f64> {
     match arrival {
         Arrival::Inf | Arrival::Closed { .. } | Arrival::Poisson { .. } => Some(1.0),

@@ -15,18 +15,14 @@ use crate::chart::{Tone as Mark, escape, swatch};
 use result::finding::Finding;
 use result::metric::Metric;
 
-/// Names of elements that every page has.
 const TAKEN: [&str; 4] = ["main", "theme", "live", "chart-keys"];
 
 struct Html<'d> {
     text: String,
-    /// The headings with their names.
     names: Vec<(&'d Heading, String)>,
-    /// The names that were given.
     slugs: Slugs,
     /// The headings of the section and of the part of it, which name tables.
     above: [String; 2],
-    /// The runs that charts show.
     series: &'d [String],
 }
 
@@ -225,7 +221,6 @@ impl<'d> Html<'d> {
         }
     }
 
-    /// Writes items within an element.
     fn all<T>(
         &mut self,
         begin: &'static str,

@@ -10,12 +10,10 @@ use result::finding::Verdict;
 /// Characters with a meaning within a line, in Markdown or in extensions of sites.
 const MARKS: &str = "\\`*_{}[]#|~$!^";
 
-/// The heading of the list of sections.
 const CONTENTS: &str = "Table of Contents";
 
 struct Markdown<'d> {
     out: String,
-    /// The level of the title.
     level: u8,
     /// The headings, with the anchors that sites give them.
     anchors: Vec<(&'d Heading, String)>,
@@ -161,7 +159,6 @@ impl Markdown<'_> {
         self.out.push('\n');
     }
 
-    /// A line of its own.
     fn spans(&self, text: &Text) -> String {
         begun(self.within(text))
     }
@@ -182,7 +179,6 @@ impl Markdown<'_> {
         each.collect()
     }
 
-    /// The anchor of the heading of that name.
     fn anchor(&self, name: &str) -> Option<&str> {
         let mut anchors = self.anchors.iter();
         let found = anchors.find(|(heading, _)| heading.name.as_deref() == Some(name));

@@ -11,7 +11,6 @@ pub(crate) struct Slugs {
 }
 
 impl Slugs {
-    /// The anchor of the next heading.
     pub(crate) fn next(&mut self, heading: &str) -> String {
         let base: String = heading
             .trim()

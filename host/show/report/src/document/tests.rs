@@ -55,13 +55,8 @@ fn page(words: &str) -> Document {
         .with(Span::Change(words.to_owned(), Tone::Good))
         .with(Span::Badge(words.to_owned(), Verdict::Invalid));
     page.push(Block::Verdict(Verdict::Suspect, words.into(), vec![line]));
-    page.push(Block::Findings(vec![Finding {
-        id: Id::FewSamples,
-        severity: Severity::Note,
-        seen: words.to_owned(),
-        why: words.to_owned(),
-        advice: words.to_owned(),
-    }]));
+    let finding = crate::fixture::finding(Id::FewSamples, Severity::Note, [words; 3]);
+    page.push(Block::Findings(vec![finding]));
     page.push(Block::Details {
         summary: words.to_owned(),
         is_printed: true,

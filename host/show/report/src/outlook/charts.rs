@@ -1,10 +1,10 @@
 //! The charts of an outlook: a histogram of each distribution.
 
 use crate::chart::{
-    Axis, Cell, Chart, Column, Form, Key, Mark, Panel, Point, Rows, Rule, Shape, Side, Snap, Ticks,
-    Tone, scale,
+    Axis, Chart, Form, Key, Mark, Panel, Rows, Rule, Shape, Side, Snap, Ticks, Tone, scale,
 };
-use model::number::{count, percent, short};
+use crate::charts::histogram as bars_of;
+use model::number::{count, short};
 use runs::outlook::{Bar, Lengths, Outlook};
 
 /// The histograms of an outlook, for the data that it has.
@@ -24,7 +24,6 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
         .collect()
 }
 
-/// The name of a bar.
 pub(super) fn range(bar: &Bar, unit: &str) -> String {
     let width = bar.to - bar.from;
     let whole = unit != "s" && width == 1.0;
@@ -37,8 +36,9 @@ pub(super) fn range(bar: &Bar, unit: &str) -> String {
 
 fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
     let bars = &lengths.bars;
-    let share = |bar: &Bar| bar.count as f64 / lengths.count as f64;
-    let most = bars.iter().map(share).fold(0.0, f64::max);
+    let (points, cells) =
+        bars_of(bars.iter().map(|bar| (bar.from, bar.to, bar.count)).collect(), lengths.count);
+    let most = points.iter().filter_map(|point| point.y).fold(0.0, f64::max);
     let low = bars.first().map_or(0.0, |bar| bar.from);
     let high = bars.last().map_or(1.0, |bar| bar.to);
     let value = |value: f64| format!("{} {unit}", short(value, 4));
@@ -55,51 +55,18 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
             value(lengths.p99),
             value(lengths.max)
         ),
-        x: Axis { title: format!("{title} ({unit})"), low, high, ticks: Ticks::Numbers },
+        x: Axis::new(format!("{title} ({unit})"), low, high, Ticks::Numbers),
         panels: vec![Panel {
-            y: Axis {
-                title: "share of values".to_owned(),
-                low: 0.0,
-                high: scale::round_end(most, 4),
-                ticks: Ticks::Percent,
-            },
+            y: Axis::new("share of values", 0.0, scale::round_end(most, 4), Ticks::Percent),
             height: 220.0,
-            marks: vec![Mark {
-                key: 0,
-                shape: Shape::Bars,
-                points: bars
-                    .iter()
-                    .map(|bar| Point { x: bar.from, to: bar.to, y: Some(share(bar)) })
-                    .collect(),
-                column: Some(Column {
-                    head: "share".to_owned(),
-                    cells: bars
-                        .iter()
-                        .map(|bar| {
-                            Some(Cell {
-                                x: (bar.from + bar.to) / 2.0,
-                                y: share(bar),
-                                text: format!("{} ({})", percent(share(bar)), count(bar.count)),
-                            })
-                        })
-                        .collect(),
-                }),
-            }],
+            marks: vec![Mark::new(0, Shape::Bars, points).with_column("share", cells)],
             rules: rules
-                .map(|(label, at)| Rule {
-                    side: Side::X,
-                    at,
-                    label: format!("{label} {}", value(at)),
-                })
+                .map(|(label, at)| Rule::new(Side::X, at, format!("{label} {}", value(at))))
                 .into(),
             bands: Vec::new(),
         }],
         keys: vec![Key { label: title.to_owned(), tone: Tone::Series(0) }],
-        rows: Rows {
-            head: unit.to_owned(),
-            labels: bars.iter().map(|bar| range(bar, unit)).collect(),
-            snap: Snap::X,
-        },
+        rows: Rows::new(unit, bars.iter().map(|bar| range(bar, unit)).collect(), Snap::X),
         log: None,
         form: Form::Full,
     }

@@ -8,7 +8,6 @@ use model::number::{bytes, count, percent, plural, short};
 use result::summary::Tokenizer;
 use runs::outlook::{End, Lengths, Outlook, Shown};
 
-/// The column of the values.
 const LABELS: usize = 18;
 const BAR: usize = 40;
 
@@ -221,7 +220,6 @@ fn remarks(page: &mut Page, outlook: &Outlook) {
     }
 }
 
-/// A distribution in a line.
 fn spread(lengths: &Lengths) -> String {
     let value = |value: f64| short(value, 4);
     if lengths.max == lengths.min {

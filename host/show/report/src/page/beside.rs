@@ -30,7 +30,6 @@ pub(super) fn obstacles(runs: &[RunView], compared: &Comparison) -> Vec<Text> {
     words.collect()
 }
 
-/// The figures that any of the runs has.
 pub(super) fn table(runs: &[RunView], compared: &Comparison) -> Table {
     let row = |figure, name| row(runs, compared, &figure, name);
     let whole = WHOLE.iter().enumerate().map(|(place, whole)| {

@@ -13,13 +13,11 @@ pub(crate) const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL,
 
 pub(crate) const LABELS: [&str; 4] = ["TTFT", "TPOT", "ITL", "E2E latency"];
 
-/// The common name of a headline metric.
 pub(super) fn label(metric: &str) -> &str {
     let place = HEADLINE.iter().position(|known| *known == metric);
     place.map_or(metric, |place| LABELS[place])
 }
 
-/// The wanted rows of the table *How sure*.
 pub(super) fn sure(summary: &Summary, wanted: impl Fn(&Row) -> bool) -> Table {
     let mut table = Table::new(["Figure"].into_iter().chain(COLUMNS));
     for row in rows(summary).into_iter().filter(|row| wanted(row)) {
@@ -28,62 +26,37 @@ pub(super) fn sure(summary: &Summary, wanted: impl Fn(&Row) -> bool) -> Table {
     table
 }
 
-/// The headline: throughput, latencies and failures.
 pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
     let Summary { throughput, requests, goodput, concurrency, .. } = summary;
     let mut figures = Vec::new();
-    let mut tile = |name: &str, metric, value: Option<f64>, unit, lines: Vec<Option<String>>| {
+    let mut tile = |name: &str, metric, value: Option<f64>, unit, lines: &[Option<String>]| {
         if let Some(value) = value {
-            figures.push(Figure {
-                name: named(name, metric),
-                value: significant(value, 4),
-                unit,
-                lines: lines.into_iter().flatten().collect(),
-            });
+            let (name, value) = (named(name, metric), significant(value, 4));
+            let lines = lines.iter().flatten().cloned().collect();
+            figures.push(Figure { name, value, unit, lines });
         }
     };
     let per_s = |value: Option<f64>, unit: &str, what: &str| {
         value.map(|value| format!("{} {unit} {what}", significant(value, 4)))
     };
-    tile(
-        "Output throughput",
-        None,
-        throughput.output_tokens_per_s,
-        "tok/s",
-        vec![
-            per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
-            per_s(throughput.peak_output_tokens_per_s, "tok/s", "in the best second"),
-        ],
-    );
-    tile(
-        "Request throughput",
-        None,
-        throughput.requests_per_s,
-        "req/s",
-        vec![
-            per_s(throughput.due_requests_per_s, "req/s", "were due"),
-            concurrency.mean_in_flight.map(|mean| {
-                let peak = concurrency.peak.map(|peak| format!(", at most {}", count(peak)));
-                format!("{} in flight on average{}", significant(mean, 3), peak.unwrap_or_default())
-            }),
-        ],
-    );
+    let lines = [
+        per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
+        per_s(throughput.peak_output_tokens_per_s, "tok/s", "in the best second"),
+    ];
+    tile("Output throughput", None, throughput.output_tokens_per_s, "tok/s", &lines);
+    let in_flight = concurrency.mean_in_flight.map(|mean| {
+        let peak = concurrency.peak.map(|peak| format!(", at most {}", count(peak)));
+        format!("{} in flight on average{}", significant(mean, 3), peak.unwrap_or_default())
+    });
+    let lines = [per_s(throughput.due_requests_per_s, "req/s", "were due"), in_flight];
+    tile("Request throughput", None, throughput.requests_per_s, "req/s", &lines);
+    let is_closed = summary.run.r#loop == Loop::Closed;
     for (name, label) in HEADLINE.into_iter().zip(LABELS) {
-        let Some(of) = summary.metric(name) else {
-            continue;
-        };
+        let Some(of) = summary.metric(name) else { continue };
         let p99 = of.percentile(99.0).map(|p99| format!("P99 {} ms", significant(p99, 4)));
-        let is_closed = summary.run.r#loop == Loop::Closed;
-        tile(
-            &format!("{label}, median"),
-            Some(name),
-            Some(of.median),
-            "ms",
-            vec![
-                p99,
-                is_closed.then(|| "of a closed loop: slow periods get fewer requests".to_owned()),
-            ],
-        );
+        let closed =
+            is_closed.then(|| "of a closed loop: slow periods get fewer requests".to_owned());
+        tile(&format!("{label}, median"), Some(name), Some(of.median), "ms", &[p99, closed]);
     }
     if let Some(speed) = summary.metric(metric::OUTPUT_SPEED) {
         let lowest = mirrored(&summary.run.percentiles).into_iter().reduce(f64::min);
@@ -91,45 +64,29 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
             let least = speed.percentile(lowest)?;
             Some(format!("P{lowest} {} tok/s: the slowest users", significant(least, 4)))
         });
-        tile(
-            "Speed of one user, median",
-            Some(metric::OUTPUT_SPEED),
-            Some(speed.median),
-            "tok/s",
-            vec![slowest],
-        );
+        let (name, metric) = ("Speed of one user, median", Some(metric::OUTPUT_SPEED));
+        tile(name, metric, Some(speed.median), "tok/s", &[slowest]);
     }
     if let Some(goodput) = goodput {
-        tile(
-            "Goodput",
-            None,
-            goodput.requests_per_s,
-            "req/s",
-            vec![
-                goodput
-                    .slo_attainment
-                    .map(|share| format!("{} of the due requests met every limit", percent(share))),
-            ],
-        );
+        let met = goodput
+            .slo_attainment
+            .map(|share| format!("{} of the due requests met every limit", percent(share)));
+        tile("Goodput", None, goodput.requests_per_s, "req/s", &[met]);
     }
-    tile(
-        "Answered",
-        None,
-        requests.success_share.map(|share| share * 100.0),
-        "%",
-        vec![
-            Some(match requests.failed {
-                0 => format!("all of {} requests", count(requests.total)),
-                failed => format!("{} of {} requests failed", count(failed), count(requests.total)),
-            }),
-            (requests.cancelled > 0)
-                .then(|| format!("{} cancelled on purpose", count(requests.cancelled))),
-            requests.failed_by_themselves.map(|own| {
-                let followed = requests.failed - own;
-                format!("{} by themselves, {} because another had", count(own), count(followed))
-            }),
-        ],
-    );
+    let total = count(requests.total);
+    let lines = [
+        Some(match requests.failed {
+            0 => format!("all of {total} requests"),
+            failed => format!("{} of {total} requests failed", count(failed)),
+        }),
+        (requests.cancelled > 0)
+            .then(|| format!("{} cancelled on purpose", count(requests.cancelled))),
+        requests.failed_by_themselves.map(|own| {
+            let followed = requests.failed - own;
+            format!("{} by themselves, {} because another had", count(own), count(followed))
+        }),
+    ];
+    tile("Answered", None, requests.success_share.map(|share| share * 100.0), "%", &lines);
     figures.extend(sessions(summary));
     figures
 }
@@ -201,8 +158,7 @@ fn histograms(counted: &[&str]) -> Option<String> {
     })
 }
 
-/// The speeds of the slowest users, which have no column: the high percentiles belong to the
-/// luckiest.
+/// The speeds of the slowest users, which have no column among the high percentiles.
 fn slowest(summary: &Summary) -> Option<String> {
     let lowest = mirrored(&summary.run.percentiles);
     let lowest = lowest.into_iter().reduce(f64::min)?;
@@ -279,9 +235,8 @@ fn accepted(run: &RunView, runs: usize) -> [(String, Table); 3] {
                 continue;
             };
             let length = steps.acceptance_length;
-            let others = || "all others".to_owned();
             table.row([
-                group.name.clone().unwrap_or_else(others),
+                name(&group.name),
                 count(steps.answers),
                 count(steps.steps),
                 length.map_or(String::new(), |length| significant(length, 4)),
@@ -292,7 +247,6 @@ fn accepted(run: &RunView, runs: usize) -> [(String, Table); 3] {
     })
 }
 
-/// Tables of scores by turn and class.
 fn scored(run: &RunView, runs: usize) -> [(String, Table); 2] {
     let scores = &run.reported.summary.scores;
     let by_turn: fn(&Score) -> &[ScoredGroup] = |score| &score.by_turn;
@@ -304,14 +258,13 @@ fn scored(run: &RunView, runs: usize) -> [(String, Table); 2] {
     kinds.map(|(title, head, groups)| {
         let mut table =
             Table::new([head, "Score", "Judged", "Mean", "95 % interval", "Not judged"]);
-        for (name, score) in scores {
+        for (score_name, score) in scores {
             for group in groups(score) {
                 let mean = group.mean.map(|mean| fixed(mean, 4));
                 let between = |bounds: Bounds| bounds.label(" to ", |end| fixed(end, 4));
-                let others = || "all others".to_owned();
                 table.row([
-                    group.name.clone().unwrap_or_else(others),
-                    name.clone(),
+                    name(&group.name),
+                    score_name.clone(),
                     count(group.count),
                     mean.unwrap_or_default(),
                     group.confidence.map(between).unwrap_or_default(),
@@ -331,6 +284,10 @@ pub(super) fn titled(title: &str, run: &RunView, runs: usize) -> String {
     }
 }
 
+fn name(group: &Option<String>) -> String {
+    group.clone().unwrap_or_else(|| "all others".to_owned())
+}
+
 fn row(group: &Group) -> Vec<String> {
     let mean = |value: Option<f64>| value.map_or(String::new(), |value| significant(value, 4));
     let at = |name: &str, percent: f64| {
@@ -339,7 +296,7 @@ fn row(group: &Group) -> Vec<String> {
         value.map_or(String::new(), |value| fixed(value, 2))
     };
     vec![
-        group.name.clone().unwrap_or_else(|| "all others".to_owned()),
+        name(&group.name),
         count(group.requests),
         count(group.failed),
         mean(group.input_tokens),

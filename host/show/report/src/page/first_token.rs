@@ -5,7 +5,9 @@ use crate::charts::RunView;
 use crate::document::{Document, Fit, Table};
 use model::number::{count, fixed, percent};
 use result::summary::FirstToken;
-use result::summary::first_token::BySeries;
+use result::summary::first_token::{BySeries, Parts};
+
+const WHOLE: &str = "from due to first token";
 
 /// Adds the section with these charts, if any run has parts of it.
 pub(super) fn section(page: &mut Document, runs: &[RunView], charts: Vec<Chart>) {
@@ -50,11 +52,11 @@ fn by_series(page: &mut Document, runs: &[RunView], is_alone: bool) {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
         }
-        let mut table = Table::new(["Part", "Mean (ms)", "Share"].map(str::to_owned).to_vec());
-        let whole = [("from due to first token", split.whole_ms)];
+        let mut table = Table::new(["Part", "Mean (ms)", "Share"]);
+        let whole = [(WHOLE, split.whole_ms)];
         for (name, ms) in split.named().into_iter().chain(whole) {
             let share = split.share(ms).map(percent).unwrap_or_default();
-            table.row(vec![name.to_owned(), fixed(ms, 2), share]);
+            table.row([name.to_owned(), fixed(ms, 2), share]);
         }
         page.table(table);
     }
@@ -70,21 +72,15 @@ fn table(split: &FirstToken) -> Table {
     let mut table = Table::new(head);
     table.fit = Fit::Scrolled;
     let mean = &split.mean;
+    let mut row = |name: &str, ms: f64, of: &dyn Fn(&Parts) -> Option<f64>| {
+        let share = mean.share(ms).map(percent).unwrap_or_default();
+        let around = split.around.iter().map(|around| of(&around.mean));
+        let around = around.map(|ms| ms.map_or(String::new(), |ms| fixed(ms, 2)));
+        table.row([name.to_owned(), fixed(ms, 2), share].into_iter().chain(around));
+    };
     for (name, ms) in mean.named() {
-        let mut row =
-            vec![name.to_owned(), fixed(ms, 2), mean.share(ms).map(percent).unwrap_or_default()];
-        row.extend(split.around.iter().map(|around| {
-            let ms = around.mean.by_name(name);
-            ms.map_or(String::new(), |ms| fixed(ms, 2))
-        }));
-        table.row(row);
+        row(name, ms, &|parts| parts.by_name(name));
     }
-    let mut whole = vec![
-        "from due to first token".to_owned(),
-        fixed(mean.whole_ms, 2),
-        mean.share(mean.whole_ms).map(percent).unwrap_or_default(),
-    ];
-    whole.extend(split.around.iter().map(|around| fixed(around.mean.whole_ms, 2)));
-    table.row(whole);
+    row(WHOLE, mean.whole_ms, &|parts| Some(parts.whole_ms));
     table
 }

@@ -26,7 +26,6 @@ pub(crate) fn load(plan: &Plan) -> String {
     format!("{}{}", plan.load.arrival, slots.unwrap_or_default())
 }
 
-/// The settings that bear on the figures.
 pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     let amount = match plan.load.amount {
         Amount::Requests(requests) => plural(requests, "request"),
@@ -119,41 +118,23 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         format!("{}{}", percent(thread.cpu), most.unwrap_or_default())
     };
     let busiest = |role| client.busiest(role).map(|(_, thread)| share(thread));
+    let with = |value: Option<f64>, unit: &str| {
+        value.map(|value| format!("{} {unit}", significant(value, 3)))
+    };
+    let machine = client.machine;
     pairs([
         ("Busiest reader, of a core", busiest("read")),
         ("Pacer, of a core", busiest("pace")),
         ("Busiest decoder, of a core", busiest("decode")),
         ("Recorder, of a core", busiest("record")),
         ("Largest decode backlog, in replies", Some(count(client.decode_backlog))),
-        ("Largest decode delay", Some(format!("{} ms", significant(client.decode_behind_ms, 3)))),
-        ("Longest pause", Some(format!("{} ms", significant(client.longest_pause_ms, 3)))),
-        (
-            "Throttled by a CPU quota",
-            client.throttled_s.map(|s| format!("{} s", significant(s, 3))),
-        ),
-        (
-            "Largest step of the clock",
-            client.clock_step_ms.map(|ms| format!("{} ms", significant(ms, 3))),
-        ),
-        ("Machine busy", client.machine.map(|machine| percent(machine.busy))),
-        (
-            "Stolen by a hypervisor",
-            client.machine.map(|machine| format!("{} s", significant(machine.stolen_s, 3))),
-        ),
+        ("Largest decode delay", with(Some(client.decode_behind_ms), "ms")),
+        ("Longest pause", with(Some(client.longest_pause_ms), "ms")),
+        ("Throttled by a CPU quota", with(client.throttled_s, "s")),
+        ("Largest step of the clock", with(client.clock_step_ms, "ms")),
+        ("Machine busy", machine.map(|machine| percent(machine.busy))),
+        ("Stolen by a hypervisor", with(machine.map(|machine| machine.stolen_s), "s")),
     ])
-}
-
-/// A command line as a shell takes it.
-pub(crate) fn command_line(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
-    let quoted = words.iter().map(|word| {
-        if word.chars().all(plain) && !word.is_empty() {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// The plan as JSON, without anything that may be secret.
@@ -161,8 +142,7 @@ pub(super) fn whole(plan: &Plan) -> String {
     serde_json::to_string_pretty(&redacted(plan)).unwrap_or_default()
 }
 
-/// Bodies may carry keys of a proxy or a tenant: their fields' names are shown, their values are
-/// not.
+/// Bodies may carry keys of a proxy or a tenant, so the values of their fields are hidden.
 fn redacted(plan: &Plan) -> Value {
     let mut value = serde_json::to_value(plan).unwrap_or_default();
     if let Some(body) = value.pointer_mut("/request/extra-body") {

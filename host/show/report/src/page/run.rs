@@ -4,7 +4,8 @@ use super::{figures, parts, plan};
 use crate::charts::RunView;
 use crate::document::{Block, Cell, Document, Pair, Span, Table, Text, pair, pairs};
 use crate::label::engine;
-use model::number::{count, fixed, significant};
+use model::number::{count, fixed, plural, significant};
+use model::shell;
 use result::finding::{Finding, Severity, Verdict};
 use result::metric;
 use result::summary::Summary;
@@ -43,11 +44,12 @@ pub(super) fn answer(page: &mut Document, shown: &RunView) {
     let worst: Vec<_> = findings.iter().filter(|of| of.severity != Severity::Note).collect();
     let more = match (worst.len(), findings.len() - worst.len()) {
         (0, 0) => "no check found a reason to doubt these figures".to_owned(),
-        (0, notes) => plural(notes, "note"),
+        (0, notes) => plural(notes as u64, "note"),
         (1, 0) => worst[0].seen.clone(),
-        (1, notes) => format!("{}, and {}", worst[0].seen, plural(notes, "note")),
+        (1, notes) => format!("{}, and {}", worst[0].seen, plural(notes as u64, "note")),
         (doubts, notes) => {
-            format!("{}, and {}", worst[0].seen, plural(doubts + notes - 1, "more finding"))
+            let more = plural((doubts + notes - 1) as u64, "more finding");
+            format!("{}, and {more}", worst[0].seen)
         }
     };
     let title = Text::strong(match verdict {
@@ -101,7 +103,6 @@ pub(super) fn table(page: &mut Document, runs: &[RunView]) {
     }
 }
 
-/// The main facts of the run.
 fn facts(reported: &Reported) -> Vec<Pair> {
     let Reported { plan, summary, .. } = reported;
     let about = &plan.about;
@@ -118,11 +119,6 @@ fn facts(reported: &Reported) -> Vec<Pair> {
     ]);
     facts.extend(about.notes.iter().map(|(name, value)| pair(name, value)));
     facts
-}
-
-/// A number of things.
-fn plural(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Writes notes on the end of the run, if it did not end as planned.
@@ -143,7 +139,6 @@ fn notes(reported: &Reported) -> Vec<String> {
     notes
 }
 
-/// The time at which a run began.
 fn started(reported: &Reported) -> Option<String> {
     let started = &reported.status.as_ref()?.started;
     let at = started.split('.').next().unwrap_or(started);
@@ -178,7 +173,7 @@ pub(super) fn findings(page: &mut Document, runs: &[RunView]) {
         if !notes.is_empty() {
             let names: Vec<&str> = notes.iter().map(|note| note.id.name()).collect();
             page.push(Block::Details {
-                summary: format!("{}: {}", plural(notes.len(), "note"), names.join(", ")),
+                summary: format!("{}: {}", plural(notes.len() as u64, "note"), names.join(", ")),
                 is_printed: true,
                 blocks: vec![Block::Findings(notes)],
             });
@@ -187,7 +182,6 @@ pub(super) fn findings(page: &mut Document, runs: &[RunView]) {
     }
 }
 
-/// Adds the thresholds of a run.
 fn thresholds_of(page: &mut Document, thresholds: &[Checked], level: u8) {
     if thresholds.is_empty() {
         return;
@@ -209,7 +203,6 @@ fn thresholds_of(page: &mut Document, thresholds: &[Checked], level: u8) {
     page.table(table);
 }
 
-/// Adds every figure, in groups that belong together.
 pub(super) fn figures(page: &mut Document, shown: &RunView, level: u8) {
     let summary = &shown.reported.summary;
     let (table, note) = figures::metrics(summary);
@@ -222,10 +215,10 @@ pub(super) fn figures(page: &mut Document, shown: &RunView, level: u8) {
         page.heading(level, "How sure, every figure (95 %)");
         page.table(sure);
     }
-    let parts = parts::parts(summary).into_iter().map(|part| {
-        let words = part.words.map(|words| Block::Paragraph(words.into()));
-        let pairs = (!part.pairs.is_empty()).then_some(Block::Pairs(part.pairs));
-        let blocks = [Some(Block::heading(level, part.title)), words, pairs];
+    let parts = parts::parts(summary).into_iter().map(|(title, words, pairs)| {
+        let words = words.map(|words| Block::Paragraph(words.into()));
+        let pairs = (!pairs.is_empty()).then_some(Block::Pairs(pairs));
+        let blocks = [Some(Block::heading(level, title)), words, pairs];
         blocks.into_iter().flatten().collect()
     });
     page.push(Block::Cards(parts.collect()));
@@ -321,7 +314,7 @@ pub(super) fn how(page: &mut Document, shown: &RunView, level: u8) {
     if let Some(words) = command.filter(|words| !words.is_empty()) {
         page.heading(level, "To run it again");
         page.remark("The command line of this run. Values that may be secret are left out: add them again, or set the environment variables that hold them.");
-        page.code("shell", plan::command_line(words));
+        page.code("shell", shell::line(words));
     }
     page.push(Block::Details {
         summary: format!("The whole plan of {}", shown.label),

@@ -115,14 +115,8 @@ fn a_page_is_complete_and_reproducible() {
     assert_eq!(text, page_of(&[run()]));
     assert!(!text.contains("Thresholds"), "absent is absent");
     let mut checked = run();
-    checked.reported.summary.thresholds = vec![result::threshold::Checked {
-        threshold: "ttft.p99 <= 100 ms".to_owned(),
-        seen: Some(160.0),
-        infinite: false,
-        without_failures: None,
-        held: false,
-        because: None,
-    }];
+    let threshold = crate::fixture::threshold("ttft.p99 <= 100 ms", false, 160.0);
+    checked.reported.summary.thresholds = vec![threshold];
     let checked = page_of(&[checked]);
     assert!(checked.contains("ttft.p99 &lt;= 100 ms") && checked.contains("does not hold"));
     for part in [
@@ -210,12 +204,6 @@ fn marks_only_shown_differences() {
 fn a_run_of_nothing_has_a_page() {
     let text = page_of(&[run_of("none", &[])]);
     assert!(text.contains("Invalid") && !text.contains("NaN"), "{text}");
-}
-
-#[test]
-fn command_lines_can_be_given_to_a_shell() {
-    let words = ["runner", "--x", "it's", "a b", "", "--rate=1"].map(str::to_owned);
-    assert_eq!(plan::command_line(&words), r"runner --x 'it'\''s' 'a b' '' --rate=1");
 }
 
 #[test]

@@ -3,11 +3,11 @@ use std::collections::BTreeSet;
 use super::{PublishedRun, page};
 use crate::document::Slugs;
 use crate::exchanges::{facts, output_usage, reply};
-use crate::fixture::reported;
+use crate::fixture::{finding, reported};
 use crate::tests::golden;
 use model::about::About;
 use model::exchange::{Exchange, Kind};
-use result::finding::{Finding, Id, Severity, Verdict};
+use result::finding::{Id, Severity, Verdict};
 
 /// A run whose first tokens take `ttft` milliseconds, of an engine and a model.
 fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> PublishedRun {
@@ -63,21 +63,15 @@ fn runs() -> Vec<PublishedRun> {
     plan.about.notes = [("kv|cache".into(), "<b>fp8</b> [x](http://x)\n# y".into())].into();
     hostile.block = "````\n# not a heading | a cell\n".into();
     hostile.reported.summary.verdict = Verdict::Invalid;
+    let saturated = [
+        "reader 0 had | 99 % of a core\nand more",
+        "times are the client's",
+        "take a larger <machine>",
+    ];
+    let few = ["4 requests", "P99 is the largest", "send 1000"];
     hostile.reported.summary.findings = vec![
-        Finding {
-            id: Id::ClientSaturated,
-            severity: Severity::Invalid,
-            seen: "reader 0 had | 99 % of a core\nand more".into(),
-            why: "times are the client's".into(),
-            advice: "take a larger <machine>".into(),
-        },
-        Finding {
-            id: Id::FewSamples,
-            severity: Severity::Note,
-            seen: "4 requests".into(),
-            why: "P99 is the largest".into(),
-            advice: "send 1000".into(),
-        },
+        finding(Id::ClientSaturated, Severity::Invalid, saturated),
+        finding(Id::FewSamples, Severity::Note, few),
     ];
     let mut bare = run("trial", 40, "x", "y");
     bare.reported.plan.about = About::default();

@@ -13,8 +13,7 @@ use search::level::Level;
 use search::slo::{Tier, UNNAMED};
 use search::{Config, Purpose};
 
-/// The page of a search. Its title is the workload's name, or the given name where nothing was run
-/// yet.
+/// The page of a search; its title is the workload's name, or the given name without a run.
 pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Document {
     let config = searched.search.config();
     let answer = searched.answer.clone().unwrap_or_else(|| searched.search.answer());
@@ -126,11 +125,7 @@ fn shares(
             y: "Share of requests".to_owned(),
             is_share: true,
             lines: lines.into_iter().filter(|line| !line.spots.is_empty()).collect(),
-            rules: vec![Rule {
-                side: Side::Y,
-                at: allowed,
-                label: format!("allowed: {}", percent(allowed)),
-            }],
+            rules: vec![Rule::new(Side::Y, allowed, format!("allowed: {}", percent(allowed)))],
         }],
         bands,
         is_named: false,

@@ -40,7 +40,6 @@ fn whole(seconds: f64) -> String {
     model::duration::format(Duration::from_secs(seconds as u64))
 }
 
-/// A run that is about to begin.
 pub fn begins(probe: &Probe) -> String {
     let purpose = match probe.purpose {
         Purpose::Bracket => "for bounds",

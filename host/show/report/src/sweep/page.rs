@@ -1,6 +1,6 @@
 //! A sweep as a page: the knee and the Pareto front, the curve, and every load and run.
 
-use super::{COLUMNS, Sweep, knee_words, shown};
+use super::{COLUMNS, Sweep, SweptRun, knee_words, shown};
 use crate::chart::{Rule, Side};
 use crate::charts::curve::{Line, Plane, Plot, Spot, Style, chart, front};
 use crate::document::{Cell, Document, Table, Text, Tone};
@@ -10,8 +10,7 @@ use crate::workload::{self, Workload};
 use result::finding::Verdict;
 use search::sweep::{At, Curve, Knee, Mean, Place};
 
-/// The page of a sweep. Its title is the workload's name, or the given name where nothing was run
-/// yet.
+/// The page of a sweep; its title is the workload's name, or the given name without a run.
 pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document {
     let curve = sweep.result().curve;
     let mut page = Document::new("Sweep", title(sweep, name, workload));
@@ -41,7 +40,6 @@ pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document 
     page
 }
 
-/// The workload's name with the loads.
 fn title(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> String {
     let Some(workload) = workload else {
         return name.to_owned();
@@ -78,14 +76,9 @@ fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
         .filter(|place| place.on_front == Some(true))
         .map(|place| short(place.at.number()))
         .collect();
-    let many = |verdict: Verdict| {
-        let of = sweep.runs.iter().filter(|run| run.verdict == verdict);
-        of.count()
-    };
-    let doubted =
-        [Verdict::Suspect, Verdict::Invalid].map(|verdict| (many(verdict), verdict.name()));
-    let doubted = doubted.iter().filter(|(many, _)| *many > 0);
-    let doubted: Vec<String> = doubted.map(|(many, word)| format!("{many} {word}")).collect();
+    let doubted = counts(sweep.runs.iter(), &[Verdict::Suspect, Verdict::Invalid]);
+    let doubted: Vec<String> =
+        doubted.iter().map(|(many, word)| format!("{many} {word}")).collect();
     if !doubted.is_empty() {
         let of = sweep.runs.len();
         lines.push(Text::strong("Doubts: ").then(format!(
@@ -103,13 +96,10 @@ fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
     lines
 }
 
-fn mean(of: Option<Mean>) -> String {
-    match of {
-        Some(Mean { mean, margin: Some(margin), .. }) => {
-            format!("{} ± {}", short(mean), short(margin))
-        }
-        Some(Mean { mean, .. }) => short(mean),
-        None => String::new(),
+pub(super) fn mean(mean: Mean) -> String {
+    match mean.margin {
+        Some(margin) => format!("{} ± {}", short(mean.mean), short(margin)),
+        None => short(mean.mean),
     }
 }
 
@@ -123,20 +113,16 @@ pub fn spot(sweep: [&str; 2], load: search::Load, place: &Place) -> Option<Spot>
         text: format!(
             "{}: {}; {}: {}",
             label(sweep[0]),
-            mean(place.throughput),
+            mean(throughput),
             label(sweep[1]),
-            mean(place.latency)
+            mean(latency)
         ),
     })
 }
 
 /// The knee as a line across a chart of throughput and latency.
 pub fn knee_rule(name: &str, load: search::Load, knee: &Knee) -> Rule {
-    Rule {
-        side: Side::X,
-        at: knee.throughput,
-        label: format!("{name} at {}", amount(load, knee.at)),
-    }
+    Rule::new(Side::X, knee.throughput, format!("{name} at {}", amount(load, knee.at)))
 }
 
 fn plane(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
@@ -173,11 +159,12 @@ fn plane(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
 fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
     let panel = |figure: &str, of: fn(&Place) -> Option<Mean>| {
         let spots = curve.places.iter().filter_map(|place| {
+            let value = of(place)?;
             Some(Spot {
                 row: amount(sweep.load, place.at.number()),
                 x: place.at.number(),
-                y: of(place)?.mean,
-                text: mean(of(place)),
+                y: value.mean,
+                text: mean(value),
             })
         });
         Plane {
@@ -188,11 +175,7 @@ fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
                 shape: Style::Joined,
                 spots: spots.collect(),
             }],
-            rules: curve
-                .knee
-                .iter()
-                .map(|knee| Rule { side: Side::X, at: knee.at, label: "knee".to_owned() })
-                .collect(),
+            rules: curve.knee.iter().map(|knee| Rule::new(Side::X, knee.at, "knee")).collect(),
         }
     };
     let unlimited = if sweep.planned.contains(&At::Unlimited) {
@@ -228,8 +211,8 @@ fn places(sweep: &Sweep, curve: &Curve) -> Table {
     for place in &curve.places {
         table.row([
             short(place.at.number()),
-            mean(place.throughput),
-            mean(place.latency),
+            place.throughput.map(mean).unwrap_or_default(),
+            place.latency.map(mean).unwrap_or_default(),
             verdicts(sweep, place.at),
             if place.on_front == Some(true) { "yes" } else { "" }.to_owned(),
         ]);
@@ -237,15 +220,21 @@ fn places(sweep: &Sweep, curve: &Curve) -> Table {
     table
 }
 
+/// The number of runs with each of the verdicts that a run has, and the verdict's name.
+fn counts<'a>(
+    runs: impl Iterator<Item = &'a SweptRun> + Clone,
+    verdicts: &[Verdict],
+) -> Vec<(usize, &'static str)> {
+    let counts = verdicts.iter().map(|verdict| {
+        (runs.clone().filter(|run| run.verdict == *verdict).count(), verdict.name())
+    });
+    counts.filter(|(number, _)| *number > 0).collect()
+}
+
 /// The verdicts of the runs at a load: `valid`, `1 valid, 2 suspect`.
 fn verdicts(sweep: &Sweep, at: At) -> String {
-    let runs = || sweep.runs.iter().filter(|run| run.at == at);
-    let all = [Verdict::Valid, Verdict::Suspect, Verdict::Invalid];
-    let counts = all.into_iter().filter_map(|verdict| {
-        let many = runs().filter(|run| run.verdict == verdict).count();
-        (many > 0).then(|| (many, verdict.name()))
-    });
-    let counts: Vec<(usize, &str)> = counts.collect();
+    let runs = sweep.runs.iter().filter(|run| run.at == at);
+    let counts = counts(runs, &[Verdict::Valid, Verdict::Suspect, Verdict::Invalid]);
     match counts.as_slice() {
         [(_, word)] => (*word).to_owned(),
         several => {

@@ -3,7 +3,9 @@
 use std::fmt::{Display, Write};
 
 use crate::plain;
+use crate::sections::Row;
 use result::summary::{Distribution, Summary};
+use statistics::{Figures, Ranked};
 
 /// The column of the values, minus one.
 const LABELS: usize = 40;
@@ -18,14 +20,21 @@ pub(crate) struct Block {
     pub(super) text: String,
     /// The title of a section that has no line yet.
     pub(super) pending: Option<&'static str>,
+    /// Pads values to 10 characters, as Python's `"{:<40} {:<10.2f}"` writes them: the form of the
+    /// tools that share an ancestor.
+    pub(super) is_padded: bool,
     /// Draws of each distribution the mean, the median and the highest percentile alone.
     pub(super) is_short: bool,
 }
 
 impl Block {
-    /// A block that begins with that title.
     pub(crate) fn titled(title: &str) -> Self {
         Block { text: format!("{title:=^50}\n"), ..Block::default() }
+    }
+
+    /// The block of a tool that shares the ancestor.
+    pub(super) fn padded() -> Self {
+        Block { is_padded: true, ..Block::titled(" Serving Benchmark Result ") }
     }
 
     /// The text, with its cautions and a rule at its end.
@@ -48,10 +57,18 @@ impl Block {
         self.pending = Some(title);
     }
 
+    /// A line for each row that the block has.
+    pub(super) fn rows(&mut self, rows: Vec<Row>) {
+        for (label, value) in rows.into_iter().filter_map(Row::line) {
+            self.line(&label, Some(value));
+        }
+    }
+
     pub(crate) fn line(&mut self, label: &str, value: Option<impl Display>) {
         let Some(value) = value else { return };
         let (label, value) = (plain(label), plain(&value.to_string()));
-        self.prose(&format!("{label:<LABELS$} {value}"));
+        let width = if self.is_padded { 10 } else { 0 };
+        self.prose(&format!("{label:<LABELS$} {value:<width$}"));
     }
 
     pub(super) fn figure(&mut self, label: &str, value: Option<f64>) {
@@ -64,6 +81,24 @@ impl Block {
         }
         self.text.push_str(&plain(text));
         self.text.push('\n');
+    }
+
+    /// A section of mean, median and percentiles, as other tools define them.
+    pub(super) fn figures(
+        &mut self,
+        title: &'static str,
+        label: &str,
+        of: Option<&Figures>,
+        percentiles: &[f64],
+    ) {
+        let Some(of) = of else { return };
+        self.section(title);
+        self.figure(&format!("Mean {label} (ms):"), Some(of.mean()));
+        self.figure(&format!("Median {label} (ms):"), Some(of.percentile(50.0)));
+        for percent in percentiles {
+            let value = of.percentile(*percent);
+            self.figure(&format!("P{percent} {label} (ms):"), Some(value));
+        }
     }
 
     pub(super) fn distribution(

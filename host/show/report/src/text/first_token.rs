@@ -7,10 +7,8 @@ use super::block::Block;
 use result::summary::Summary;
 use result::summary::first_token::{FirstToken, Parts};
 
-/// The width of the names of the parts.
 const NAME: usize = 22;
 
-/// The last row of the table.
 const WHOLE: &str = "TTFT from due";
 
 /// The shares of the parts in one line.
@@ -41,7 +39,6 @@ pub(super) fn split(block: &mut Block, summary: &Summary) {
     by_series(block, summary);
 }
 
-/// The means by the server's series.
 fn by_series(block: &mut Block, summary: &Summary) {
     let Some(split) = &summary.first_token_by_series else {
         return;
@@ -95,8 +92,7 @@ mod tests {
     use model::exchange::{Exchange, Kind, ServerTimings};
     use result::summary::Summary;
 
-    /// A hundred requests, sent 1 ms after they were due, with a first token after 80 ms: 60 queued,
-    /// 15 prefilled.
+    /// A hundred requests, each with a first token 80 ms after due: 60 ms queue, 15 ms prefill.
     fn run() -> Vec<Exchange> {
         let exchange = |index: u64| {
             let sent = 1000 + index * 100;
@@ -153,9 +149,9 @@ Means in ms; around a percentile, the means of the requests with such a TTFT fro
         let timings = run[3].timings.as_mut().unwrap();
         timings.prefill = Some(ms(1000));
         let drawn = text(&Summary::new(&facts(), &run));
-        let said = "Of 1 of them the server states more time than passed between sending and first \
+        let excess = "Of 1 of them the server states more time than passed between sending and first \
                     token; the excess is negative.";
-        assert!(drawn.contains(said), "{drawn}");
+        assert!(drawn.contains(excess), "{drawn}");
         assert!(drawn.contains("unexplained                 -9.81"), "{drawn}");
     }
 }

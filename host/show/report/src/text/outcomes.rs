@@ -4,13 +4,16 @@ use super::block::Block;
 use model::exchange::Class;
 use result::summary::{Requests, Summary, Tokens};
 
-/// Writes the numbers of requests by their end: failures by class, and within a class by status and
-/// by reason.
+/// Writes the numbers of requests by their end: failures by class, and in the whole block within a
+/// class by status and by reason.
 pub(super) fn counts(block: &mut Block, requests: &Requests) {
     block.line("Successful requests:", Some(requests.successful));
     block.line("Failed requests:", Some(requests.failed));
     for (class, failures) in &requests.failures {
         block.line(&format!("Failed requests ({}):", class.name()), Some(failures.count));
+        if block.is_short {
+            continue;
+        }
         for (status, count) in &failures.statuses {
             block.line(&format!("  HTTP {status}:"), Some(*count));
         }
@@ -19,21 +22,10 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
             block.line(&label, Some(*count));
         }
     }
-    block.line("Failed by themselves:", requests.failed_by_themselves);
-    let cancelled = Some(requests.cancelled).filter(|count| *count > 0);
-    block.line("Cancelled requests (on purpose):", cancelled);
-}
-
-/// Writes the numbers of requests by their end: failures by class alone.
-pub(super) fn classes(block: &mut Block, requests: &Requests) {
-    block.line("Successful requests:", Some(requests.successful));
-    block.line("Failed requests:", Some(requests.failed));
-    for (class, failures) in &requests.failures {
-        let label = format!("Failed requests ({}):", class.name());
-        block.line(&label, Some(failures.count));
+    if !block.is_short {
+        block.line("Failed by themselves:", requests.failed_by_themselves);
     }
-    let cancelled = Some(requests.cancelled).filter(|count| *count > 0);
-    block.line("Cancelled requests (on purpose):", cancelled);
+    block.count("Cancelled requests (on purpose):", requests.cancelled);
 }
 
 /// The output tokens that totals and throughput leave out.
@@ -43,8 +35,7 @@ pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
     };
     block.line("Incomplete answers:", Some(left_out.answers));
     block.line("Left out, of incomplete answers (tok):", Some(left_out.output));
-    let unknown = Some(left_out.unknown).filter(|unknown| *unknown > 0);
-    block.line("Incomplete answers, tokens unknown:", unknown);
+    block.count("Incomplete answers, tokens unknown:", left_out.unknown);
 }
 
 /// The share of the requests that failed, and their treatment in the latencies that follow.
@@ -61,11 +52,10 @@ pub(super) fn failed(block: &mut Block, summary: &Summary) {
     block.line(label, Some(share).filter(|_| requests.failed > 0));
 }
 
-/// Writes the messages of each kind of failure.
 pub(super) fn failures(block: &mut Block, summary: &Summary) {
     block.section("Failures");
-    let said = summary.requests.failures.iter();
-    for (class, failures) in said.filter(|(class, _)| **class != Class::NotSent) {
+    let failures = summary.requests.failures.iter();
+    for (class, failures) in failures.filter(|(class, _)| **class != Class::NotSent) {
         let class = class.name();
         for message in &failures.messages {
             let times = match message.count {

@@ -7,8 +7,7 @@ use result::summary::{Bounds, ScoredGroup, Summary};
 /// Characters of a name of a score or a group in a table.
 const NAME: usize = 32;
 
-/// Scores of the run as a whole, then the mean of each score with its interval, and the number of
-/// unjudged answers.
+/// Scores of the whole run, then each score's mean, interval and unjudged answers.
 pub(super) fn headline(block: &mut Block, summary: &Summary) {
     block.section("Scores");
     // A scorer's figure of the run as a whole is its main figure; there is room for few lines.
@@ -50,7 +49,6 @@ pub(super) fn scores(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// A row for each group of each score.
 fn table(
     block: &mut Block,
     (title, head, others): (&'static str, &str, &str),

@@ -1,6 +1,7 @@
 //! Sections on sessions, on turns, classes and adapters, and on the dataset.
 
 use super::block::{Block, MS};
+use crate::sections;
 use result::figure::Statistic;
 use result::metric;
 use result::summary::{Group, Summary};
@@ -10,16 +11,7 @@ const NAME: usize = 24;
 
 pub(super) fn sessions(block: &mut Block, summary: &Summary) {
     block.section("Sessions");
-    if let Some(sessions) = &summary.sessions {
-        block.line("Sessions:", Some(sessions.total));
-        block.line("Complete sessions:", Some(sessions.complete));
-        block.line("Sessions with a failure:", Some(sessions.failed));
-        let cancelled = Some(sessions.cancelled).filter(|count| *count > 0);
-        block.line("Sessions cancelled (on purpose):", cancelled);
-        block.line("Sessions cut short:", Some(sessions.cut_short));
-        block.figure("Session throughput (sessions/s):", sessions.sessions_per_s);
-        block.figure("Turn throughput (turns/s):", sessions.turns_per_s);
-    }
+    block.rows(sections::sessions(summary));
     block.distribution(summary, metric::SESSION_TIME, "Session Time", MS);
     for (name, label) in [
         (metric::SESSION_IN_FLIGHT, "Mean Session In Flight (ms):"),
@@ -49,11 +41,7 @@ fn table(block: &mut Block, (title, head, others): (&'static str, &str, &str), g
         return;
     }
     block.section(title);
-    let name = |group: &Group| -> String {
-        let name = group.name.as_deref().unwrap_or(others);
-        name.chars().take(NAME).collect()
-    };
-    let names = groups.iter().map(|group| name(group).chars().count());
+    let names = groups.iter().map(|group| name(group, others).chars().count());
     let width = names.max().unwrap_or(0).max(head.len());
     block.prose(&format!(
         "{head:<width$} {:>8} {:>6} {:>8} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10}",
@@ -70,7 +58,7 @@ fn table(block: &mut Block, (title, head, others): (&'static str, &str, &str), g
         };
         block.prose(&format!(
             "{:<width$} {:>8} {:>6} {:>8} {:>8} {cached:>7} {:>10} {:>10} {:>10} {:>10}",
-            name(group),
+            name(group, others),
             group.requests,
             group.failed,
             tokens(group.input_tokens),
@@ -82,6 +70,12 @@ fn table(block: &mut Block, (title, head, others): (&'static str, &str, &str), g
         ));
     }
     block.prose("Means of tokens, medians in ms.");
+}
+
+/// The name of a group as far as a table shows it.
+pub(super) fn name(group: &Group, others: &str) -> String {
+    let name = group.name.as_deref().unwrap_or(others);
+    name.chars().take(NAME).collect()
 }
 
 pub(super) fn dataset(block: &mut Block, summary: &Summary) {

@@ -1,7 +1,7 @@
 //! The blocks of SGLang's `bench_serving`, version 0.5.23, and of LMDeploy's
 //! `profile_restful_api.py`, version 0.9.2, which descends from it, with their definitions.
 
-use super::padded::Padded;
+use super::block::Block;
 use crate::compatible::sglang::PERCENTILES;
 use crate::compatible::{Compatible, Good};
 use statistics::Ranked;
@@ -9,7 +9,7 @@ use statistics::Ranked;
 /// SGLang's block, with a newline at its end.
 pub fn sglang(run: &Compatible<'_>) -> String {
     let Compatible { reported, figures, .. } = run;
-    let mut block = Padded::new();
+    let mut block = Block::padded();
     let cap = reported.summary.run.max_in_flight;
     let cap = cap.map_or("not set".to_owned(), |cap| cap.to_string());
     offered(&mut block, run);
@@ -32,33 +32,33 @@ pub fn sglang(run: &Compatible<'_>) -> String {
         ("Time per Output Token (excl. 1st token)", "TPOT", &figures.tpot),
         ("Inter-Token Latency", "ITL", &figures.itl),
     ] {
-        block.distribution(title, label, of.as_ref(), &PERCENTILES);
+        block.figures(title, label, of.as_ref(), &PERCENTILES);
     }
     let longest = figures.itl.as_ref();
     block.figure("Max ITL (ms):", longest.map(|itl| itl.at(itl.count() - 1)));
-    block.finish()
+    block.end(&[])
 }
 
 /// LMDeploy's block, with a newline at its end.
 pub fn lmdeploy(run: &Compatible<'_>) -> String {
     let figures = &run.figures;
-    let mut block = Padded::new();
+    let mut block = Block::padded();
     offered(&mut block, run);
     served(&mut block, run);
     generated(&mut block, run);
     let e2e = figures.e2e.as_ref();
-    block.distribution("End-to-End Latency", "E2E Latency", e2e, &[]);
+    block.figures("End-to-End Latency", "E2E Latency", e2e, &[]);
     for (title, label, of) in [
         ("Time to First Token", "TTFT", &figures.ttft),
         ("Time per Output Token (excl. 1st token)", "TPOT", &figures.tpot),
         ("Inter-token Latency", "ITL", &figures.itl),
     ] {
-        block.distribution(title, label, of.as_ref(), &[99.0]);
+        block.figures(title, label, of.as_ref(), &[99.0]);
     }
-    block.finish()
+    block.end(&[])
 }
 
-fn offered(block: &mut Padded, run: &Compatible<'_>) {
+fn offered(block: &mut Block, run: &Compatible<'_>) {
     block.line("Backend:", Some(run.sglang_backend()));
     // Python prints a float with its point, as `{:?}` does.
     let rate = run.reported.summary.run.request_rate;
@@ -66,14 +66,14 @@ fn offered(block: &mut Padded, run: &Compatible<'_>) {
     block.line("Traffic request rate:", Some(rate));
 }
 
-fn served(block: &mut Padded, run: &Compatible<'_>) {
+fn served(block: &mut Block, run: &Compatible<'_>) {
     let figures = &run.figures;
     block.line("Successful requests:", Some(figures.completed));
     block.figure("Benchmark duration (s):", figures.duration_s);
     block.line("Total input tokens:", figures.input);
 }
 
-fn generated(block: &mut Padded, run: &Compatible<'_>) {
+fn generated(block: &mut Block, run: &Compatible<'_>) {
     let figures = &run.figures;
     block.line("Total generated tokens:", figures.output);
     block.line("Total generated tokens (retokenized):", figures.retokenized);
@@ -83,7 +83,7 @@ fn generated(block: &mut Padded, run: &Compatible<'_>) {
     block.figure("Output token throughput (tok/s):", per_s(figures.output));
 }
 
-fn goodput(block: &mut Padded, run: &Compatible<'_>, good: &Good) {
+fn goodput(block: &mut Block, run: &Compatible<'_>, good: &Good) {
     let figures = &run.figures;
     let share = |part: u64| Some(part as f64 / figures.total as f64 * 100.0);
     let limits = good.each.iter();

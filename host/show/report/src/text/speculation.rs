@@ -1,24 +1,8 @@
-//! The results of speculative decoding: its lines among the token counts, and a table of its steps
-//! by turn, class and adapter.
+//! The steps of speculative decoding: a table by turn, class and adapter.
 
 use super::block::Block;
-use result::summary::{Group, Speculation, Summary};
-
-/// The most characters of a name that a table shows.
-const NAME: usize = 24;
-
-/// The lines among the token counts.
-pub(super) fn lines(block: &mut Block, steps: &Speculation) {
-    let count = |steps: u64| steps.to_string();
-    block.figure("Acceptance length (tok/step):", steps.acceptance_length);
-    block.line("Steps by accepted tokens:", steps.label(count));
-    block.line("Steps that accepted at position:", steps.positions());
-    if let Some(tpot) = &steps.tpot {
-        block.line("TPOT by acceptance length:", Some(tpot.label(count)));
-        let correlation = tpot.rank_correlation;
-        block.figure("Rank correlation of the two:", correlation);
-    }
-}
+use super::sessions::name;
+use result::summary::{Speculation, Summary};
 
 /// A table for each kind of group whose answers report their steps.
 pub(super) fn groups(block: &mut Block, summary: &Summary) {
@@ -51,11 +35,6 @@ pub(super) fn groups(block: &mut Block, summary: &Summary) {
             ));
         }
     }
-}
-
-fn name(group: &Group, others: &str) -> String {
-    let name = group.name.as_deref().unwrap_or(others);
-    name.chars().take(NAME).collect()
 }
 
 #[cfg(test)]

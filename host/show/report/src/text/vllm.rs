@@ -1,14 +1,14 @@
 //! The block of `vllm bench serve`, version 0.32, with vLLM's definitions: the section on
 //! end-to-end latency, which vLLM prints on request, is always present.
 
-use super::padded::Padded;
+use super::block::Block;
 use crate::compatible::Compatible;
 
 /// The block, with a newline at its end.
 pub fn text(run: &Compatible<'_>) -> String {
     let Compatible { reported, figures, .. } = run;
     let summary = &reported.summary;
-    let mut block = Padded::new();
+    let mut block = Block::padded();
     block.line("Successful requests:", Some(figures.completed));
     block.line("Failed requests:", Some(figures.total - figures.completed));
     block.line("Maximum request concurrency:", summary.run.max_in_flight);
@@ -33,7 +33,7 @@ pub fn text(run: &Compatible<'_>) -> String {
         ("Inter-token Latency", "ITL", &figures.itl),
         ("End-to-end Latency", "E2EL", &figures.e2e),
     ] {
-        block.distribution(title, label, of.as_ref(), percentiles);
+        block.figures(title, label, of.as_ref(), percentiles);
     }
-    block.finish()
+    block.end(&[])
 }

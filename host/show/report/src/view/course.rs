@@ -9,7 +9,6 @@ use model::units::Nanos;
 use result::metric::Reading;
 use result::summary::{Occupancy, RunFacts, Summary};
 
-/// Largest number of spans.
 const SPANS: f64 = 180.0;
 
 /// The span of time for runs whose longest takes this many seconds: 1, 2 or 5 times a power of ten,
@@ -32,7 +31,6 @@ pub struct Course {
     pub duration_s: f64,
     /// Output tokens per second; absent if the time of no token is known.
     pub tokens_per_s: Option<Vec<f64>>,
-    /// Mean number of requests in flight.
     pub in_flight: Vec<f64>,
     /// Mean number of requests that were due and that the cap held back; absent without a cap.
     pub waiting: Option<Vec<f64>>,
@@ -60,7 +58,7 @@ impl Course {
     where
         E: Borrow<Exchange>,
     {
-        let mut gather = Gather::from_summary(summary, grain);
+        let mut gather = Gatherer::from_summary(summary, grain);
         for exchange in exchanges {
             let exchange = exchange?;
             let exchange = exchange.borrow();
@@ -78,7 +76,7 @@ impl Course {
     }
 }
 
-pub(super) struct Gather {
+pub(super) struct Gatherer {
     origin: Nanos,
     duration: Nanos,
     grain: Nanos,
@@ -90,18 +88,17 @@ pub(super) struct Gather {
     ttft: Vec<(u64, u64)>,
 }
 
-impl Gather {
-    /// A gatherer for the run of this summary.
+impl Gatherer {
     pub(super) fn from_summary(summary: &Summary, grain: Nanos) -> Self {
         let origin = summary.run.measure_start.unwrap_or_default();
         let duration = summary.throughput.duration_s.unwrap_or(0.0);
-        Gather::new(origin, Nanos::from_secs_f64(duration), grain)
+        Gatherer::new(origin, Nanos::from_secs_f64(duration), grain)
     }
 
     fn new(origin: Nanos, duration: Nanos, grain: Nanos) -> Self {
         let grain = Nanos(grain.0.max(1));
         let spans = duration.0.div_ceil(grain.0).max(1) as usize;
-        Gather {
+        Gatherer {
             origin,
             duration,
             grain,
@@ -201,8 +198,7 @@ fn per(sum: f64, length: f64) -> f64 {
     if length > 0.0 { sum / length } else { 0.0 }
 }
 
-/// Finds the time from which a request was no longer in flight: without an end, at the last sign of
-/// its reply.
+/// The end of a request in flight: without an end, the last sign of its reply.
 fn ended(exchange: &Exchange) -> Option<Nanos> {
     let seen = exchange.events.at.last().copied().or(exchange.headers);
     exchange.ended.or(seen)

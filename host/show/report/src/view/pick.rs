@@ -14,7 +14,6 @@ pub(super) struct Even<T> {
 }
 
 impl<T> Even<T> {
-    /// The largest number of items.
     pub(super) fn new(limit: usize) -> Self {
         Even { limit, length: 1, kept: BTreeMap::new() }
     }
@@ -64,7 +63,6 @@ impl<T> Largest<T> {
         }
     }
 
-    /// The largest first.
     pub(super) fn finish(self) -> Vec<T> {
         self.kept.into_values().rev().collect()
     }

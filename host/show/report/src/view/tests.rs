@@ -8,7 +8,6 @@ fn view(exchanges: &[Exchange]) -> View {
     run_of("a run", exchanges).view
 }
 
-/// All of a view that can be compared.
 fn seen(view: &View) -> String {
     format!("{view:?}")
 }

@@ -15,7 +15,6 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 impl<'d> Html<'d> {
-    /// Writes everything above the title.
     pub(super) fn top(&mut self, title: &str, blocks: &'d [Block]) {
         let style = style();
         self.put(
@@ -90,8 +89,7 @@ fn style() -> String {
     )
 }
 
-/// The page's content security policy: its own style and script, by their digests, and no other
-/// source.
+/// The page's content security policy: its own style and script, by their digests.
 fn policy(style: &str) -> String {
     format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
