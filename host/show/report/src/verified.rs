@@ -7,9 +7,9 @@ mod tests;
 
 use crate::document::{Cell, Document, Span, Table, Text, Tone, pairs};
 use model::shell;
-use verify::card::{Card, CaseCard, Check, Outcome, Totals, Verdict};
-use verify::case::Part;
+use verify::card::{Card, CaseCard, Outcome, Totals};
 use verify::ceiling::Level;
+use verify::types::{Check, Part, Verdict};
 
 pub use self::badge::badge;
 
