@@ -1,7 +1,9 @@
 //! Answers of a mock engine: the number of tokens, the text, and the reason to stop. A token is one
 //! byte.
 
-use super::ask::{Ask, Route};
+use std::sync::LazyLock;
+
+use super::ask::types::{Ask, Route};
 use super::script::{AnswerText, Script};
 
 /// The reason why an answer ends.
@@ -119,56 +121,11 @@ fn extend(text: &mut String, words: &mut impl Iterator<Item = &'static str>, byt
 
 /// Words without end, ASCII, the same for the same seed.
 fn words(seed: u64) -> impl Iterator<Item = &'static str> {
-    const WORDS: [&str; 48] = [
-        "a",
-        "long",
-        "time",
-        "ago",
-        "the",
-        "river",
-        "ran",
-        "under",
-        "old",
-        "stone",
-        "bridges",
-        "and",
-        "people",
-        "came",
-        "to",
-        "measure",
-        "how",
-        "fast",
-        "it",
-        "was",
-        "some",
-        "threw",
-        "leaves",
-        "from",
-        "one",
-        "side",
-        "then",
-        "counted",
-        "until",
-        "they",
-        "saw",
-        "them",
-        "again",
-        "others",
-        "only",
-        "listened",
-        "because",
-        "water",
-        "sounds",
-        "different",
-        "when",
-        "there",
-        "is",
-        "more",
-        "of",
-        "every",
-        "winter",
-        "morning",
-    ];
+    const TEXT: &str = "a long time ago the river ran under old stone bridges and people came to measure how \
+        fast it was some threw leaves from one side then counted until they saw them again \
+        others only listened because water sounds different when there is more of every \
+        winter morning";
+    static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| TEXT.split(' ').collect());
     let mut state = seed;
     std::iter::from_fn(move || {
         state = model::random::mix(state);

@@ -19,7 +19,7 @@ use hyper::header::HeaderValue;
 
 pub(super) use read::routes;
 use template::{Template, Values};
-pub(super) use wire::Scripted;
+pub(super) use wire::ScriptedWriter;
 
 /// A route that a script defines. It takes precedence over the built-in routes.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,13 +149,13 @@ impl Framing {
     fn put(self, event: &[u8], out: &mut Vec<u8>) {
         match self {
             Framing::Lines => {
-                out.extend_from_slice(event);
+                out.extend(event);
                 out.push(b'\n');
             }
             Framing::EventStream => {
                 for line in event.split(|byte| *byte == b'\n') {
-                    out.extend_from_slice(b"data: ");
-                    out.extend_from_slice(line);
+                    out.extend(b"data: ");
+                    out.extend(line);
                     out.push(b'\n');
                 }
                 out.push(b'\n');
@@ -164,14 +164,14 @@ impl Framing {
                 out.resize(out.len() + skip, 0);
                 let length = event.len() as u64;
                 if little_endian {
-                    out.extend_from_slice(&length.to_le_bytes()[..width]);
+                    out.extend(&length.to_le_bytes()[..width]);
                 } else {
-                    out.extend_from_slice(&length.to_be_bytes()[8 - width..]);
+                    out.extend(&length.to_be_bytes()[8 - width..]);
                 }
-                out.extend_from_slice(event);
+                out.extend(event);
             }
             Framing::AwsEventStream => aws::put(event, out),
-            Framing::Raw => out.extend_from_slice(event),
+            Framing::Raw => out.extend(event),
         }
     }
 }

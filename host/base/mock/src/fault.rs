@@ -8,7 +8,7 @@ mod table;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use model::duration::Span;
 use model::random::mix;
@@ -17,8 +17,8 @@ use model::random::mix;
 ///
 /// In TOML it is a table: `kind`, the keys of that kind, and at most one of `every = 10`,
 /// `requests = [0, 7]` and `share = 0.1`; without any of these it affects every request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "table::FaultTable", into = "table::FaultTable")]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "table::FaultTable")]
 pub struct Fault {
     pub kind: FaultKind,
     /// The requests that it affects.

@@ -10,12 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::answer::Answer;
-use super::ask::{Refusal, Route};
+use super::ask::types::{Refusal, Route};
 use super::fault::{Breakdown, Mishaps};
 use super::pace::Clock;
 use super::script::{RoleChunk, Script};
-use super::transcript::{Does, Part, Shared, Transcript};
-use super::wire::{self, Piece, Wire};
+use super::transcript::{Part, PartAction, ReplyFacts, Transcript};
+use super::wire;
+use super::wire::types::{Piece, Wire};
 
 /// The time when a step is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,8 +123,8 @@ impl Reply {
     }
 
     /// The reply with a transcript in place of its answer.
-    pub fn with_transcript(mut self, transcript: &Transcript, shared: &Shared<'_>) -> Self {
-        let parts = transcript.parts(shared, |event| self.dressed(event));
+    pub fn with_transcript(mut self, transcript: &Transcript, facts: &ReplyFacts<'_>) -> Self {
+        let parts = transcript.parts(facts, |event| self.dressed(event));
         self.transcript = Some((parts.into_iter(), transcript.is_whole()));
         self
     }
@@ -164,9 +165,9 @@ impl Reply {
             return Poll::Ready(match parts.next() {
                 Some(part) => Step {
                     when: When::After(part.at),
-                    action: match part.does {
-                        Does::Cut { reset } => Action::Cut { reset },
-                        Does::Write { bytes, tokens } => {
+                    action: match part.action {
+                        PartAction::Cut { reset } => Action::Cut { reset },
+                        PartAction::Write { bytes, tokens } => {
                             Action::Write { bytes: bytes.into(), tokens, last }
                         }
                     },

@@ -14,13 +14,11 @@ use serde::Deserialize;
 
 use super::dialect::ScriptedRoute;
 use super::fault::Fault;
+use super::limits::{possible_number, possible_span};
 use super::transcript::{Pause, Transcript};
-use model::duration::{self, Span};
+use model::duration::Span;
 use reader::ScenarioError;
 use simulator::Parameters;
-
-/// The longest time that a script may set: a deadline must fit every clock.
-pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
 const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
@@ -316,12 +314,12 @@ impl Script {
                 return wrong(key, message);
             }
         }
-        if let Err(message) = possible_spread(self.spread) {
+        if let Err(message) = possible_number(self.spread, 2.0) {
             return wrong("spread", message);
         }
         let usual = Script::default();
         if let Some(share) = self.server_timings
-            && let Err(message) = possible_share(share)
+            && let Err(message) = possible_number(share, 1.0)
         {
             return wrong("server-timings", message);
         }
@@ -359,27 +357,6 @@ impl Script {
 
 /// The reason why a script with a batch sets no times.
 const CONTRADICTS_BATCHING: &str = "it contradicts `batching`, whose steps decide when tokens come";
-
-fn possible_spread(spread: f64) -> Result<(), String> {
-    if !(0.0..=2.0).contains(&spread) {
-        return Err(format!("expected a number from 0 to 2, found {spread}"));
-    }
-    Ok(())
-}
-
-fn possible_share(share: f64) -> Result<(), String> {
-    if !(0.0..=1.0).contains(&share) {
-        return Err(format!("expected a number from 0 to 1, found {share}"));
-    }
-    Ok(())
-}
-
-pub(super) fn possible_span(span: Span) -> Result<(), String> {
-    if span.0 > LONGEST {
-        return Err(format!("at most {} is possible", duration::format(LONGEST)));
-    }
-    Ok(())
-}
 
 impl FromStr for Script {
     type Err = ScenarioError;
@@ -459,39 +436,11 @@ mod tests {
 
     #[test]
     fn every_number_is_played_or_refused() {
-        const ABSURD: [&str; 18] = [
-            "0",
-            "1",
-            "-1",
-            "4294967295",
-            "4294967296",
-            "18446744073709551615",
-            "18446744073709551616",
-            "1e300",
-            "1e-300",
-            "nan",
-            "inf",
-            "-inf",
-            "1e15",
-            "'8760h'",
-            "'9999999999h'",
-            "'18446744073709551615h'",
-            "'1ns'",
-            "[18446744073709551615]",
-        ];
-        let keys = [
-            "ttft",
-            "itl",
-            "spread",
-            "seed",
-            "tokens-per-chunk",
-            "output-tokens",
-            "stop-after",
-            "reasoning-tokens",
-            "max-concurrency",
-            "context-limit",
-            "server-timings",
-        ];
+        const ABSURD: &str = "0 1 -1 4294967295 4294967296 18446744073709551615 \
+            18446744073709551616 1e300 1e-300 nan inf -inf 1e15 '8760h' '9999999999h' \
+            '18446744073709551615h' '1ns' [18446744073709551615]";
+        const KEYS: &str = "ttft itl spread seed tokens-per-chunk output-tokens stop-after \
+            reasoning-tokens max-concurrency context-limit server-timings";
         let faults = [
             "kind = 'cut', after-tokens = X",
             "kind = 'no-done', after-tokens = X",
@@ -511,8 +460,8 @@ mod tests {
         ];
         let slow = "spread = 2\nttft = '8760h'\nitl = '8760h'";
         let mut played = 0;
-        for value in ABSURD {
-            let keys = keys.iter().map(|key| format!("{key} = {value}"));
+        for value in ABSURD.split(' ') {
+            let keys = KEYS.split(' ').map(|key| format!("{key} = {value}"));
             let faults =
                 faults.iter().map(|fault| format!("fault = [{{ {} }}]", fault.replace('X', value)));
             for text in keys.chain(faults).flat_map(|text| [format!("{slow}\n{text}"), text]) {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +109,17 @@ pub enum End {
     Abandoned,
 }
 
+/// The engine's own timings of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timings {
+    /// From its arrival to the stated beginning of work on it.
+    pub queue: Duration,
+    /// From then until the first token.
+    pub prefill: Duration,
+    /// From the first token to the last so far.
+    pub decode: Duration,
+}
+
 /// Words in the names of header fields that hold ids.
 const ID_WORDS: [&str; 6] =
     ["request-id", "correlation-id", "session", "routing-key", "traceparent", "trace-id"];
@@ -150,11 +162,11 @@ pub(super) struct Counters {
     pub length: AtomicU64,
     pub abort: AtomicU64,
     pub error: AtomicU64,
-    pub http: Mutex<BTreeMap<Handled, u64>>,
+    pub http: Mutex<BTreeMap<HttpLabels, u64>>,
 }
 
 /// The labels of HTTP request counters: handler, method, and the hundreds of the status.
-pub(super) type Handled = (Cow<'static, str>, &'static str, u16);
+pub(super) type HttpLabels = (Cow<'static, str>, &'static str, u16);
 
 /// Locks a mutex, also after a panic: no holder leaves its value inconsistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,8 +6,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Finish};
-use crate::ask::body::Counted;
-use crate::ask::{Ask, Route};
+use crate::ask::body::PromptSummary;
+use crate::ask::types::{Ask, Route};
 
 /// Samples a second of vLLM's sound, and of OpenAI's.
 const RATES: [u32; 2] = [16_000, 24_000];
@@ -33,7 +33,7 @@ pub(super) enum Dialect {
 pub(super) struct ClientInput {
     dialect: Dialect,
     model: Option<String>,
-    counted: Counted,
+    summary: PromptSummary,
     samples: u64,
     answers_with_sound: bool,
     max_tokens: Option<u32>,
@@ -83,7 +83,7 @@ impl ClientInput {
                 if bytes.is_empty() {
                     return Err("Invalid audio data".to_owned());
                 }
-                self.counted.add_sound(&bytes);
+                self.summary.add_sound(&bytes);
                 self.samples += bytes.len() as u64 / 2;
             }
             "input_audio_buffer.commit" if self.dialect == Dialect::OpenAi => {
@@ -104,7 +104,7 @@ impl ClientInput {
                 let content = event.pointer("/item/content").and_then(Value::as_array);
                 for part in content.into_iter().flatten() {
                     if let Some(text) = part.get("text").and_then(Value::as_str) {
-                        self.counted.add_text(text.to_owned());
+                        self.summary.add_text(text.to_owned());
                     }
                 }
                 return Ok(vec![
@@ -127,7 +127,7 @@ impl ClientInput {
         let most = session.get("max_output_tokens").and_then(Value::as_u64);
         self.max_tokens = most.and_then(|most| u32::try_from(most).ok());
         if let Some(instructions) = session.get("instructions").and_then(Value::as_str) {
-            self.counted.add_text(instructions.to_owned());
+            self.summary.add_text(instructions.to_owned());
         }
     }
 
@@ -143,8 +143,8 @@ impl ClientInput {
 
     /// The request that the input makes.
     pub fn ask(&mut self) -> Ask {
-        let counted = std::mem::take(&mut self.counted);
-        let ask = Ask::new(Route::Chat, counted);
+        let summary = std::mem::take(&mut self.summary);
+        let ask = Ask::new(Route::Chat, summary);
         Ask {
             stream: true,
             model: self.model.clone(),

@@ -61,7 +61,7 @@ impl<Io: AsyncRead + Unpin> Reader<Io> {
                     if kind == CONTINUED {
                         kind = first & 0x0f;
                     }
-                    whole.extend_from_slice(&payload);
+                    whole.extend(&payload);
                     if first & FINAL > 0 {
                         break;
                     }
@@ -152,7 +152,7 @@ impl<Io: AsyncWrite + Unpin> Writer<Io> {
                 bytes.extend((payload.len() as u64).to_be_bytes());
             }
         }
-        bytes.extend_from_slice(payload);
+        bytes.extend(payload);
         self.io.write_all(&bytes).await?;
         self.io.flush().await
     }

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::bytes::put;
-use super::{Piece, Wire};
+use super::types::{Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::{Ask, SpeechForm};
+use crate::ask::types::{Ask, SpeechForm};
 use crate::script::{Script, UsageIn};
 
 /// Samples per second, of two bytes each.
@@ -44,38 +44,29 @@ impl Speech {
 }
 
 impl Wire for Speech {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, _: &Answer, piece: Piece, out: &mut Vec<u8>) {
         let sound = self.sound(piece.from, piece.to);
         if self.form.is_raw {
             return out.extend(sound);
         }
         let audio = STANDARD.encode(sound);
-        put(
-            out,
-            format_args!("data: {{\"type\":\"speech.audio.delta\",\"audio\":\"{audio}\"}}\n\n"),
-        );
+        put!(out, "data: {{\"type\":\"speech.audio.delta\",\"audio\":\"{audio}\"}}\n\n");
     }
-
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
     fn done(&self, answer: &Answer, out: &mut Vec<u8>) {
         if self.form.is_raw {
             return;
         }
-        out.extend_from_slice(br#"data: {"type":"speech.audio.done""#);
+        out.extend(br#"data: {"type":"speech.audio.done""#);
         if self.usage {
             let (input, output) = (self.prompt_tokens, answer.tokens);
             let total = u64::from(input) + u64::from(output);
-            put(
+            put!(
                 out,
-                format_args!(
-                    r#","usage":{{"input_tokens":{input},"output_tokens":{output},"total_tokens":{total}}}"#
-                ),
+                r#","usage":{{"input_tokens":{input},"output_tokens":{output},"total_tokens":{total}}}"#
             );
         }
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
     fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {
