@@ -14,10 +14,7 @@ use wasmtime::component::{ComponentNamedList, Func, Lift, Lower};
 use wasmtime::{Store, bail, format_err};
 
 use super::contract::Contract;
-use super::sandbox::Guest;
-
-/// The error of a call that waits.
-pub(super) const NEVER: &str = "it waits for something that never happens in the sandbox";
+use super::sandbox::{Guest, NEVER};
 
 /// The function that a component exports, if it is one that is called as a future.
 ///
@@ -87,7 +84,7 @@ pub(super) fn finish<F: Future>(future: F) -> wasmtime::Result<F::Output> {
 /// Calls an exported function by the generated bindings, or by its name if its component is called
 /// as a future.
 macro_rules! exported {
-    ($store:ident, $interface:literal, $name:literal, $guest:expr, $call:ident($($argument:expr),*)) => {
+    ($store:ident, $interface:literal, $name:expr, $guest:expr, $call:ident($($argument:expr),*)) => {
         match $crate::awaited::function($store, $interface, $name)? {
             None => $guest.$call($store, $($argument),*),
             Some(function) => $crate::awaited::call($store, function, ($($argument,)*)),

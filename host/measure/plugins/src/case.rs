@@ -271,7 +271,7 @@ pub fn reply_file(framing: Framing, status: u16, body: &[u8]) -> String {
     }
     let ending = match framing {
         Framing::Whole => document,
-        other => backend::ending_of(other).1[0],
+        other => reply::ending_of(other).1[0],
     };
     format!("reply.{ending}")
 }

@@ -180,7 +180,8 @@ impl<W: World> Configured<W> {
     /// Makes an instance, ready for its first call.
     pub(super) fn instantiate(&self) -> Result<Live<W>, PluginError> {
         let limit_ms = W::limit_ms(&self.grants.limits);
-        let mut store = sandbox::store(&self.plugin, &self.grants);
+        let engine = self.plugin.component.engine();
+        let mut store = sandbox::store(engine, &self.plugin.name, self.plugin.kind, &self.grants);
         arm(&mut store, limit_ms);
         let world = W::instantiate(&mut store, &self.ready)
             .map_err(|error| trapped(&mut store, "instantiate", limit_ms, &error))?;

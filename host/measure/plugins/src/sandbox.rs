@@ -12,13 +12,11 @@ use std::time::Duration;
 use wasmtime::component::{HasSelf, Instance, Resource, ResourceTable};
 use wasmtime::{Config, Engine, Store, Trap, WasmBacktrace};
 
-use super::awaited;
 use super::bindings::{files, log, types};
 use super::error::PluginError;
 use super::file::OpenFile;
 use super::imports;
 use super::limits::{Exceeded, Tally, mebibytes};
-use super::load::Plugin;
 use ::tokenizer::Tokenizer;
 use model::clean::unsafe_to_show;
 use model::clock;
@@ -36,6 +34,8 @@ const LOG_LINES: usize = 1000;
 const LOG_LINE_BYTES: usize = 4096;
 /// Most host resources that an instance may hold at the same time.
 const HANDLES: usize = 64;
+/// The error of a call that waits.
+pub(super) const NEVER: &str = "it waits for something that never happens in the sandbox";
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
@@ -280,16 +280,16 @@ impl Drop for Guest {
     }
 }
 
-/// A store for one instance of a plugin.
-pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
+/// A store for one instance of the plugin of this name and kind.
+pub fn store(engine: &Engine, plugin: &str, kind: Kind, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(HANDLES);
     let guest = Guest {
-        plugin: plugin.name.clone(),
+        plugin: plugin.to_owned(),
         grants: grants.clone(),
         tally: Tally::new(&grants.limits),
         // The host does nothing long for a backend, whose calls are many and short.
-        deadline: (plugin.kind != Kind::Backend).then_some(Nanos::ZERO),
+        deadline: (kind != Kind::Backend).then_some(Nanos::ZERO),
         table,
         last_error: None,
         printed: None,
@@ -297,7 +297,7 @@ pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
         random: SplitMix64::new(grants.seed),
         concurrent: None,
     };
-    let mut store = Store::new(plugin.component.engine(), guest);
+    let mut store = Store::new(engine, guest);
     store.limiter(|guest| &mut guest.tally);
     store
 }
@@ -340,7 +340,7 @@ pub fn trapped(
             Some(message) => format!("it panicked: {message}"),
             None => format!("it aborted without a message{}", place(error)),
         },
-        Some(Trap::CannotBlockSyncTask) => awaited::NEVER.to_owned(),
+        Some(Trap::CannotBlockSyncTask) => NEVER.to_owned(),
         Some(Trap::StackOverflow) => "its stack overflowed (endless recursion)".to_owned(),
         Some(trap @ Trap::MemoryOutOfBounds) => {
             format!("it trapped: {trap}{} (a wrong pointer, or endless recursion)", place(error))

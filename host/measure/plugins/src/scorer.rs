@@ -62,24 +62,6 @@ impl Reopen for ScorerPlugin {
     }
 }
 
-/// The calls of `judge`, as in the contract.
-impl ScorerPlugin {
-    fn score(
-        &self,
-        store: &mut Store<Guest>,
-        judge: ResourceAny,
-        exchange: &Exchange,
-    ) -> Located<Vec<Score>> {
-        let interface = self.runner_plugin_scorer().judge();
-        exported!(store, "scorer", "[method]judge.score", interface, call_score(judge, exchange))
-    }
-
-    fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Located<Vec<Score>> {
-        let interface = self.runner_plugin_scorer().judge();
-        exported!(store, "scorer", "[method]judge.finish", interface, call_finish(judge))
-    }
-}
-
 impl Configured<ScorerPlugin> {
     /// A fresh instance, opened with the configuration.
     ///
@@ -153,8 +135,10 @@ impl Judge {
         if let Some((declared, programs)) = &self.runs {
             return Ok(programs.pass_at_k(declared));
         }
-        let scores =
-            (self.opened).call("finish", |world, store, judge| world.finish(store, judge))?;
+        let scores = self.opened.call("finish", |world, store, judge| {
+            let interface = world.runner_plugin_scorer().judge();
+            exported!(store, "scorer", "[method]judge.finish", interface, call_finish(judge))
+        })?;
         checked(&self.opened.from, "finish", scores)
     }
 }
@@ -184,7 +168,10 @@ fn scored(
     opened: &mut Opened<ScorerPlugin>,
     exchange: &Exchange,
 ) -> Result<Vec<(String, f64)>, PluginError> {
-    let scores = opened.call("score", |world, store, judge| world.score(store, judge, exchange))?;
+    let scores = opened.call("score", |world, store, judge| {
+        let interface = world.runner_plugin_scorer().judge();
+        exported!(store, "scorer", "[method]judge.score", interface, call_score(judge, exchange))
+    })?;
     checked(&opened.from, "score", scores)
 }
 

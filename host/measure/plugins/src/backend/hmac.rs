@@ -1,6 +1,7 @@
 //! Signatures by HMAC: a backend's description of one, checked and in the host's types.
 
-use super::{Digest, Encoding, HOST_HEADERS, Hmac};
+use super::request::HOST_HEADERS;
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Digest, Encoding, Hmac};
 use model::access::Key;
 use model::access::hmac;
 use model::access::template::UnknownPlaceholder;

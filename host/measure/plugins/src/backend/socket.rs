@@ -1,6 +1,6 @@
 //! The limits on a backend's WebSocket.
 
-use super::{Outgoing, Socket};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Outgoing, Socket};
 use model::frame::OUTGOING_BYTES;
 
 /// The longest time between one message and the next, in nanoseconds: an hour.

@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use super::hmac::{HEADERS, TEMPLATE_BYTES, fault_of_names};
-use super::{Request, Token, fault_of_method, path};
+use super::request::{fault_of_method, fault_of_path};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Request, Token};
 use model::access::Key;
 use model::access::template::UnknownPlaceholder;
 use model::access::token::{self, Login, Placeholder};
@@ -103,7 +104,7 @@ impl Escape {
 /// Describes the fault of a login.
 pub(super) fn fault(described: &Token) -> Option<String> {
     let Token { login, token, lifetime, headers } = described;
-    let fault = path::fault_of_request(&login.path).or_else(|| fault_of_method(&login.method));
+    let fault = fault_of_path(&login.path).or_else(|| fault_of_method(&login.method));
     if let Some(what) = fault {
         return Some(format!("its login: {what}"));
     }

@@ -1,7 +1,9 @@
 //! The server's token counts, timings, steps of speculative decoding, and length of sound: their
 //! checks, and their forms in the contract and in a record.
 
-use super::{Sound, Speculation, Timings, Usage};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{
+    Sound, Speculation, Timings, Usage,
+};
 use model::exchange;
 use model::units::Nanos;
 

@@ -7,7 +7,7 @@ use super::damage;
 use super::dice::Dice;
 use super::format;
 use super::given::{Ask, Reply};
-use super::reply::{self, Cutting, Misdeed, Reading};
+use super::reply::{self, Cutting, MESSAGES, Misdeed, Reading, ending_of};
 use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
 use crate::backend::{Aside, Backend, Call, Control, Dialect, Head, Meaning};
@@ -125,9 +125,6 @@ fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
         && !events.any(|(_, meaning)| settles(meaning))
 }
 
-/// The extension of the file with a server's messages over a WebSocket.
-pub(super) const MESSAGES: &str = "ws";
-
 /// The framing of a case's only reply.
 pub(super) fn cutting(
     dialect: &mut Dialect,
@@ -139,18 +136,6 @@ pub(super) fn cutting(
     }
     let framing = dialect.framing(ask.settings.streaming)?;
     Ok(Framing::from(framing).into())
-}
-
-/// The contract's name of a framing, and the extensions of its reply files.
-pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
-    match framing {
-        Framing::EventStream => ("event-stream", &["sse"]),
-        Framing::Lines => ("lines", &["lines"]),
-        Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
-        Framing::Grpc => ("grpc", &["grpc"]),
-        Framing::Whole => ("whole", &["json", "txt", "bin"]),
-        Framing::Raw => ("raw", &["bin"]),
-    }
 }
 
 /// Makes a control request and reads the reply.

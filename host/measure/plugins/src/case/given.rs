@@ -29,9 +29,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::backend::MESSAGES;
 use super::files::{Files, Mistake};
 use super::format::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
+use super::reply::MESSAGES;
 use super::store::Store;
 use crate::backend::Settings;
 use crate::backend::{Aside, Control, Earlier, Head, Sample};

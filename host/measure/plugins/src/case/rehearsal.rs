@@ -31,7 +31,7 @@ impl Suite {
         };
         let plugin: Backend = self.configured(case, None, &LogBook::default())?;
         let mut dialect = plugin.open()?;
-        let is_socket = *ending == backend::MESSAGES;
+        let is_socket = *ending == reply::MESSAGES;
         let cutting = backend::cutting(&mut dialect, ask, is_socket)?;
         // A case of a faulty reply ends in an error, whose time says nothing.
         let Ok(batches) = reply::batches(cutting, &[body]) else {

@@ -54,6 +54,21 @@ impl From<Framing> for Cutting {
     }
 }
 
+/// The extension of the file with a server's messages over a WebSocket.
+pub(super) const MESSAGES: &str = "ws";
+
+/// The contract's name of a framing, and the extensions of its reply files.
+pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
+    match framing {
+        Framing::EventStream => ("event-stream", &["sse"]),
+        Framing::Lines => ("lines", &["lines"]),
+        Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
+        Framing::Grpc => ("grpc", &["grpc"]),
+        Framing::Whole => ("whole", &["json", "txt", "bin"]),
+        Framing::Raw => ("raw", &["bin"]),
+    }
+}
+
 /// Cuts a body that arrives in these reads: the frames that each read completes are a batch.
 ///
 /// # Errors

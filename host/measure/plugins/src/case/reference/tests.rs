@@ -3,9 +3,9 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::super::backend::ending_of;
 use super::super::format::{self, ASIDES};
 use super::super::given::{REPLIES, expectations, inputs};
+use super::super::reply::ending_of;
 use super::super::report::Failure;
 use super::*;
 use crate::backend::{Reading, Reason, ServerMetric};
