@@ -17,9 +17,6 @@ use super::contract::Contract;
 use super::sandbox::{Guest, NEVER};
 
 /// The function that a component exports, if it is one that is called as a future.
-///
-/// # Errors
-/// If it is such a component, and lacks the function.
 pub(super) fn function(
     store: &mut Store<Guest>,
     interface: &str,
@@ -41,9 +38,6 @@ pub(super) fn function(
 }
 
 /// Calls a function of a component that is called as a future.
-///
-/// # Errors
-/// If it traps, has other types, or waits for an event that never comes.
 pub(super) fn call<P, R>(store: &mut Store<Guest>, function: Func, params: P) -> wasmtime::Result<R>
 where
     P: ComponentNamedList + Lower + Send + Sync,
@@ -55,9 +49,6 @@ where
 }
 
 /// Runs a future that waits for nothing outside of itself.
-///
-/// # Errors
-/// If it waits, and nothing woke it.
 pub(super) fn finish<F: Future>(future: F) -> wasmtime::Result<F::Output> {
     struct Woken(AtomicBool);
 

@@ -18,7 +18,7 @@ use super::bindings::backend_world::exports::runner::plugin::backend as wit;
 use super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::bindings::{log, types};
 use super::error::{PluginError, clean_text};
-use super::instance::{Configured, Located, Opened, Reopen, World, by_bindings};
+use super::instance::{CallResult, Configured, OpenInstance, Reopen, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::frame::Frames;
 use model::plugin::{Kind, Limits};
@@ -44,7 +44,6 @@ const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
 /// A request other than inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aside {
-    /// A control request.
     Control(Control),
     /// The one before the first sample's.
     Prepare,
@@ -62,7 +61,6 @@ pub const ASIDES: [(&str, Aside); 5] = [
 /// A backend's statements about its server and the user's key.
 #[derive(Clone, Debug)]
 pub struct Outside {
-    /// The engine's default URL.
     pub default_url: String,
     /// The authentication of requests, and where people keep the key.
     pub credentials: Credentials,
@@ -220,22 +218,19 @@ impl World for BackendPlugin {
 }
 
 impl Reopen for BackendPlugin {
-    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> CallResult<ResourceAny> {
         let codec = self.runner_plugin_backend().codec();
         exported!(store, "backend", "[static]codec.open", codec, call_open(&from.config))
     }
 }
 
 /// One instance of a backend. A trap ends the instance; the next call gets a fresh one.
-pub struct Dialect(Opened<BackendPlugin>);
+pub struct Dialect(OpenInstance<BackendPlugin>);
 
 impl Configured<BackendPlugin> {
     /// A fresh instance, opened with the configuration.
-    ///
-    /// # Errors
-    /// If the plugin rejects the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Dialect, PluginError> {
-        Opened::new(self).map(Dialect)
+        OpenInstance::new(self).map(Dialect)
     }
 }
 
@@ -249,18 +244,11 @@ impl Dialect {
         PluginError::Contract { plugin: self.name().to_owned(), call, what: clean_text(&what) }
     }
 
-    /// The engine's default URL.
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn default_url(&mut self) -> Result<String, PluginError> {
         call!(self, "default-url", call_default_url())
     }
 
     /// The request for something other than inference, if the engine supports it.
-    ///
-    /// # Errors
-    /// If the plugin traps or writes a request that is not allowed.
     pub fn control(&mut self, what: Control) -> Result<Option<Request>, PluginError> {
         let request = call!(self, "control", call_control(what))?;
         if let Some(request) = &request {
@@ -270,9 +258,6 @@ impl Dialect {
     }
 
     /// The request to each target before the first sample's, if the backend needs one.
-    ///
-    /// # Errors
-    /// If the plugin traps or writes a request that is not allowed.
     pub fn prepare(&mut self) -> Result<Option<Request>, PluginError> {
         let request = call!(self, "prepare", call_prepare())?;
         if let Some(request) = &request {
@@ -282,9 +267,6 @@ impl Dialect {
     }
 
     /// The value in a successful reply to [`prepare`](Self::prepare).
-    ///
-    /// # Errors
-    /// If the plugin does not understand the reply, returns too much, or traps.
     pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
         let prepared = call!(self, "read-prepared", call_read_prepared(body))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
@@ -300,9 +282,6 @@ impl Dialect {
     }
 
     /// A request other than inference, if the backend has it.
-    ///
-    /// # Errors
-    /// As [`control`](Self::control) and [`prepare`](Self::prepare).
     pub fn aside(&mut self, what: Aside) -> Result<Option<Request>, PluginError> {
         match what {
             Aside::Control(what) => self.control(what),
@@ -312,9 +291,6 @@ impl Dialect {
 
     /// The part of a reply to a control request that the plugin reads: over gRPC, the message
     /// alone.
-    ///
-    /// # Errors
-    /// If the reply is not one message with its trailers, or the plugin traps.
     pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
         match self.framing(true)? {
             Framing::Grpc => grpc::message(reply).map_err(|message| {
@@ -325,9 +301,6 @@ impl Dialect {
     }
 
     /// The figures in an answer to [`Control::Metrics`].
-    ///
-    /// # Errors
-    /// If the plugin does not understand the answer, returns a figure that is not finite, or traps.
     pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
         let body = self.control_message(body)?;
         let readings = call!(self, "read-metrics", call_read_metrics(body))?
@@ -342,9 +315,6 @@ impl Dialect {
     }
 
     /// Returns how requests are authenticated, and where people keep the key.
-    ///
-    /// # Errors
-    /// If the plugin traps, or names a header that it may not.
     pub fn credentials(&mut self) -> Result<Credentials, PluginError> {
         let credentials = call!(self, "credentials", call_credentials())?;
         let named = match &credentials.scheme {
@@ -380,9 +350,6 @@ impl Dialect {
     }
 
     /// The models in an answer to [`Control::ListModels`].
-    ///
-    /// # Errors
-    /// If the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
         let body = self.control_message(body)?;
         call!(self, "read-models", call_read_models(body))?
@@ -415,9 +382,6 @@ impl Dialect {
     }
 
     /// Returns how to split the reply to such a request into frames.
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn framing(&mut self, streaming: bool) -> Result<Framing, PluginError> {
         let framing = call!(self, "framing", call_framing(streaming))?;
         match step::fault_of_framing(&framing) {
@@ -427,9 +391,6 @@ impl Dialect {
     }
 
     /// The state before the first frame of a reply with a success status.
-    ///
-    /// # Errors
-    /// If the plugin cannot read such a reply, breaks its contract, or traps.
     pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
         let state = call!(self, "begin", call_begin(head))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
@@ -547,19 +508,12 @@ impl Dialect {
     }
 
     /// The error in a reply with an error status.
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
         call!(self, "explain", call_explain(status, body))
             .map(|refusal| Refusal { message: clean_text(&refusal.message), ..refusal })
     }
 
     /// Returns the facts that a user sees before a run, as opened with its configuration.
-    ///
-    /// # Errors
-    /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
-    /// [`aside`](Self::aside), and if the default URL is invalid.
     pub fn outside(&mut self) -> Result<Outside, PluginError> {
         let default_url = self.default_url()?;
         if let Err(error) = Target::parse(&default_url) {

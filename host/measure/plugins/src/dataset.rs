@@ -25,7 +25,6 @@ pub type Dataset = Configured<DatasetPlugin>;
 /// The most remarks that are taken from a dataset: more are for nobody to read.
 pub const REMARKS: usize = 64;
 
-/// An open sequence of samples.
 pub struct Samples {
     live: Live<DatasetPlugin>,
     generator: ResourceAny,
@@ -61,9 +60,6 @@ macro_rules! generator {
 
 impl Configured<DatasetPlugin> {
     /// Opens the sequence; `amount` is the number of measured samples.
-    ///
-    /// # Errors
-    /// If the plugin rejects its configuration or an input, cannot be instantiated or traps.
     pub fn open(&self, seed: u64, amount: Amount) -> Result<Samples, PluginError> {
         let mut live = self.instantiate()?;
         let generator = live
@@ -84,9 +80,6 @@ impl Configured<DatasetPlugin> {
 
 impl Samples {
     /// At most `limit` further samples to measure; an empty list ends the sequence.
-    ///
-    /// # Errors
-    /// If the plugin rejects its input, breaks its contract or traps.
     pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
         let samples = self
             .call("next", |world, store, handle| {
@@ -101,9 +94,6 @@ impl Samples {
     }
 
     /// At most `limit` samples whose prompts are never measured.
-    ///
-    /// # Errors
-    /// As [`Samples::next`].
     pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
         let samples = self.call("spare", |world, store, handle| {
             generator!(world, store, "[method]generator.spare", call_spare(handle, limit))
@@ -112,9 +102,6 @@ impl Samples {
     }
 
     /// Returns the remarks on the input so far; at most [`REMARKS`].
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn remarks(&mut self) -> Result<Vec<Remark>, PluginError> {
         let mut remarks = self.call("remarks", |world, store, handle| {
             generator!(world, store, "[method]generator.remarks", call_remarks(handle))

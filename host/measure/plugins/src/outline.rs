@@ -46,9 +46,7 @@ pub struct Outline {
     pub memory_bytes: u64,
     /// Initial size of all its tables, in elements.
     pub table_elements: u64,
-    /// Names of its imports, in order.
     pub imports: Vec<String>,
-    /// Names of its exports, in order.
     pub exports: Vec<String>,
     /// True if it passes components or modules around as values.
     hands_on_code: bool,
@@ -237,7 +235,6 @@ impl Outline {
         Ok(())
     }
 
-    /// Counts items.
     fn list(&mut self, items: u32) {
         self.items += u64::from(items);
     }

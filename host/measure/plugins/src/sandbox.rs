@@ -16,7 +16,7 @@ use super::bindings::{files, log, types};
 use super::error::PluginError;
 use super::file::OpenFile;
 use super::imports;
-use super::limits::{Exceeded, Tally, mebibytes};
+use super::limits::{ExceededLimit, Tally, mebibytes};
 use ::tokenizer::Tokenizer;
 use model::clean::unsafe_to_show;
 use model::clock;
@@ -112,7 +112,6 @@ struct Lines {
 /// Calls of a plugin that were stopped because they ran too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overruns {
-    /// Number of calls.
     pub calls: u64,
     /// Time that they ran, all together.
     pub time: Duration,
@@ -164,13 +163,10 @@ impl LogBook {
 /// The resources that one instance can use.
 #[derive(Clone)]
 pub struct Grants {
-    /// Limits of this run.
     pub limits: Limits,
-    /// The receiver of its log lines.
     pub log: LogBook,
     /// The files it may open, by the names the scenario gives them.
     pub files: Arc<BTreeMap<String, PathBuf>>,
-    /// The tokenizer it may use.
     pub tokenizer: Arc<Tokenizer>,
     /// The run's seed, from which its random numbers are derived. Each instance gets the same.
     pub seed: u64,
@@ -216,7 +212,6 @@ impl Guest {
         self.deadline.is_some_and(|deadline| clock::since_process_began() > deadline)
     }
 
-    /// The next random number.
     pub(super) fn random(&mut self) -> u64 {
         self.random.draw()
     }
@@ -263,7 +258,6 @@ impl Guest {
         self.last_error.as_deref().or(self.printed.as_deref())
     }
 
-    /// Ends incomplete lines.
     fn finish_lines(&mut self) {
         for to in [Output::Standard, Output::Error] {
             if !self.unfinished[to as usize].is_empty() {
@@ -302,7 +296,6 @@ pub fn store(engine: &Engine, plugin: &str, kind: Kind, grants: &Grants) -> Stor
     store
 }
 
-/// Sets the limits of the next call.
 pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     let ticks = Duration::from_millis(limit_ms).as_millis().div_ceil(TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
@@ -348,7 +341,7 @@ pub fn trapped(
         Some(trap) => format!("it trapped: {trap}{}", place(error)),
         None => {
             let text = error.root_cause().to_string();
-            if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+            if let Some(exceeded) = error.downcast_ref::<ExceededLimit>() {
                 exceeded.to_string()
             } else if text.contains("too much data") {
                 format!(

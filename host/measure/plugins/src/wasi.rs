@@ -33,7 +33,6 @@ const NOTHING: u32 = 0;
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 
-/// The behaviour of a function.
 #[derive(Clone, Copy)]
 enum Function {
     /// Returns always the same.
@@ -51,10 +50,8 @@ enum Function {
     Input,
     /// Takes a stream of bytes, and promises its success.
     Print(Output),
-    /// Returns random bytes.
     RandomBytes,
     RandomNumber,
-    /// Returns two random numbers.
     RandomPair,
     /// Ends the call.
     Exit,
@@ -290,7 +287,6 @@ fn taken(handle: ResourceAny, store: &mut StoreContextMut<'_, Guest>) -> wasmtim
     Ok(handle.try_into_resource::<Handle>(&mut *store)?.rep())
 }
 
-/// The bytes among the parameters.
 fn bytes(params: &[Val]) -> wasmtime::Result<Vec<u8>> {
     let list = params.iter().find_map(|param| match param {
         Val::List(items) => Some(items),

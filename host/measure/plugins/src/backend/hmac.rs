@@ -13,9 +13,6 @@ pub(super) const TEMPLATE_BYTES: usize = 4 << 10;
 
 impl Hmac {
     /// Returns the signature that it describes, with a key.
-    ///
-    /// # Errors
-    /// If a placeholder is not known.
     pub fn with_key(&self, key: Key) -> Result<hmac::Hmac, UnknownPlaceholder> {
         let headers = self.headers.iter();
         let headers =
@@ -37,7 +34,6 @@ impl Hmac {
     }
 }
 
-/// Describes the fault of a signature.
 pub(super) fn fault(described: &Hmac) -> Option<String> {
     if described.headers.is_empty() || described.headers.len() > HEADERS {
         let fields = described.headers.len();

@@ -16,7 +16,6 @@ pub(super) const HOST_HEADERS: [&str; 8] = [
     "te",
 ];
 
-/// The longest path.
 const LONGEST: usize = 8 << 10;
 
 /// Describes the fault of a path: it does not begin with one `/`, leads anywhere but down, or is
@@ -111,7 +110,6 @@ pub(super) fn fault_of_path(path: &str) -> Option<String> {
     Some(format!("the path `{}` {fault}", clean_text(path).escape_debug()))
 }
 
-/// Describes the fault of a request's method.
 pub(super) fn fault_of_method(method: &str) -> Option<String> {
     (!matches!(method, "GET" | "POST" | "PUT" | "DELETE")).then(|| {
         format!(

@@ -23,7 +23,6 @@ pub(super) fn fault(socket: &Socket) -> Option<String> {
     own.or(large).or_else(|| socket.messages.iter().find_map(fault_of_message))
 }
 
-/// Describes the fault of one message.
 pub(super) fn fault_of_message(outgoing: &Outgoing) -> Option<String> {
     (outgoing.delay > LONGEST).then(|| {
         format!(

@@ -46,7 +46,6 @@ pub(super) fn fault(step: &Step) -> Option<String> {
     fault_of_framing(framing)
 }
 
-/// Describes the fault of a framing.
 pub(super) fn fault_of_framing(framing: &Framing) -> Option<String> {
     match framing {
         Framing::LengthPrefixed(prefix)

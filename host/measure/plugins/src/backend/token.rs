@@ -26,9 +26,6 @@ enum Escape {
 
 impl Token {
     /// Returns the login with this key.
-    ///
-    /// # Errors
-    /// If a placeholder is not known.
     pub fn with_key(&self, key: Key) -> Result<token::Token, UnknownPlaceholder> {
         let (whole, basic) = (key.text(), BASE64_STANDARD.encode(key.text()));
         let value = |escape: Escape| {
@@ -65,7 +62,6 @@ impl Token {
         })
     }
 
-    /// True if the login has this placeholder.
     pub fn has(&self, placeholder: Placeholder) -> bool {
         let body = token::body(&String::from_utf8_lossy(&self.login.body));
         let mut headers = self.login.headers.iter();
@@ -101,7 +97,6 @@ impl Escape {
     }
 }
 
-/// Describes the fault of a login.
 pub(super) fn fault(described: &Token) -> Option<String> {
     let Token { login, token, lifetime, headers } = described;
     let fault = fault_of_path(&login.path).or_else(|| fault_of_method(&login.method));

@@ -92,7 +92,6 @@ pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     })
 }
 
-/// Describes the fault of a count's name.
 pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())

@@ -18,9 +18,7 @@ use model::units::Nanos;
 const ROUNDS: u64 = 8;
 /// The number of prefixes of a reply that are decoded separately.
 const PREFIXES: usize = 32;
-/// Replies cut at random bytes.
 const CUTS: u64 = 24;
-/// Replies damaged at random.
 const DAMAGED: u64 = 120;
 /// Other bodies damaged at random.
 const DAMAGED_BODIES: u64 = 40;
@@ -29,7 +27,6 @@ const DAMAGED_BYTES: usize = 16 << 20;
 /// Instances among which a reply's batches are distributed.
 const INSTANCES: usize = 3;
 
-/// Writes a request and reads its reply.
 pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;
@@ -87,7 +84,6 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     }
 }
 
-/// An instance of the backend, if it opens.
 pub(super) fn dialect(plugin: &Backend) -> Option<Dialect> {
     plugin.open().ok()
 }
@@ -138,7 +134,6 @@ pub(super) fn cutting(
     Ok(Framing::from(framing).into())
 }
 
-/// Makes a control request and reads the reply.
 pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;

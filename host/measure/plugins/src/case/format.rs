@@ -144,7 +144,7 @@ fn join(last: &mut Map<String, Value>, next: &Map<String, Value>) {
     }
 }
 
-/// The kind of an event and its fields, of which some may be absent.
+/// The kind of an event and its fields, some of them absent.
 fn event(meaning: &Meaning) -> (&'static str, Vec<(&'static str, Option<Value>)>) {
     /// A number that is there unless it is 0.
     fn above_zero<N: Copy + Default + PartialEq + Into<Value>>(number: N) -> Option<Value> {
@@ -275,7 +275,6 @@ fn nanoseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e6).round() / 1e6
 }
 
-/// A list with one entry per line.
 pub fn list(entries: impl Iterator<Item = Value>) -> String {
     let lines: Vec<String> = entries.map(|entry| format!("  {entry}")).collect();
     match lines.as_slice() {
@@ -290,7 +289,7 @@ pub fn error(error: &PluginError) -> Option<String> {
         PluginError::Config { message, .. } => ("invalid-config", message),
         PluginError::Input { message, .. } => ("invalid-input", message),
         PluginError::Protocol { message, .. } => ("protocol", message),
-        PluginError::Located { message, .. } => ("other", message),
+        PluginError::Other { message, .. } => ("other", message),
         _ => return None,
     };
     Some(format!("{kind}: {message}\n"))
@@ -329,7 +328,6 @@ fn with_fields<const N: usize>(mut json: Value, fields: [(&str, Option<Value>); 
     json
 }
 
-/// A prompt as JSON.
 pub fn prompt(prompt: &Prompt) -> Value {
     match prompt {
         Prompt::Text(text) => json!({ "text": text }),

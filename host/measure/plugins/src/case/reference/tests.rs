@@ -28,7 +28,6 @@ fn section(heading: &str) -> String {
     rest[..end].to_owned()
 }
 
-/// The blocks of a language.
 fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     let fence = format!("```{language}\n");
     let blocks = text.split(&fence).skip(1);
