@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use super::ask::types::{Ask, Route};
 use super::script::{AnswerText, Script};
 
-/// The reason why an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     /// It was complete.
@@ -71,17 +70,14 @@ impl Answer {
         &self.text[at(from)..at(to)]
     }
 
-    /// The ids of tokens `from..to`.
     pub fn ids(&self, from: u32, to: u32) -> &[u8] {
         &self.text.as_bytes()[from as usize..to as usize]
     }
 
-    /// The text of the reasoning.
     pub(crate) fn reasoning_text(&self) -> &str {
         self.piece(0, self.reasoning)
     }
 
-    /// The text after the reasoning.
     pub fn content(&self) -> &str {
         self.piece(self.reasoning, self.tokens)
     }

@@ -48,7 +48,6 @@ impl Ask {
         }
     }
 
-    /// Parses a request's body of JSON.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
         match &route {
             Route::Scripted(dialect) => return scripted::read(dialect, body),
@@ -60,16 +59,11 @@ impl Ask {
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,
-            Route::Completions
-            | Route::Transcriptions
-            | Route::Speech(_)
-            | Route::Triton(_)
-            | Route::Prediction(_)
-            | Route::Scripted(_) => prompt(body.prompt, "prompt")?,
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,
             Route::Generate(Generate::Lmdeploy) => {
                 prompt(body.prompt.or(body.input_ids), "prompt")?
             }
+            _ => prompt(body.prompt, "prompt")?,
         };
         let (limit_key, limit) = match route {
             Route::Generate(Generate::Sglang) => {

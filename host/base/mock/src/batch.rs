@@ -30,7 +30,6 @@ const QUEUE: usize = 65_536;
 /// that does not read. Older tokens count as generated with the oldest of these.
 const BEHIND: usize = 512;
 
-/// An engine's batch and its queue.
 #[derive(Debug)]
 pub(super) struct Batch {
     core: Arc<Core>,
@@ -41,7 +40,6 @@ pub(super) struct Batch {
 #[derive(Debug)]
 struct Core {
     state: Mutex<State>,
-    /// The most requests that wait.
     queue: usize,
     /// True if the instants of all tokens are kept.
     keeps_truth: bool,
@@ -251,7 +249,6 @@ impl State {
         Some(ended.map_or(arrived, |ended| ended.max(arrived)))
     }
 
-    /// Begins a step, and returns its length.
     fn begin(&mut self, start: Instant) -> Option<Duration> {
         while let Some(next) = self.arrived.first_entry()
             && next.key().0 <= start

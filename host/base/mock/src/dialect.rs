@@ -54,9 +54,7 @@ pub(super) struct Dialect {
     framing: Framing,
     /// The engine's words for the reasons why an answer ends.
     finish: FinishWords,
-    /// The content type of a streamed reply.
     pub content_type: HeaderValue,
-    /// The content type of a reply in one piece.
     pub whole_content_type: HeaderValue,
     first: Option<Template>,
     event: Option<Template>,
@@ -110,7 +108,6 @@ enum Framing {
 }
 
 impl Dialect {
-    /// An error as the body of a reply.
     pub fn error_body(&self, status: u16, message: &str) -> Vec<u8> {
         let mut out = Vec::new();
         self.error.write(&Self::of_error(status, message), &mut out);
@@ -145,7 +142,6 @@ impl Dialect {
 }
 
 impl Framing {
-    /// Appends an event.
     fn put(self, event: &[u8], out: &mut Vec<u8>) {
         match self {
             Framing::Lines => {

@@ -17,7 +17,6 @@ pub(super) const UNIMPLEMENTED: u32 = 12;
 /// Bytes before each message: a flag that says whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// True if a request is a call.
 pub(super) fn is_call<B>(request: &Request<B>) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE_FIELD);
     request.method() == Method::POST
@@ -37,10 +36,6 @@ pub(super) fn has_message(body: &[u8]) -> bool {
     prefix(body).is_some_and(|(_, length)| body.len() - PREFIX_BYTES >= length)
 }
 
-/// The first message of a body.
-///
-/// # Errors
-/// If there is none, or it is compressed.
 pub(super) fn message(body: &[u8]) -> Result<&[u8], Refusal> {
     let none = || Refusal::bad("the call has no whole message", None);
     let (flag, length) = prefix(body).ok_or_else(none)?;
@@ -51,7 +46,6 @@ pub(super) fn message(body: &[u8]) -> Result<&[u8], Refusal> {
     body[PREFIX_BYTES..].get(..length).ok_or_else(none)
 }
 
-/// Appends a message.
 pub(super) fn put(message: &impl Message, out: &mut Vec<u8>) {
     out.push(0);
     // No message here comes near 4 GiB.

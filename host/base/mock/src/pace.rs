@@ -18,7 +18,6 @@ use super::limits::LONGEST;
 use super::script::Script;
 use super::truth::Timings;
 
-/// The times of one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
     /// From the complete request, or its slot, to the first token.
@@ -119,9 +118,7 @@ pub(super) enum Slot {
     Free,
     /// A slot that was free on arrival.
     Permit(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
-    /// In the batch or its queue.
     Batched(Ticket),
-    /// In the queue.
     Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
 }
 

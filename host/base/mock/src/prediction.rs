@@ -19,7 +19,6 @@ use super::truth::lock;
 /// The most predictions that are kept; beyond, the oldest is forgotten.
 const KEPT: usize = 1 << 16;
 
-/// The predictions of an engine.
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
     known: HashMap<String, Arc<Job>>,

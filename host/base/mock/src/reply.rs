@@ -18,7 +18,6 @@ use super::transcript::{Part, PartAction, ReplyFacts, Transcript};
 use super::wire;
 use super::wire::types::{Piece, Wire};
 
-/// The time when a step is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum When {
     /// As soon as the request is complete.
@@ -36,13 +35,10 @@ pub(super) enum When {
     Never,
 }
 
-/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Bytes are sent.
     Write {
         bytes: Bytes,
-        /// Tokens they bring.
         tokens: u32,
         /// True if the answer is complete with them.
         last: bool,
@@ -57,7 +53,6 @@ pub(super) enum Action {
     },
 }
 
-/// One step of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub when: When,
@@ -86,7 +81,6 @@ pub(super) struct Reply {
     role_chunk: RoleChunk,
     mishaps: Mishaps,
     stage: Stage,
-    /// Tokens sent.
     sent: u32,
     /// The delay that stalls have added.
     late: Duration,
@@ -291,7 +285,6 @@ impl Reply {
         })
     }
 
-    /// True if comments are sent.
     fn pings(&self) -> bool {
         self.mishaps.ping && !wire::ping(&self.route).is_empty()
     }

@@ -272,10 +272,8 @@ impl Default for Script {
 /// The reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The file could not be read.
     #[error("cannot read the script {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is no valid script.
     #[error(transparent)]
     Wrong(#[from] ScenarioError),
     /// A value that cannot be played.
@@ -284,7 +282,6 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Reads a script from a TOML file.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
         let text = reader::read_text(path)
             .map_err(|source| ScriptError::Read { path: path.to_owned(), source })?;

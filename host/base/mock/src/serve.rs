@@ -53,7 +53,6 @@ const BACKLOG: u32 = 16_384;
 /// The most connections at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 65_536;
 
-/// The largest request body that is read.
 const BODY_LIMIT: usize = 256 << 20;
 
 /// Memory that a body of unstated length takes at first from the memory for bodies, in bytes.
@@ -320,7 +319,6 @@ async fn answer(
     reply
 }
 
-/// A request for text that has been read.
 struct Complete {
     route: Route,
     content_type: String,

@@ -77,7 +77,6 @@ pub(super) struct Part {
     pub action: PartAction,
 }
 
-/// The action of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PartAction {
     Write { bytes: Vec<u8>, tokens: u32 },
@@ -85,7 +84,6 @@ pub(super) enum PartAction {
 }
 
 impl Transcript {
-    /// The number of tokens in it.
     pub fn tokens(&self) -> u32 {
         let tokens = self.moments.iter().map(|moment| moment.tokens);
         tokens.fold(0, u32::saturating_add)
@@ -199,7 +197,6 @@ impl Moment {
         chunk
     }
 
-    /// The number of its bytes before the cut.
     fn cut_at(&self, bytes: &[u8]) -> usize {
         let within = self.cut_in.as_deref().map(str::as_bytes);
         let found = within.and_then(|text| {

@@ -95,7 +95,6 @@ impl InferRequest {
         text.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)
     }
 
-    /// The truth value of an input.
     pub fn flag(&self, name: &str) -> Option<bool> {
         let (tensor, raw) = self.input(name)?;
         match &tensor.contents {
@@ -106,7 +105,6 @@ impl InferRequest {
 }
 
 impl InferResponse {
-    /// Adds an output of one element.
     pub fn add(&mut self, name: &str, datatype: &str, raw: Vec<u8>) {
         self.outputs.push(Tensor {
             name: name.to_owned(),
@@ -117,7 +115,6 @@ impl InferResponse {
         self.raw_output_contents.push(raw);
     }
 
-    /// Adds an output of one text.
     pub fn add_text(&mut self, name: &str, text: &[u8]) {
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
         self.add(name, "BYTES", [&length.to_le_bytes(), text].concat());

@@ -38,9 +38,7 @@ pub struct Truth {
     pub batched: Option<BatchRecord>,
     /// The time when each piece of the reply's body was handed to the socket, in order.
     pub chunks: Vec<SentPiece>,
-    /// The time when it ended.
     pub ended: Option<Nanos>,
-    /// The way it ended.
     pub end: End,
     /// The ids that the request carried: header fields whose names say that they identify it, its
     /// session or its trace.
@@ -54,7 +52,6 @@ pub struct Truth {
     pub written: Vec<WrittenBytes>,
 }
 
-/// The written bytes of a piece.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WrittenBytes {
@@ -73,7 +70,6 @@ impl WrittenBytes {
     }
 }
 
-/// The batch's record of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BatchRecord {
@@ -91,15 +87,12 @@ pub struct SentPiece {
     pub at: Nanos,
     /// Tokens in it; 0 for roles, usage, errors and the end marker.
     pub tokens: u32,
-    /// Its bytes.
     pub bytes: usize,
 }
 
-/// The way a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// With a whole reply.
     Whole,
     /// With an error status, or a web page instead of a reply.
     Refused,
@@ -124,7 +117,6 @@ pub(super) struct Timings {
 const ID_WORDS: [&str; 6] =
     ["request-id", "correlation-id", "session", "routing-key", "traceparent", "trace-id"];
 
-/// The ids among the header fields of a request.
 pub(super) fn ids(headers: &hyper::HeaderMap) -> BTreeMap<String, String> {
     let is_id = |name: &str| ID_WORDS.iter().any(|word| name.contains(word));
     let ids = headers.iter().filter(|(name, _)| is_id(name.as_str()));
@@ -136,19 +128,16 @@ pub(super) fn ids(headers: &hyper::HeaderMap) -> BTreeMap<String, String> {
 }
 
 impl Truth {
-    /// Number of tokens that were sent.
     #[cfg(test)]
     pub(crate) fn tokens_sent(&self) -> u32 {
         self.chunks.iter().map(|chunk| chunk.tokens).sum()
     }
 
-    /// The time when the first token was sent.
     pub fn first_token(&self) -> Option<Nanos> {
         self.chunks.iter().find(|chunk| chunk.tokens > 0).map(|chunk| chunk.at)
     }
 }
 
-/// Counters of a mock engine.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub requests: AtomicU64,

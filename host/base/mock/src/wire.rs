@@ -46,7 +46,6 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
     }
 }
 
-/// An error as the body of a reply.
 pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
     let mut out = Vec::new();
     let Refusal { status, kind, message, param } = refusal;
@@ -111,7 +110,6 @@ pub(super) fn ping(route: &Route) -> &'static [u8] {
     }
 }
 
-/// True if a reply's events are lines.
 pub(super) fn has_lines(route: &Route) -> bool {
     match route {
         Route::Scripted(dialect) => dialect.has_lines(),

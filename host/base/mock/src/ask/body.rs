@@ -1,4 +1,4 @@
-//! The bodies of requests as they are written, with their prompts summary.
+//! The bodies of requests as they are written, with summaries of their prompts.
 
 use serde::Deserialize;
 

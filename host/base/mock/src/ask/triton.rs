@@ -21,7 +21,6 @@ struct Sampling {
     n: Option<u32>,
 }
 
-/// Reads a call's message.
 pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
     let infer = InferRequest::decode(grpc::message(body)?)
         .map_err(|error| Refusal::bad(format!("no ModelInferRequest: {error}"), None))?;

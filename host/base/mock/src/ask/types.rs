@@ -13,11 +13,8 @@ use crate::triton;
 /// A route that generates text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Route {
-    /// OpenAI's `/v1/completions`.
     Completions,
-    /// OpenAI's `/v1/chat/completions`.
     Chat,
-    /// OpenAI's `/v1/audio/transcriptions`.
     Transcriptions,
     /// OpenAI's `/v1/audio/speech`, with a reply of this form.
     Speech(SpeechForm),
@@ -61,11 +58,8 @@ pub(crate) struct Ask {
     pub max_tokens: Option<u32>,
     pub min_tokens: u32,
     pub ignore_eos: bool,
-    /// `stream_options.include_usage`.
     pub include_usage: bool,
-    /// `stream_options.continuous_usage_stats`.
     pub continuous_usage: bool,
-    /// The sound of a transcription request.
     pub sound: Option<Sound>,
 }
 
@@ -164,23 +158,20 @@ pub(crate) enum ReplyForm {
 /// The form of a reply of sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SpeechForm {
-    /// True if the sound has a header.
     pub is_wav: bool,
     /// True if a streamed reply is the sound alone, without events.
     pub is_raw: bool,
 }
 
-/// The form of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TritonForm {
     pub id: String,
     /// True if an answer in one piece repeats its prompt.
     pub has_input: bool,
-    /// True if the reply has the finish reason.
     pub has_finish: bool,
-    /// True if tokens of the prompt are summary.
+    /// True if tokens of the prompt are counted.
     pub has_input_tokens: bool,
-    /// True if tokens of the answer are summary.
+    /// True if tokens of the answer are counted.
     pub has_output_tokens: bool,
 }
 
@@ -206,7 +197,6 @@ pub(crate) struct Job {
     pub number: u64,
     /// The time when that was complete.
     pub received: Instant,
-    /// The parameters of the prediction.
     pub ask: Ask,
 }
 

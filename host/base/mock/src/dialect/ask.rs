@@ -8,7 +8,6 @@ use super::{Dialect, Stream};
 use crate::ask::body::{Message, Prompt, chat_prompt, prompt};
 use crate::ask::types::{Ask, Refusal, Route};
 
-/// Parses a request's body.
 pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}"), None))?;

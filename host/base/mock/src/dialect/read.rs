@@ -26,7 +26,6 @@ model::names! {
     }
 }
 
-/// The keys of streamed replies.
 const STREAMED: [(&str, Stage); 5] = [
     ("first", Stage::Before),
     ("event", Stage::During),

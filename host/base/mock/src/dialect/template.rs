@@ -68,7 +68,6 @@ use Value::{
 pub(super) enum Stage {
     /// Before the first token.
     Before,
-    /// An event with tokens.
     During,
     /// The last event with tokens, and after it.
     After,

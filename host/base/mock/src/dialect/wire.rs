@@ -20,16 +20,13 @@ impl FinishWords {
     }
 }
 
-/// Writes one reply.
 pub(crate) struct ScriptedWriter {
     dialect: Arc<Dialect>,
     id: String,
     model: String,
     input_tokens: u32,
     cached_tokens: u32,
-    /// Events written so far.
     index: Cell<u32>,
-    /// Tokens written so far.
     tokens: Cell<u32>,
     /// The time when the last of them were due.
     seconds: Cell<f64>,

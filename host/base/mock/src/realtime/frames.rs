@@ -16,10 +16,8 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 const FINAL: u8 = 0x80;
 
-/// A message of a client.
 pub(super) enum Message {
     Text(String),
-    /// Bytes.
     Binary,
 }
 
@@ -27,10 +25,8 @@ pub(super) enum Message {
 /// clients each read of the socket would delay the clients behind it.
 const READ_BYTES: usize = 4 << 10;
 
-/// Reads a client's messages.
 pub(super) struct Reader<Io>(BufReader<Io>);
 
-/// Writes messages to a client.
 pub(super) struct Writer<Io> {
     io: Io,
     /// The most bytes of a frame; longer messages have several.
@@ -114,7 +110,6 @@ impl<Io: AsyncWrite + Unpin> Writer<Io> {
         Writer { io, split, pings, is_closed: false }
     }
 
-    /// Writes a text message.
     pub async fn text(&mut self, text: &str) -> io::Result<()> {
         if self.pings {
             self.frame(FINAL | PING, b"mock").await?;

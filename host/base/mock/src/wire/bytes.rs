@@ -11,13 +11,11 @@ macro_rules! put {
 }
 pub(crate) use put;
 
-/// Appends a string as JSON.
 pub(crate) fn put_string(out: &mut Vec<u8>, text: &str) {
     // Neither strings nor memory have a way to fail.
     let _ = serde_json::to_writer(out, text);
 }
 
-/// A value as JSON text.
 pub(super) fn json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }

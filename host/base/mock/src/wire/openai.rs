@@ -13,7 +13,6 @@ use crate::truth::Timings;
 /// The fingerprint in replies, where vLLM puts its version.
 const FINGERPRINT: &str = "runner-mock";
 
-/// Writes one reply of either OpenAI route.
 pub(super) struct OpenAi {
     chat: bool,
     prompt_tokens: u32,
@@ -189,7 +188,6 @@ impl OpenAi {
     }
 }
 
-/// The counts that are known.
 fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'static str, u32)> {
     let known = counts.into_iter();
     known.filter_map(|(name, count)| Some((name, count?))).collect()
@@ -197,15 +195,12 @@ fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'sta
 
 /// Counts as an object, null where there are none.
 fn put_details(counts: &[(&'static str, u32)], out: &mut Vec<u8>) {
-    if counts.is_empty() {
-        out.extend(b"null");
-        return;
-    }
-    for (place, (name, count)) in counts.iter().enumerate() {
-        let before = if place == 0 { '{' } else { ',' };
-        put!(out, r#"{before}"{name}":{count}"#);
-    }
-    out.push(b'}');
+    let object =
+        counts.iter().map(|(name, count)| ((*name).to_owned(), serde_json::Value::from(*count)));
+    let object =
+        Some(object.collect::<serde_json::Map<_, _>>()).filter(|object| !object.is_empty());
+    // Numbers and memory have no way to fail.
+    let _ = serde_json::to_writer(out, &object);
 }
 
 impl Wire for OpenAi {

@@ -7,7 +7,6 @@ use super::types::{Head, Piece, Wire};
 use crate::answer::Answer;
 use crate::ask::types::{Job, Refusal};
 
-/// Writes the replies about one prediction.
 pub(crate) struct Prediction {
     id: String,
     origin: String,
@@ -27,7 +26,6 @@ impl Prediction {
         }
     }
 
-    /// The prediction in this state.
     pub fn state(&self, status: &str, output: Option<Value>, error: Option<&str>) -> Value {
         let (origin, id) = (&self.origin, &self.id);
         let mut urls = json!({
@@ -83,7 +81,6 @@ impl Wire for Prediction {
     }
 }
 
-/// An error as the body of a reply.
 pub(super) fn error(refusal: &Refusal) -> Vec<u8> {
     let Refusal { status, message, .. } = refusal;
     let body = json!({ "detail": message, "status": status, "title": refusal.kind });

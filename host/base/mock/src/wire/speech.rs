@@ -16,7 +16,6 @@ const RATE: u32 = 24_000;
 /// Bytes of sound to a token: 80 ms, as of models that make 12.5 tokens a second.
 const TOKEN_BYTES: usize = RATE as usize * 2 * 80 / 1000;
 
-/// Writes a reply of sound.
 pub(super) struct Speech {
     form: SpeechForm,
     prompt_tokens: u32,
@@ -28,7 +27,6 @@ impl Speech {
         Speech { form, prompt_tokens: ask.prompt_tokens, usage: script.usage != UsageIn::None }
     }
 
-    /// The sound of tokens `from..to`.
     fn sound(&self, from: u32, to: u32) -> Vec<u8> {
         let mut sound = Vec::new();
         if self.form.is_wav && from == 0 {

@@ -7,7 +7,6 @@ use crate::answer::Answer;
 use crate::ask::types::{Ask, ReplyForm, Sound};
 use crate::script::{Script, UsageIn};
 
-/// Writes vLLM's reply.
 pub(super) struct Vllm {
     sound: Sound,
     prompt_tokens: u32,
@@ -84,7 +83,6 @@ impl Wire for Vllm {
     }
 }
 
-/// Writes OpenAI's reply.
 pub(super) struct OpenAi {
     sound: Sound,
     prompt_tokens: u32,

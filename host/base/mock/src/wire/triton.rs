@@ -8,7 +8,6 @@ use crate::grpc;
 use crate::script::Script;
 use crate::triton::{InferResponse, StreamResponse};
 
-/// Writes one reply.
 pub(super) struct Triton {
     form: TritonForm,
     model: String,
@@ -64,7 +63,6 @@ impl Wire for Triton {
     }
 }
 
-/// Appends an error message.
 pub(super) fn error(refusal: &Refusal, out: &mut Vec<u8>) {
     let message =
         StreamResponse { error_message: refusal.message.clone(), ..StreamResponse::default() };

@@ -20,11 +20,9 @@ pub(crate) struct Piece {
     pub timings: Option<Timings>,
 }
 
-/// Writes one reply.
 pub(crate) trait Wire: Send {
     /// The event that has a role but no text; empty in dialects without one.
     fn role(&self, _: &mut Vec<u8>) {}
-    /// An event with tokens.
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
     /// The event that holds usage and no choice; empty if there is none.
     fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
