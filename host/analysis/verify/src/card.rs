@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::case::Part;
 use crate::ceiling::Ceiling;
+use crate::types::{Check, Part, Verdict};
 
 /// The card of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,22 +86,6 @@ pub enum Outcome {
     NotApplicable(String),
 }
 
-/// The verdict on a figure.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Within the case's tolerance of its own definition.
-    Exact,
-    /// Further off, but within the error that the client states.
-    WithinStatedError,
-    /// Exact by another definition than the client claims.
-    AnotherDefinition,
-    /// Exact by no definition.
-    Wrong,
-}
-
 impl Outcome {
     /// Its name as people read it.
     pub fn label(&self) -> &'static str {
@@ -111,54 +95,6 @@ impl Outcome {
             Outcome::NotApplicable(_) => "not applicable",
         }
     }
-}
-
-impl Verdict {
-    /// Its name as people read it.
-    pub fn label(self) -> &'static str {
-        match self {
-            Verdict::Exact => "exact",
-            Verdict::WithinStatedError => "within error",
-            Verdict::AnotherDefinition => "other",
-            Verdict::Wrong => "wrong",
-        }
-    }
-}
-
-/// One figure, or one property of the load, against the truth.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Check {
-    /// The figure, or the property: `ttft.mean`, `load.rate`.
-    pub figure: String,
-    /// The definition that the client claims; of a property, the task.
-    pub claimed: String,
-    /// Its true value by that definition; absent if there was nothing to measure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected: Option<f64>,
-    /// The client's own value; of a property, the server's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub said: Option<f64>,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The definition that fits the client's value, where the client claims another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fits: Option<String>,
-    /// The true values by each definition of the quantity.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_definition: Vec<ByDefinition>,
-    /// The verdict as text.
-    pub words: String,
-}
-
-/// The true value of a figure by one definition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct ByDefinition {
-    /// The definition.
-    pub definition: String,
-    /// Its value.
-    pub value: f64,
 }
 
 /// The numbers of cases by outcome.
@@ -227,18 +163,5 @@ impl CaseCard {
     fn off(&self) -> impl Iterator<Item = &Check> {
         let off = |check: &&Check| check.verdict > Verdict::WithinStatedError;
         self.checks.iter().filter(off)
-    }
-}
-
-impl Check {
-    /// True if it is about times.
-    fn is_timed(&self) -> bool {
-        let counted = ["requests.", "tokens."];
-        let counts = ["load.requests", "load.prompt-tokens", "load.prompts", "load.prefix"];
-        let others = ["load.retries", "load.seeds"];
-        let name = self.figure.as_str();
-        !counted.iter().any(|beginning| name.starts_with(beginning))
-            && !counts.contains(&name)
-            && !others.contains(&name)
     }
 }

@@ -13,11 +13,8 @@ use serde::{Deserialize, Serialize};
 use model::duration::Span;
 
 use crate::FileError;
-use crate::load::Property;
 use crate::meaning::Figure;
-
-/// The most requests of a run, and tokens of a prompt or an answer.
-const MOST: u64 = 1_000_000_000;
+use crate::types::{Asks, Part, Property, few};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -41,73 +38,6 @@ pub struct Case {
     /// Values by each definition if the server is on time: milliseconds, or a count.
     #[serde(default)]
     pub expected: BTreeMap<String, BTreeMap<String, f64>>,
-}
-
-/// The part that a case belongs to.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// The load that the client offers.
-    Load,
-    /// Streams whose truth is known.
-    Streams,
-    /// Faults, and which replies count as successes.
-    Faults,
-}
-
-/// The work that a client is asked to do.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Asks {
-    /// The number of requests to measure.
-    pub requests: u64,
-    /// The number in flight of a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<u64>,
-    /// Requests a second of an open loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// The distribution of the times between requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrivals: Option<Arrivals>,
-    /// Tokens of each prompt.
-    pub input_len: u64,
-    /// Tokens of each answer.
-    pub output_len: u64,
-    /// Tokens that all prompts begin with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix_len: Option<u64>,
-    /// Requests before the measured ones.
-    #[serde(default)]
-    pub warm_up: u64,
-    /// The seeds of its runs, one run for each.
-    #[serde(default = "one_seed")]
-    pub seeds: Vec<u64>,
-}
-
-impl Asks {
-    /// True if requests wait for others instead of a time.
-    pub fn is_closed(&self) -> bool {
-        self.rate.is_none()
-    }
-}
-
-fn one_seed() -> Vec<u64> {
-    vec![1]
-}
-
-/// A distribution of the times between requests.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// All the same.
-    Constant,
-    /// Exponential.
-    Poisson,
 }
 
 /// The figures and properties that a case judges.
@@ -214,26 +144,6 @@ impl Case {
     }
 }
 
-impl std::fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Arrivals::Constant => "constant",
-            Arrivals::Poisson => "Poisson",
-        })
-    }
-}
-
-/// Checks a number of requests or of tokens, so that sums of them stay within bounds.
-///
-/// # Errors
-/// The number that was expected.
-pub(crate) fn few(number: u64) -> Result<(), String> {
-    if number > MOST {
-        return Err(format!("expected at most {MOST}, found {number}"));
-    }
-    Ok(())
-}
-
 fn part(name: &str) -> Option<Part> {
     let (part, _) = name.split_once('-')?;
     match part {
@@ -241,16 +151,5 @@ fn part(name: &str) -> Option<Part> {
         "stream" => Some(Part::Streams),
         "fault" => Some(Part::Faults),
         _ => None,
-    }
-}
-
-impl Part {
-    /// Its name as people read it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Part::Load => "Offered load",
-            Part::Streams => "Streams of known truth",
-            Part::Faults => "Faults",
-        }
     }
 }

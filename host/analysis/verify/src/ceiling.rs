@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::FileError;
-use crate::card::{Check, Outcome};
+use crate::card::Outcome;
 use crate::case::Case;
+use crate::types::Check;
 
 /// The streams of each level.
 pub const LEVELS: [u64; 7] = [8, 32, 128, 256, 512, 1024, 2048];
@@ -181,7 +182,7 @@ impl Ceiling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::Verdict;
+    use crate::types::Verdict;
 
     fn check(figure: &str, own: f64, expected: f64) -> Check {
         Check {

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::Count;
-use crate::case::{Asks, Case, Part};
+use crate::case::Case;
 use crate::log::Log;
 use crate::meaning::{Figure, Meaning, World};
+use crate::types::{Asks, Part};
 
 /// Values by definition, of each figure.
 type ByFigure = BTreeMap<String, BTreeMap<String, f64>>;

@@ -2,13 +2,14 @@
 //! that the client claims, then with its value by every other definition.
 
 use crate::Count;
-use crate::card::{ByDefinition, Check, Outcome, Verdict};
+use crate::card::Outcome;
 use crate::case::Case;
 use crate::load;
 use crate::log::Log;
 use crate::meaning::{Figure, Meaning, Quantity, World};
 use crate::profile::Profile;
 use crate::sources::{Reading, Sources};
+use crate::types::{ByDefinition, Check, Property, Verdict};
 use model::duration;
 use result::figure::Statistic;
 
@@ -66,7 +67,7 @@ pub fn judge(
     let logs: Vec<&Log> = runs.iter().map(|run| &run.log).collect();
     let of_load = case.judges.load.iter().copied();
     let of_load = of_load.filter(|property| {
-        let is_seeds = *property == load::Property::Seeds;
+        let is_seeds = *property == Property::Seeds;
         let name = format!("load.{property}");
         (profile.load.seeded || !is_seeds) && profile.lacks(&case.name, &name).is_none()
     });

@@ -30,15 +30,17 @@ pub mod schema;
 pub mod sources;
 mod stream;
 pub mod text;
+pub mod types;
 
 #[cfg(test)]
 mod tests;
 
-pub use card::{Card, CaseCard, Check, Outcome, Verdict};
+pub use card::{Card, CaseCard, Outcome};
 pub use case::Case;
 pub use judge::{Run, judge};
 pub use log::Log;
 pub use profile::Profile;
+pub use types::{Check, Verdict};
 
 /// A count of tokens in a text; nothing if the text cannot be counted.
 pub type Count<'a> = dyn Fn(&str) -> Option<u64> + 'a;

@@ -4,32 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::Count;
-use crate::card::{Check, Verdict};
-use crate::case::{Arrivals, Case};
+use crate::case::Case;
 use crate::log::{Log, Request};
 use crate::profile::Profile;
-
-model::words! {
-    /// A property of the load.
-    pub enum Property {
-        /// The requested number of requests, beside the requests that the client says it adds.
-        Requests = "requests",
-        /// Requests come at the requested rate and with the requested distribution.
-        Arrivals = "arrivals",
-        /// The requested number of requests is in flight.
-        InFlight = "in-flight",
-        /// Prompts have the requested length, by the tokenizer.
-        PromptTokens = "prompt-tokens",
-        /// Every prompt differs from the others, from its beginning.
-        Prompts = "prompts",
-        /// All prompts share a prefix of the requested length, and nothing more.
-        Prefix = "prefix",
-        /// No request is sent again after a failure.
-        Retries = "retries",
-        /// The same seed gives the same prompts, and another seed others.
-        Seeds = "seeds",
-    }
-}
+use crate::types::{Arrivals, Check, Property, Verdict};
 
 /// The prompts that two random ones may share by chance, in tokens.
 const BY_CHANCE: u64 = 3;

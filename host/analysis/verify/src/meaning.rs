@@ -14,9 +14,9 @@ use result::figure::Statistic;
 use statistics::{Ranked, Sorted};
 
 use crate::Count;
-use crate::case::{Arrivals, Asks};
 use crate::log::{Log, Request};
 use crate::stream::{Chunk, Kind};
+use crate::types::{Arrivals, Asks};
 
 model::words! {
     /// A quantity that clients state.

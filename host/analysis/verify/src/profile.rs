@@ -10,8 +10,8 @@ use regex_lite::Regex;
 use serde::Deserialize;
 
 use crate::FileError;
-use crate::case::{Arrivals, Asks, few};
 use crate::meaning::{Meaning, Quantity};
+use crate::types::{Arrivals, Asks, few};
 
 /// A client, as its profile describes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -395,7 +395,7 @@ fn the_card_is_text_and_json() {
     let (outcome, checks) = judged(CASE, PROFILE, &with("ttft", json!({ "mean": 50.0 })));
     let case = |name: &str, outcome: Outcome, checks: Vec<Check>| CaseCard {
         name: name.to_owned(),
-        part: crate::case::Part::Streams,
+        part: crate::types::Part::Streams,
         title: "a role, reasoning, text".to_owned(),
         why: "names differ".to_owned(),
         outcome,

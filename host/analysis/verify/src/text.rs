@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::card::{Card, CaseCard, Outcome, Totals, Verdict};
+use crate::card::{Card, CaseCard, Outcome, Totals};
+use crate::types::Verdict;
 
 /// The width of the column of verdicts.
 const VERDICT: usize = 14;

@@ -1,10 +1,11 @@
 //! Answers of a mock engine: the number of tokens, the text, and the reason to stop. A token is one
 //! byte.
 
-use super::ask::{Ask, Route};
+use std::sync::LazyLock;
+
+use super::ask::types::{Ask, Route};
 use super::script::{AnswerText, Script};
 
-/// The reason why an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     /// It was complete.
@@ -69,17 +70,14 @@ impl Answer {
         &self.text[at(from)..at(to)]
     }
 
-    /// The ids of tokens `from..to`.
     pub fn ids(&self, from: u32, to: u32) -> &[u8] {
         &self.text.as_bytes()[from as usize..to as usize]
     }
 
-    /// The text of the reasoning.
     pub(crate) fn reasoning_text(&self) -> &str {
         self.piece(0, self.reasoning)
     }
 
-    /// The text after the reasoning.
     pub fn content(&self) -> &str {
         self.piece(self.reasoning, self.tokens)
     }
@@ -119,56 +117,11 @@ fn extend(text: &mut String, words: &mut impl Iterator<Item = &'static str>, byt
 
 /// Words without end, ASCII, the same for the same seed.
 fn words(seed: u64) -> impl Iterator<Item = &'static str> {
-    const WORDS: [&str; 48] = [
-        "a",
-        "long",
-        "time",
-        "ago",
-        "the",
-        "river",
-        "ran",
-        "under",
-        "old",
-        "stone",
-        "bridges",
-        "and",
-        "people",
-        "came",
-        "to",
-        "measure",
-        "how",
-        "fast",
-        "it",
-        "was",
-        "some",
-        "threw",
-        "leaves",
-        "from",
-        "one",
-        "side",
-        "then",
-        "counted",
-        "until",
-        "they",
-        "saw",
-        "them",
-        "again",
-        "others",
-        "only",
-        "listened",
-        "because",
-        "water",
-        "sounds",
-        "different",
-        "when",
-        "there",
-        "is",
-        "more",
-        "of",
-        "every",
-        "winter",
-        "morning",
-    ];
+    const TEXT: &str = "a long time ago the river ran under old stone bridges and people came to measure how \
+        fast it was some threw leaves from one side then counted until they saw them again \
+        others only listened because water sounds different when there is more of every \
+        winter morning";
+    static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| TEXT.split(' ').collect());
     let mut state = seed;
     std::iter::from_fn(move || {
         state = model::random::mix(state);

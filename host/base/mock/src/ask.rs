@@ -8,139 +8,14 @@ mod form;
 mod sound;
 mod speech;
 mod triton;
+pub(super) mod types;
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use body::{Body, chat_prompt, prompt};
+use types::{Ask, Refusal, Route, SpeechForm, TritonForm};
 
-use body::{Body, Counted, chat_prompt, prompt};
-pub(super) use sound::{ReplyForm, Sound};
-pub(super) use speech::SpeechForm;
-pub(super) use triton::TritonForm;
-
-use super::dialect::{Dialect, ask as scripted};
-use super::prediction::PredictionRequest;
+use super::dialect::ask as scripted;
+use super::prediction;
 use super::script::{Generate, Script};
-
-/// A route that generates text.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Route {
-    /// OpenAI's `/v1/completions`.
-    Completions,
-    /// OpenAI's `/v1/chat/completions`.
-    Chat,
-    /// OpenAI's `/v1/audio/transcriptions`.
-    Transcriptions,
-    /// OpenAI's `/v1/audio/speech`, with a reply of this form.
-    Speech(SpeechForm),
-    /// SGLang's or LMDeploy's `/generate`.
-    Generate(Generate),
-    /// Triton's call `ModelStreamInfer`, with answers of this form.
-    Triton(TritonForm),
-    /// A route of Replicate's predictions.
-    Prediction(PredictionRequest),
-    /// A route that the script defines.
-    Scripted(Arc<Dialect>),
-}
-
-impl Route {
-    pub fn path(&self) -> Cow<'static, str> {
-        match self {
-            Route::Completions => "/v1/completions".into(),
-            Route::Chat => "/v1/chat/completions".into(),
-            Route::Transcriptions => "/v1/audio/transcriptions".into(),
-            Route::Speech(_) => "/v1/audio/speech".into(),
-            Route::Generate(_) => "/generate".into(),
-            Route::Triton(_) => crate::triton::STREAM.into(),
-            Route::Prediction(prediction) => prediction.path().into(),
-            Route::Scripted(dialect) => dialect.path.clone(),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ask {
-    pub route: Route,
-    pub stream: bool,
-    pub model: Option<String>,
-    pub prompt_tokens: u32,
-    /// A hash of the whole prompt.
-    pub prompt_hash: u64,
-    /// Hashes of the prompt's beginnings, for the prefix cache.
-    pub prefixes: Vec<u64>,
-    /// The answer of an echoing engine.
-    pub echo: String,
-    pub max_tokens: Option<u32>,
-    pub min_tokens: u32,
-    pub ignore_eos: bool,
-    /// `stream_options.include_usage`.
-    pub include_usage: bool,
-    /// `stream_options.continuous_usage_stats`.
-    pub continuous_usage: bool,
-    /// The sound of a transcription request.
-    pub sound: Option<Sound>,
-}
-
-/// The reason why a request is not answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub status: u16,
-    /// vLLM's name for the kind of error.
-    pub kind: &'static str,
-    pub message: String,
-    pub param: Option<String>,
-}
-
-impl Refusal {
-    pub fn bad(message: impl Into<String>, param: Option<&str>) -> Self {
-        Refusal {
-            status: 400,
-            kind: "BadRequestError",
-            message: message.into(),
-            param: param.map(str::to_owned),
-        }
-    }
-
-    /// A body, or a field of it, is not of the API.
-    pub fn invalid(what: &dyn std::fmt::Display, param: &str) -> Self {
-        Refusal {
-            status: 400,
-            kind: "Bad Request",
-            message: format!("1 validation error:\n  {what}"),
-            param: Some(param.to_owned()),
-        }
-    }
-
-    /// Too many requests wait. The message is SGLang's.
-    pub fn overloaded() -> Self {
-        Refusal {
-            status: 503,
-            kind: "ServiceUnavailableError",
-            message: "The request queue is full.".to_owned(),
-            param: None,
-        }
-    }
-
-    /// The key is missing, or another.
-    pub fn unauthorized() -> Self {
-        Refusal {
-            status: 401,
-            kind: "AuthenticationError",
-            message: "Unauthorized".to_owned(),
-            param: None,
-        }
-    }
-
-    /// An error of the engine's own.
-    pub fn internal(status: u16) -> Self {
-        Refusal {
-            status,
-            kind: "InternalServerError",
-            message: "EngineCore encountered an issue. See stack trace (above) for the root cause."
-                .to_owned(),
-            param: None,
-        }
-    }
-}
 
 /// Reads a body of this content type as the built-in route of this path does. Nothing is answered:
 /// the function serves checks of the reading of bodies.
@@ -163,25 +38,6 @@ pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), Str
 }
 
 impl Ask {
-    /// A request for an answer to a prompt, and nothing else.
-    pub fn new(route: Route, prompt: Counted) -> Self {
-        Ask {
-            route,
-            stream: false,
-            model: None,
-            prompt_tokens: u32::try_from(prompt.tokens).unwrap_or(u32::MAX),
-            prompt_hash: prompt.hash.0,
-            prefixes: prompt.prefixes,
-            echo: prompt.last,
-            max_tokens: None,
-            min_tokens: 0,
-            ignore_eos: false,
-            include_usage: false,
-            continuous_usage: false,
-            sound: None,
-        }
-    }
-
     /// Parses a request's body of this content type.
     pub fn read_as(route: Route, content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
         match route {
@@ -192,11 +48,10 @@ impl Ask {
         }
     }
 
-    /// Parses a request's body of JSON.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
         match &route {
             Route::Scripted(dialect) => return scripted::read(dialect, body),
-            Route::Prediction(prediction) => return prediction.read(body),
+            Route::Prediction(request) => return prediction::read(request, body),
             _ => {}
         }
         let body: Body =
@@ -204,16 +59,11 @@ impl Ask {
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,
-            Route::Completions
-            | Route::Transcriptions
-            | Route::Speech(_)
-            | Route::Triton(_)
-            | Route::Prediction(_)
-            | Route::Scripted(_) => prompt(body.prompt, "prompt")?,
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,
             Route::Generate(Generate::Lmdeploy) => {
                 prompt(body.prompt.or(body.input_ids), "prompt")?
             }
+            _ => prompt(body.prompt, "prompt")?,
         };
         let (limit_key, limit) = match route {
             Route::Generate(Generate::Sglang) => {
@@ -262,15 +112,9 @@ impl Ask {
     /// Refuses a request for which the script's engine has no model or no room.
     pub fn check(&self, script: &Script) -> Result<(), Refusal> {
         if let Some(model) = self.model.as_deref().filter(|model| !script.serves(model)) {
-            return Err(Refusal {
-                status: 404,
-                kind: "NotFoundError",
-                message: format!(
-                    "The model `{model}` does not exist. Valid aliases: {}.",
-                    script.models.join(", ")
-                ),
-                param: Some("model".to_owned()),
-            });
+            let models = script.models.join(", ");
+            let message = format!("The model `{model}` does not exist. Valid aliases: {models}.");
+            return Err(Refusal::new(404, "NotFoundError", message, Some("model")));
         }
         let room = script.context_limit.get();
         let prompt = self.prompt_tokens;

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::script::LONGEST;
+use super::limits::LONGEST;
 use super::truth::lock;
 
 /// The most requests that wait for a place in the batch; further ones are refused. HTTP/1.1 cannot
@@ -30,18 +30,16 @@ const QUEUE: usize = 65_536;
 /// that does not read. Older tokens count as generated with the oldest of these.
 const BEHIND: usize = 512;
 
-/// An engine's batch and its queue.
 #[derive(Debug)]
 pub(super) struct Batch {
-    shared: Arc<Shared>,
+    core: Arc<Core>,
     /// The task that makes the steps; it begins with the first request.
     driver: OnceLock<AbortHandle>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Core {
     state: Mutex<State>,
-    /// The most requests that wait.
     queue: usize,
     /// True if the instants of all tokens are kept.
     keeps_truth: bool,
@@ -99,7 +97,7 @@ pub(super) struct JobRecord {
 /// A request in the batch or its queue.
 #[derive(Clone, Debug)]
 pub(super) struct Ticket {
-    shared: Arc<Shared>,
+    core: Arc<Core>,
     id: u64,
 }
 
@@ -115,9 +113,8 @@ impl Batch {
             arrived: BTreeMap::new(),
             jobs: HashMap::new(),
         };
-        let shared =
-            Shared { state: Mutex::new(state), queue, keeps_truth, submitted: Notify::new() };
-        Batch { shared: Arc::new(shared), driver: OnceLock::new() }
+        let core = Core { state: Mutex::new(state), queue, keeps_truth, submitted: Notify::new() };
+        Batch { core: Arc::new(core), driver: OnceLock::new() }
     }
 
     /// Puts a request into the queue. Returns `None` if it is full; then the request makes no work.
@@ -127,8 +124,8 @@ impl Batch {
         received: Instant,
         work: impl FnOnce() -> Work,
     ) -> Option<Ticket> {
-        let mut state = lock(&self.shared.state);
-        if state.waiting() >= self.shared.queue {
+        let mut state = lock(&self.core.state);
+        if state.waiting() >= self.core.queue {
             return None;
         }
         let work = work();
@@ -146,16 +143,16 @@ impl Batch {
         state.jobs.insert(id, job);
         drop(state);
         self.driver.get_or_init(|| {
-            let shared = Arc::clone(&self.shared);
-            tokio::spawn(drive(shared)).abort_handle()
+            let core = Arc::clone(&self.core);
+            tokio::spawn(drive(core)).abort_handle()
         });
-        self.shared.submitted.notify_one();
-        Some(Ticket { shared: Arc::clone(&self.shared), id })
+        self.core.submitted.notify_one();
+        Some(Ticket { core: Arc::clone(&self.core), id })
     }
 
     /// Forgets a request whose reply has ended. Its remaining tokens are never generated.
     pub fn leave(&self, id: u64) -> Option<JobRecord> {
-        let mut state = lock(&self.shared.state);
+        let mut state = lock(&self.core.state);
         let job = state.jobs.remove(&id)?;
         let has_arrived = state.arrived.remove(&(job.received, id)).is_some();
         if !has_arrived && job.generated < job.work.output_tokens.max(1) {
@@ -165,7 +162,7 @@ impl Batch {
     }
 
     pub fn load(&self) -> Load {
-        let state = lock(&self.shared.state);
+        let state = lock(&self.core.state);
         Load {
             running: state.engine.running(),
             waiting: state.waiting(),
@@ -199,7 +196,7 @@ impl Ticket {
     }
 
     fn poll<T>(&self, cx: &mut Context<'_>, ask: impl FnOnce(&mut Job) -> Option<T>) -> Poll<T> {
-        let mut state = lock(&self.shared.state);
+        let mut state = lock(&self.core.state);
         let Some(job) = state.jobs.get_mut(&self.id) else {
             return Poll::Pending;
         };
@@ -252,7 +249,6 @@ impl State {
         Some(ended.map_or(arrived, |ended| ended.max(arrived)))
     }
 
-    /// Begins a step, and returns its length.
     fn begin(&mut self, start: Instant) -> Option<Duration> {
         while let Some(next) = self.arrived.first_entry()
             && next.key().0 <= start
@@ -291,23 +287,23 @@ impl State {
 
 /// Makes one step after the other. If it falls behind, it catches up; the timers let other tasks
 /// run in between.
-async fn drive(shared: Arc<Shared>) {
+async fn drive(core: Arc<Core>) {
     let mut ended = None;
     loop {
-        let next = lock(&shared.state).next(ended);
+        let next = lock(&core.state).next(ended);
         let Some(start) = next else {
-            shared.submitted.notified().await;
+            core.submitted.notified().await;
             continue;
         };
         if Instant::now() <= start {
             sleep_until(start + Duration::from_nanos(1)).await;
         }
-        let begun = lock(&shared.state).begin(start);
+        let begun = lock(&core.state).begin(start);
         // Otherwise all clients have gone.
         if let Some(span) = begun {
             let end = start + span;
             sleep_until(end).await;
-            lock(&shared.state).finish(end, shared.keeps_truth);
+            lock(&core.state).finish(end, core.keeps_truth);
             ended = Some(end);
         }
     }
@@ -376,7 +372,7 @@ mod tests {
         let many = u32::try_from(BEHIND).unwrap() + 100;
         let slow = batch.submit(0, Instant::now(), || work(many)).unwrap();
         tokio::time::sleep(ms(10) * many + ms(1)).await;
-        let kept = || lock(&batch.shared.state).jobs[&0].recent.len();
+        let kept = || lock(&batch.core.state).jobs[&0].recent.len();
         assert_eq!(kept(), BEHIND);
         assert_eq!(span(&slow, 0).await, ms(10 * 101));
         assert_eq!(span(&slow, 100).await, ms(10 * 101));

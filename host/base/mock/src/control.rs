@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response};
 
 use super::dialect::{Content, ScriptedRoute};
 use super::engine::Engine;
 use super::fault::web_page_everywhere;
-use super::metrics;
-use super::response::{JSON, authorized, page, ready, response, unauthorized};
+use super::response::{JSON, authorized, failed_call, page, ready, response, unauthorized};
 use super::stream::ReplyBody;
+use super::triton::{self, Readiness};
+use super::{grpc, metrics};
 
 /// The control routes, with the methods that each takes.
 const ROUTES: [(&str, &[Method]); 6] = [
@@ -134,4 +135,22 @@ fn models(engine: &Engine) -> String {
     };
     let data: Vec<_> = script.listed_models().into_iter().map(one).collect();
     serde_json::json!({ "object": "list", "data": data }).to_string()
+}
+
+/// Answers a call of Triton's service that does not ask for text.
+pub(super) fn inform_call(path: &str) -> Response<ReplyBody> {
+    match path.strip_prefix(triton::SERVICE) {
+        Some("ServerLive" | "ServerReady" | "ModelReady") => {
+            let mut message = Vec::new();
+            grpc::put(&Readiness { ready: true }, &mut message);
+            let body = ReplyBody::Called(Some(message.into()), Some(grpc::status(grpc::OK, "")));
+            response(200, Some(HeaderValue::from_static(grpc::CONTENT_TYPE)), body)
+        }
+        // The transaction policy of vLLM's models, and Triton's words for it.
+        Some("ModelInfer") => failed_call(
+            grpc::UNIMPLEMENTED,
+            "ModelInfer RPC doesn't support models with decoupled transaction policy",
+        ),
+        _ => failed_call(grpc::UNIMPLEMENTED, ""),
+    }
 }

@@ -19,7 +19,7 @@ use hyper::header::HeaderValue;
 
 pub(super) use read::routes;
 use template::{Template, Values};
-pub(super) use wire::Scripted;
+pub(super) use wire::ScriptedWriter;
 
 /// A route that a script defines. It takes precedence over the built-in routes.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,9 +54,7 @@ pub(super) struct Dialect {
     framing: Framing,
     /// The engine's words for the reasons why an answer ends.
     finish: FinishWords,
-    /// The content type of a streamed reply.
     pub content_type: HeaderValue,
-    /// The content type of a reply in one piece.
     pub whole_content_type: HeaderValue,
     first: Option<Template>,
     event: Option<Template>,
@@ -110,7 +108,6 @@ enum Framing {
 }
 
 impl Dialect {
-    /// An error as the body of a reply.
     pub fn error_body(&self, status: u16, message: &str) -> Vec<u8> {
         let mut out = Vec::new();
         self.error.write(&Self::of_error(status, message), &mut out);
@@ -145,17 +142,16 @@ impl Dialect {
 }
 
 impl Framing {
-    /// Appends an event.
     fn put(self, event: &[u8], out: &mut Vec<u8>) {
         match self {
             Framing::Lines => {
-                out.extend_from_slice(event);
+                out.extend(event);
                 out.push(b'\n');
             }
             Framing::EventStream => {
                 for line in event.split(|byte| *byte == b'\n') {
-                    out.extend_from_slice(b"data: ");
-                    out.extend_from_slice(line);
+                    out.extend(b"data: ");
+                    out.extend(line);
                     out.push(b'\n');
                 }
                 out.push(b'\n');
@@ -164,14 +160,14 @@ impl Framing {
                 out.resize(out.len() + skip, 0);
                 let length = event.len() as u64;
                 if little_endian {
-                    out.extend_from_slice(&length.to_le_bytes()[..width]);
+                    out.extend(&length.to_le_bytes()[..width]);
                 } else {
-                    out.extend_from_slice(&length.to_be_bytes()[8 - width..]);
+                    out.extend(&length.to_be_bytes()[8 - width..]);
                 }
-                out.extend_from_slice(event);
+                out.extend(event);
             }
             Framing::AwsEventStream => aws::put(event, out),
-            Framing::Raw => out.extend_from_slice(event),
+            Framing::Raw => out.extend(event),
         }
     }
 }

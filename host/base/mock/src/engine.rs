@@ -35,7 +35,6 @@ pub struct Engine {
     pub(super) created: u64,
     /// The free slots, if the script limits concurrency.
     pub(super) slots: Option<Arc<Semaphore>>,
-    /// The batch, if the script has one.
     pub(super) batch: Option<Batch>,
     pub(super) counters: Counters,
     pub(super) prefixes: PrefixCache,

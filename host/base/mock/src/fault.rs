@@ -8,7 +8,7 @@ mod table;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use model::duration::Span;
 use model::random::mix;
@@ -17,8 +17,8 @@ use model::random::mix;
 ///
 /// In TOML it is a table: `kind`, the keys of that kind, and at most one of `every = 10`,
 /// `requests = [0, 7]` and `share = 0.1`; without any of these it affects every request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "table::FaultTable", into = "table::FaultTable")]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "table::FaultTable")]
 pub struct Fault {
     pub kind: FaultKind,
     /// The requests that it affects.
@@ -59,42 +59,24 @@ pub enum FaultKind {
     Goodbye,
     /// `slow-headers`: the reply's headers come later by `for`; tokens that are due by then follow
     /// at once.
-    SlowHeaders {
-        /// Delay of the headers.
-        by: Duration,
-    },
+    SlowHeaders { by: Duration },
     /// `in-band-error`, `cut`, `no-done`, `close`: the reply breaks off when the next token is due.
-    Break {
-        /// Number of tokens that are sent before.
-        after_tokens: u32,
-        /// The way it ends.
-        how: Breakdown,
-    },
+    Break { after_tokens: u32, how: Breakdown },
     /// `stall`: nothing comes for a while (`for`) or forever (without `for`); everything after it
     /// is as much later.
     Stall {
-        /// Number of tokens that are sent before.
         after_tokens: u32,
         /// Duration; absent means forever.
         lasting: Option<Duration>,
     },
     /// `stop-early`: the answer ends properly, but is shorter than requested, with `ignore_eos` or
     /// without.
-    StopEarly {
-        /// Number of tokens in the answer.
-        after_tokens: u32,
-    },
+    StopEarly { after_tokens: u32 },
     /// `split`: every write holds `bytes` bytes of the body, so that events and characters are cut
     /// anywhere.
-    Split {
-        /// Bytes in each write.
-        bytes: NonZeroUsize,
-    },
+    Split { bytes: NonZeroUsize },
     /// `merge`: `events` events are held back and written together when the last of them is due.
-    Merge {
-        /// Events in each write.
-        events: NonZeroU32,
-    },
+    Merge { events: NonZeroU32 },
     /// `crlf`: lines end in CR LF.
     Crlf,
     /// `ping`: a comment line comes at once, and one before every event.
@@ -119,7 +101,6 @@ pub enum Breakdown {
 }
 
 impl FaultKind {
-    /// The duration that it names.
     pub(super) fn lasting(&self) -> Option<Span> {
         match self {
             FaultKind::SlowHeaders { by } => Some(Span(*by)),
@@ -146,7 +127,6 @@ impl Selection {
     }
 }
 
-/// All faults of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Mishaps {
     pub http_error: Option<(u16, Option<Duration>)>,

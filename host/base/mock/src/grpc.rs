@@ -1,14 +1,11 @@
 //! gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC), a server's side: messages, and the end of a
 //! call. `triton` has the service.
 
-use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE as CONTENT_TYPE_FIELD, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, Version};
+use hyper::{Method, Request, Version};
 use prost::Message;
 
-use super::ask::Refusal;
-use super::response::response;
-use super::stream::ReplyBody;
+use super::ask::types::Refusal;
 
 /// The content type of calls and replies.
 pub(super) const CONTENT_TYPE: &str = "application/grpc";
@@ -20,7 +17,6 @@ pub(super) const UNIMPLEMENTED: u32 = 12;
 /// Bytes before each message: a flag that says whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// True if a request is a call.
 pub(super) fn is_call<B>(request: &Request<B>) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE_FIELD);
     request.method() == Method::POST
@@ -40,10 +36,6 @@ pub(super) fn has_message(body: &[u8]) -> bool {
     prefix(body).is_some_and(|(_, length)| body.len() - PREFIX_BYTES >= length)
 }
 
-/// The first message of a body.
-///
-/// # Errors
-/// If there is none, or it is compressed.
 pub(super) fn message(body: &[u8]) -> Result<&[u8], Refusal> {
     let none = || Refusal::bad("the call has no whole message", None);
     let (flag, length) = prefix(body).ok_or_else(none)?;
@@ -54,7 +46,6 @@ pub(super) fn message(body: &[u8]) -> Result<&[u8], Refusal> {
     body[PREFIX_BYTES..].get(..length).ok_or_else(none)
 }
 
-/// Appends a message.
 pub(super) fn put(message: &impl Message, out: &mut Vec<u8>) {
     out.push(0);
     // No message here comes near 4 GiB.
@@ -88,7 +79,7 @@ fn encoded(message: &str) -> String {
 }
 
 /// The status of gRPC for this status of HTTP (`google/rpc/code.proto`).
-fn code(status: u16) -> u32 {
+pub(super) fn code(status: u16) -> u32 {
     match status {
         400 => 3,
         401 => 16,
@@ -103,27 +94,6 @@ fn code(status: u16) -> u32 {
         504 => 4,
         _ => 2,
     }
-}
-
-/// The reply to a call that fails before its first message.
-pub(super) fn refused(refusal: &Refusal) -> Response<ReplyBody> {
-    failed(code(refusal.status), &refusal.message)
-}
-
-/// The reply to a call that fails with this status.
-pub(super) fn failed(code: u32, message: &str) -> Response<ReplyBody> {
-    let content_type = HeaderValue::from_static(CONTENT_TYPE);
-    let mut reply = response(200, Some(content_type), ReplyBody::Ready(None));
-    reply.headers_mut().extend(status(code, message));
-    reply
-}
-
-/// The reply to a call that has one message for an answer.
-pub(super) fn answered(message: &impl Message) -> Response<ReplyBody> {
-    let mut out = Vec::new();
-    put(message, &mut out);
-    let body = ReplyBody::Called(Some(Bytes::from(out)), Some(status(OK, "")));
-    response(200, Some(HeaderValue::from_static(CONTENT_TYPE)), body)
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod dialect;
 mod engine;
 mod fault;
 mod grpc;
+mod limits;
 mod metrics;
 mod mounts;
 mod pace;

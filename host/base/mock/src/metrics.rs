@@ -11,8 +11,28 @@ use super::batch::Load;
 use super::engine::Engine;
 use super::truth::lock;
 
-/// A metric's name, kind, help, and its series: labels and value.
-type Family<'a> = (&'a str, &'a str, &'a str, Vec<(String, f64)>);
+/// The name, kind and help of each metric.
+const METRICS: &str = "\
+vllm:num_requests_running gauge Number of requests in model execution batches.
+vllm:num_requests_waiting gauge Number of requests waiting to be processed.
+vllm:prefix_cache_queries_total counter Prefix cache queries, in terms of number of queried tokens.
+vllm:prefix_cache_hits_total counter Prefix cache hits, in terms of number of cached tokens.
+vllm:num_preemptions_total counter Cumulative number of preemption from the engine.
+vllm:prompt_tokens_total counter Number of prefill tokens processed.
+vllm:generation_tokens_total counter Number of generation tokens processed.
+vllm:request_success_total counter Count of successfully processed requests.
+vllm:kv_cache_usage_perc gauge KV-cache usage. 1 means 100 percent usage.
+sglang:prompt_tokens_total counter Number of prefill tokens processed.
+sglang:generation_tokens_total counter Number of generation tokens processed.
+sglang:cached_tokens_total counter Number of cached prompt tokens.
+sglang:num_requests_total counter Number of requests processed.
+sglang:num_aborted_requests_total counter Number of requests aborted.
+sglang:num_running_reqs gauge The number of running requests.
+sglang:num_queue_reqs gauge The number of requests in the waiting queue.
+sglang:num_retracted_requests_total counter Total number of retracted requests.
+sglang:cache_hit_rate gauge The prefix cache hit rate.
+sglang:token_usage gauge The token usage.
+http_requests_total counter Total number of requests by method, status and handler.";
 
 pub(super) fn page(engine: &Engine) -> String {
     let model = engine.script.listed_models()[0]
@@ -20,18 +40,28 @@ pub(super) fn page(engine: &Engine) -> String {
         .replace('"', "\\\"")
         .replace('\n', "\\n");
     let scheduler = Scheduler::new(engine);
-    let mut families = vllm(engine, &scheduler, &model);
-    families.extend(sglang(engine, &scheduler, &model));
-    families.push(http(engine));
     let mut page = String::new();
-    for (name, kind, help, series) in families {
-        // Writing to memory has no way to fail.
-        let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in series {
-            let _ = writeln!(page, "{name}{{{labels}}} {value:?}");
-        }
-    }
+    vllm(engine, &scheduler, &model, &mut page);
+    sglang(engine, &scheduler, &model, &mut page);
+    let http = lock(&engine.counters.http);
+    let series = http.iter().map(|((handler, method, class), count)| {
+        let labels = format!("handler=\"{handler}\",method=\"{method}\",status=\"{class}xx\"");
+        (labels, *count as f64)
+    });
+    put(&mut page, "http_requests_total", series);
     page
+}
+
+/// Appends a metric with its series: their labels and values.
+fn put(page: &mut String, name: &str, series: impl IntoIterator<Item = (String, f64)>) {
+    let mut lines = METRICS.lines();
+    let row = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.split_once(' '));
+    let (kind, help) = row.unwrap_or_default();
+    // Writing to memory has no way to fail.
+    let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in series {
+        let _ = writeln!(page, "{name}{{{labels}}} {value:?}");
+    }
 }
 
 fn count(counter: &AtomicU64) -> f64 {
@@ -68,10 +98,17 @@ impl Scheduler {
     }
 }
 
-fn vllm<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'a>> {
+fn vllm(engine: &Engine, scheduler: &Scheduler, model: &str, page: &mut String) {
     let counters = &engine.counters;
     let labels = format!("engine=\"0\",model_name=\"{model}\"");
-    let one = |value: f64| vec![(labels.clone(), value)];
+    let mut one = |name: &str, value: f64| put(page, name, [(labels.clone(), value)]);
+    one("vllm:num_requests_running", scheduler.running);
+    one("vllm:num_requests_waiting", scheduler.waiting);
+    one("vllm:prefix_cache_queries_total", count(&counters.prefix_queries));
+    one("vllm:prefix_cache_hits_total", count(&counters.prefix_hits));
+    one("vllm:num_preemptions_total", scheduler.preemptions);
+    one("vllm:prompt_tokens_total", count(&counters.prompt_tokens));
+    one("vllm:generation_tokens_total", count(&counters.generation_tokens));
     let ended = [
         ("stop", &counters.stop),
         ("length", &counters.length),
@@ -82,139 +119,35 @@ fn vllm<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'
         let labels = format!("engine=\"0\",finished_reason=\"{reason}\",model_name=\"{model}\"");
         (labels, count(counter))
     });
-    let mut families = vec![
-        (
-            "vllm:num_requests_running",
-            "gauge",
-            "Number of requests in model execution batches.",
-            one(scheduler.running),
-        ),
-        (
-            "vllm:num_requests_waiting",
-            "gauge",
-            "Number of requests waiting to be processed.",
-            one(scheduler.waiting),
-        ),
-        (
-            "vllm:prefix_cache_queries_total",
-            "counter",
-            "Prefix cache queries, in terms of number of queried tokens.",
-            one(count(&counters.prefix_queries)),
-        ),
-        (
-            "vllm:prefix_cache_hits_total",
-            "counter",
-            "Prefix cache hits, in terms of number of cached tokens.",
-            one(count(&counters.prefix_hits)),
-        ),
-        (
-            "vllm:num_preemptions_total",
-            "counter",
-            "Cumulative number of preemption from the engine.",
-            one(scheduler.preemptions),
-        ),
-        (
-            "vllm:prompt_tokens_total",
-            "counter",
-            "Number of prefill tokens processed.",
-            one(count(&counters.prompt_tokens)),
-        ),
-        (
-            "vllm:generation_tokens_total",
-            "counter",
-            "Number of generation tokens processed.",
-            one(count(&counters.generation_tokens)),
-        ),
-        (
-            "vllm:request_success_total",
-            "counter",
-            "Count of successfully processed requests.",
-            ended.to_vec(),
-        ),
-    ];
+    put(page, "vllm:request_success_total", ended);
     if let Some(taken) = scheduler.taken {
-        families.push((
-            "vllm:kv_cache_usage_perc",
-            "gauge",
-            "KV-cache usage. 1 means 100 percent usage.",
-            one(taken),
-        ));
+        put(page, "vllm:kv_cache_usage_perc", [(labels, taken)]);
     }
-    families
 }
 
-fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'a>> {
+fn sglang(engine: &Engine, scheduler: &Scheduler, model: &str, page: &mut String) {
     let counters = &engine.counters;
     // Metrics of the tokenizer's process have one label, metrics of the scheduler also have its
     // rank.
     let labels = format!("model_name=\"{model}\"");
     let of_scheduler =
         format!("engine_type=\"unified\",model_name=\"{model}\",pp_rank=\"0\",tp_rank=\"0\"");
-    let one = |value: f64| vec![(labels.clone(), value)];
-    let scheduled = |value: f64| vec![(of_scheduler.clone(), value)];
     let (queries, hits) = (count(&counters.prefix_queries), count(&counters.prefix_hits));
     let finished = count(&counters.stop) + count(&counters.length);
-    let mut families = vec![
-        (
-            "sglang:prompt_tokens_total",
-            "counter",
-            "Number of prefill tokens processed.",
-            one(count(&counters.prompt_tokens)),
-        ),
-        (
-            "sglang:generation_tokens_total",
-            "counter",
-            "Number of generation tokens processed.",
-            one(count(&counters.generation_tokens)),
-        ),
-        (
-            "sglang:cached_tokens_total",
-            "counter",
-            "Number of cached prompt tokens.",
-            vec![(format!("cache_source=\"device\",model_name=\"{model}\""), hits)],
-        ),
-        ("sglang:num_requests_total", "counter", "Number of requests processed.", one(finished)),
-        (
-            "sglang:num_aborted_requests_total",
-            "counter",
-            "Number of requests aborted.",
-            one(count(&counters.abort)),
-        ),
-        (
-            "sglang:num_running_reqs",
-            "gauge",
-            "The number of running requests.",
-            scheduled(scheduler.running),
-        ),
-        (
-            "sglang:num_queue_reqs",
-            "gauge",
-            "The number of requests in the waiting queue.",
-            scheduled(scheduler.waiting),
-        ),
-        (
-            "sglang:num_retracted_requests_total",
-            "counter",
-            "Total number of retracted requests.",
-            scheduled(scheduler.preemptions),
-        ),
-    ];
+    let cached = format!("cache_source=\"device\",{labels}");
+    let mut one = |name: &str, labels: &str, value| put(page, name, [(labels.to_owned(), value)]);
+    one("sglang:prompt_tokens_total", &labels, count(&counters.prompt_tokens));
+    one("sglang:generation_tokens_total", &labels, count(&counters.generation_tokens));
+    one("sglang:cached_tokens_total", &cached, hits);
+    one("sglang:num_requests_total", &labels, finished);
+    one("sglang:num_aborted_requests_total", &labels, count(&counters.abort));
+    one("sglang:num_running_reqs", &of_scheduler, scheduler.running);
+    one("sglang:num_queue_reqs", &of_scheduler, scheduler.waiting);
+    one("sglang:num_retracted_requests_total", &of_scheduler, scheduler.preemptions);
     if queries > 0.0 {
-        let help = "The prefix cache hit rate.";
-        families.push(("sglang:cache_hit_rate", "gauge", help, scheduled(hits / queries)));
+        one("sglang:cache_hit_rate", &of_scheduler, hits / queries);
     }
     if let Some(taken) = scheduler.taken {
-        families.push(("sglang:token_usage", "gauge", "The token usage.", scheduled(taken)));
+        one("sglang:token_usage", &of_scheduler, taken);
     }
-    families
-}
-
-fn http<'a>(engine: &Engine) -> Family<'a> {
-    let http = lock(&engine.counters.http);
-    let series = http.iter().map(|((handler, method, class), count)| {
-        let labels = format!("handler=\"{handler}\",method=\"{method}\",status=\"{class}xx\"");
-        (labels, *count as f64)
-    });
-    let help = "Total number of requests by method, status and handler.";
-    ("http_requests_total", "counter", help, series.collect())
 }

@@ -11,12 +11,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::ask::Ask;
+use super::ask::types::Ask;
 use super::batch::Ticket;
 use super::engine::Engine;
-use super::script::{LONGEST, Script};
+use super::limits::LONGEST;
+use super::script::Script;
+use super::truth::Timings;
 
-/// The times of one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
     /// From the complete request, or its slot, to the first token.
@@ -63,17 +64,6 @@ enum Source {
     Script(Pace),
     /// The time when a step of the batch has generated them.
     Batch(Ticket),
-}
-
-/// The engine's own timings of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Timings {
-    /// From its arrival to the stated beginning of work on it.
-    pub queue: Duration,
-    /// From then until the first token.
-    pub prefill: Duration,
-    /// From the first token to the last so far.
-    pub decode: Duration,
 }
 
 impl Clock {
@@ -127,10 +117,8 @@ pub(super) enum Slot {
     /// There is no limit, or the work is done.
     Free,
     /// A slot that was free on arrival.
-    Held(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
-    /// In the batch or its queue.
+    Permit(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit),
     Batched(Ticket),
-    /// In the queue.
     Waiting(Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>),
 }
 
@@ -141,7 +129,7 @@ impl Slot {
             return Slot::Free;
         };
         match Arc::clone(slots).try_acquire_owned() {
-            Ok(permit) => Slot::Held(permit),
+            Ok(permit) => Slot::Permit(permit),
             Err(_) => {
                 let permit = Arc::clone(slots).acquire_owned();
                 Slot::Waiting(Box::pin(async { permit.await.ok() }))
@@ -153,12 +141,12 @@ impl Slot {
     /// the batch.
     pub(crate) fn poll_start(&mut self, received: Instant, cx: &mut Context<'_>) -> Poll<Instant> {
         let permit = match self {
-            Slot::Free | Slot::Held(_) => return Poll::Ready(received),
+            Slot::Free | Slot::Permit(_) => return Poll::Ready(received),
             Slot::Batched(ticket) => return ticket.poll_start(cx),
             Slot::Waiting(permit) => permit,
         };
         let permit = ready!(permit.as_mut().poll(cx));
-        *self = permit.map_or(Slot::Free, Slot::Held);
+        *self = permit.map_or(Slot::Free, Slot::Permit);
         Poll::Ready(Instant::now())
     }
 }

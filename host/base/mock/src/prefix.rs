@@ -8,7 +8,6 @@ use std::sync::Mutex;
 
 use super::truth::lock;
 
-/// Tokens in a block.
 pub(super) const BLOCK: usize = 16;
 
 /// The most blocks that are remembered: 64 Mi tokens. A full cache is emptied, as if it had been
@@ -35,7 +34,6 @@ impl PrefixCache {
         u32::try_from(known * BLOCK).unwrap_or(u32::MAX)
     }
 
-    /// Forgets everything.
     pub fn flush(&self) {
         lock(&self.seen).clear();
     }

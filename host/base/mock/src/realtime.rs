@@ -22,6 +22,7 @@ use hyper::header::{CONNECTION, HeaderMap, HeaderValue, RETRY_AFTER, UPGRADE};
 use hyper::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use sha1::{Digest as _, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
 use tokio::time::Instant;
@@ -171,7 +172,6 @@ where
     .await;
 }
 
-/// Reads a client's messages, and answers.
 async fn dialogue<Io>(
     engine: &Engine,
     reader: &mut Reader<ReadHalf<Io>>,
@@ -183,7 +183,7 @@ where
     Io: AsyncRead + AsyncWrite,
 {
     let left = |_| Ending::Left;
-    writer.text(&events::created(record.number())).await.map_err(left)?;
+    writer.text(&events::created(record.number()).to_string()).await.map_err(left)?;
     let mut input = ClientInput::default();
     while !input.is_complete() {
         let message = reader.message(writer).await.map_err(left)?;
@@ -196,13 +196,13 @@ where
         match input.take(&text) {
             Ok(replies) => {
                 for reply in replies {
-                    writer.text(&reply).await.map_err(left)?;
+                    writer.text(&reply.to_string()).await.map_err(left)?;
                 }
             }
             Err(wrong) => {
                 record.refused(None);
                 let error = events::error(input.dialect(), &wrong);
-                return writer.text(&error).await.map_err(left);
+                return writer.text(&error.to_string()).await.map_err(left);
             }
         }
     }
@@ -212,13 +212,13 @@ where
     if let Err(refusal) = ask.check(&engine.script) {
         record.refused(None);
         let error = events::error(input.dialect(), &refusal.message);
-        return writer.text(&error).await.map_err(left);
+        return writer.text(&error.to_string()).await.map_err(left);
     }
     let answer = Answer::new(&engine.script, &ask, mishaps.stop_early);
     let Some(turn) = Turn::new(engine, record.number(), received, &ask, &answer) else {
         record.refused(None);
         let error = events::error(input.dialect(), "The request queue is full.");
-        return writer.text(&error).await.map_err(left);
+        return writer.text(&error.to_string()).await.map_err(left);
     };
     record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
     let events = Events::new(&input, record.number(), ask.prompt_tokens);
@@ -243,15 +243,13 @@ async fn answers<Io>(
 where
     Io: AsyncRead + AsyncWrite,
 {
-    let left = |_| Ending::Left;
     let start = poll_fn(|cx| turn.slot.poll_start(received, cx)).await;
     let start = record.unpaused(start);
     tokio::time::sleep_until(start).await;
     record.started(start);
     turn.clock.begun(start - received);
     if let Some(opening) = events.opening() {
-        writer.text(&opening).await.map_err(left)?;
-        record.sent(Instant::now(), 0, opening.as_bytes());
+        send(writer, record, &opening, 0).await?;
     }
     let (mut stall, mut late, mut sent) = (mishaps.stall, Duration::ZERO, 0);
     while sent < answer.tokens {
@@ -272,9 +270,8 @@ where
         match breaks.map(|(_, how)| how) {
             None => {}
             Some(Breakdown::InBandError) => {
-                let error = events.failed("EngineCore encountered an issue.");
-                writer.text(&error).await.map_err(left)?;
-                record.sent(Instant::now(), 0, error.as_bytes());
+                let error = events::error(events.dialect, "EngineCore encountered an issue.");
+                send(writer, record, &error, 0).await?;
                 return Err(Ending::Close(1000, ""));
             }
             Some(Breakdown::Cut { reset }) => return Err(Ending::Cut { reset }),
@@ -286,15 +283,29 @@ where
         let pieces = events.piece(answer.piece(sent, end), end - sent);
         let mut tokens = end - sent;
         for piece in pieces {
-            writer.text(&piece).await.map_err(left)?;
-            record.sent(Instant::now(), std::mem::take(&mut tokens), piece.as_bytes());
+            send(writer, record, &piece, std::mem::take(&mut tokens)).await?;
         }
         sent = end;
     }
     record.answered();
     for last in events.done(answer) {
-        writer.text(&last).await.map_err(left)?;
-        record.sent(Instant::now(), 0, last.as_bytes());
+        send(writer, record, &last, 0).await?;
     }
+    Ok(())
+}
+
+/// Sends an event of an answer, with this number of tokens.
+async fn send<Io>(
+    writer: &mut Writer<WriteHalf<Io>>,
+    record: &mut Record,
+    event: &Value,
+    tokens: u32,
+) -> Result<(), Ending>
+where
+    Io: AsyncRead + AsyncWrite,
+{
+    let text = event.to_string();
+    writer.text(&text).await.map_err(|_| Ending::Left)?;
+    record.sent(Instant::now(), tokens, text.as_bytes());
     Ok(())
 }

@@ -11,7 +11,6 @@ use super::answer::Finish;
 use super::engine::{Engine, Retention};
 use super::truth::{BatchRecord, End, SentPiece, Truth, WrittenBytes, ids, lock};
 
-/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Not admitted, or ended.
@@ -105,7 +104,6 @@ impl Record {
         counters.prefix_hits.fetch_add(found.into(), Relaxed);
     }
 
-    /// The engine begins to process it.
     pub fn started(&mut self, at: Instant) {
         self.truth.started = Some(self.engine.since(at));
         self.enter(Phase::Running);
@@ -131,7 +129,6 @@ impl Record {
         }
     }
 
-    /// All tokens have been sent.
     pub fn answered(&mut self) {
         let counters = &self.engine.counters;
         match self.finish {

@@ -10,14 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::answer::Answer;
-use super::ask::{Refusal, Route};
+use super::ask::types::{Refusal, Route};
 use super::fault::{Breakdown, Mishaps};
 use super::pace::Clock;
 use super::script::{RoleChunk, Script};
-use super::transcript::{Does, Part, Shared, Transcript};
-use super::wire::{self, Piece, Wire};
+use super::transcript::{Part, PartAction, ReplyFacts, Transcript};
+use super::wire;
+use super::wire::types::{Piece, Wire};
 
-/// The time when a step is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum When {
     /// As soon as the request is complete.
@@ -35,13 +35,10 @@ pub(super) enum When {
     Never,
 }
 
-/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Bytes are sent.
     Write {
         bytes: Bytes,
-        /// Tokens they bring.
         tokens: u32,
         /// True if the answer is complete with them.
         last: bool,
@@ -56,7 +53,6 @@ pub(super) enum Action {
     },
 }
 
-/// One step of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub when: When,
@@ -85,7 +81,6 @@ pub(super) struct Reply {
     role_chunk: RoleChunk,
     mishaps: Mishaps,
     stage: Stage,
-    /// Tokens sent.
     sent: u32,
     /// The delay that stalls have added.
     late: Duration,
@@ -122,8 +117,8 @@ impl Reply {
     }
 
     /// The reply with a transcript in place of its answer.
-    pub fn with_transcript(mut self, transcript: &Transcript, shared: &Shared<'_>) -> Self {
-        let parts = transcript.parts(shared, |event| self.dressed(event));
+    pub fn with_transcript(mut self, transcript: &Transcript, facts: &ReplyFacts<'_>) -> Self {
+        let parts = transcript.parts(facts, |event| self.dressed(event));
         self.transcript = Some((parts.into_iter(), transcript.is_whole()));
         self
     }
@@ -164,9 +159,9 @@ impl Reply {
             return Poll::Ready(match parts.next() {
                 Some(part) => Step {
                     when: When::After(part.at),
-                    action: match part.does {
-                        Does::Cut { reset } => Action::Cut { reset },
-                        Does::Write { bytes, tokens } => {
+                    action: match part.action {
+                        PartAction::Cut { reset } => Action::Cut { reset },
+                        PartAction::Write { bytes, tokens } => {
                             Action::Write { bytes: bytes.into(), tokens, last }
                         }
                     },
@@ -290,7 +285,6 @@ impl Reply {
         })
     }
 
-    /// True if comments are sent.
     fn pings(&self) -> bool {
         self.mishaps.ping && !wire::ping(&self.route).is_empty()
     }

@@ -5,6 +5,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, SERVER,
 use hyper::{Response, StatusCode};
 
 use super::engine::Engine;
+use super::grpc;
 use super::stream::ReplyBody;
 
 pub(super) const JSON: &str = "application/json";
@@ -53,4 +54,12 @@ pub(super) fn response(
     }
     headers.insert(VARY, HeaderValue::from_static("Origin"));
     response
+}
+
+/// The reply to a gRPC call that fails with this status.
+pub(super) fn failed_call(code: u32, message: &str) -> Response<ReplyBody> {
+    let content_type = HeaderValue::from_static(grpc::CONTENT_TYPE);
+    let mut reply = response(200, Some(content_type), ReplyBody::Ready(None));
+    reply.headers_mut().extend(grpc::status(code, message));
+    reply
 }

@@ -14,13 +14,11 @@ use serde::Deserialize;
 
 use super::dialect::ScriptedRoute;
 use super::fault::Fault;
+use super::limits::{possible_number, possible_span};
 use super::transcript::{Pause, Transcript};
-use model::duration::{self, Span};
+use model::duration::Span;
 use reader::ScenarioError;
 use simulator::Parameters;
-
-/// The longest time that a script may set: a deadline must fit every clock.
-pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The most tokens a prompt and its answer may have together; an answer's text is held in memory.
 const CONTEXT_LIMIT: NonZeroU32 = NonZeroU32::new(1 << 24).expect("not zero");
@@ -274,10 +272,8 @@ impl Default for Script {
 /// The reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The file could not be read.
     #[error("cannot read the script {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// It is no valid script.
     #[error(transparent)]
     Wrong(#[from] ScenarioError),
     /// A value that cannot be played.
@@ -286,7 +282,6 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Reads a script from a TOML file.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
         let text = reader::read_text(path)
             .map_err(|source| ScriptError::Read { path: path.to_owned(), source })?;
@@ -316,12 +311,12 @@ impl Script {
                 return wrong(key, message);
             }
         }
-        if let Err(message) = possible_spread(self.spread) {
+        if let Err(message) = possible_number(self.spread, 2.0) {
             return wrong("spread", message);
         }
         let usual = Script::default();
         if let Some(share) = self.server_timings
-            && let Err(message) = possible_share(share)
+            && let Err(message) = possible_number(share, 1.0)
         {
             return wrong("server-timings", message);
         }
@@ -359,27 +354,6 @@ impl Script {
 
 /// The reason why a script with a batch sets no times.
 const CONTRADICTS_BATCHING: &str = "it contradicts `batching`, whose steps decide when tokens come";
-
-fn possible_spread(spread: f64) -> Result<(), String> {
-    if !(0.0..=2.0).contains(&spread) {
-        return Err(format!("expected a number from 0 to 2, found {spread}"));
-    }
-    Ok(())
-}
-
-fn possible_share(share: f64) -> Result<(), String> {
-    if !(0.0..=1.0).contains(&share) {
-        return Err(format!("expected a number from 0 to 1, found {share}"));
-    }
-    Ok(())
-}
-
-pub(super) fn possible_span(span: Span) -> Result<(), String> {
-    if span.0 > LONGEST {
-        return Err(format!("at most {} is possible", duration::format(LONGEST)));
-    }
-    Ok(())
-}
 
 impl FromStr for Script {
     type Err = ScenarioError;
@@ -459,39 +433,11 @@ mod tests {
 
     #[test]
     fn every_number_is_played_or_refused() {
-        const ABSURD: [&str; 18] = [
-            "0",
-            "1",
-            "-1",
-            "4294967295",
-            "4294967296",
-            "18446744073709551615",
-            "18446744073709551616",
-            "1e300",
-            "1e-300",
-            "nan",
-            "inf",
-            "-inf",
-            "1e15",
-            "'8760h'",
-            "'9999999999h'",
-            "'18446744073709551615h'",
-            "'1ns'",
-            "[18446744073709551615]",
-        ];
-        let keys = [
-            "ttft",
-            "itl",
-            "spread",
-            "seed",
-            "tokens-per-chunk",
-            "output-tokens",
-            "stop-after",
-            "reasoning-tokens",
-            "max-concurrency",
-            "context-limit",
-            "server-timings",
-        ];
+        const ABSURD: &str = "0 1 -1 4294967295 4294967296 18446744073709551615 \
+            18446744073709551616 1e300 1e-300 nan inf -inf 1e15 '8760h' '9999999999h' \
+            '18446744073709551615h' '1ns' [18446744073709551615]";
+        const KEYS: &str = "ttft itl spread seed tokens-per-chunk output-tokens stop-after \
+            reasoning-tokens max-concurrency context-limit server-timings";
         let faults = [
             "kind = 'cut', after-tokens = X",
             "kind = 'no-done', after-tokens = X",
@@ -511,8 +457,8 @@ mod tests {
         ];
         let slow = "spread = 2\nttft = '8760h'\nitl = '8760h'";
         let mut played = 0;
-        for value in ABSURD {
-            let keys = keys.iter().map(|key| format!("{key} = {value}"));
+        for value in ABSURD.split(' ') {
+            let keys = KEYS.split(' ').map(|key| format!("{key} = {value}"));
             let faults =
                 faults.iter().map(|fault| format!("fault = [{{ {} }}]", fault.replace('X', value)));
             for text in keys.chain(faults).flat_map(|text| [format!("{slow}\n{text}"), text]) {

@@ -23,27 +23,28 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::ask::{Ask, Refusal, Route, SpeechForm, TritonForm};
-use super::control::inform;
+use super::ask::types::{Ask, Job, PredictionRequest, Refusal, Route, SpeechForm, TritonForm};
+use super::control::{inform, inform_call};
 use super::dialect::Content;
 use super::engine::Engine;
 use super::fault::{Breakdown, Mishaps, web_page_everywhere};
 use super::grpc;
 use super::mounts::Mounts;
-use super::pace::Turn;
-use super::prediction::{self, Job, PredictionRequest};
+use super::pace::{Pace, Turn};
+use super::prediction;
 use super::realtime;
 use super::record::Record;
 use super::reply::{Reply, Whole};
-use super::response::{JSON, authorized, page, response, unauthorized};
+use super::response::{JSON, authorized, failed_call, page, response, unauthorized};
 use super::script::Headers;
 use super::stream::{Fate, ReplyBody, Steps, Timed};
 use super::tls::Tls;
-use super::transcript::{Shared, Transcript};
+use super::transcript::{ReplyFacts, Transcript};
 use super::triton;
 use super::truth::lock;
+use super::wire;
 use super::wire::prediction::Prediction;
-use super::wire::{self, Head};
+use super::wire::types::Head;
 
 /// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
 /// 4096 by default; further connections are a second late.
@@ -52,7 +53,6 @@ const BACKLOG: u32 = 16_384;
 /// The most connections at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 65_536;
 
-/// The largest request body that is read.
 const BODY_LIMIT: usize = 256 << 20;
 
 /// Memory that a body of unstated length takes at first from the memory for bodies, in bytes.
@@ -77,7 +77,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves all clients of a listener until `shutdown` completes; connections are dropped then.
 pub async fn serve(listener: TcpListener, engine: Arc<Engine>, shutdown: impl Future<Output = ()>) {
-    accept(listener, None, Served::One(engine), shutdown).await;
+    accept(listener, None, Engines::One(engine), shutdown).await;
 }
 
 /// As [`serve`], with an engine below each base path.
@@ -86,7 +86,7 @@ pub async fn serve_mounts(
     mounts: Arc<Mounts>,
     shutdown: impl Future<Output = ()>,
 ) {
-    accept(listener, None, Served::Many(mounts), shutdown).await;
+    accept(listener, None, Engines::Many(mounts), shutdown).await;
 }
 
 /// As [`serve`], over TLS.
@@ -96,12 +96,12 @@ pub async fn serve_tls(
     engine: Arc<Engine>,
     shutdown: impl Future<Output = ()>,
 ) {
-    accept(listener, Some(tls), Served::One(engine), shutdown).await;
+    accept(listener, Some(tls), Engines::One(engine), shutdown).await;
 }
 
 /// The engine, or engines, that answer at an address.
 #[derive(Clone)]
-enum Served {
+enum Engines {
     One(Arc<Engine>),
     /// Several, below base paths.
     Many(Arc<Mounts>),
@@ -110,7 +110,7 @@ enum Served {
 async fn accept(
     listener: TcpListener,
     tls: Option<Tls>,
-    served: Served,
+    engines: Engines,
     shutdown: impl Future<Output = ()>,
 ) {
     let mut connections = JoinSet::new();
@@ -128,13 +128,13 @@ async fn accept(
                     let fate = Arc::new(Fate::default());
                     fate.secure.store(tls.is_some(), Relaxed);
                     let socket = Socket { stream, fate: Arc::clone(&fate) };
-                    let (tls, served) = (tls.clone(), served.clone());
+                    let (tls, engines) = (tls.clone(), engines.clone());
                     connections.spawn(async move {
                         match tls {
-                            None => converse(socket, served, fate).await,
+                            None => converse(socket, engines, fate).await,
                             // Ignore a client that does not agree on TLS.
                             Some(tls) => if let Ok(stream) = tls.accept(socket).await {
-                                converse(stream, served, fate).await;
+                                converse(stream, engines, fate).await;
                             },
                         }
                     });
@@ -153,17 +153,17 @@ pub async fn serve_connection<IO>(io: IO, engine: Arc<Engine>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    converse(io, Served::One(engine), Arc::default()).await;
+    converse(io, Engines::One(engine), Arc::default()).await;
 }
 
 /// Speaks HTTP/2 with a client that begins with its preface, and HTTP/1.1 with all others.
-async fn converse<IO>(io: IO, served: Served, fate: Arc<Fate>)
+async fn converse<IO>(io: IO, engines: Engines, fate: Arc<Fate>)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let of_requests = Arc::clone(&fate);
     let service =
-        service_fn(move |request| respond(served.clone(), request, Arc::clone(&of_requests)));
+        service_fn(move |request| respond(engines.clone(), request, Arc::clone(&of_requests)));
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().header_read_timeout(None);
     let mut connection =
@@ -178,13 +178,13 @@ where
 }
 
 async fn respond(
-    served: Served,
+    engines: Engines,
     mut request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
-    let engine = match &served {
-        Served::One(engine) => Arc::clone(engine),
-        Served::Many(mounts) => match mounts.find(&mut request) {
+    let engine = match &engines {
+        Engines::One(engine) => Arc::clone(engine),
+        Engines::Many(mounts) => match mounts.find(&mut request) {
             Ok(engine) => engine,
             Err(page) => return Ok(*page),
         },
@@ -195,20 +195,15 @@ async fn respond(
     match route(&engine, &request, &fate) {
         Some(route) => answer(engine, route, request, fate).await,
         None if grpc::is_call(&request) && web_page_everywhere(&engine.script.faults).is_none() => {
-            Ok(triton::inform(request.uri().path()))
+            Ok(inform_call(request.uri().path()))
         }
         None => Ok(inform(&engine, &request)),
     }
 }
 
-/// A route that generates text; `asks_for_key` is true if it needs the script's key.
-struct TextRoute {
-    route: Route,
-    asks_for_key: bool,
-}
-
-/// The route for a text request: one of the script's, or else a built-in one.
-fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRoute> {
+/// The route for a text request, and true if it needs the script's key. The route is one of the
+/// script's, or else a built-in one.
+fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<(Route, bool)> {
     let (method, path) = (request.method(), request.uri().path());
     let scripted =
         (engine.script.routes.iter()).find(|route| route.method == *method && route.path == path);
@@ -216,20 +211,16 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
         let Content::Answers(dialect) = &scripted.content else {
             return None;
         };
-        return Some(TextRoute {
-            route: Route::Scripted(Arc::clone(dialect)),
-            asks_for_key: scripted.asks_for_key,
-        });
+        return Some((Route::Scripted(Arc::clone(dialect)), scripted.asks_for_key));
     }
-    if let Some(prediction) = prediction::request(engine, request, fate) {
-        return Some(TextRoute {
-            // As at Replicate, the URL of a stream needs no key.
-            asks_for_key: !matches!(prediction, PredictionRequest::Stream(_)),
-            route: Route::Prediction(prediction),
-        });
+    let scheme = if fate.secure.load(Relaxed) { "https" } else { "http" };
+    if let Some(prediction) = prediction::request(&engine.predictions, request, scheme) {
+        // As at Replicate, the URL of a stream needs no key.
+        let asks_for_key = !matches!(prediction, PredictionRequest::Stream(_));
+        return Some((Route::Prediction(prediction), asks_for_key));
     }
     if path == triton::STREAM && grpc::is_call(request) {
-        return Some(TextRoute { route: Route::Triton(TritonForm::default()), asks_for_key: true });
+        return Some((Route::Triton(TritonForm::default()), true));
     }
     let generate = Route::Generate(engine.script.generate);
     let routes = [
@@ -240,8 +231,7 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
         generate,
     ];
     let route = routes.into_iter().find(|route| route.path() == path);
-    let route = route.filter(|_| *method == Method::POST)?;
-    Some(TextRoute { route, asks_for_key: true })
+    Some((route.filter(|_| *method == Method::POST)?, true))
 }
 
 /// Reads a body, and holds its share of the memory of all bodies. A body of unstated length takes a
@@ -281,7 +271,7 @@ async fn read_body(
 /// Reads a request for text, and holds the reply back if the script delays it.
 async fn answer(
     engine: Arc<Engine>,
-    TextRoute { route, asks_for_key }: TextRoute,
+    (route, asks_for_key): (Route, bool),
     request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
@@ -329,7 +319,6 @@ async fn answer(
     reply
 }
 
-/// A request for text that has been read.
 struct Complete {
     route: Route,
     content_type: String,
@@ -375,8 +364,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let answer = Answer::new(script, &ask, mishaps.stop_early);
     let request = match &route {
         Route::Prediction(prediction) => {
-            let context = PredictionContext { prediction, ask: &ask, answer: &answer };
-            match predicted(engine, context, received, record, &mishaps, &fate) {
+            let request = (prediction, &ask, &answer);
+            match predicted(engine, request, received, record, &mishaps, &fate) {
                 Ok(reply) => return Ok(reply),
                 Err(left) => {
                     record = *left;
@@ -426,7 +415,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
             None => reply,
             Some(transcript) => reply.with_transcript(
                 transcript,
-                &Shared {
+                &ReplyFacts {
                     id: head.id(),
                     created: head.created,
                     model: ask.model.as_deref().unwrap_or(head.model),
@@ -449,24 +438,16 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     Ok(response(200, Some(content_type), body))
 }
 
-/// A request of the predictions API, and its context.
-struct PredictionContext<'a> {
-    prediction: &'a PredictionRequest,
-    ask: &'a Ask,
-    answer: &'a Answer,
-}
-
 /// Creates a prediction, or replies with the state of an unfinished one. Returns the record if the
 /// answer is requested and complete.
 fn predicted(
     engine: &Engine,
-    context: PredictionContext<'_>,
+    (prediction, ask, answer): (&PredictionRequest, &Ask, &Answer),
     received: Instant,
     mut record: Record,
     mishaps: &Mishaps,
     fate: &Arc<Fate>,
 ) -> Result<Response<ReplyBody>, Box<Record>> {
-    let PredictionContext { prediction, ask, answer } = context;
     let number = record.number();
     let head = Head {
         number,
@@ -491,10 +472,12 @@ fn predicted(
             lock(&engine.predictions).keep(Arc::clone(&job));
             (job, 201, "starting")
         }
-        PredictionRequest::Look(job) => match job.status(engine, answer.tokens.saturating_sub(1)) {
-            Some(status) => (Arc::clone(job), 200, status),
-            None => return Err(Box::new(record)),
-        },
+        PredictionRequest::Look(job) => {
+            match status_of(engine, job, answer.tokens.saturating_sub(1)) {
+                Some(status) => (Arc::clone(job), 200, status),
+                None => return Err(Box::new(record)),
+            }
+        }
         PredictionRequest::Stream(_) | PredictionRequest::Unknown => return Err(Box::new(record)),
     };
     let wire = Prediction::new(&job, &head);
@@ -514,6 +497,18 @@ fn predicted(
     Ok(response(status, Some(HeaderValue::from_static(JSON)), body))
 }
 
+/// A prediction's status: `starting` before its first token, `processing` before its token number
+/// `last`; absent after.
+fn status_of(engine: &Engine, job: &Job, last: u32) -> Option<&'static str> {
+    let pace = Pace::new(&engine.script, job.number);
+    let now = Instant::now();
+    let first = job.received + pace.ttft;
+    if now < engine.unpaused(first) {
+        return Some("starting");
+    }
+    (now < engine.unpaused(first + pace.itl * last)).then_some("processing")
+}
+
 fn content_type(route: &Route, stream: bool) -> HeaderValue {
     match (route, stream) {
         (Route::Triton(_), _) => HeaderValue::from_static(grpc::CONTENT_TYPE),
@@ -531,7 +526,7 @@ fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<Repl
     if let Route::Triton(_) = route {
         // The status of HTTP does not show the error.
         record.refused(Some(200));
-        return grpc::refused(refusal);
+        return failed_call(grpc::code(refusal.status), &refusal.message);
     }
     record.refused(Some(refusal.status));
     let content_type = match route {

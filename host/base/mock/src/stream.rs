@@ -25,18 +25,15 @@ use super::reply::{Action, Reply, Step, When, Whole};
 #[error("the script cuts this reply")]
 pub(super) struct Cut;
 
-/// Effects of the script on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     /// It is closed with a reset.
     pub reset: AtomicBool,
     /// It takes no further request.
     pub goodbye: Notify,
-    /// It uses TLS.
     pub secure: AtomicBool,
 }
 
-/// The source of the steps.
 pub(super) enum Steps {
     Streamed(Box<Reply>),
     /// Of a reply in one piece.
@@ -110,10 +107,8 @@ impl Steps {
     }
 }
 
-/// A reply that is being sent.
 pub(super) struct Timed {
     steps: Steps,
-    /// A step that is not due yet.
     step: Option<Step>,
     received: Instant,
     start: Option<Instant>,
@@ -127,7 +122,6 @@ pub(super) struct Timed {
     unflushed: bool,
     record: Record,
     fate: Arc<Fate>,
-    /// The fields after the last piece.
     trailers: Option<HeaderMap>,
 }
 
@@ -273,7 +267,6 @@ impl Timed {
     }
 }
 
-/// The body of any reply.
 pub(super) enum ReplyBody {
     /// Bytes that are already there.
     Ready(Option<Bytes>),

@@ -21,13 +21,14 @@ use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::DuplexStream;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Engine, Script, serve_connection};
 use model::units::Nanos;
 
 /// A reply as a client saw it.
-struct Got {
+struct ClientReply {
     status: StatusCode,
     headers: HeaderMap,
     headers_at: Nanos,
@@ -37,7 +38,7 @@ struct Got {
     ended: Result<Nanos, Nanos>,
 }
 
-impl Got {
+impl ClientReply {
     fn body(&self) -> String {
         String::from_utf8(self.bytes()).unwrap()
     }
@@ -51,7 +52,6 @@ impl Got {
         self.headers[CONTENT_TYPE].to_str().unwrap()
     }
 
-    /// The payloads of `data:` lines.
     fn data(&self) -> Vec<String> {
         let body = self.body();
         body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
@@ -95,7 +95,7 @@ fn now(engine: &Engine) -> Nanos {
 }
 
 /// Sends one request on a connection of its own; `Err` if there was no reply.
-async fn send(engine: &Arc<Engine>, request: Request<Full<Bytes>>) -> hyper::Result<Got> {
+async fn send(engine: &Arc<Engine>, request: Request<Full<Bytes>>) -> hyper::Result<ClientReply> {
     let io = TokioIo::new(connect(engine));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
     tokio::spawn(connection);
@@ -110,22 +110,27 @@ async fn send(engine: &Arc<Engine>, request: Request<Full<Bytes>>) -> hyper::Res
             Some(Ok(frame)) => pieces.push((now(engine), frame.into_data().unwrap())),
         }
     };
-    Ok(Got { status: parts.status, headers: parts.headers, headers_at, pieces, ended })
+    Ok(ClientReply { status: parts.status, headers: parts.headers, headers_at, pieces, ended })
 }
 
-async fn post(engine: &Arc<Engine>, path: &str, body: &str) -> Got {
+async fn post(engine: &Arc<Engine>, path: &str, body: &str) -> ClientReply {
     let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
     let request = Request::builder().method(Method::POST).uri(path).body(body).unwrap();
     send(engine, request).await.unwrap()
 }
 
 /// A streamed completion of this number of tokens.
-async fn complete(engine: &Arc<Engine>, tokens: u32) -> Got {
+async fn complete(engine: &Arc<Engine>, tokens: u32) -> ClientReply {
     let body = format!(r#"{{"prompt":"hello","max_tokens":{tokens},"stream":true}}"#);
     post(engine, "/v1/completions", &body).await
 }
 
-async fn get(engine: &Arc<Engine>, path: &str) -> Got {
+fn spawn_complete(engine: &Arc<Engine>, tokens: u32) -> JoinHandle<ClientReply> {
+    let engine = Arc::clone(engine);
+    tokio::spawn(async move { complete(&engine, tokens).await })
+}
+
+async fn get(engine: &Arc<Engine>, path: &str) -> ClientReply {
     let request = Request::builder().uri(path).body(Full::default()).unwrap();
     send(engine, request).await.unwrap()
 }

@@ -16,15 +16,12 @@ use tokio_rustls::server::TlsStream;
 #[derive(Clone)]
 pub struct Tls(TlsAcceptor);
 
-/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The certificate's file cannot be used.
     #[error(
         "`{path}` cannot be used as --tls-cert: {cause}; expected certificates in PEM form, the server's own first"
     )]
     Certificate { path: PathBuf, cause: String },
-    /// The key's file cannot be used.
     #[error("`{path}` cannot be used as --tls-key: {cause}; expected a private key in PEM form")]
     Key { path: PathBuf, cause: String },
     /// They do not match, or rustls does not support this key.
@@ -55,7 +52,6 @@ impl Tls {
         Ok(Tls(TlsAcceptor::from(Arc::new(config))))
     }
 
-    /// Agrees on TLS with a client.
     pub(super) async fn accept<IO>(&self, io: IO) -> io::Result<TlsStream<IO>>
     where
         IO: AsyncRead + AsyncWrite + Unpin,

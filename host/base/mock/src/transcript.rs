@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use model::duration::Span;
 
-use super::script::{LONGEST, possible_span};
+use super::limits::possible_span;
 
 /// The events of every streamed reply of OpenAI's routes, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,44 +22,36 @@ pub struct Transcript {
 
 /// One event of a transcript. In TOML it is a table `[[transcript]]` with `at` and the written
 /// event: a chunk (`delta`, `usage` or both), `comment`, `raw`, `done` or `cut`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Moment {
     /// The time since the request was complete.
     pub at: Span,
     /// The `delta` of a chunk's choice. On the completions route its `content` is the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<Map<String, Value>>,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub index: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
     /// Output tokens that the chunk's `usage` reports; without `delta` the chunk has no choice.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// Bytes as they stand here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
     /// The end marker.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub done: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Breaks>,
     /// The tokens that it brings.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub tokens: u32,
     /// The time of its second half: the event is cut in two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest_at: Option<Span>,
     /// The text after whose first byte it is cut; without it, in the middle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_in: Option<String>,
 }
 
 /// The way a connection breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Breaks {
     /// With an orderly close in the middle of the reply.
@@ -68,16 +60,8 @@ pub enum Breaks {
     Reset,
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
 /// Values that all events of one reply share.
-pub(super) struct Shared<'a> {
+pub(super) struct ReplyFacts<'a> {
     pub id: String,
     pub created: u64,
     pub model: &'a str,
@@ -90,18 +74,16 @@ pub(super) struct Shared<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub at: Duration,
-    pub does: Does,
+    pub action: PartAction,
 }
 
-/// The action of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum PartAction {
     Write { bytes: Vec<u8>, tokens: u32 },
     Cut { reset: bool },
 }
 
 impl Transcript {
-    /// The number of tokens in it.
     pub fn tokens(&self) -> u32 {
         let tokens = self.moments.iter().map(|moment| moment.tokens);
         tokens.fold(0, u32::saturating_add)
@@ -115,31 +97,26 @@ impl Transcript {
     /// The parts of a reply, in order; `change` may change the bytes of an event.
     pub(super) fn parts(
         &self,
-        shared: &Shared<'_>,
+        facts: &ReplyFacts<'_>,
         change: impl Fn(Vec<u8>) -> Vec<u8>,
     ) -> Vec<Part> {
         let mut parts = Vec::with_capacity(self.moments.len());
         for moment in &self.moments {
             let at = moment.at.0;
             if let Some(how) = moment.cut {
-                let reset = how == Breaks::Reset;
-                let does = Does::Cut { reset };
-                parts.push(Part { at, does });
+                parts.push(Part { at, action: PartAction::Cut { reset: how == Breaks::Reset } });
                 break;
             }
-            let mut bytes = change(moment.bytes(shared));
+            let mut bytes = change(moment.bytes(facts));
             let tokens = moment.tokens;
             let Some(rest_at) = moment.rest_at else {
-                let does = Does::Write { bytes, tokens };
-                parts.push(Part { at, does });
+                parts.push(Part { at, action: PartAction::Write { bytes, tokens } });
                 continue;
             };
             let rest = bytes.split_off(moment.cut_at(&bytes));
-            let does = Does::Write { bytes, tokens: 0 };
-            parts.push(Part { at, does });
-            let does = Does::Write { bytes: rest, tokens };
-            let at = rest_at.0;
-            parts.push(Part { at, does });
+            parts.push(Part { at, action: PartAction::Write { bytes, tokens: 0 } });
+            let action = PartAction::Write { bytes: rest, tokens };
+            parts.push(Part { at: rest_at.0, action });
         }
         parts
     }
@@ -172,7 +149,7 @@ impl Moment {
     }
 
     /// Its bytes, before they are cut.
-    fn bytes(&self, shared: &Shared<'_>) -> Vec<u8> {
+    fn bytes(&self, facts: &ReplyFacts<'_>) -> Vec<u8> {
         if let Some(comment) = &self.comment {
             return format!(": {comment}\n\n").into_bytes();
         }
@@ -182,17 +159,17 @@ impl Moment {
         if self.done {
             return b"data: [DONE]\n\n".to_vec();
         }
-        format!("data: {}\n\n", self.chunk(shared)).into_bytes()
+        format!("data: {}\n\n", self.chunk(facts)).into_bytes()
     }
 
-    fn chunk(&self, shared: &Shared<'_>) -> Value {
-        let (prefix, object) = if shared.chat {
+    fn chunk(&self, facts: &ReplyFacts<'_>) -> Value {
+        let (prefix, object) = if facts.chat {
             ("chatcmpl", "chat.completion.chunk")
         } else {
             ("cmpl", "text_completion")
         };
         let choice = self.delta.as_ref().map(|delta| {
-            if shared.chat {
+            if facts.chat {
                 json!({
                     "index": self.index, "delta": delta, "logprobs": null,
                     "finish_reason": self.finish,
@@ -206,12 +183,12 @@ impl Moment {
             }
         });
         let mut chunk = json!({
-            "id": format!("{prefix}-{}", shared.id), "object": object,
-            "created": shared.created, "model": shared.model,
+            "id": format!("{prefix}-{}", facts.id), "object": object,
+            "created": facts.created, "model": facts.model,
             "choices": choice.into_iter().collect::<Vec<_>>(),
         });
         if let Some(tokens) = self.usage {
-            let prompt = shared.prompt_tokens;
+            let prompt = facts.prompt_tokens;
             chunk["usage"] = json!({
                 "prompt_tokens": prompt, "completion_tokens": tokens,
                 "total_tokens": u64::from(prompt) + u64::from(tokens),
@@ -220,7 +197,6 @@ impl Moment {
         chunk
     }
 
-    /// The number of its bytes before the cut.
     fn cut_at(&self, bytes: &[u8]) -> usize {
         let within = self.cut_in.as_deref().map(str::as_bytes);
         let found = within.and_then(|text| {
@@ -233,7 +209,7 @@ impl Moment {
 
 /// A pause of the whole server: events due in it go out at its end, and requests that arrive in it
 /// are begun then. In TOML: `pause = { after = "500ms", for = "1s" }`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pause {
     /// The time from the first request to its beginning.
@@ -245,9 +221,7 @@ pub struct Pause {
 impl Pause {
     /// The mistake in it, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
-        let spans = [self.after, self.lasting];
-        let wrong = spans.into_iter().find(|span| span.0 > LONGEST)?;
-        possible_span(wrong).err()
+        [self.after, self.lasting].into_iter().find_map(|span| possible_span(span).err())
     }
 }
 
@@ -256,8 +230,8 @@ mod tests {
     use super::*;
     use crate::script::Script;
 
-    fn shared(chat: bool) -> Shared<'static> {
-        Shared { id: "1".to_owned(), created: 5, model: "mock", prompt_tokens: 3, chat }
+    fn facts(chat: bool) -> ReplyFacts<'static> {
+        ReplyFacts { id: "1".to_owned(), created: 5, model: "mock", prompt_tokens: 3, chat }
     }
 
     fn transcript(text: &str) -> Transcript {
@@ -265,10 +239,10 @@ mod tests {
     }
 
     fn written(transcript: &Transcript, chat: bool) -> Vec<(u64, String)> {
-        let parts = transcript.parts(&shared(chat), |bytes| bytes);
-        let text = |part: Part| match part.does {
-            Does::Write { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
-            Does::Cut { reset } => format!("cut {reset}"),
+        let parts = transcript.parts(&facts(chat), |bytes| bytes);
+        let text = |part: Part| match part.action {
+            PartAction::Write { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
+            PartAction::Cut { reset } => format!("cut {reset}"),
         };
         let millis = |part: &Part| u64::try_from(part.at.as_millis()).unwrap();
         parts.into_iter().map(|part| (millis(&part), text(part))).collect()
@@ -322,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_have_messages() {
         for (moment, expected) in [
             ("comment = 'x'\ndone = true", "exactly one of"),
             ("", "exactly one of"),

@@ -4,40 +4,23 @@
 //! A call answers its first message; a client's later messages are not read. The messages here are
 //! the mock's own: the runner's backend has others, so that one can check the other.
 
-use hyper::Response;
 use prost::Message;
-
-use super::grpc;
-use super::stream::ReplyBody;
 
 /// The method that streams answers.
 pub(super) const STREAM: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 /// The path of the service, before the names of its methods.
-const SERVICE: &str = "/inference.GRPCInferenceService/";
-
-/// Answers a call that does not ask for text.
-pub(super) fn inform(path: &str) -> Response<ReplyBody> {
-    match path.strip_prefix(SERVICE) {
-        Some("ServerLive" | "ServerReady" | "ModelReady") => grpc::answered(&Is { so: true }),
-        // The transaction policy of vLLM's models, and Triton's words for it.
-        Some("ModelInfer") => grpc::failed(
-            grpc::UNIMPLEMENTED,
-            "ModelInfer RPC doesn't support models with decoupled transaction policy",
-        ),
-        _ => grpc::failed(grpc::UNIMPLEMENTED, ""),
-    }
-}
+pub(super) const SERVICE: &str = "/inference.GRPCInferenceService/";
 
 /// `ServerLiveResponse`, `ServerReadyResponse` or `ModelReadyResponse`.
 #[derive(Clone, PartialEq, Message)]
-struct Is {
+pub(super) struct Readiness {
     #[prost(bool, tag = "1")]
-    so: bool,
+    pub ready: bool,
 }
 
 /// `ModelInferRequest`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Infer {
+pub(super) struct InferRequest {
     #[prost(string, tag = "1")]
     pub model_name: String,
     #[prost(string, tag = "3")]
@@ -72,7 +55,7 @@ pub(super) struct Contents {
 
 /// `ModelInferResponse`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Inferred {
+pub(super) struct InferResponse {
     #[prost(string, tag = "1")]
     pub model_name: String,
     #[prost(string, tag = "2")]
@@ -87,14 +70,14 @@ pub(super) struct Inferred {
 
 /// `ModelStreamInferResponse`.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Streamed {
+pub(super) struct StreamResponse {
     #[prost(string, tag = "1")]
     pub error_message: String,
     #[prost(message, optional, tag = "2")]
-    pub infer_response: Option<Inferred>,
+    pub infer_response: Option<InferResponse>,
 }
 
-impl Infer {
+impl InferRequest {
     /// The input of this name, and its raw contents.
     fn input(&self, name: &str) -> Option<(&Tensor, &[u8])> {
         let at = self.inputs.iter().position(|input| input.name == name)?;
@@ -112,7 +95,6 @@ impl Infer {
         text.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)
     }
 
-    /// The truth value of an input.
     pub fn flag(&self, name: &str) -> Option<bool> {
         let (tensor, raw) = self.input(name)?;
         match &tensor.contents {
@@ -122,8 +104,7 @@ impl Infer {
     }
 }
 
-impl Inferred {
-    /// Adds an output of one element.
+impl InferResponse {
     pub fn add(&mut self, name: &str, datatype: &str, raw: Vec<u8>) {
         self.outputs.push(Tensor {
             name: name.to_owned(),
@@ -134,7 +115,6 @@ impl Inferred {
         self.raw_output_contents.push(raw);
     }
 
-    /// Adds an output of one text.
     pub fn add_text(&mut self, name: &str, text: &[u8]) {
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
         self.add(name, "BYTES", [&length.to_le_bytes(), text].concat());

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +38,7 @@ pub struct Truth {
     pub batched: Option<BatchRecord>,
     /// The time when each piece of the reply's body was handed to the socket, in order.
     pub chunks: Vec<SentPiece>,
-    /// The time when it ended.
     pub ended: Option<Nanos>,
-    /// The way it ended.
     pub end: End,
     /// The ids that the request carried: header fields whose names say that they identify it, its
     /// session or its trace.
@@ -53,7 +52,6 @@ pub struct Truth {
     pub written: Vec<WrittenBytes>,
 }
 
-/// The written bytes of a piece.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WrittenBytes {
@@ -72,7 +70,6 @@ impl WrittenBytes {
     }
 }
 
-/// The batch's record of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BatchRecord {
@@ -90,15 +87,12 @@ pub struct SentPiece {
     pub at: Nanos,
     /// Tokens in it; 0 for roles, usage, errors and the end marker.
     pub tokens: u32,
-    /// Its bytes.
     pub bytes: usize,
 }
 
-/// The way a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// With a whole reply.
     Whole,
     /// With an error status, or a web page instead of a reply.
     Refused,
@@ -108,11 +102,21 @@ pub enum End {
     Abandoned,
 }
 
+/// The engine's own timings of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timings {
+    /// From its arrival to the stated beginning of work on it.
+    pub queue: Duration,
+    /// From then until the first token.
+    pub prefill: Duration,
+    /// From the first token to the last so far.
+    pub decode: Duration,
+}
+
 /// Words in the names of header fields that hold ids.
 const ID_WORDS: [&str; 6] =
     ["request-id", "correlation-id", "session", "routing-key", "traceparent", "trace-id"];
 
-/// The ids among the header fields of a request.
 pub(super) fn ids(headers: &hyper::HeaderMap) -> BTreeMap<String, String> {
     let is_id = |name: &str| ID_WORDS.iter().any(|word| name.contains(word));
     let ids = headers.iter().filter(|(name, _)| is_id(name.as_str()));
@@ -124,19 +128,16 @@ pub(super) fn ids(headers: &hyper::HeaderMap) -> BTreeMap<String, String> {
 }
 
 impl Truth {
-    /// Number of tokens that were sent.
     #[cfg(test)]
     pub(crate) fn tokens_sent(&self) -> u32 {
         self.chunks.iter().map(|chunk| chunk.tokens).sum()
     }
 
-    /// The time when the first token was sent.
     pub fn first_token(&self) -> Option<Nanos> {
         self.chunks.iter().find(|chunk| chunk.tokens > 0).map(|chunk| chunk.at)
     }
 }
 
-/// Counters of a mock engine.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub requests: AtomicU64,
@@ -150,11 +151,11 @@ pub(super) struct Counters {
     pub length: AtomicU64,
     pub abort: AtomicU64,
     pub error: AtomicU64,
-    pub http: Mutex<BTreeMap<Handled, u64>>,
+    pub http: Mutex<BTreeMap<HttpLabels, u64>>,
 }
 
 /// The labels of HTTP request counters: handler, method, and the hundreds of the status.
-pub(super) type Handled = (Cow<'static, str>, &'static str, u16);
+pub(super) type HttpLabels = (Cow<'static, str>, &'static str, u16);
 
 /// Locks a mutex, also after a panic: no holder leaves its value inconsistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

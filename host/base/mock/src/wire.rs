@@ -11,71 +11,13 @@ pub(super) mod prediction;
 mod speech;
 mod transcription;
 mod triton;
+pub(super) mod types;
 
-use super::answer::Answer;
-use super::ask::{Ask, Refusal, Route};
-use super::dialect::Scripted;
-use super::pace::Timings;
+use super::ask::types::{Ask, Refusal, Route};
+use super::dialect::ScriptedWriter;
 use super::script::{Generate, Script, Transcriptions};
 use bytes::{PING, json, put};
-
-/// The fingerprint in replies, where vLLM puts its version.
-pub(super) const FINGERPRINT: &str = "runner-mock";
-
-/// The end marker of every built-in dialect.
-const DONE: &[u8] = b"data: [DONE]\n\n";
-
-/// Tokens `from..to` of an answer, to be sent as one event.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Piece {
-    pub from: u32,
-    pub to: u32,
-    /// True if it carries the finish reason.
-    pub last: bool,
-    /// Since the engine began to process the request; some dialects report it at the end.
-    pub seconds: f64,
-    /// The engine's own timings, which some dialects report at the end.
-    pub timings: Option<Timings>,
-}
-
-/// Writes one reply.
-pub(super) trait Wire: Send {
-    /// The event that has a role but no text; empty in dialects without one.
-    fn role(&self, out: &mut Vec<u8>);
-    /// An event with tokens.
-    fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>);
-    /// The event that holds usage and no choice; empty if there is none.
-    fn usage(&self, answer: &Answer, out: &mut Vec<u8>);
-    /// The end marker.
-    fn done(&self, _: &Answer, out: &mut Vec<u8>) {
-        out.extend_from_slice(DONE);
-    }
-    /// The whole reply to a request that does not stream: all tokens as one piece.
-    fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>);
-    /// The whole reply without an answer, where that is none of the route's errors.
-    fn failed(&self, _: &Refusal) -> Option<Vec<u8>> {
-        None
-    }
-}
-
-/// Values that all parts of one reply share.
-pub(super) struct Head<'a> {
-    /// The request's number, from which its id is made.
-    pub number: u64,
-    /// Seconds since 1970.
-    pub created: u64,
-    /// The default model, if the request names none.
-    pub model: &'a str,
-    /// Tokens of the prompt that were in the prefix cache.
-    pub cached_tokens: u32,
-}
-
-impl Head<'_> {
-    /// An id of 16 hexadecimal digits.
-    pub fn id(&self) -> String {
-        format!("{:016x}", model::random::mix(self.number))
-    }
-}
+use types::{Head, Wire};
 
 /// The writer for a request's dialect.
 pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
@@ -100,24 +42,20 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
             // A prediction that does not exist has no answer.
             None => Box::new(openai::OpenAi::new(script, ask, head)),
         },
-        Route::Scripted(dialect) => Box::new(Scripted::new(dialect, ask, head)),
+        Route::Scripted(dialect) => Box::new(ScriptedWriter::new(dialect, ask, head)),
     }
 }
 
-/// An error as the body of a reply.
 pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
     let mut out = Vec::new();
     let Refusal { status, kind, message, param } = refusal;
     match route {
         Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
-            put(
-                &mut out,
-                format_args!(r#"{{"error":{{"message":{},"type":{}"#, json(message), json(kind)),
-            );
-            put(&mut out, format_args!(r#","param":{},"code":{status}}}}}"#, json(param)));
+            put!(&mut out, r#"{{"error":{{"message":{},"type":{}"#, json(message), json(kind));
+            put!(&mut out, r#","param":{},"code":{status}}}}}"#, json(param));
         }
         Route::Generate(Generate::Sglang) => {
-            put(&mut out, format_args!(r#"{{"error":{{"message":{}}}}}"#, json(message)));
+            put!(&mut out, r#"{{"error":{{"message":{}}}}}"#, json(message));
         }
         Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
         Route::Triton(_) => triton::error(refusal, &mut out),
@@ -137,42 +75,28 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
         return triton::error(refusal, out);
     }
     if let Route::Prediction(_) = route {
-        out.extend_from_slice(b"event: error\n");
+        out.extend(b"event: error\n");
     }
-    out.extend_from_slice(b"data: ");
+    out.extend(b"data: ");
     match route {
         Route::Scripted(_) | Route::Triton(_) => {}
-        Route::Prediction(_) => out.extend_from_slice(&prediction::error(refusal)),
+        Route::Prediction(_) => out.extend(&prediction::error(refusal)),
         // As Python's `json.dumps`, hence the spaces, which events of success do not have.
         Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
-            put(
-                out,
-                format_args!(
-                    r#"{{"error": {{"message": {}, "type": {}"#,
-                    json(message),
-                    json(kind)
-                ),
-            );
-            put(out, format_args!(r#", "param": {}, "code": {status}}}}}"#, json(param)));
+            put!(out, r#"{{"error": {{"message": {}, "type": {}"#, json(message), json(kind));
+            put!(out, r#", "param": {}, "code": {status}}}}}"#, json(param));
         }
         Route::Generate(Generate::Sglang) => {
-            put(
-                out,
-                format_args!(
-                    r#"{{"error":{{"message":{},"type":"{}""#,
-                    json(message),
-                    "internal_error"
-                ),
-            );
-            put(out, format_args!(r#","code":{status},"retryable":false}}}}"#));
+            put!(out, r#"{{"error":{{"message":{},"type":"{}""#, json(message), "internal_error");
+            put!(out, r#","code":{status},"retryable":false}}}}"#);
         }
         Route::Generate(Generate::Lmdeploy) => {
-            out.extend_from_slice(br#"{"error":"#);
+            out.extend(br#"{"error":"#);
             flat_error(out, refusal);
             out.push(b'}');
         }
     }
-    out.extend_from_slice(b"\n\n");
+    out.extend(b"\n\n");
 }
 
 /// Bytes sent before an event, without a meaning.
@@ -186,7 +110,6 @@ pub(super) fn ping(route: &Route) -> &'static [u8] {
     }
 }
 
-/// True if a reply's events are lines.
 pub(super) fn has_lines(route: &Route) -> bool {
     match route {
         Route::Scripted(dialect) => dialect.has_lines(),
@@ -197,6 +120,6 @@ pub(super) fn has_lines(route: &Route) -> bool {
 }
 
 fn flat_error(out: &mut Vec<u8>, Refusal { status, kind, message, param }: &Refusal) {
-    put(out, format_args!(r#"{{"message":{},"type":{}"#, json(message), json(kind)));
-    put(out, format_args!(r#","code":{status},"param":{},"object":"error"}}"#, json(param)));
+    put!(out, r#"{{"message":{},"type":{}"#, json(message), json(kind));
+    put!(out, r#","code":{status},"param":{},"object":"error"}}"#, json(param));
 }

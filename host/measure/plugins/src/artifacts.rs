@@ -27,18 +27,12 @@ pub(super) struct Artifacts(Cache);
 
 impl Artifacts {
     /// Those in the folder that was set, if any and if it can be created.
-    ///
-    /// # Errors
-    /// A message, if other users may write to it.
     pub fn opened() -> Result<Option<Self>, String> {
         Ok(Cache::opened(&COMPILED, engines())?.map(Artifacts))
     }
 
     /// Looks for a component by the SHA-256 of its file, for the engine that it needs; absent if it
     /// is not there.
-    ///
-    /// # Errors
-    /// If it cannot be used.
     pub fn find(&self, digest: &str, engine: &Engine) -> Result<Option<Component>, String> {
         let bytes = match self.0.find(digest) {
             Lookup::Whole(bytes) => bytes,
@@ -49,7 +43,6 @@ impl Artifacts {
         deserialize(engine, &bytes).map(Some).map_err(wrong)
     }
 
-    /// Stores a component.
     pub fn put(&self, digest: &str, component: &Component) -> io::Result<()> {
         let bytes = component.serialize().map_err(io::Error::other)?;
         self.0.put(digest, &bytes)

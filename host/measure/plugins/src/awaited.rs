@@ -14,15 +14,9 @@ use wasmtime::component::{ComponentNamedList, Func, Lift, Lower};
 use wasmtime::{Store, bail, format_err};
 
 use super::contract::Contract;
-use super::sandbox::Guest;
-
-/// The error of a call that waits.
-pub(super) const NEVER: &str = "it waits for something that never happens in the sandbox";
+use super::sandbox::{Guest, NEVER};
 
 /// The function that a component exports, if it is one that is called as a future.
-///
-/// # Errors
-/// If it is such a component, and lacks the function.
 pub(super) fn function(
     store: &mut Store<Guest>,
     interface: &str,
@@ -44,9 +38,6 @@ pub(super) fn function(
 }
 
 /// Calls a function of a component that is called as a future.
-///
-/// # Errors
-/// If it traps, has other types, or waits for an event that never comes.
 pub(super) fn call<P, R>(store: &mut Store<Guest>, function: Func, params: P) -> wasmtime::Result<R>
 where
     P: ComponentNamedList + Lower + Send + Sync,
@@ -58,9 +49,6 @@ where
 }
 
 /// Runs a future that waits for nothing outside of itself.
-///
-/// # Errors
-/// If it waits, and nothing woke it.
 pub(super) fn finish<F: Future>(future: F) -> wasmtime::Result<F::Output> {
     struct Woken(AtomicBool);
 
@@ -87,7 +75,7 @@ pub(super) fn finish<F: Future>(future: F) -> wasmtime::Result<F::Output> {
 /// Calls an exported function by the generated bindings, or by its name if its component is called
 /// as a future.
 macro_rules! exported {
-    ($store:ident, $interface:literal, $name:literal, $guest:expr, $call:ident($($argument:expr),*)) => {
+    ($store:ident, $interface:literal, $name:expr, $guest:expr, $call:ident($($argument:expr),*)) => {
         match $crate::awaited::function($store, $interface, $name)? {
             None => $guest.$call($store, $($argument),*),
             Some(function) => $crate::awaited::call($store, function, ($($argument,)*)),

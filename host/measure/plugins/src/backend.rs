@@ -2,31 +2,35 @@
 
 mod grpc;
 mod hmac;
-mod path;
+mod request;
 mod socket;
 mod step;
 mod token;
 mod usage;
-mod world;
 
 use std::borrow::Cow;
 
 use wasmtime::Store;
-use wasmtime::component::ResourceAny;
+use wasmtime::component::{Linker, ResourceAny};
 
-use super::bindings::backend_world::BackendPlugin;
+use super::awaited::exported;
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
+use super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
+use super::bindings::{log, types};
 use super::error::{PluginError, clean_text};
-use super::instance::{Configured, Opened};
-use super::sandbox::Guest;
+use super::instance::{CallResult, Configured, OpenInstance, Reopen, World, by_bindings};
+use super::sandbox::{Guest, GuestData};
 use model::frame::Frames;
+use model::plugin::{Kind, Limits};
 use model::target::Target;
+use request::{HOST_HEADERS, fault_of_fields};
+use step::STATE_BYTES;
 
 pub use super::bindings::types::{
     Candidates, Continuation, Dependency, Media, Message, Part, Point, Prompt, Role, Sample,
     Sampling, Settings, Turn,
 };
-pub use path::fault as path_fault;
+pub use request::fault as path_fault;
 pub use wit::Message as SocketMessage;
 pub use wit::{
     Authentication, Call, Control, Credentials, Digest, Earlier, Embedded, Encoding, Framing, Head,
@@ -34,27 +38,12 @@ pub use wit::{
     Request, ServedModel, ServerMetric, Socket, Sound, Speculation, Step, Timings, Token, Usage,
 };
 
-/// Most bytes of state a plugin may keep between two batches of a reply.
-const STATE_BYTES: usize = 64 << 10;
 /// Most bytes that a plugin may leave unread where the framing is raw: an incomplete frame, which
 /// may be as large as the host's frames.
 const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
-/// Header fields that belong to the host.
-const HOST_HEADERS: [&str; 8] = [
-    "host",
-    "content-length",
-    "connection",
-    "transfer-encoding",
-    "authorization",
-    "proxy-authorization",
-    "upgrade",
-    "te",
-];
-
 /// A request other than inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aside {
-    /// A control request.
     Control(Control),
     /// The one before the first sample's.
     Prepare,
@@ -72,7 +61,6 @@ pub const ASIDES: [(&str, Aside); 5] = [
 /// A backend's statements about its server and the user's key.
 #[derive(Clone, Debug)]
 pub struct Outside {
-    /// The engine's default URL.
     pub default_url: String,
     /// The authentication of requests, and where people keep the key.
     pub credentials: Credentials,
@@ -203,16 +191,46 @@ impl Fold {
     }
 }
 
+/// Calls a method of `codec`, as in the contract.
+macro_rules! call {
+    ($dialect:ident, $name:literal, $call:ident($($argument:expr),*)) => {
+        $dialect.0.call($name, |world, store, handle| {
+            let codec = world.runner_plugin_backend().codec();
+            let name = concat!("[method]codec.", $name);
+            exported!(store, "backend", name, codec, $call(handle $(, $argument)*))
+        })
+    };
+}
+
+impl World for BackendPlugin {
+    const KIND: Kind = Kind::Backend;
+
+    by_bindings!(BackendPluginPre<Guest>);
+
+    fn limit_ms(limits: &Limits) -> u64 {
+        limits.backend_call_ms
+    }
+
+    fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+        types::add_to_linker::<Guest, GuestData>(linker, |guest| guest)?;
+        log::add_to_linker::<Guest, GuestData>(linker, |guest| guest)
+    }
+}
+
+impl Reopen for BackendPlugin {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> CallResult<ResourceAny> {
+        let codec = self.runner_plugin_backend().codec();
+        exported!(store, "backend", "[static]codec.open", codec, call_open(&from.config))
+    }
+}
+
 /// One instance of a backend. A trap ends the instance; the next call gets a fresh one.
-pub struct Dialect(Opened<BackendPlugin>);
+pub struct Dialect(OpenInstance<BackendPlugin>);
 
 impl Configured<BackendPlugin> {
     /// A fresh instance, opened with the configuration.
-    ///
-    /// # Errors
-    /// If the plugin rejects the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Dialect, PluginError> {
-        Opened::new(self).map(Dialect)
+        OpenInstance::new(self).map(Dialect)
     }
 }
 
@@ -222,33 +240,17 @@ impl Dialect {
         &self.0.from.plugin.name
     }
 
-    fn call<T>(
-        &mut self,
-        call: &'static str,
-        make: impl FnOnce(&BackendPlugin, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
-    ) -> Result<T, PluginError> {
-        self.0.call(call, make)
-    }
-
     fn contract(&self, call: &'static str, what: String) -> PluginError {
         PluginError::Contract { plugin: self.name().to_owned(), call, what: clean_text(&what) }
     }
 
-    /// The engine's default URL.
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn default_url(&mut self) -> Result<String, PluginError> {
-        self.call("default-url", |world, store, handle| world.default_url(store, handle))
+        call!(self, "default-url", call_default_url())
     }
 
     /// The request for something other than inference, if the engine supports it.
-    ///
-    /// # Errors
-    /// If the plugin traps or writes a request that is not allowed.
     pub fn control(&mut self, what: Control) -> Result<Option<Request>, PluginError> {
-        let request =
-            self.call("control", |world, store, handle| world.control(store, handle, what))?;
+        let request = call!(self, "control", call_control(what))?;
         if let Some(request) = &request {
             self.check_request("control", request)?;
         }
@@ -256,11 +258,8 @@ impl Dialect {
     }
 
     /// The request to each target before the first sample's, if the backend needs one.
-    ///
-    /// # Errors
-    /// If the plugin traps or writes a request that is not allowed.
     pub fn prepare(&mut self) -> Result<Option<Request>, PluginError> {
-        let request = self.call("prepare", |world, store, handle| world.prepare(store, handle))?;
+        let request = call!(self, "prepare", call_prepare())?;
         if let Some(request) = &request {
             self.check_request("prepare", request)?;
         }
@@ -268,12 +267,8 @@ impl Dialect {
     }
 
     /// The value in a successful reply to [`prepare`](Self::prepare).
-    ///
-    /// # Errors
-    /// If the plugin does not understand the reply, returns too much, or traps.
     pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
-        let prepared = self
-            .call("read-prepared", |world, store, handle| world.read_prepared(store, handle, body))?
+        let prepared = call!(self, "read-prepared", call_read_prepared(body))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         let bytes = prepared.value.len();
         if bytes > STATE_BYTES {
@@ -287,9 +282,6 @@ impl Dialect {
     }
 
     /// A request other than inference, if the backend has it.
-    ///
-    /// # Errors
-    /// As [`control`](Self::control) and [`prepare`](Self::prepare).
     pub fn aside(&mut self, what: Aside) -> Result<Option<Request>, PluginError> {
         match what {
             Aside::Control(what) => self.control(what),
@@ -299,29 +291,19 @@ impl Dialect {
 
     /// The part of a reply to a control request that the plugin reads: over gRPC, the message
     /// alone.
-    ///
-    /// # Errors
-    /// If the reply is not one message with its trailers, or the plugin traps.
     pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
         match self.framing(true)? {
             Framing::Grpc => grpc::message(reply).map_err(|message| {
-                PluginError::from_plugin(
-                    self.name(),
-                    super::bindings::types::Error::Protocol(message),
-                )
+                PluginError::from_plugin(self.name(), types::Error::Protocol(message))
             }),
             _ => Ok(reply),
         }
     }
 
     /// The figures in an answer to [`Control::Metrics`].
-    ///
-    /// # Errors
-    /// If the plugin does not understand the answer, returns a figure that is not finite, or traps.
     pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
         let body = self.control_message(body)?;
-        let readings = self
-            .call("read-metrics", |world, store, handle| world.read_metrics(store, handle, body))?
+        let readings = call!(self, "read-metrics", call_read_metrics(body))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         match readings.iter().find(|reading| !reading.value.is_finite()) {
             None => Ok(readings),
@@ -333,12 +315,8 @@ impl Dialect {
     }
 
     /// Returns how requests are authenticated, and where people keep the key.
-    ///
-    /// # Errors
-    /// If the plugin traps, or names a header that it may not.
     pub fn credentials(&mut self) -> Result<Credentials, PluginError> {
-        let credentials =
-            self.call("credentials", |world, store, handle| world.credentials(store, handle))?;
+        let credentials = call!(self, "credentials", call_credentials())?;
         let named = match &credentials.scheme {
             Authentication::Header(name) => {
                 let letters = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
@@ -372,12 +350,9 @@ impl Dialect {
     }
 
     /// The models in an answer to [`Control::ListModels`].
-    ///
-    /// # Errors
-    /// If the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
         let body = self.control_message(body)?;
-        self.call("read-models", |world, store, handle| world.read_models(store, handle, body))?
+        call!(self, "read-models", call_read_models(body))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))
     }
 
@@ -392,10 +367,7 @@ impl Dialect {
         settings: &Settings,
         earlier: Option<&Earlier>,
     ) -> Result<Call, PluginError> {
-        let call = self
-            .call("encode", |world, store, handle| {
-                world.encode(store, handle, sample, settings, earlier)
-            })?
+        let call = call!(self, "encode", call_encode(sample, settings, earlier))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         self.check_request("encode", &call.as_request())?;
         let fault = match &call {
@@ -410,12 +382,8 @@ impl Dialect {
     }
 
     /// Returns how to split the reply to such a request into frames.
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn framing(&mut self, streaming: bool) -> Result<Framing, PluginError> {
-        let framing =
-            self.call("framing", |world, store, handle| world.framing(store, handle, streaming))?;
+        let framing = call!(self, "framing", call_framing(streaming))?;
         match step::fault_of_framing(&framing) {
             Some(what) => Err(self.contract("framing", what)),
             None => Ok(framing),
@@ -423,12 +391,8 @@ impl Dialect {
     }
 
     /// The state before the first frame of a reply with a success status.
-    ///
-    /// # Errors
-    /// If the plugin cannot read such a reply, breaks its contract, or traps.
     pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
-        let state = self
-            .call("begin", |world, store, handle| world.begin(store, handle, head))?
+        let state = call!(self, "begin", call_begin(head))?
             .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         if state.len() > STATE_BYTES {
             let bytes = state.len();
@@ -458,11 +422,10 @@ impl Dialect {
             joined.prepend(&fold.unread);
             &mut joined
         };
-        let state = &fold.state;
+        let state = &*fold.state;
         let (bytes, ends, names) = frames.take_parts();
         let crossing = wit::Frames { bytes, ends, names };
-        let decoded = self
-            .call("decode", |world, store, handle| world.decode(store, handle, state, &crossing));
+        let decoded = call!(self, "decode", call_decode(state, &crossing));
         frames.put_back((crossing.bytes, crossing.ends, crossing.names));
         let decoded = decoded?.map_err(|error| PluginError::from_plugin(self.name(), error))?;
         let kept = decoded.state.len();
@@ -545,19 +508,12 @@ impl Dialect {
     }
 
     /// The error in a reply with an error status.
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
-        self.call("explain", |world, store, handle| world.explain(store, handle, status, body))
+        call!(self, "explain", call_explain(status, body))
             .map(|refusal| Refusal { message: clean_text(&refusal.message), ..refusal })
     }
 
     /// Returns the facts that a user sees before a run, as opened with its configuration.
-    ///
-    /// # Errors
-    /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
-    /// [`aside`](Self::aside), and if the default URL is invalid.
     pub fn outside(&mut self) -> Result<Outside, PluginError> {
         let default_url = self.default_url()?;
         if let Err(error) = Target::parse(&default_url) {
@@ -575,43 +531,10 @@ impl Dialect {
 
     /// Checks that a request stays below the target's URL and does not set the host's headers.
     fn check_request(&self, call: &'static str, request: &Request) -> Result<(), PluginError> {
-        let fault = path::fault_of_request(&request.path).or_else(|| fault_of_fields(request));
+        let fault = request::fault_of_path(&request.path).or_else(|| fault_of_fields(request));
         match fault {
             Some(what) => Err(self.contract(call, what)),
             None => Ok(()),
         }
     }
-}
-
-/// Describes the fault of a request's method.
-fn fault_of_method(method: &str) -> Option<String> {
-    (!matches!(method, "GET" | "POST" | "PUT" | "DELETE")).then(|| {
-        format!(
-            "the method `{}` is not allowed; a backend may use GET, POST, PUT and DELETE",
-            method.escape_debug()
-        )
-    })
-}
-
-/// Describes the fault of a request's method or header fields.
-fn fault_of_fields(request: &Request) -> Option<String> {
-    let fault = fault_of_method(&request.method);
-    if fault.is_some() {
-        return fault;
-    }
-    request.headers.iter().find_map(|(name, value)| {
-        if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-            Some(format!("the header `{name}` belongs to the host"))
-        } else if name.is_empty()
-            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-            || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
-        {
-            Some(format!(
-                "the header `{}` contains characters that are not allowed in a header",
-                name.escape_debug()
-            ))
-        } else {
-            None
-        }
-    })
 }

@@ -36,11 +36,10 @@ pub use given::{Ask, Case};
 pub use rehearsal::Rehearsal;
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
-use super::backend::{Aside, Backend, Control};
-use super::dataset::Dataset;
+use super::backend::{Aside, Control};
+use super::examine;
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
-use super::scorer::Scorer;
 use super::{Info, Plugin, PluginError};
 use given::{Input, Reply};
 use model::frame::Framing;
@@ -50,11 +49,9 @@ use seen::Observations;
 use store::Store;
 use tokenizer::Tokenizer;
 
-/// A plugin and its cases.
 pub struct Suite {
     plugin: Plugin,
     limits: Limits,
-    /// The cases, by name.
     pub cases: Vec<Case>,
 }
 
@@ -75,21 +72,10 @@ impl Suite {
         Ok(Suite { plugin, limits, cases })
     }
 
-    /// The plugin's own description.
-    ///
-    /// # Errors
-    /// If it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
-        let plugin = self.plugin.clone();
-        let (config, grants) = (serde_json::json!({}), self.grants(None, &LogBook::default()));
-        match plugin.kind {
-            Kind::Backend => Backend::new(plugin, &config, grants)?.describe(),
-            Kind::Dataset => Dataset::new(plugin, &config, grants)?.describe(),
-            Kind::Scorer => Scorer::new(plugin, &config, grants)?.describe(),
-        }
+        examine::describe_with(&self.plugin, self.grants(None, &LogBook::default()))
     }
 
-    /// The limits of its calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -271,7 +257,7 @@ pub fn reply_file(framing: Framing, status: u16, body: &[u8]) -> String {
     }
     let ending = match framing {
         Framing::Whole => document,
-        other => backend::ending_of(other).1[0],
+        other => reply::ending_of(other).1[0],
     };
     format!("reply.{ending}")
 }

@@ -47,7 +47,6 @@ pub fn count(tokenizer: &Tokenizer, messages: &[Message], tools: Option<&Value>)
     tokenizer.count_chat(&messages, tools, &Map::new()).ok()
 }
 
-/// True if the model's chat template is known.
 pub fn is_known(tokenizer: &Tokenizer) -> bool {
     tokenizer.chat_template().is_ok()
 }

@@ -5,7 +5,6 @@
 //! only grows, so this version serves every older one. The host has the interfaces that the
 //! component imports, and the component the functions that the host calls.
 
-/// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Contract {
     /// 1.0.0, in `wit/`.
@@ -18,7 +17,6 @@ impl Contract {
     /// All of them, oldest first: the newest of each first number.
     pub const ALL: [Contract; 1] = [Contract::V1];
 
-    /// Its number.
     pub fn version(self) -> &'static str {
         match self {
             Contract::V1 => "1.0.0",

@@ -10,7 +10,7 @@ use super::awaited::exported;
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
 use super::error::{PluginError, clean_text};
-use super::instance::{Configured, Live, Located, World, by_bindings};
+use super::instance::{Configured, Live, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -25,7 +25,6 @@ pub type Dataset = Configured<DatasetPlugin>;
 /// The most remarks that are taken from a dataset: more are for nobody to read.
 pub const REMARKS: usize = 64;
 
-/// An open sequence of samples.
 pub struct Samples {
     live: Live<DatasetPlugin>,
     generator: ResourceAny,
@@ -51,64 +50,23 @@ impl World for DatasetPlugin {
     }
 }
 
-/// The calls of `generator`, as in the contract.
-impl DatasetPlugin {
-    fn open(
-        &self,
-        store: &mut Store<Guest>,
-        from: &Configured<Self>,
-        seed: u64,
-        amount: Amount,
-    ) -> Located<ResourceAny> {
-        let interface = self.runner_plugin_dataset().generator();
-        exported!(
-            store,
-            "dataset",
-            "[static]generator.open",
-            interface,
-            call_open(&from.config, seed, amount)
-        )
-    }
-
-    fn next(
-        &self,
-        store: &mut Store<Guest>,
-        from: ResourceAny,
-        limit: u32,
-    ) -> Located<Vec<Sample>> {
-        let interface = self.runner_plugin_dataset().generator();
-        exported!(store, "dataset", "[method]generator.next", interface, call_next(from, limit))
-    }
-
-    fn spare(
-        &self,
-        store: &mut Store<Guest>,
-        from: ResourceAny,
-        limit: u32,
-    ) -> Located<Vec<Sample>> {
-        let interface = self.runner_plugin_dataset().generator();
-        exported!(store, "dataset", "[method]generator.spare", interface, call_spare(from, limit))
-    }
-
-    fn remarks(
-        &self,
-        store: &mut Store<Guest>,
-        from: ResourceAny,
-    ) -> wasmtime::Result<Vec<Remark>> {
-        let interface = self.runner_plugin_dataset().generator();
-        exported!(store, "dataset", "[method]generator.remarks", interface, call_remarks(from))
-    }
+/// Calls a function of `generator`, as in the contract.
+macro_rules! generator {
+    ($world:ident, $store:ident, $name:literal, $call:ident($($argument:expr),*)) => {{
+        let interface = $world.runner_plugin_dataset().generator();
+        exported!($store, "dataset", $name, interface, $call($($argument),*))
+    }};
 }
 
 impl Configured<DatasetPlugin> {
     /// Opens the sequence; `amount` is the number of measured samples.
-    ///
-    /// # Errors
-    /// If the plugin rejects its configuration or an input, cannot be instantiated or traps.
     pub fn open(&self, seed: u64, amount: Amount) -> Result<Samples, PluginError> {
         let mut live = self.instantiate()?;
         let generator = live
-            .call("open", |world, store| world.open(store, self, seed, amount))?
+            .call("open", |world, store| {
+                let config = &self.config;
+                generator!(world, store, "[static]generator.open", call_open(config, seed, amount))
+            })?
             .map_err(|error| PluginError::from_plugin(&self.plugin.name, error))?;
         Ok(Samples {
             live,
@@ -122,12 +80,11 @@ impl Configured<DatasetPlugin> {
 
 impl Samples {
     /// At most `limit` further samples to measure; an empty list ends the sequence.
-    ///
-    /// # Errors
-    /// If the plugin rejects its input, breaks its contract or traps.
     pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
         let samples = self
-            .call("next", |world, store, generator| world.next(store, generator, limit))
+            .call("next", |world, store, handle| {
+                generator!(world, store, "[method]generator.next", call_next(handle, limit))
+            })
             .and_then(|samples| self.checked("next", limit, samples))
             .map_err(|error| error.after(&self.last))?;
         if let Some(last) = samples.last() {
@@ -137,22 +94,18 @@ impl Samples {
     }
 
     /// At most `limit` samples whose prompts are never measured.
-    ///
-    /// # Errors
-    /// As [`Samples::next`].
     pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
-        let samples =
-            self.call("spare", |world, store, generator| world.spare(store, generator, limit))?;
+        let samples = self.call("spare", |world, store, handle| {
+            generator!(world, store, "[method]generator.spare", call_spare(handle, limit))
+        })?;
         self.checked("spare", limit, samples)
     }
 
     /// Returns the remarks on the input so far; at most [`REMARKS`].
-    ///
-    /// # Errors
-    /// If the plugin traps.
     pub fn remarks(&mut self) -> Result<Vec<Remark>, PluginError> {
-        let mut remarks =
-            self.call("remarks", |world, store, generator| world.remarks(store, generator))?;
+        let mut remarks = self.call("remarks", |world, store, handle| {
+            generator!(world, store, "[method]generator.remarks", call_remarks(handle))
+        })?;
         remarks.truncate(REMARKS);
         for remark in &mut remarks {
             remark.reason = clean_text(&remark.reason);
@@ -182,22 +135,20 @@ impl Samples {
         samples: Result<Vec<Sample>, types::Error>,
     ) -> Result<Vec<Sample>, PluginError> {
         let samples = samples.map_err(|error| PluginError::from_plugin(&self.plugin, error))?;
-        let contract = |what: String| PluginError::Contract {
-            plugin: self.plugin.clone(),
-            call,
-            what: clean_text(&what),
-        };
         if samples.len() > limit as usize {
-            return Err(contract(format!(
-                "it returned {} samples, but at most {limit} were requested",
-                samples.len()
-            )));
+            return Err(self.broken(
+                call,
+                &format!(
+                    "it returned {} samples, but at most {limit} were requested",
+                    samples.len()
+                ),
+            ));
         }
         for sample in &samples {
             let mut hasher = DefaultHasher::new();
             sample.id.hash(&mut hasher);
             if !self.given.insert(hasher.finish()) {
-                return Err(contract(format!(
+                return Err(self.broken(call, &format!(
                     "it returned two samples with the id `{}`; records and scores are keyed by id, so ids must be unique within a run",
                     sample.id
                 )));
@@ -205,10 +156,10 @@ impl Samples {
             if let Some(reference) = &sample.reference
                 && let Err(cause) = serde_json::from_str::<serde::de::IgnoredAny>(reference)
             {
-                return Err(contract(format!(
-                    "the reference of sample `{}` is not JSON: {cause}",
-                    sample.id
-                )));
+                return Err(self.broken(
+                    call,
+                    &format!("the reference of sample `{}` is not JSON: {cause}", sample.id),
+                ));
             }
         }
         Ok(samples)

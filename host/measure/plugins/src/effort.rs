@@ -33,9 +33,6 @@ pub(super) struct Effort {
 
 impl Effort {
     /// Reads all functions of a component.
-    ///
-    /// # Errors
-    /// If it exceeds a limit.
     pub(super) fn estimate(bytes: &[u8]) -> Result<Self, Fault> {
         let mut effort = Effort::default();
         for payload in Parser::new(0).parse_all(bytes) {

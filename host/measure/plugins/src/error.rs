@@ -10,92 +10,36 @@ const TEXT_BYTES: usize = 2_000;
 pub enum PluginError {
     /// There is no such file, and no plugin of that name ships with the runner.
     #[error("plugin `{name}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", name = text(.name), searched = text(.searched), nearest = text(.nearest))]
-    NotFound {
-        /// The name as the user gave it.
-        name: String,
-        /// The other folders that were searched, as text to append.
-        searched: String,
-        /// A hint at the nearest shipped name, as text to append.
-        nearest: String,
-    },
-    /// The file could not be read.
+    NotFound { name: String, searched: String, nearest: String },
     #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = text(.plugin))]
     Unreadable { plugin: String, cause: std::io::Error },
     /// It is a folder.
     #[error("plugin `{plugin}` is a folder; {what}", plugin = text(.plugin), what = text(.what))]
-    Folder {
-        /// The folder.
-        plugin: String,
-        /// The plugins to name instead.
-        what: String,
-    },
+    Folder { plugin: String, what: String },
     /// The pinned digest is malformed.
     #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this digest {what}", plugin = text(.plugin), what = text(.what))]
-    Pin {
-        plugin: String,
-        /// The mistake in the digest.
-        what: String,
-    },
+    Pin { plugin: String, what: String },
     /// Its digest is not the pinned one.
     #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; restore the pinned file, or pin the new SHA-256 if you trust the new file", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
-    OtherDigest {
-        plugin: String,
-        origin: String,
-        /// The digest it must have.
-        pinned: String,
-        /// The digest it has.
-        found: String,
-    },
+    OtherDigest { plugin: String, origin: String, pinned: String, found: String },
     /// It exceeds a limit of the sandbox.
     #[error("plugin `{plugin}` is refused: {what}", plugin = text(.plugin), what = text(.what))]
-    Excessive {
-        plugin: String,
-        /// The quantity that exceeds the limit, the limit, and how to raise it.
-        what: String,
-    },
+    Excessive { plugin: String, what: String },
     /// The file is not a WebAssembly component.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
-    NotComponent {
-        plugin: String,
-        /// The kind of file that it is, and the remedy.
-        what: String,
-    },
+    NotComponent { plugin: String, what: String },
     /// It is a component, but not a runner plugin, or one for another version of the contract.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
-    WrongWorld {
-        plugin: String,
-        /// The found world, the expected world, and the remedy.
-        what: String,
-    },
+    WrongWorld { plugin: String, what: String },
     /// It is a plugin of another kind than requested.
     #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = text(.plugin), place = text(.place))]
-    WrongKind {
-        plugin: String,
-        /// Its kind.
-        found: &'static str,
-        /// The kind that was needed.
-        expected: &'static str,
-        /// The place that asked for it.
-        place: String,
-    },
+    WrongKind { plugin: String, found: &'static str, expected: &'static str, place: String },
     /// It trapped, ran too long or used too much.
     #[error("plugin `{plugin}` failed in `{call}`: {cause}", plugin = text(.plugin), cause = text(.cause))]
-    Trapped {
-        plugin: String,
-        /// The function that was called.
-        call: &'static str,
-        /// The cause of the trap.
-        cause: String,
-    },
+    Trapped { plugin: String, call: &'static str, cause: String },
     /// It returned something that its contract forbids.
     #[error("plugin `{plugin}` broke its contract in `{call}`: {what}", plugin = text(.plugin), what = text(.what))]
-    Contract {
-        plugin: String,
-        /// The function that was called.
-        call: &'static str,
-        /// The act, and the expectation.
-        what: String,
-    },
+    Contract { plugin: String, call: &'static str, what: String },
     /// It rejected its configuration.
     #[error("plugin `{plugin}` refuses its configuration: {message}", plugin = text(.plugin), message = text(.message))]
     Config { plugin: String, message: String },
@@ -107,7 +51,7 @@ pub enum PluginError {
     Protocol { plugin: String, message: String },
     /// It returned an error of another kind.
     #[error("plugin `{plugin}` says: {message}", plugin = text(.plugin), message = text(.message))]
-    Located { plugin: String, message: String },
+    Other { plugin: String, message: String },
 }
 
 impl PluginError {
@@ -138,7 +82,7 @@ impl PluginError {
     /// no place itself.
     #[must_use]
     pub(super) fn after(mut self, last: &str) -> Self {
-        if let PluginError::Trapped { cause: message, .. } | PluginError::Located { message, .. } =
+        if let PluginError::Trapped { cause: message, .. } | PluginError::Other { message, .. } =
             &mut self
             && !last.is_empty()
         {
@@ -161,7 +105,7 @@ impl PluginError {
             Error::InvalidConfig(_) => PluginError::Config { plugin, message },
             Error::InvalidInput(_) => PluginError::Input { plugin, message },
             Error::Protocol(_) => PluginError::Protocol { plugin, message },
-            Error::Other(_) => PluginError::Located { plugin, message },
+            Error::Other(_) => PluginError::Other { plugin, message },
         }
     }
 }

@@ -59,9 +59,6 @@ pub enum Moment {
 }
 
 /// Reads a file without compiling it.
-///
-/// # Errors
-/// If it is not found or not readable.
 pub fn outside(reference: &str, search: &SearchPath) -> Result<Outside, PluginError> {
     let name = Reference::parse(reference)?.name;
     let (origin, bytes) = locate::bytes(name, search, &Limits::default())?;
@@ -74,12 +71,11 @@ pub fn outside(reference: &str, search: &SearchPath) -> Result<Outside, PluginEr
     })
 }
 
-/// A plugin's description of itself.
-///
-/// # Errors
-/// If it cannot be instantiated or traps.
 pub fn describe(plugin: &Plugin) -> Result<Info, PluginError> {
-    let grants = grants();
+    describe_with(plugin, grants())
+}
+
+pub(super) fn describe_with(plugin: &Plugin, grants: Grants) -> Result<Info, PluginError> {
     let plugin = plugin.clone();
     let none = &serde_json::json!({});
     match plugin.kind {
@@ -108,9 +104,6 @@ pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> 
 
 /// Makes instances of a plugin, reporting when, and measures the memory of one after it has
 /// described itself.
-///
-/// # Errors
-/// If it cannot be instantiated or traps.
 pub fn at_rest(plugin: &Plugin, tell: &mut dyn FnMut(Moment)) -> Result<AtRest, PluginError> {
     let grants = grants();
     let plugin = plugin.clone();

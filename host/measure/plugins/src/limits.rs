@@ -11,9 +11,8 @@ const INSTANCES: usize = 1_000;
 const MEMORIES: usize = 16;
 const TABLES: usize = 200;
 
-/// A limit that an instance hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exceeded {
+pub(super) enum ExceededLimit {
     /// The limit on memory, in bytes.
     Memory(u64),
     /// The limit on table elements.
@@ -22,20 +21,20 @@ pub(super) enum Exceeded {
     Text(u64),
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exceeded::Memory(bytes) => write!(
+            ExceededLimit::Memory(bytes) => write!(
                 out,
                 "it asked for more memory than the {} allowed (raise `memory` under [sandbox] if it really needs more)",
                 mebibytes(*bytes)
             ),
-            Exceeded::Text(bytes) => write!(
+            ExceededLimit::Text(bytes) => write!(
                 out,
                 "it asked for the tokens of a text, or the text of tokens, of more than the {} allowed at once (ask for it in pieces)",
                 mebibytes(*bytes)
             ),
-            Exceeded::Tables(elements) => write!(
+            ExceededLimit::Tables(elements) => write!(
                 out,
                 "it asked for tables of more than the {elements} elements allowed (raise `table` under [sandbox] if it really needs more)"
             ),
@@ -43,14 +42,14 @@ impl fmt::Display for Exceeded {
     }
 }
 
-impl std::error::Error for Exceeded {}
+impl std::error::Error for ExceededLimit {}
 
 /// An instance's use of one resource, and its limit.
 struct Share {
     taken: u64,
     limit: u64,
     /// The error of going beyond it.
-    exceeded: fn(u64) -> Exceeded,
+    exceeded: fn(u64) -> ExceededLimit,
 }
 
 impl Share {
@@ -86,12 +85,11 @@ impl Tally {
     pub fn new(limits: &Limits) -> Self {
         let none = |limit, exceeded| Share { taken: 0, limit, exceeded };
         Tally {
-            memory: none(limits.memory_bytes, Exceeded::Memory),
-            tables: none(limits.table_elements, Exceeded::Tables),
+            memory: none(limits.memory_bytes, ExceededLimit::Memory),
+            tables: none(limits.table_elements, ExceededLimit::Tables),
         }
     }
 
-    /// Linear memory used, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory.taken
     }

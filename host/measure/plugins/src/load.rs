@@ -27,7 +27,6 @@ pub struct Plugin {
     pub origin: String,
     /// SHA-256 of the file, in hexadecimal.
     pub digest: String,
-    /// Size of the file in bytes.
     pub size: u64,
     pub kind: Kind,
     pub loading: Loading,
@@ -40,9 +39,6 @@ pub struct Plugin {
 ///
 /// Searched in this order: the path as given, the scenario's folder, the folders of the
 /// search path, the components that ship with the runner.
-///
-/// # Errors
-/// As [`load_within`].
 pub fn load(name: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
     load_within(name, search, &Limits::default())
 }

@@ -15,7 +15,6 @@ const PIN: &str = "@sha256:";
 /// Hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// A reference to a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference<'a> {
     pub name: &'a str,

@@ -46,9 +46,7 @@ pub struct Outline {
     pub memory_bytes: u64,
     /// Initial size of all its tables, in elements.
     pub table_elements: u64,
-    /// Names of its imports, in order.
     pub imports: Vec<String>,
-    /// Names of its exports, in order.
     pub exports: Vec<String>,
     /// True if it passes components or modules around as values.
     hands_on_code: bool,
@@ -81,7 +79,7 @@ impl Outline {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload.map_err(message)?;
+            let payload = payload.map_err(|error| error.to_string())?;
             // The parser takes a nested part that the file cuts between two sections as complete.
             if let Payload::ModuleSection { unchecked_range, .. }
             | Payload::ComponentSection { unchecked_range, .. } = &payload
@@ -89,7 +87,7 @@ impl Outline {
             {
                 return Err(format!("unexpected end-of-file (at offset {:#x})", bytes.len()));
             }
-            outline.add(&mut levels, payload).map_err(message)?;
+            outline.add(&mut levels, payload).map_err(|error| error.to_string())?;
         }
         Ok(outline)
     }
@@ -109,11 +107,11 @@ impl Outline {
             Payload::End(_) => self.leave(levels),
             Payload::FunctionSection(section) => {
                 self.functions += u64::from(section.count());
-                held(levels, section.count().into());
+                add_items(levels, section.count());
             }
             Payload::ComponentCanonicalSection(section) => {
                 self.functions += u64::from(section.count());
-                held(levels, section.count().into());
+                add_items(levels, section.count());
             }
             // A type lists fields, parameters and cases, which are counted by the bytes that they
             // take at least.
@@ -124,18 +122,9 @@ impl Outline {
             }
             Payload::ExportSection(section) => self.list(section.count()),
             Payload::DataSection(section) => self.list(section.count()),
-            Payload::ImportSection(section) => {
-                self.list(section.count());
-                held(levels, section.count().into());
-            }
-            Payload::GlobalSection(section) => {
-                self.list(section.count());
-                held(levels, section.count().into());
-            }
-            Payload::TagSection(section) => {
-                self.list(section.count());
-                held(levels, section.count().into());
-            }
+            Payload::ImportSection(section) => self.hold(levels, section.count()),
+            Payload::GlobalSection(section) => self.hold(levels, section.count()),
+            Payload::TagSection(section) => self.hold(levels, section.count()),
             Payload::ElementSection(section) => {
                 self.list(section.count());
                 for element in section {
@@ -143,21 +132,18 @@ impl Outline {
                         ElementItems::Functions(items) => items.count(),
                         ElementItems::Expressions(_, items) => items.count(),
                     };
-                    self.list(items);
-                    held(levels, items.into());
+                    self.hold(levels, items);
                 }
             }
             Payload::TableSection(section) => {
-                self.list(section.count());
-                held(levels, section.count().into());
+                self.hold(levels, section.count());
                 for table in section {
                     let elements = &mut self.table_elements;
                     *elements = elements.saturating_add(table?.ty.initial);
                 }
             }
             Payload::MemorySection(section) => {
-                self.list(section.count());
-                held(levels, section.count().into());
+                self.hold(levels, section.count());
                 for memory in section {
                     let memory = memory?;
                     let page = 1_u64 << memory.page_size_log2.unwrap_or(16).min(63);
@@ -171,7 +157,7 @@ impl Outline {
                     match instance? {
                         Instance::Instantiate { module_index, args } => {
                             self.items += args.len() as u64;
-                            made(levels, |level| &level.modules, module_index);
+                            add_instance(levels, |level| &level.modules, module_index);
                         }
                         Instance::FromExports(exports) => self.items += exports.len() as u64,
                     }
@@ -183,7 +169,7 @@ impl Outline {
                     match instance? {
                         ComponentInstance::Instantiate { component_index, args } => {
                             self.items += args.len() as u64;
-                            made(levels, |level| &level.components, component_index);
+                            add_instance(levels, |level| &level.components, component_index);
                         }
                         ComponentInstance::FromExports(exports) => {
                             self.items += exports.len() as u64;
@@ -211,10 +197,10 @@ impl Outline {
                     // An export is a new name, and where it is code, a new index of it.
                     match export.kind {
                         ComponentExternalKind::Module => {
-                            named(levels, 0, export.index, |level| &mut level.modules);
+                            add_index(levels, 0, export.index, |level| &mut level.modules);
                         }
                         ComponentExternalKind::Component => {
-                            named(levels, 0, export.index, |level| &mut level.components);
+                            add_index(levels, 0, export.index, |level| &mut level.components);
                         }
                         _ => {}
                     }
@@ -233,10 +219,10 @@ impl Outline {
                         } => self.hands_on_code = true,
                         ComponentAlias::Outer { kind, count, index } => match kind {
                             ComponentOuterAliasKind::CoreModule => {
-                                named(levels, count, index, |level| &mut level.modules);
+                                add_index(levels, count, index, |level| &mut level.modules);
                             }
                             ComponentOuterAliasKind::Component => {
-                                named(levels, count, index, |level| &mut level.components);
+                                add_index(levels, count, index, |level| &mut level.components);
                             }
                             _ => {}
                         },
@@ -249,9 +235,14 @@ impl Outline {
         Ok(())
     }
 
-    /// Counts items.
     fn list(&mut self, items: u32) {
         self.items += u64::from(items);
+    }
+
+    /// Counts items that an instance of the current module holds.
+    fn hold(&mut self, levels: &mut [Level], items: u32) {
+        self.list(items);
+        add_items(levels, items);
     }
 
     fn leave(&mut self, levels: &mut Vec<Level>) {
@@ -317,16 +308,16 @@ impl Outline {
     }
 }
 
-/// Adds items that an instance of the current module holds.
-fn held(levels: &mut [Level], items: u64) {
+/// Adds the bytes of items that an instance of the current module holds.
+fn add_items(levels: &mut [Level], items: u32) {
     if let Some(level) = levels.last_mut() {
-        let bytes = items.saturating_mul(ITEM_BYTES);
+        let bytes = u64::from(items) * ITEM_BYTES;
         level.cost.bytes = level.cost.bytes.saturating_add(bytes);
     }
 }
 
 /// Adds an instance of the code of this index. The compiler refuses an index of nothing.
-fn made(levels: &mut [Level], of: impl Fn(&Level) -> &Vec<Cost>, index: u32) {
+fn add_instance(levels: &mut [Level], of: impl Fn(&Level) -> &Vec<Cost>, index: u32) {
     let Some(level) = levels.last_mut() else {
         return;
     };
@@ -338,7 +329,7 @@ fn made(levels: &mut [Level], of: impl Fn(&Level) -> &Vec<Cost>, index: u32) {
 }
 
 /// Gives code of an outer level, or of this one, a further index here.
-fn named(
+fn add_index(
     levels: &mut [Level],
     outward: u32,
     index: u32,
@@ -349,8 +340,4 @@ fn named(
     if let (Some(cost), Some(level)) = (cost, levels.last_mut()) {
         of(level).push(cost);
     }
-}
-
-fn message(error: wasmparser::BinaryReaderError) -> String {
-    error.to_string()
 }

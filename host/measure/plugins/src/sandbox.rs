@@ -12,13 +12,11 @@ use std::time::Duration;
 use wasmtime::component::{HasSelf, Instance, Resource, ResourceTable};
 use wasmtime::{Config, Engine, Store, Trap, WasmBacktrace};
 
-use super::awaited;
 use super::bindings::{files, log, types};
 use super::error::PluginError;
 use super::file::OpenFile;
 use super::imports;
-use super::limits::{Exceeded, Tally, mebibytes};
-use super::load::Plugin;
+use super::limits::{ExceededLimit, Tally, mebibytes};
 use ::tokenizer::Tokenizer;
 use model::clean::unsafe_to_show;
 use model::clock;
@@ -36,6 +34,8 @@ const LOG_LINES: usize = 1000;
 const LOG_LINE_BYTES: usize = 4096;
 /// Most host resources that an instance may hold at the same time.
 const HANDLES: usize = 64;
+/// The error of a call that waits.
+pub(super) const NEVER: &str = "it waits for something that never happens in the sandbox";
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
@@ -112,7 +112,6 @@ struct Lines {
 /// Calls of a plugin that were stopped because they ran too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overruns {
-    /// Number of calls.
     pub calls: u64,
     /// Time that they ran, all together.
     pub time: Duration,
@@ -164,13 +163,10 @@ impl LogBook {
 /// The resources that one instance can use.
 #[derive(Clone)]
 pub struct Grants {
-    /// Limits of this run.
     pub limits: Limits,
-    /// The receiver of its log lines.
     pub log: LogBook,
     /// The files it may open, by the names the scenario gives them.
     pub files: Arc<BTreeMap<String, PathBuf>>,
-    /// The tokenizer it may use.
     pub tokenizer: Arc<Tokenizer>,
     /// The run's seed, from which its random numbers are derived. Each instance gets the same.
     pub seed: u64,
@@ -216,7 +212,6 @@ impl Guest {
         self.deadline.is_some_and(|deadline| clock::since_process_began() > deadline)
     }
 
-    /// The next random number.
     pub(super) fn random(&mut self) -> u64 {
         self.random.draw()
     }
@@ -263,7 +258,6 @@ impl Guest {
         self.last_error.as_deref().or(self.printed.as_deref())
     }
 
-    /// Ends incomplete lines.
     fn finish_lines(&mut self) {
         for to in [Output::Standard, Output::Error] {
             if !self.unfinished[to as usize].is_empty() {
@@ -280,16 +274,16 @@ impl Drop for Guest {
     }
 }
 
-/// A store for one instance of a plugin.
-pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
+/// A store for one instance of the plugin of this name and kind.
+pub fn store(engine: &Engine, plugin: &str, kind: Kind, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(HANDLES);
     let guest = Guest {
-        plugin: plugin.name.clone(),
+        plugin: plugin.to_owned(),
         grants: grants.clone(),
         tally: Tally::new(&grants.limits),
         // The host does nothing long for a backend, whose calls are many and short.
-        deadline: (plugin.kind != Kind::Backend).then_some(Nanos::ZERO),
+        deadline: (kind != Kind::Backend).then_some(Nanos::ZERO),
         table,
         last_error: None,
         printed: None,
@@ -297,12 +291,11 @@ pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
         random: SplitMix64::new(grants.seed),
         concurrent: None,
     };
-    let mut store = Store::new(plugin.component.engine(), guest);
+    let mut store = Store::new(engine, guest);
     store.limiter(|guest| &mut guest.tally);
     store
 }
 
-/// Sets the limits of the next call.
 pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     let ticks = Duration::from_millis(limit_ms).as_millis().div_ceil(TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
@@ -340,7 +333,7 @@ pub fn trapped(
             Some(message) => format!("it panicked: {message}"),
             None => format!("it aborted without a message{}", place(error)),
         },
-        Some(Trap::CannotBlockSyncTask) => awaited::NEVER.to_owned(),
+        Some(Trap::CannotBlockSyncTask) => NEVER.to_owned(),
         Some(Trap::StackOverflow) => "its stack overflowed (endless recursion)".to_owned(),
         Some(trap @ Trap::MemoryOutOfBounds) => {
             format!("it trapped: {trap}{} (a wrong pointer, or endless recursion)", place(error))
@@ -348,7 +341,7 @@ pub fn trapped(
         Some(trap) => format!("it trapped: {trap}{}", place(error)),
         None => {
             let text = error.root_cause().to_string();
-            if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
+            if let Some(exceeded) = error.downcast_ref::<ExceededLimit>() {
                 exceeded.to_string()
             } else if text.contains("too much data") {
                 format!(

@@ -11,7 +11,7 @@ use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
 use super::bindings::{log, tokenizer, types};
 use super::error::{PluginError, clean_text};
-use super::instance::{Configured, Located, Opened, Reopen, World, by_bindings};
+use super::instance::{CallResult, Configured, OpenInstance, Reopen, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -25,7 +25,7 @@ pub type Scorer = Configured<ScorerPlugin>;
 
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
 pub struct Judge {
-    opened: Opened<ScorerPlugin>,
+    opened: OpenInstance<ScorerPlugin>,
     /// For a scorer that runs answers as programs: its declaration, and the programs so far.
     runs: Option<(Declaration, Programs)>,
 }
@@ -37,7 +37,7 @@ pub struct RunsAnswers {
 }
 
 /// The scores of each answer of an exchange that was run as a program.
-pub struct Ran(Vec<Vec<(String, f64)>>);
+pub struct ProgramScores(Vec<Vec<(String, f64)>>);
 
 impl World for ScorerPlugin {
     const KIND: Kind = Kind::Scorer;
@@ -56,37 +56,16 @@ impl World for ScorerPlugin {
 }
 
 impl Reopen for ScorerPlugin {
-    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
+    fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> CallResult<ResourceAny> {
         let interface = self.runner_plugin_scorer().judge();
         exported!(store, "scorer", "[static]judge.open", interface, call_open(&from.config))
     }
 }
 
-/// The calls of `judge`, as in the contract.
-impl ScorerPlugin {
-    fn score(
-        &self,
-        store: &mut Store<Guest>,
-        judge: ResourceAny,
-        exchange: &Exchange,
-    ) -> Located<Vec<Score>> {
-        let interface = self.runner_plugin_scorer().judge();
-        exported!(store, "scorer", "[method]judge.score", interface, call_score(judge, exchange))
-    }
-
-    fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Located<Vec<Score>> {
-        let interface = self.runner_plugin_scorer().judge();
-        exported!(store, "scorer", "[method]judge.finish", interface, call_finish(judge))
-    }
-}
-
 impl Configured<ScorerPlugin> {
     /// A fresh instance, opened with the configuration.
-    ///
-    /// # Errors
-    /// If the plugin rejects the configuration, cannot be instantiated or traps.
     pub fn open(&self) -> Result<Judge, PluginError> {
-        let mut opened = Opened::new(self)?;
+        let mut opened = OpenInstance::new(self)?;
         let schema = opened.described()?.config_schema;
         let declared = Declaration::from_schema(&schema).map_err(|what| PluginError::Contract {
             plugin: self.plugin.name.clone(),
@@ -106,9 +85,6 @@ impl Judge {
     /// Scores of one exchange. If the scorer runs answers as programs, they are the mean over all
     /// answers of the exchange. Each is judged alone; a program that the sandbox stops has scores
     /// too.
-    ///
-    /// # Errors
-    /// If the plugin returns an error or a value that is not finite, or traps.
     pub fn score(&mut self, exchange: &Exchange) -> Result<Vec<(String, f64)>, PluginError> {
         match self.runs_answers() {
             Some(runs) => {
@@ -135,7 +111,7 @@ impl Judge {
 
     /// Counts the results of a sample's programs; [`Judge::finish`] returns their shares. Returns
     /// the scores of the exchange.
-    pub fn count(&mut self, sample: &str, ran: &Ran) -> Vec<(String, f64)> {
+    pub fn count(&mut self, sample: &str, ran: &ProgramScores) -> Vec<(String, f64)> {
         if let Some((declared, programs)) = &mut self.runs {
             for scores in &ran.0 {
                 programs.add(declared, sample, scores);
@@ -146,15 +122,14 @@ impl Judge {
 
     /// Scores of the run as a whole. Of a scorer that runs answers as programs the host makes them:
     /// pass@k, by sample.
-    ///
-    /// # Errors
-    /// As [`Judge::score`].
     pub fn finish(&mut self) -> Result<Vec<(String, f64)>, PluginError> {
         if let Some((declared, programs)) = &self.runs {
             return Ok(programs.pass_at_k(declared));
         }
-        let scores =
-            (self.opened).call("finish", |world, store, judge| world.finish(store, judge))?;
+        let scores = self.opened.call("finish", |world, store, judge| {
+            let interface = world.runner_plugin_scorer().judge();
+            exported!(store, "scorer", "[method]judge.finish", interface, call_finish(judge))
+        })?;
         checked(&self.opened.from, "finish", scores)
     }
 }
@@ -165,26 +140,29 @@ impl RunsAnswers {
     /// # Errors
     /// If the plugin returns an error. Whatever else goes wrong while an answer is judged is the
     /// program's doing, and its score.
-    pub fn run(&self, exchange: &Exchange) -> Result<Ran, PluginError> {
+    pub fn run(&self, exchange: &Exchange) -> Result<ProgramScores, PluginError> {
         let answers = std::iter::once(&exchange.output).chain(&exchange.choices);
         let scores = answers.map(|output| {
             let alone =
                 Exchange { output: output.clone(), choices: Vec::new(), ..exchange.clone() };
-            match scored(&mut Opened::new(&self.from)?, &alone) {
+            match scored(&mut OpenInstance::new(&self.from)?, &alone) {
                 Ok(scores) => Ok(self.declared.finished(scores)),
                 Err(error) if error.is_misbehaviour_in("score") => Ok(self.declared.killed()),
                 Err(error) => Err(error),
             }
         });
-        scores.collect::<Result<_, _>>().map(Ran)
+        scores.collect::<Result<_, _>>().map(ProgramScores)
     }
 }
 
 fn scored(
-    opened: &mut Opened<ScorerPlugin>,
+    opened: &mut OpenInstance<ScorerPlugin>,
     exchange: &Exchange,
 ) -> Result<Vec<(String, f64)>, PluginError> {
-    let scores = opened.call("score", |world, store, judge| world.score(store, judge, exchange))?;
+    let scores = opened.call("score", |world, store, judge| {
+        let interface = world.runner_plugin_scorer().judge();
+        exported!(store, "scorer", "[method]judge.score", interface, call_score(judge, exchange))
+    })?;
     checked(&opened.from, "score", scores)
 }
 

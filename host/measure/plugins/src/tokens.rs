@@ -6,7 +6,7 @@ use wasmtime::Trap;
 use super::bindings::tokenizer::{Facts, Host};
 use super::bindings::types::Message;
 use super::chat;
-use super::limits::Exceeded;
+use super::limits::ExceededLimit;
 use super::sandbox::Guest;
 
 /// Bytes of text that are processed between two looks at the clock.
@@ -109,7 +109,7 @@ impl Guest {
             for item in rest {
                 let more = size(item);
                 if more > longest {
-                    return Err(Exceeded::Text(longest).into());
+                    return Err(ExceededLimit::Text(longest).into());
                 }
                 if portion > 0 && bytes + more > PORTION {
                     break;
@@ -125,7 +125,7 @@ impl Guest {
                 results.push(result);
             }
             if taken > most {
-                return Err(Exceeded::Memory(most).into());
+                return Err(ExceededLimit::Memory(most).into());
             }
         }
         if self.is_late() {

@@ -33,43 +33,25 @@ const NOTHING: u32 = 0;
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 
-/// The behaviour of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Function {
-    /// Returns an empty list.
-    Empty,
-    /// Returns `none`.
-    Absent,
-    /// Returns an empty text.
-    Wordless,
-    Number(u64),
-    /// Returns a time since 1970 in whole seconds, and nanoseconds.
-    Moment(u64, u32),
-    /// Returns the same, as 0.3 writes it.
-    Instant(i64, u32),
+    /// Returns always the same.
+    Constant(fn() -> Val),
+    /// Returns a record with a time since 1970 in whole seconds, and nanoseconds.
+    Time(fn() -> Val, u32),
     Handle(u32),
-    /// Returns `true`.
-    True,
     /// Returns nothing.
     Unit,
     /// Reports everything in a list as ready.
     AllReady,
-    /// Reports a closed stream.
-    Closed,
-    /// Returns the number of bytes that a stream accepts.
-    Room,
     /// Takes bytes for a stream.
     Write,
-    /// Reports success.
-    Done,
     /// Returns a stream without bytes, and its success.
     Input,
     /// Takes a stream of bytes, and promises its success.
     Print(Output),
-    /// Returns random bytes.
     RandomBytes,
     RandomNumber,
-    /// Returns two random numbers.
     RandomPair,
     /// Ends the call.
     Exit,
@@ -81,12 +63,16 @@ impl Function {
     fn new(interface: &str, name: &str) -> Self {
         match (interface, name) {
             ("cli/environment", "get-environment" | "get-arguments")
-            | ("filesystem/preopens", "get-directories") => Function::Empty,
+            | ("filesystem/preopens", "get-directories") => {
+                Function::Constant(|| Val::List(Vec::new()))
+            }
             ("cli/environment", "initial-cwd" | "get-initial-cwd")
             | ("cli/terminal-stdin", "get-terminal-stdin")
             | ("cli/terminal-stdout", "get-terminal-stdout")
             | ("cli/terminal-stderr", "get-terminal-stderr")
-            | ("filesystem/types", "filesystem-error-code") => Function::Absent,
+            | ("filesystem/types", "filesystem-error-code") => {
+                Function::Constant(|| Val::Option(None))
+            }
             ("cli/exit", _) => Function::Exit,
             ("cli/stdin", "get-stdin") => Function::Handle(NOTHING),
             ("cli/stdout", "get-stdout") => Function::Handle(STDOUT),
@@ -94,21 +80,23 @@ impl Function {
             ("cli/stdin", "read-via-stream") => Function::Input,
             ("cli/stdout", "write-via-stream") => Function::Print(Output::Standard),
             ("cli/stderr", "write-via-stream") => Function::Print(Output::Error),
-            ("clocks/monotonic-clock", "now") => Function::Number(0),
+            ("clocks/monotonic-clock", "now") => Function::Constant(|| Val::U64(0)),
             ("clocks/monotonic-clock", "resolution" | "get-resolution")
-            | ("clocks/system-clock", "get-resolution") => Function::Number(1),
+            | ("clocks/system-clock", "get-resolution") => Function::Constant(|| Val::U64(1)),
             ("clocks/monotonic-clock", "wait-until" | "wait-for") => Function::Unit,
-            ("clocks/system-clock", "now") => Function::Instant(0, 0),
+            ("clocks/system-clock", "now") => Function::Time(|| Val::S64(0), 0),
             ("clocks/monotonic-clock", "subscribe-instant" | "subscribe-duration")
             | (
                 "io/streams",
                 "[method]input-stream.subscribe" | "[method]output-stream.subscribe",
             ) => Function::Handle(NOTHING),
-            ("clocks/wall-clock", "now") => Function::Moment(0, 0),
-            ("clocks/wall-clock", "resolution") => Function::Moment(0, 1),
-            ("io/error", "[method]error.to-debug-string") => Function::Wordless,
+            ("clocks/wall-clock", "now") => Function::Time(|| Val::U64(0), 0),
+            ("clocks/wall-clock", "resolution") => Function::Time(|| Val::U64(0), 1),
+            ("io/error", "[method]error.to-debug-string") => {
+                Function::Constant(|| Val::String(String::new()))
+            }
             ("io/poll", "poll") => Function::AllReady,
-            ("io/poll", "[method]pollable.ready") => Function::True,
+            ("io/poll", "[method]pollable.ready") => Function::Constant(|| Val::Bool(true)),
             ("io/poll", "[method]pollable.block") => Function::Unit,
             (
                 "io/streams",
@@ -116,8 +104,13 @@ impl Function {
                 | "[method]input-stream.blocking-read"
                 | "[method]input-stream.skip"
                 | "[method]input-stream.blocking-skip",
-            ) => Function::Closed,
-            ("io/streams", "[method]output-stream.check-write") => Function::Room,
+            ) => Function::Constant(|| {
+                let closed = Val::Variant("closed".to_owned(), None);
+                Val::Result(Err(Some(Box::new(closed))))
+            }),
+            ("io/streams", "[method]output-stream.check-write") => {
+                Function::Constant(|| Val::Result(Ok(Some(Box::new(Val::U64(WRITE_BYTES))))))
+            }
             (
                 "io/streams",
                 "[method]output-stream.write" | "[method]output-stream.blocking-write-and-flush",
@@ -125,7 +118,7 @@ impl Function {
             (
                 "io/streams",
                 "[method]output-stream.flush" | "[method]output-stream.blocking-flush",
-            ) => Function::Done,
+            ) => Function::Constant(|| Val::Result(Ok(None))),
             ("random/random", "get-random-bytes")
             | ("random/insecure", "get-insecure-random-bytes") => Function::RandomBytes,
             ("random/random", "get-random-u64")
@@ -147,33 +140,20 @@ impl Function {
         handles: &[u32],
     ) -> wasmtime::Result<Option<Val>> {
         Ok(Some(match self {
-            Function::Empty => Val::List(Vec::new()),
-            Function::Absent => Val::Option(None),
-            Function::Wordless => Val::String(String::new()),
-            Function::Number(number) => Val::U64(number),
-            Function::Moment(seconds, nanoseconds) => Val::Record(vec![
-                ("seconds".to_owned(), Val::U64(seconds)),
-                ("nanoseconds".to_owned(), Val::U32(nanoseconds)),
-            ]),
-            Function::Instant(seconds, nanoseconds) => Val::Record(vec![
-                ("seconds".to_owned(), Val::S64(seconds)),
+            Function::Constant(value) => value(),
+            Function::Time(seconds, nanoseconds) => Val::Record(vec![
+                ("seconds".to_owned(), seconds()),
                 ("nanoseconds".to_owned(), Val::U32(nanoseconds)),
             ]),
             Function::Handle(what) => {
                 let handle = Resource::<Handle>::new_own(what);
                 Val::Resource(handle.try_into_resource_any(store)?)
             }
-            Function::True => Val::Bool(true),
             Function::Unit => return Ok(None),
             Function::AllReady => {
                 let all = 0..u32::try_from(handles.len())?;
                 Val::List(all.map(Val::U32).collect())
             }
-            Function::Closed => {
-                let closed = Val::Variant("closed".to_owned(), None);
-                Val::Result(Err(Some(Box::new(closed))))
-            }
-            Function::Room => Val::Result(Ok(Some(Box::new(Val::U64(WRITE_BYTES))))),
             Function::Write => {
                 let to = match handles {
                     [STDERR, ..] => Output::Error,
@@ -182,7 +162,6 @@ impl Function {
                 store.data_mut().print(to, &bytes(params)?);
                 Val::Result(Ok(None))
             }
-            Function::Done => Val::Result(Ok(None)),
             Function::Input => streams::empty(store)?,
             Function::Print(to) => {
                 let [Val::Stream(printed)] = params else {
@@ -308,7 +287,6 @@ fn taken(handle: ResourceAny, store: &mut StoreContextMut<'_, Guest>) -> wasmtim
     Ok(handle.try_into_resource::<Handle>(&mut *store)?.rep())
 }
 
-/// The bytes among the parameters.
 fn bytes(params: &[Val]) -> wasmtime::Result<Vec<u8>> {
     let list = params.iter().find_map(|param| match param {
         Val::List(items) => Some(items),

@@ -10,14 +10,13 @@ use super::normalize::composed;
 use super::split::Pattern;
 use super::table::{Key, Strings};
 
-/// A byte-level tokenizer.
 pub(super) struct ByteLevel {
     pub(super) classes: Classes,
     /// True if texts are brought into normalization form C.
     pub(super) composes: bool,
     pub(super) pattern: Pattern,
     pub(super) merges: Merges,
-    pub(super) added: Added,
+    pub(super) added: AddedTokens,
     /// Tokens that the model puts before a text and behind it.
     pub(super) around: [Vec<u32>; 2],
     pub(super) spelling: Spelling,
@@ -29,7 +28,7 @@ pub(super) struct ByteLevel {
 
 /// Tokens that are found in a text before all else, such as a chat template's markers.
 #[derive(Default)]
-pub(super) struct Added {
+pub(super) struct AddedTokens {
     /// First bytes of any of them.
     firsts: Vec<u8>,
     /// The lengths that they have, the longest first.
@@ -112,10 +111,10 @@ impl ByteLevel {
     }
 }
 
-impl Added {
+impl AddedTokens {
     /// Absent if looking for them would take too long.
     pub(super) fn new<'t>(tokens: impl Iterator<Item = (&'t str, u32)>) -> Option<Self> {
-        let mut added = Added::default();
+        let mut added = AddedTokens::default();
         for (token, id) in tokens {
             added.firsts.push(*token.as_bytes().first()?);
             added.lengths.push(token.len());

@@ -18,8 +18,8 @@ use minijinja::{Environment, ErrorKind, State, Value as Jinja};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::beside::Templates;
 use super::python;
+use super::siblings::Templates;
 use apart::Sources;
 
 pub mod apart;
@@ -44,10 +44,7 @@ pub enum ChatError {
     #[error(
         "tokenizer `{tokenizer}` has no chat template; looked beside it for `chat_template.jinja`, `chat_template` in `tokenizer_config.json`, and `chat_template.json`: put one of them there, from the model's folder"
     )]
-    Absent {
-        /// The tokenizer's name.
-        tokenizer: String,
-    },
+    Absent { tokenizer: String },
     /// The file holds no valid template.
     #[error("chat template in `{file}`: {cause}")]
     Broken {
@@ -65,7 +62,6 @@ pub enum ChatError {
         /// The failure, with the line.
         cause: String,
     },
-    /// The text cannot be encoded.
     #[error("{0}")]
     Encoding(String),
 }
@@ -109,9 +105,6 @@ impl ChatTemplate {
     }
 
     /// The templates that these describe, with their date.
-    ///
-    /// # Errors
-    /// If they are no templates.
     fn from_sources(sources: &Sources) -> Result<Self, ChatError> {
         let made = Self::new(&sources.file, sources.texts.clone(), &sources.special)?;
         let now = sources.now.as_ref().map(|now| now.parse()).transpose();

@@ -85,7 +85,6 @@ fn is_settled(c: char) -> bool {
     canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes
 }
 
-/// The classes of all characters.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(&'static [u8]);
 
@@ -95,7 +94,6 @@ impl Classes {
         Classes(&CLASSES)
     }
 
-    /// The classes of a character.
     #[inline]
     pub(super) fn get(self, c: char) -> u8 {
         match self.0.get(c as usize) {

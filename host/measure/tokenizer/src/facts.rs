@@ -16,7 +16,14 @@ pub struct Facts {
 }
 
 /// A model as read from its file.
-pub(super) struct Read<M> {
+pub(super) struct ParsedModel<M> {
     pub(super) facts: Facts,
     pub(super) model: M,
+}
+
+impl<M> ParsedModel<M> {
+    /// The model in another type.
+    pub(super) fn map<N>(self, change: impl FnOnce(M) -> N) -> ParsedModel<N> {
+        ParsedModel { facts: self.facts, model: change(self.model) }
+    }
 }

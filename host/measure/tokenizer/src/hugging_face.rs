@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::value::RawValue;
 use tokenizers::models::ModelWrapper;
 
-use super::facts::{Facts, Read};
+use super::facts::{Facts, ParsedModel};
 use super::shape::{self, Shape};
 
 /// A text with which a tokenizer is tried when it is opened: words, spaces, digits and letters of
@@ -36,7 +36,7 @@ const OF_TRAINING: [&str; 2] = ["truncation", "padding"];
 ///
 /// # Errors
 /// The fault of the file, without its name.
-pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<ParsedModel<HuggingFace>, String> {
     let mut parts: BTreeMap<Cow<'_, str>, &RawValue> =
         serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
     for key in OF_TRAINING {
@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
     if let Ok(ids) = guarded(|| model.model.encode(PROBE, true))? {
         let _ = guarded(|| model.model.decode(ids.get_ids(), false))?;
     }
-    Ok(Read { facts, model })
+    Ok(ParsedModel { facts, model })
 }
 
 fn check(parts: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<u64, String> {
@@ -121,7 +121,6 @@ impl HuggingFace {
         &self.roles
     }
 
-    /// Sets them.
     pub(super) fn set_roles(&mut self, roles: BTreeMap<&'static str, String>) {
         self.roles = roles;
     }
@@ -137,10 +136,6 @@ impl HuggingFace {
         }
     }
 
-    /// Token ids of each text.
-    ///
-    /// # Errors
-    /// The crate's error, or its panic's message.
     pub(super) fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
         let texts = texts.iter().map(|text| self.begun(text)).collect();
         let encoded = guarded(|| self.model.encode_batch_fast(texts, special))?
@@ -149,9 +144,6 @@ impl HuggingFace {
     }
 
     /// The text of ids.
-    ///
-    /// # Errors
-    /// As [`HuggingFace::encode`].
     pub(super) fn decode(&self, ids: &[u32]) -> Result<String, String> {
         guarded(|| self.model.decode(ids, false))?
             .map_err(|cause| format!("cannot decode tokens: {cause}"))

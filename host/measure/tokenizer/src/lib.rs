@@ -16,16 +16,14 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-mod beside;
+mod binary;
 mod byte_level;
 mod chat;
 mod class;
 mod facts;
-mod file;
 mod hugging_face;
-mod kept;
 mod merge;
 mod normalize;
 mod open;
@@ -35,6 +33,7 @@ pub mod python;
 mod read;
 mod sentencepiece;
 mod shape;
+mod siblings;
 mod split;
 mod spread;
 mod table;
@@ -42,19 +41,18 @@ mod table;
 mod tests;
 mod tiktoken;
 
+pub use binary::BUILD;
 pub use chat::apart::{self, Chat};
 pub use chat::{ChatError, ChatTemplate};
 pub use facts::Facts;
 pub use hugging_face::is_guarded;
-pub use kept::BUILD;
 
-use beside::Beside;
 use byte_level::ByteLevel;
-use facts::Read;
+use facts::ParsedModel;
 use hugging_face::HuggingFace;
+use siblings::SiblingFiles;
 use spread::spread;
 
-/// Texts to tokens and back.
 pub struct Tokenizer {
     name: String,
     facts: Facts,
@@ -88,57 +86,20 @@ pub enum TokenizerError {
     },
     /// A folder with several rank files.
     #[error("tokenizer `{folder}`: the folder holds {files}; give the path of one of them")]
-    Several {
-        folder: PathBuf,
-        /// The names of the files.
-        files: String,
-    },
+    Several { folder: PathBuf, files: String },
     /// Something else.
     #[error(
         "tokenizer `{path}` cannot be read: {cause}; give the model's `tokenizer.json`, SentencePiece `tokenizer.model` or tiktoken rank file, or a folder that holds one"
     )]
-    NotTokenizer {
-        /// The file that was read.
-        path: PathBuf,
-        cause: String,
-    },
+    NotTokenizer { path: PathBuf, cause: String },
 }
 
 impl Tokenizer {
-    /// Opens a tokenizer's file, or the tokenizer in a folder: `tokenizer.json`, else a
-    /// SentencePiece model (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken
-    /// (`tiktoken.model`, `*.tiktoken`, also as `tokenizer.model`). Settings, special tokens and
-    /// the chat template come from the files beside it.
-    ///
-    /// # Errors
-    /// If there is none, or it is something else.
-    pub fn open(path: &Path) -> Result<Self, TokenizerError> {
-        open::open(path)
-    }
-
-    /// The file that [`Tokenizer::open`] reads.
-    ///
-    /// # Errors
-    /// If the folder holds none, or several.
-    pub fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
-        open::file(path)
-    }
-
-    /// Opens it from the bytes of [`Tokenizer::kept`], made of the same file in this [`BUILD`] of
-    /// the program. Settings, special tokens and the chat template are read anew. Absent if the
-    /// bytes hold no tokenizer.
-    ///
-    /// # Errors
-    /// If the folder holds none, or several.
-    pub fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Self>, TokenizerError> {
-        open::open_kept(path, kept)
-    }
-
-    /// The form in which it can be kept, to be opened faster. Absent unless it is of the byte-level
+    /// Its tables as bytes, which open faster than its file. Absent unless it is of the byte-level
     /// kind and depends on its file alone.
-    pub fn kept(&self) -> Option<Vec<u8>> {
+    pub fn binary(&self) -> Option<Vec<u8>> {
         match &self.model {
-            Model::ByteLevel(model) => kept::write(&self.facts, model),
+            Model::ByteLevel(model) => binary::write(&self.facts, model),
             Model::HuggingFace(_) | Model::Bytes | Model::Pairs => None,
         }
     }
@@ -150,14 +111,14 @@ impl Tokenizer {
     /// # Errors
     /// If it is something else.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, String> {
-        let beside = Beside::default();
-        let read = open::model(name, bytes, &beside)?;
-        Ok(Tokenizer::made(name.to_owned(), read, &beside))
+        let siblings = SiblingFiles::default();
+        let parsed = open::model(name, bytes, &siblings)?;
+        Ok(Tokenizer::new(name.to_owned(), parsed, &siblings))
     }
 
-    fn made(name: String, read: Read<Model>, beside: &Beside) -> Self {
-        let Read { facts, model } = read;
-        let mut roles = beside.roles();
+    fn new(name: String, parsed: ParsedModel<Model>, siblings: &SiblingFiles) -> Self {
+        let ParsedModel { facts, model } = parsed;
+        let mut roles = siblings.roles();
         if let Model::HuggingFace(model) = &model {
             // The model's own file states the roles that no file beside it states.
             for (role, token) in model.roles() {
@@ -165,7 +126,7 @@ impl Tokenizer {
             }
         }
         let roles = (roles.into_iter()).map(|(role, token)| (role.to_owned(), token)).collect();
-        let chat = match &beside.templates {
+        let chat = match &siblings.templates {
             Some(found) => Chat::found(found, roles),
             None => Chat::absent(&name),
         };
@@ -174,8 +135,7 @@ impl Tokenizer {
 
     /// A tokenizer without a file.
     fn built_in(name: &str, facts: Facts, model: Model) -> Self {
-        let read = Read { facts, model };
-        Self::made(name.to_owned(), read, &Beside::default())
+        Self::new(name.to_owned(), ParsedModel { facts, model }, &SiblingFiles::default())
     }
 
     /// The substitute: the id of a token is its byte. Bytes that are no printable ASCII count as
@@ -201,16 +161,12 @@ impl Tokenizer {
         &self.name
     }
 
-    /// Facts about the vocabulary.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
     /// Token ids of each text; with `special`, the tokens that the model puts around a text are
     /// added.
-    ///
-    /// # Errors
-    /// The library's error for a text that it cannot encode.
     pub fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
         match &self.model {
             Model::Bytes => {
@@ -228,10 +184,6 @@ impl Tokenizer {
         }
     }
 
-    /// Token counts of each text.
-    ///
-    /// # Errors
-    /// As [`Tokenizer::encode`].
     pub fn count(&self, texts: &[String], special: bool) -> Result<Vec<u32>, String> {
         match &self.model {
             Model::Bytes => Ok(texts.iter().map(|text| text.len() as u32).collect()),
@@ -247,9 +199,6 @@ impl Tokenizer {
     }
 
     /// Text of each list of ids, special tokens kept.
-    ///
-    /// # Errors
-    /// The library's error for ids that it cannot decode.
     pub fn decode(&self, tokens: &[Vec<u32>]) -> Result<Vec<String>, String> {
         match &self.model {
             Model::Bytes => Ok(tokens
@@ -279,9 +228,6 @@ impl Tokenizer {
     }
 
     /// The chat template that comes with it.
-    ///
-    /// # Errors
-    /// If there is none, or it is broken.
     pub fn chat_template(&self) -> Result<&Chat, ChatError> {
         self.chat.check().map(|()| &self.chat)
     }
@@ -298,9 +244,6 @@ impl Tokenizer {
     /// template, of messages whose tool calls hold their arguments as objects. See
     /// [`ChatTemplate::render`] for the parameters. A message's content is handed on as it is, a
     /// list of parts too.
-    ///
-    /// # Errors
-    /// If there is no template, or it does not take the messages.
     pub fn render_chat(
         &self,
         messages: &[serde_json::Value],

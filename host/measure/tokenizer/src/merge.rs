@@ -11,7 +11,6 @@ pub(super) struct Merges {
     /// The token of each byte.
     pub(super) bytes: [u32; 256],
     pub(super) pairs: Pairs,
-    /// Number of bytes of each token.
     pub(super) lengths: Vec<u32>,
     /// Words that are tokens as they stand, without merges.
     pub(super) whole: Option<Strings>,
@@ -179,7 +178,6 @@ impl Memory {
         self.words.fetch_bytes(word);
     }
 
-    /// The tokens of a word.
     #[inline]
     pub(super) fn encode<'m>(&'m mut self, merges: &Merges, word: Key<'_>) -> &'m [u32] {
         if let Some(whole) = &merges.whole
@@ -227,7 +225,6 @@ impl Memory {
         tokens
     }
 
-    /// The tokens of some bytes within a word.
     fn within<'m>(&'m mut self, merges: &Merges, bytes: &[u8]) -> &'m [u32] {
         if bytes.len() <= REMEMBERED {
             self.remembered(merges, Key::new(bytes))

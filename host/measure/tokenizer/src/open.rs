@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::beside::Beside;
-use super::facts::Read;
-use super::file::{FILE_BYTES, bytes_of};
+use super::facts::ParsedModel;
+use super::siblings::{SiblingFiles, bytes_of};
 use super::{Model, Tokenizer, TokenizerError};
-use super::{hugging_face, kept, read, sentencepiece, tiktoken};
+use super::{binary, hugging_face, read, sentencepiece, tiktoken};
+
+/// Largest file that is read, in bytes: several times the largest tokenizer of any model.
+const FILE_BYTES: u64 = 256 << 20;
 
 /// The files for which a folder is searched, in this order. Behind them, any rank file.
 const NAMES: [&str; 5] = [
@@ -19,34 +21,48 @@ const NAMES: [&str; 5] = [
 /// The ending of rank files' names.
 const RANKS: &str = "tiktoken";
 
-/// The tokenizer's file: the path itself, or the file in the folder.
-pub(super) fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
-    if path.is_dir() { in_folder(path) } else { Ok(path.to_owned()) }
+impl Tokenizer {
+    /// Opens a tokenizer's file, or the tokenizer in a folder: `tokenizer.json`, else a
+    /// SentencePiece model (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken
+    /// (`tiktoken.model`, `*.tiktoken`, also as `tokenizer.model`). Settings, special tokens and
+    /// the chat template come from the files beside it.
+    ///
+    /// # Errors
+    /// If there is none, or it is something else.
+    pub fn open(path: &Path) -> Result<Self, TokenizerError> {
+        let file = Self::file(path)?;
+        let bytes = bytes_of(&file, FILE_BYTES)
+            .map_err(|cause| TokenizerError::Unreadable { path: file.clone(), cause })?;
+        let wrong = |cause| TokenizerError::NotTokenizer { path: file.clone(), cause };
+        let bytes =
+            bytes.ok_or_else(|| wrong(format!("it has more than {} MiB", FILE_BYTES >> 20)))?;
+        let siblings = siblings(&file);
+        let parsed = model(&file.to_string_lossy(), &bytes, &siblings).map_err(wrong)?;
+        Ok(Tokenizer::new(path.display().to_string(), parsed, &siblings))
+    }
+
+    /// The file that [`Tokenizer::open`] reads: the path itself, or the file in the folder.
+    ///
+    /// # Errors
+    /// If the folder holds none, or several.
+    pub fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
+        if path.is_dir() { in_folder(path) } else { Ok(path.to_owned()) }
+    }
+
+    /// Opens it from the bytes of [`Tokenizer::binary`], made of the same file in this
+    /// [`BUILD`](crate::BUILD) of the program. Settings, special tokens and the chat template are
+    /// read anew. Absent if the bytes hold no tokenizer.
+    pub fn open_binary(path: &Path, bytes: &[u8]) -> Result<Option<Self>, TokenizerError> {
+        let siblings = siblings(&Self::file(path)?);
+        Ok(binary::read(bytes).map(|parsed| {
+            let parsed = parsed.map(|model| Model::ByteLevel(Box::new(model)));
+            Tokenizer::new(path.display().to_string(), parsed, &siblings)
+        }))
+    }
 }
 
-/// Opens the kept form of a file, or of the tokenizer in a folder.
-pub(super) fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Tokenizer>, TokenizerError> {
-    let beside = beside(&file(path)?);
-    Ok(kept::read(kept).map(|Read { facts, model }| {
-        let model = Model::ByteLevel(Box::new(model));
-        Tokenizer::made(path.display().to_string(), Read { facts, model }, &beside)
-    }))
-}
-
-/// Opens a file, or the tokenizer in a folder.
-pub(super) fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
-    let file = file(path)?;
-    let bytes = bytes_of(&file, FILE_BYTES)
-        .map_err(|cause| TokenizerError::Unreadable { path: file.clone(), cause })?;
-    let wrong = |cause| TokenizerError::NotTokenizer { path: file.clone(), cause };
-    let bytes = bytes.ok_or_else(|| wrong(format!("it has more than {} MiB", FILE_BYTES >> 20)))?;
-    let beside = beside(&file);
-    let read = model(&file.to_string_lossy(), &bytes, &beside).map_err(wrong)?;
-    Ok(Tokenizer::made(path.display().to_string(), read, &beside))
-}
-
-fn beside(file: &Path) -> Beside {
-    Beside::read(match file.parent() {
+fn siblings(file: &Path) -> SiblingFiles {
+    SiblingFiles::read(match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     })
@@ -84,24 +100,22 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TokenizerError> {
 }
 
 /// Reads the contents of a file of that name.
-pub(super) fn model(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Model>, String> {
+pub(super) fn model(
+    name: &str,
+    bytes: &[u8],
+    siblings: &SiblingFiles,
+) -> Result<ParsedModel<Model>, String> {
+    let byte_level = |model| Model::ByteLevel(Box::new(model));
+    let hugging_face = |model| Model::HuggingFace(Box::new(model));
     let extension = Path::new(name).extension().and_then(|name| name.to_str());
     if extension == Some(RANKS) || tiktoken::is_ranks(bytes) {
-        let Read { facts, model } = tiktoken::read(name, bytes, beside)?;
-        let model = Model::ByteLevel(Box::new(model));
-        return Ok(Read { facts, model });
+        return Ok(tiktoken::read(name, bytes, siblings)?.map(byte_level));
     }
     if extension == Some("model") {
-        let Read { facts, model } = sentencepiece::read(name, bytes, beside)?;
-        let model = Model::HuggingFace(Box::new(model));
-        return Ok(Read { facts, model });
+        return Ok(sentencepiece::read(name, bytes, siblings)?.map(hugging_face));
     }
     match read::read(bytes) {
-        Some(Read { facts, model }) => Ok(Read { facts, model: Model::ByteLevel(Box::new(model)) }),
-        None => {
-            let Read { facts, model } = hugging_face::read(bytes)?;
-            let model = Model::HuggingFace(Box::new(model));
-            Ok(Read { facts, model })
-        }
+        Some(parsed) => Ok(parsed.map(byte_level)),
+        None => Ok(hugging_face::read(bytes)?.map(hugging_face)),
     }
 }

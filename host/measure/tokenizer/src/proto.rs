@@ -29,7 +29,6 @@ pub(super) struct Piece {
     pub(super) role: Role,
 }
 
-/// The purpose of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Normal,
@@ -50,10 +49,6 @@ pub(super) const UNIGRAM: u64 = 1;
 pub(super) const BPE: u64 = 2;
 
 impl Proto {
-    /// Reads a model.
-    ///
-    /// # Errors
-    /// The fault of the model.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
         let mut proto = Proto {
             pieces: Vec::new(),

@@ -67,9 +67,6 @@ impl Style {
 }
 
 /// A value's JSON, up to a size.
-///
-/// # Errors
-/// If it is of a kind that JSON does not have, nests too deep or is too large.
 pub fn text(value: &Value, style: &Style, most: usize) -> Result<String, String> {
     let mut writer = Writer { style, most, text: String::new() };
     writer.value(value, 0)?;

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::byte_level::{Added, ByteLevel, Spelling};
+use super::byte_level::{AddedTokens, ByteLevel, Spelling};
 use super::class::Classes;
-use super::facts::{Facts, Read};
+use super::facts::{Facts, ParsedModel};
 use super::merge::Merges;
 use super::shape::AROUND;
 use super::split::Pattern;
@@ -69,10 +69,11 @@ struct Vocabulary<'f>(Vec<(Text<'f>, u32)>);
 struct Pair<'f>(Text<'f>, Text<'f>);
 
 /// A text that is borrowed where it holds no escapes.
-struct Text<'f>(Cow<'f, str>);
+#[derive(serde::Deserialize)]
+struct Text<'f>(#[serde(borrow)] Cow<'f, str>);
 
 /// Reads a tokenizer, if it is of the kind.
-pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
+pub(super) fn read(bytes: &[u8]) -> Option<ParsedModel<ByteLevel>> {
     let file: File<'_> = serde_json::from_slice(bytes).ok()?;
     let model = &file.model;
     let is_plain = file.version == "1.0"
@@ -95,7 +96,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
 
     let vocabulary = &model.vocab.0;
     let mut ids = Strings::with_capacity(vocabulary.len());
-    let mut spelled = Spelled::default();
+    let mut spelled = SpellingBuilder::default();
     for (token, id) in vocabulary {
         if *id >= MOST_IDS || ids.set(token.0.as_bytes(), *id).is_some() {
             return None;
@@ -147,7 +148,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
         memories: Default::default(),
         stands_alone: true,
     };
-    Some(Read { facts, model })
+    Some(ParsedModel { facts, model })
 }
 
 fn is_empty(affix: &Option<String>) -> bool {
@@ -178,7 +179,7 @@ fn pattern(pre_tokenizer: &Value) -> Option<Pattern> {
 }
 
 /// Tokens to find in texts, all at once; so no token may wait for the normalizer.
-fn added(file: &File<'_>, composes: bool) -> Option<Added> {
+fn added(file: &File<'_>, composes: bool) -> Option<AddedTokens> {
     let tokens = &file.added_tokens;
     let plain = |token: &AddedToken| !(token.single_word || token.lstrip || token.rstrip);
     let normalized = tokens.iter().filter(|token| token.normalized).count();
@@ -190,7 +191,7 @@ fn added(file: &File<'_>, composes: bool) -> Option<Added> {
     if !(at_once && distinct && tokens.iter().all(plain)) {
         return None;
     }
-    Added::new(tokens.iter().map(|token| (&*token.content, token.id)))
+    AddedTokens::new(tokens.iter().map(|token| (&*token.content, token.id)))
 }
 
 /// Returns the tokens put before and behind a single text.
@@ -268,13 +269,13 @@ fn merges(model: &Model<'_>, ids: &Strings, lengths: Vec<u32>) -> Option<Merges>
 
 /// The bytes that ids spell, in the order in which they were read.
 #[derive(Default)]
-struct Spelled {
+struct SpellingBuilder {
     bytes: Vec<u8>,
     /// Start and end of each id's bytes; none where both are 0.
     ranges: Vec<(u32, u32)>,
 }
 
-impl Spelled {
+impl SpellingBuilder {
     /// Sets the spelling of an id. Returns true if it was set before.
     fn set(&mut self, id: u32, token: &str) -> bool {
         let index = id as usize;
@@ -290,7 +291,6 @@ impl Spelled {
         std::mem::replace(&mut self.ranges[index], range) != (0, 0)
     }
 
-    /// Returns the number of bytes of each id.
     fn lengths(&self) -> Vec<u32> {
         let ranges = self.ranges.iter();
         ranges.map(|(start, end)| end - start).collect()
@@ -334,28 +334,6 @@ fn byte(letter: char) -> Option<u8> {
         high @ 0x121..=0x142 => Some((high - 0x121 + 0x7f) as u8),
         0x143 => Some(0xad),
         _ => None,
-    }
-}
-
-impl<'de: 'f, 'f> Deserialize<'de> for Text<'f> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Texts;
-        impl<'de> Visitor<'de> for Texts {
-            type Value = Text<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a text")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Texts)
     }
 }
 

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::beside::{AddedToken, Beside};
-use super::facts::{Facts, Read};
+use super::facts::{Facts, ParsedModel};
 use super::hugging_face::{self, HuggingFace};
 use super::proto::{BPE, Piece, Proto, Role, UNIGRAM};
+use super::siblings::{AddedToken, SiblingFiles};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
@@ -32,10 +32,11 @@ const MOST_PAIRS: usize = 1 << 23;
 const MOST_GAPS: usize = 1 << 16;
 
 /// Reads a model of that name, with the files beside it.
-///
-/// # Errors
-/// The fault of the model, or its unsupported feature.
-pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<HuggingFace>, String> {
+pub(super) fn read(
+    name: &str,
+    bytes: &[u8],
+    siblings: &SiblingFiles,
+) -> Result<ParsedModel<HuggingFace>, String> {
     let proto = Proto::read(bytes)?;
     if proto.whitespace_is_suffix {
         return Err(
@@ -43,8 +44,8 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
                 .to_owned(),
         );
     }
-    let settings = Settings::new(name, &proto, beside)?;
-    let tokens = tokens(&proto, beside)?;
+    let settings = Settings::new(name, &proto, siblings)?;
+    let tokens = tokens(&proto, siblings)?;
     let file = json!({
         "version": "1.0",
         "added_tokens": added(&proto, &tokens, &settings),
@@ -55,13 +56,13 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
         "model": model(&proto, &tokens)?,
     });
     let file = serde_json::to_vec(&file).map_err(|cause| cause.to_string())?;
-    let Read { mut facts, mut model } = hugging_face::read(&file)?;
+    let ParsedModel { mut facts, mut model } = hugging_face::read(&file)?;
     if settings.prefix == Prefix::First && !proto.removes_spaces {
         model.begin_with_space();
     }
     model.set_roles(roles(&proto));
     correct(&mut facts, &proto);
-    Ok(Read { facts, model })
+    Ok(ParsedModel { facts, model })
 }
 
 /// The tokens that begin and end a text, and the token for unknown characters.
@@ -105,20 +106,20 @@ struct Settings {
 }
 
 impl Settings {
-    fn new(name: &str, proto: &Proto, beside: &Beside) -> Result<Self, String> {
-        beside.settings()?;
-        let classes = beside.classes();
+    fn new(name: &str, proto: &Proto, siblings: &SiblingFiles) -> Result<Self, String> {
+        siblings.settings()?;
+        let classes = siblings.classes();
         let is = |part: &str| classes.iter().any(|class| class.contains(part));
         // Encoder-decoder models end a text with a token, and begin it with none.
         let ends =
             is("t5") || is("pegasus") || (classes.is_empty() && name.ends_with("spiece.model"));
-        let legacy = beside.switch("legacy").unwrap_or(proto.kind == UNIGRAM);
-        let prefix = match beside.switch("add_prefix_space").unwrap_or(proto.adds_prefix) {
+        let legacy = siblings.switch("legacy").unwrap_or(proto.kind == UNIGRAM);
+        let prefix = match siblings.switch("add_prefix_space").unwrap_or(proto.adds_prefix) {
             false => Prefix::Never,
             true if legacy => Prefix::Always,
             true => Prefix::First,
         };
-        let roles = beside.roles();
+        let roles = siblings.roles();
         let token = |role: &str, id: i64| {
             let of_proto = || {
                 let id = usize::try_from(id).ok()?;
@@ -127,13 +128,13 @@ impl Settings {
             let content = roles.get(role).cloned().or_else(of_proto)?;
             let id = proto.pieces.iter().position(|piece| piece.text == content);
             let id = id.and_then(|id| u32::try_from(id).ok()).or_else(|| {
-                let added = beside.added().ok()?;
+                let added = siblings.added().ok()?;
                 added.iter().find_map(|(id, token)| (token.content == content).then_some(*id))
             })?;
             Some((content, id))
         };
         let put = |key: &str, otherwise: bool, role: &str, id: i64| {
-            let on = beside.switch(key).unwrap_or(otherwise);
+            let on = siblings.switch(key).unwrap_or(otherwise);
             on.then(|| token(role, id)).flatten()
         };
         Ok(Settings {
@@ -235,7 +236,7 @@ struct Tokens {
     added: BTreeMap<u32, AddedToken>,
 }
 
-fn tokens(proto: &Proto, beside: &Beside) -> Result<Tokens, String> {
+fn tokens(proto: &Proto, siblings: &SiblingFiles) -> Result<Tokens, String> {
     let mut own = Vec::with_capacity(proto.pieces.len());
     for (id, piece) in proto.pieces.iter().enumerate() {
         own.push(match piece.role {
@@ -244,7 +245,7 @@ fn tokens(proto: &Proto, beside: &Beside) -> Result<Tokens, String> {
             _ => piece.text.clone(),
         });
     }
-    let mut added = beside.added()?;
+    let mut added = siblings.added()?;
     let ids: HashMap<&str, usize> = own.iter().map(String::as_str).zip(0..).collect();
     // A name for a place that the model keeps free.
     let renamed: Vec<(usize, String)> = (added.iter())

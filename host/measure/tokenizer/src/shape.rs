@@ -61,9 +61,6 @@ impl Shape {
 }
 
 /// Checks the limits of a model, which is read from its own part of the file.
-///
-/// # Errors
-/// As [`Shape::check`].
 pub(super) fn check_word(longest: Option<u64>) -> Result<(), String> {
     match longest {
         Some(longest) if longest > WORD => Err(format!(
@@ -73,10 +70,6 @@ pub(super) fn check_word(longest: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// Checks the length of a token.
-///
-/// # Errors
-/// As [`Shape::check`].
 pub(super) fn check_token(token: &str) -> Result<(), String> {
     match token.len() {
         ..=TOKEN => Ok(()),

@@ -6,7 +6,6 @@
 
 use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 
-/// A regular expression that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     /// GPT-2's.
@@ -60,7 +59,6 @@ impl Pattern {
     }
 }
 
-/// The words of a text.
 pub(super) struct Words<'t> {
     pattern: Pattern,
     reader: Reader<'t>,
@@ -85,7 +83,6 @@ impl<'t> Iterator for Words<'t> {
     }
 }
 
-/// A character of the text.
 #[derive(Clone, Copy)]
 struct Char {
     value: char,

@@ -1,10 +1,10 @@
 use super::*;
 
+mod binary_form;
 mod chats;
 mod files;
 mod golden;
 mod hostile;
-mod kept_form;
 
 #[test]
 fn the_stand_in_makes_every_byte_a_token() {
@@ -24,35 +24,33 @@ fn an_error_names_the_file_that_is_no_tokenizer() {
     assert!(error.contains("cannot be read"), "{error}");
 }
 
-/// The same file, read by this module, by this module from its kept form, and by the crate.
+/// The same file, read by this module, by this module from its binary form, and by the crate.
 struct Both {
     ours: Tokenizer,
-    kept: Tokenizer,
+    cached: Tokenizer,
     theirs: Tokenizer,
 }
 
 impl Both {
     fn new(file: &str) -> Self {
-        let named = |read: Read<Model>| Tokenizer::made(String::new(), read, &Beside::default());
-        let Read { facts, model } = read::read(file.as_bytes()).expect("a file of the kind");
-        let model = Model::ByteLevel(Box::new(model));
+        let named = |parsed| Tokenizer::new(String::new(), parsed, &SiblingFiles::default());
+        let byte_level = |parsed: ParsedModel<ByteLevel>| {
+            named(parsed.map(|model| Model::ByteLevel(Box::new(model))))
+        };
+        let ours = byte_level(read::read(file.as_bytes()).expect("a file of the kind"));
+        let form = ours.binary().expect("a tokenizer with a binary form");
+        let cached = byte_level(binary::read(&form).expect("the binary form"));
+        assert_eq!(cached.facts(), ours.facts());
         let theirs = hugging_face::read(file.as_bytes()).unwrap();
-        let theirs =
-            Read { facts: theirs.facts, model: Model::HuggingFace(Box::new(theirs.model)) };
-        let ours = named(Read { facts, model });
-        let form = ours.kept().expect("a tokenizer that can be kept");
-        let Read { facts, model } = kept::read(&form).expect("what was kept");
-        let model = Model::ByteLevel(Box::new(model));
-        let kept = named(Read { facts, model });
-        assert_eq!(kept.facts(), ours.facts());
-        Both { ours, kept, theirs: named(theirs) }
+        let theirs = named(theirs.map(|model| Model::HuggingFace(Box::new(model))));
+        Both { ours, cached, theirs }
     }
 
     fn agree_on(&self, texts: &[String]) {
         for special in [false, true] {
             let ids = self.theirs.encode(texts, special).unwrap();
             let counts: Vec<u32> = ids.iter().map(|ids| ids.len() as u32).collect();
-            for tokenizer in [&self.ours, &self.kept] {
+            for tokenizer in [&self.ours, &self.cached] {
                 let ours = tokenizer.encode(texts, special).unwrap();
                 for ((text, theirs), ours) in (texts.iter().zip(&ids)).zip(ours) {
                     assert_eq!(&ours, theirs, "of {text:?}");
@@ -65,7 +63,7 @@ impl Both {
 
     fn agree_on_ids(&self, ids: &[Vec<u32>]) {
         let theirs = self.theirs.decode(ids).unwrap();
-        for tokenizer in [&self.ours, &self.kept] {
+        for tokenizer in [&self.ours, &self.cached] {
             assert_eq!(tokenizer.decode(ids).unwrap(), theirs, "of {ids:?}");
         }
     }

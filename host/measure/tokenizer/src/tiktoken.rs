@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::beside::{AddedToken, Beside};
-use super::byte_level::{Added, ByteLevel, Spelling};
+use super::byte_level::{AddedTokens, ByteLevel, Spelling};
 use super::class::Classes;
-use super::facts::{Facts, Read};
+use super::facts::{Facts, ParsedModel};
 use super::merge::Merges;
 use super::read::MOST_IDS;
 use super::shape::TOKEN;
+use super::siblings::{AddedToken, SiblingFiles};
 use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
 use base64::Engine;
@@ -124,18 +124,19 @@ pub(super) fn is_ranks(bytes: &[u8]) -> bool {
 }
 
 /// Reads a rank file of that name, with the files beside it.
-///
-/// # Errors
-/// If a line is wrong, or the file's family is unknown.
-pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<ByteLevel>, String> {
-    let family = family(name, beside)?;
+pub(super) fn read(
+    name: &str,
+    bytes: &[u8],
+    siblings: &SiblingFiles,
+) -> Result<ParsedModel<ByteLevel>, String> {
+    let family = family(name, siblings)?;
     let tokens = tokens(bytes)?;
     let ranks = tokens.len() as u32;
     let mut added: BTreeMap<u32, AddedToken> = (family.special)(ranks)
         .into_iter()
         .map(|(id, content)| (id, AddedToken { content, special: true }))
         .collect();
-    let stated = beside.added()?;
+    let stated = siblings.added()?;
     // Settings that name special tokens name all of them. Only Kimi's code reserves ids between.
     if !stated.is_empty() && family.pattern != Pattern::KIMI {
         added.clear();
@@ -144,11 +145,11 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Byt
     made(&tokens, added, family)
 }
 
-fn family(name: &str, beside: &Beside) -> Result<Family, String> {
+fn family(name: &str, siblings: &SiblingFiles) -> Result<Family, String> {
     let stem = Path::new(name).file_name().and_then(|name| name.to_str());
     let stem = stem.unwrap_or(name).to_lowercase();
-    let settings = beside.settings()?;
-    let classes = beside.classes();
+    let settings = siblings.settings()?;
+    let classes = siblings.classes();
     let by_name = BY_NAME.iter().find(|(part, _)| stem.contains(part));
     let by_class = || {
         let holds = |part: &str| classes.iter().any(|class| class.contains(part));
@@ -205,7 +206,7 @@ fn made(
     tokens: &BTreeMap<u32, Vec<u8>>,
     added: BTreeMap<u32, AddedToken>,
     family: Family,
-) -> Result<Read<ByteLevel>, String> {
+) -> Result<ParsedModel<ByteLevel>, String> {
     let mut ids = Strings::with_capacity(tokens.len());
     for (id, token) in tokens {
         if let Some(other) = ids.set(token, *id) {
@@ -248,7 +249,7 @@ fn made(
         }
     }
     let lengths = spelling.starts.windows(2).map(|range| range[1] - range[0]).collect();
-    let found = Added::new(added.iter().map(|(id, token)| (token.content.as_str(), *id)))
+    let found = AddedTokens::new(added.iter().map(|(id, token)| (token.content.as_str(), *id)))
         .ok_or("its special tokens are too long, or of too many lengths")?;
     let facts = Facts { vocabulary_size, base_size, added_tokens: 0, special, approximate: false };
     let model = ByteLevel {
@@ -262,7 +263,7 @@ fn made(
         memories: Default::default(),
         stands_alone: false,
     };
-    Ok(Read { facts, model })
+    Ok(ParsedModel { facts, model })
 }
 
 /// Every two tokens whose bytes together are a token.

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use crate::chart::escape;
 use crate::document::{Cell, Document, Span, Table, Text, Tone, pairs};
 use model::shell;
-use verify::card::{Card, CaseCard, Check, Outcome, Totals, Verdict};
-use verify::case::Part;
+use verify::card::{Card, CaseCard, Outcome, Totals};
 use verify::ceiling::Level;
+use verify::types::{Check, Part, Verdict};
 
 /// Shown for a case or a level that was not run.
 const ABSENT: &str = "–";

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use mock::Script;
-use verify::case::Asks;
 use verify::expected::Expected;
 use verify::profile::Values;
 use verify::sources::Sources;
+use verify::types::Asks;
 use verify::{Case, Log, Profile, Run, judge};
 
 use crate::scenarios::check_message;

@@ -1,8 +1,8 @@
-//! The bodies of requests as they are written, with their prompts counted.
+//! The bodies of requests as they are written, with summaries of their prompts.
 
 use serde::Deserialize;
 
-use super::Refusal;
+use super::types::Refusal;
 use crate::prefix::BLOCK;
 
 /// The body of a request in any of the dialects; fields that a dialect does not know are ignored,
@@ -65,8 +65,9 @@ pub(super) struct SamplingParams {
     pub n: Option<u32>,
 }
 
+/// The size of a prompt, its hashes and its end.
 #[derive(Default)]
-pub(crate) struct Counted {
+pub(crate) struct PromptSummary {
     pub tokens: usize,
     pub hash: Hash,
     /// The hash of each of its beginnings that is a whole number of blocks long.
@@ -92,7 +93,7 @@ impl Hash {
     }
 }
 
-impl Counted {
+impl PromptSummary {
     fn add_token(&mut self, token: &[u8]) {
         self.hash.add(token);
         self.tokens += 1;
@@ -123,43 +124,43 @@ impl Counted {
 }
 
 /// Counts a prompt that is a text or a list of ids, alone or as a list with one item.
-pub(crate) fn prompt(value: Option<Prompt>, param: &str) -> Result<Counted, Refusal> {
-    let mut counted = Counted::default();
+pub(crate) fn prompt(value: Option<Prompt>, param: &str) -> Result<PromptSummary, Refusal> {
+    let mut summary = PromptSummary::default();
     match value {
         Some(Prompt::Several(mut prompts)) if prompts.len() == 1 => {
             return prompt(prompts.pop(), param);
         }
-        Some(Prompt::Text(text)) => counted.add_text(text),
-        Some(Prompt::Ids(ids)) => counted.add_ids(&ids),
+        Some(Prompt::Text(text)) => summary.add_text(text),
+        Some(Prompt::Ids(ids)) => summary.add_ids(&ids),
         Some(Prompt::Several(prompts)) if !prompts.is_empty() => {
             let message = "this engine answers one prompt a request: a text or a list of token ids";
             return Err(Refusal::bad(message, Some(param)));
         }
         Some(Prompt::Several(_)) | None => {}
     }
-    if counted.tokens == 0 {
+    if summary.tokens == 0 {
         let message =
             "Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)";
         return Err(Refusal::bad(message, Some(param)));
     }
-    Ok(counted)
+    Ok(summary)
 }
 
 /// A chat's prompt is the contents of its messages, one after the other, without a template.
-pub(crate) fn chat_prompt(messages: Option<Vec<Message>>) -> Result<Counted, Refusal> {
-    let mut counted = Counted::default();
+pub(crate) fn chat_prompt(messages: Option<Vec<Message>>) -> Result<PromptSummary, Refusal> {
+    let mut summary = PromptSummary::default();
     let messages = messages.unwrap_or_default();
     if messages.is_empty() {
         return Err(Refusal::bad("messages must be provided and non-empty.", Some("messages")));
     }
     for message in messages {
         match message.content {
-            Some(Content::Text(text)) => counted.add_text(text),
+            Some(Content::Text(text)) => summary.add_text(text),
             Some(Content::Parts(parts)) => {
-                counted.add_text(parts.into_iter().map(|part| part.text).collect());
+                summary.add_text(parts.into_iter().map(|part| part.text).collect());
             }
             None => {}
         }
     }
-    Ok(counted)
+    Ok(summary)
 }

@@ -9,19 +9,13 @@ const MOST_HEAD: usize = 8 << 10;
 /// The longest boundary, by RFC 2046.
 const MOST_BOUNDARY: usize = 70;
 
-/// A part of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part<'b> {
     pub name: String,
-    /// The file's name, if it is a file.
     pub file_name: Option<String>,
     pub bytes: &'b [u8],
 }
 
-/// The parts of a body, in their order.
-///
-/// # Errors
-/// A message about the fault of the form.
 pub(super) fn parts<'b>(content_type: &str, body: &'b [u8]) -> Result<Vec<Part<'b>>, String> {
     let boundary = boundary(content_type)?;
     let opening = format!("--{boundary}");

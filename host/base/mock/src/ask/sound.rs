@@ -1,36 +1,12 @@
 //! Requests for the text of a sound. This engine does not transcribe: it reads the length of a WAV
 //! file, and answers as its script says.
 
+use super::body::PromptSummary;
 use super::form::{Part, parts};
-use super::{Ask, Counted, Refusal, Route};
-use crate::script::{Script, Transcriptions};
+use super::types::{Ask, Refusal, ReplyForm, Route, Sound};
 
 /// Tokens of a second of sound, as Whisper has them.
 const EACH_SECOND: f64 = 50.0;
-
-/// The facts about a sound that a reply repeats.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sound {
-    pub seconds: f64,
-    /// Number of the prompt's tokens that it has.
-    pub tokens: u32,
-    pub form: ReplyForm,
-}
-
-impl Sound {
-    /// True if a whole reply is the text alone; vLLM sends JSON all the same.
-    pub fn is_text(&self, script: &Script) -> bool {
-        self.form == ReplyForm::Text && script.transcriptions == Transcriptions::Openai
-    }
-}
-
-/// The form of a reply that is not streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplyForm {
-    Json,
-    VerboseJson,
-    Text,
-}
 
 pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     let invalid = |message: String, param: &str| Refusal::invalid(&message, param);
@@ -103,17 +79,17 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     };
     let seconds = seconds(file);
     let prompt = text("prompt")?.unwrap_or_default();
-    let mut counted = Counted::default();
-    counted.add_text(prompt.to_owned());
+    let mut summary = PromptSummary::default();
+    summary.add_text(prompt.to_owned());
     // The same sound gives the same words.
-    counted.add_sound(file);
+    summary.add_sound(file);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "seconds of at most 256 MiB"
     )]
     let tokens = (seconds * EACH_SECOND).ceil() as u32;
-    let ask = Ask::new(Route::Transcriptions, counted);
+    let ask = Ask::new(Route::Transcriptions, summary);
     Ok(Ask {
         stream,
         model: text("model")?.filter(|model| !model.is_empty()).map(str::to_owned),

@@ -2,16 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Ask, Counted, Refusal, Route};
-
-/// The form of a reply of sound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SpeechForm {
-    /// True if the sound has a header.
-    pub is_wav: bool,
-    /// True if a streamed reply is the sound alone, without events.
-    pub is_raw: bool,
-}
+use super::body::PromptSummary;
+use super::types::{Ask, Refusal, Route, SpeechForm};
 
 #[derive(Deserialize)]
 struct Body {
@@ -46,13 +38,13 @@ pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
             return Err(Refusal::bad(message, Some("response_format")));
         }
     };
-    let mut counted = Counted::default();
-    counted.add_text(body.input);
+    let mut summary = PromptSummary::default();
+    summary.add_text(body.input);
     let form = SpeechForm { is_wav, is_raw };
     Ok(Ask {
         stream: body.stream.unwrap_or(false) || body.stream_format.is_some(),
         model: body.model,
         max_tokens: body.max_new_tokens,
-        ..Ask::new(Route::Speech(form), counted)
+        ..Ask::new(Route::Speech(form), summary)
     })
 }

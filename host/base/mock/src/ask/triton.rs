@@ -4,26 +4,13 @@
 use prost::Message as _;
 use serde::Deserialize;
 
-use super::{Ask, Counted, Refusal, Route};
+use super::body::PromptSummary;
+use super::types::{Ask, Refusal, Route, TritonForm};
 use crate::grpc;
-use crate::triton::Infer;
+use crate::triton::InferRequest;
 
 /// The tokens of an answer without `max_tokens`: vLLM's default for its engine.
 const DEFAULT_TOKENS: i64 = 16;
-
-/// The form of the answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TritonForm {
-    pub id: String,
-    /// True if an answer in one piece repeats its prompt.
-    pub has_input: bool,
-    /// True if the reply has the finish reason.
-    pub has_finish: bool,
-    /// True if tokens of the prompt are counted.
-    pub has_input_tokens: bool,
-    /// True if tokens of the answer are counted.
-    pub has_output_tokens: bool,
-}
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -34,9 +21,8 @@ struct Sampling {
     n: Option<u32>,
 }
 
-/// Reads a call's message.
 pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
-    let infer = Infer::decode(grpc::message(body)?)
+    let infer = InferRequest::decode(grpc::message(body)?)
         .map_err(|error| Refusal::bad(format!("no ModelInferRequest: {error}"), None))?;
     let text = |name| {
         let text = infer.text(name).map(|text| text.to_vec());
@@ -76,14 +62,14 @@ pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
         has_input_tokens: wants("return_num_input_tokens"),
         has_output_tokens: wants("return_num_output_tokens"),
     };
-    let mut counted = Counted::default();
-    counted.add_text(prompt);
+    let mut summary = PromptSummary::default();
+    summary.add_text(prompt);
     Ok(Ask {
         stream,
         model: Some(infer.model_name),
         max_tokens: Some(u32::try_from(limit).unwrap_or(u32::MAX)),
         min_tokens: u32::try_from(sampling.min_tokens.unwrap_or(0).max(0)).unwrap_or(u32::MAX),
         ignore_eos: sampling.ignore_eos,
-        ..Ask::new(Route::Triton(form), counted)
+        ..Ask::new(Route::Triton(form), summary)
     })
 }

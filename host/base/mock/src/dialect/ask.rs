@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use super::{Dialect, Stream};
 use crate::ask::body::{Message, Prompt, chat_prompt, prompt};
-use crate::ask::{Ask, Refusal, Route};
+use crate::ask::types::{Ask, Refusal, Route};
 
-/// Parses a request's body.
 pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}"), None))?;
@@ -26,7 +25,7 @@ pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> 
         }
         _ => Ok(false),
     };
-    let counted = match body.pointer(&pointers.prompt).cloned() {
+    let summary = match body.pointer(&pointers.prompt).cloned() {
         Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
             let messages: Vec<Message> = serde_json::from_value(Value::Array(items))
                 .map_err(|_| wrong(&pointers.prompt, "a list of messages with `content`"))?;
@@ -61,6 +60,6 @@ pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> 
     };
     let ignore_eos = flag(&pointers.ignore_eos)?;
     let route = Route::Scripted(Arc::clone(dialect));
-    let ask = Ask::new(route, counted);
+    let ask = Ask::new(route, summary);
     Ok(Ask { stream, model, max_tokens, ignore_eos, ..ask })
 }

@@ -21,7 +21,6 @@ pub(super) fn is_event(event: &[u8]) -> bool {
     event.split(|byte| *byte == b'\n').all(|line| line.is_empty() || parts(line).is_some())
 }
 
-/// A line's name and payload.
 fn parts(line: &[u8]) -> Option<(&str, &[u8])> {
     let space = line.iter().position(|byte| *byte == b' ')?;
     let name = str::from_utf8(&line[..space]).ok()?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
-use super::template::{AFTER, BEFORE, DURING, OF_ERRORS, Template, Value};
+use super::template::{Stage, Template};
 use super::{Content, Dialect, FinishWords, Fixed, Framing, Pointers, ScriptedRoute, Stream, aws};
 use reader::{Located, Place, Problem, Reader};
 
@@ -16,7 +16,7 @@ const JSON: &str = "application/json";
 const ERROR: &str = r#"{"error":{"message":{message}}}"#;
 
 model::names! {
-    enum Cut {
+    enum FramingName {
         Lines = "lines",
         EventStream = "event-stream",
         LengthPrefixed = "length-prefixed",
@@ -25,6 +25,14 @@ model::names! {
         Whole = "whole",
     }
 }
+
+const STREAMED: [(&str, Stage); 5] = [
+    ("first", Stage::Before),
+    ("event", Stage::During),
+    ("last", Stage::After),
+    ("usage", Stage::After),
+    ("end", Stage::After),
+];
 
 /// The `[[route]]` tables of a script.
 pub(crate) fn routes(root: &mut Reader<'_, '_>) -> Vec<ScriptedRoute> {
@@ -131,14 +139,11 @@ struct Keys {
     ignore_eos: Option<Located<String>>,
     model: Option<Located<String>>,
     stream: Option<Located<Stream>>,
-    framing: Option<Located<Cut>>,
+    framing: Option<Located<FramingName>>,
     prefix: Option<Located<Framing>>,
     finish: Option<Located<FinishWords>>,
-    first: Option<Located<Template>>,
-    event: Option<Located<Template>>,
-    last: Option<Located<Template>>,
-    usage: Option<Located<Template>>,
-    end: Option<Located<Template>>,
+    /// The templates of [`STREAMED`].
+    streamed: [Option<Located<Template>>; 5],
     whole: Option<Located<Template>>,
     error: Option<Located<Template>>,
     error_event: Option<Located<Template>>,
@@ -150,10 +155,10 @@ fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
             is_pointer(text).then(|| text.to_owned()).ok_or_else(|| format!("found {text:?}"))
         })
     };
-    let template = |t: &mut Reader<'_, '_>, key, known: &[Value]| {
+    let template = |t: &mut Reader<'_, '_>, key, stage: Stage| {
         t.parsed(key, "a template", |text| match text {
             "" => Err("it is empty".to_owned()),
-            text => Template::read(text, known),
+            text => Template::read(text, stage),
         })
     };
     Keys {
@@ -174,14 +179,10 @@ fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
         framing: t.word("framing"),
         prefix: prefix(t),
         finish: finish(t),
-        first: template(t, "first", BEFORE),
-        event: template(t, "event", DURING),
-        last: template(t, "last", AFTER),
-        usage: template(t, "usage", AFTER),
-        end: template(t, "end", AFTER),
-        whole: template(t, "whole", AFTER),
-        error: template(t, "error", OF_ERRORS),
-        error_event: template(t, "error-event", OF_ERRORS),
+        streamed: STREAMED.map(|(key, stage)| template(t, key, stage)),
+        whole: template(t, "whole", Stage::After),
+        error: template(t, "error", Stage::Error),
+        error_event: template(t, "error-event", Stage::Error),
     }
 }
 
@@ -246,23 +247,16 @@ fn checked(
 }
 
 impl Keys {
-    /// The keys of streamed replies.
-    fn streamed(&self) -> [(&'static str, &Option<Located<Template>>); 5] {
-        [
-            ("first", &self.first),
-            ("event", &self.event),
-            ("last", &self.last),
-            ("usage", &self.usage),
-            ("end", &self.end),
-        ]
+    /// The templates of streamed replies that were set, by key.
+    fn streamed(&self) -> impl Iterator<Item = (&'static str, &Located<Template>)> {
+        let pairs = STREAMED.into_iter().zip(&self.streamed);
+        pairs.filter_map(|((key, _), located)| Some((key, located.as_ref()?)))
     }
 
     /// All keys that were set, each with its place.
     fn set_keys(&self) -> Vec<(&'static str, Place)> {
-        fn set<T>(
-            key: &'static str,
-            located: &Option<Located<T>>,
-        ) -> Option<(&'static str, Place)> {
+        type Set = (&'static str, Place);
+        fn set<T>(key: &'static str, located: &Option<Located<T>>) -> Option<Set> {
             located.as_ref().map(|located| (key, located.place.clone()))
         }
         let pointers = [
@@ -278,8 +272,8 @@ impl Keys {
             set("error", &self.error),
             set("error-event", &self.error_event),
         ];
-        let streamed = self.streamed().map(|(key, located)| set(key, located));
-        pointers.into_iter().chain(streamed).flatten().collect()
+        let streamed = self.streamed().map(|(key, located)| (key, located.place.clone()));
+        pointers.into_iter().flatten().chain(streamed).collect()
     }
 
     /// The wire format, if no key is missing and no two contradict each other.
@@ -290,10 +284,10 @@ impl Keys {
         path: &str,
         content_type: Option<HeaderValue>,
     ) -> Option<Dialect> {
-        let cut = self.framing.as_ref().map_or(Cut::Lines, |located| located.value);
+        let cut = self.framing.as_ref().map_or(FramingName::Lines, |located| located.value);
         let stream = match (&self.stream, cut) {
             (Some(located), _) => located.value.clone(),
-            (None, Cut::Whole) => Stream::Never,
+            (None, FramingName::Whole) => Stream::Never,
             (None, _) => Stream::Always,
         };
         let may_stream = stream != Stream::Never;
@@ -306,7 +300,7 @@ impl Keys {
             let message = "`route.prompt` is missing: set the JSON pointer to the prompt, or a `body` for a reply that is always the same";
             wrong(message.to_owned(), place.clone());
         }
-        if may_stream && cut == Cut::Whole {
+        if may_stream && cut == FramingName::Whole {
             let message = "a route with `framing = \"whole\"` cannot stream; set `stream = \"never\"` or choose another framing";
             wrong(message.to_owned(), place.clone());
         } else if may_stream && !t.has("event") {
@@ -315,26 +309,20 @@ impl Keys {
             wrong(message.to_owned(), place.clone());
         }
         for (key, located) in self.streamed() {
-            if let (false, Some(located)) = (may_stream, located) {
+            if !may_stream {
                 let message = format!("`route.{key}` has no effect in a route that never streams");
                 wrong(message, located.place.clone());
             }
-            if let (Cut::Lines, true, Some(located)) = (cut, may_stream, located)
-                && located.value.has_line_end()
-            {
+            if cut == FramingName::Lines && may_stream && located.value.has_line_end() {
                 let message = format!(
                     "`route.{key}` has several lines, but with `framing = \"lines\"` an event is one line"
                 );
                 wrong(message, located.place.clone());
             }
         }
-        if cut == Cut::AwsEventStream {
+        if cut == FramingName::AwsEventStream {
             let error = self.error_event.as_ref().or(self.error.as_ref());
-            let events = self
-                .streamed()
-                .into_iter()
-                .filter_map(|(key, located)| Some((key, located.as_ref()?)));
-            let events = events.chain(error.map(|located| ("error-event", located)));
+            let events = self.streamed().chain(error.map(|located| ("error-event", located)));
             for (key, located) in events.filter(|_| may_stream) {
                 if !aws::is_event(&located.value.form()) {
                     let message = format!(
@@ -359,34 +347,35 @@ impl Keys {
             }
             _ => {}
         }
-        if let (Some(prefix), true) = (&self.prefix, cut != Cut::LengthPrefixed) {
+        if let (Some(prefix), true) = (&self.prefix, cut != FramingName::LengthPrefixed) {
             let message = "`route.prefix` has no effect without `framing = \"length-prefixed\"`";
             wrong(message.to_owned(), prefix.place.clone());
         }
         let framing = match (cut, self.prefix) {
-            (Cut::Lines, _) => Framing::Lines,
-            (Cut::EventStream, _) => Framing::EventStream,
-            (Cut::AwsEventStream, _) => Framing::AwsEventStream,
-            (Cut::Raw | Cut::Whole, _) => Framing::Raw,
-            (Cut::LengthPrefixed, Some(located)) => located.value,
-            (Cut::LengthPrefixed, None) => {
+            (FramingName::Lines, _) => Framing::Lines,
+            (FramingName::EventStream, _) => Framing::EventStream,
+            (FramingName::AwsEventStream, _) => Framing::AwsEventStream,
+            (FramingName::Raw | FramingName::Whole, _) => Framing::Raw,
+            (FramingName::LengthPrefixed, Some(located)) => located.value,
+            (FramingName::LengthPrefixed, None) => {
                 Framing::LengthPrefixed { skip: 0, width: 4, little_endian: false }
             }
         };
         let usual = match cut {
-            Cut::Lines => "application/x-ndjson",
-            Cut::EventStream => "text/event-stream; charset=utf-8",
-            Cut::AwsEventStream => "application/vnd.amazon.eventstream",
-            Cut::LengthPrefixed | Cut::Raw => "application/octet-stream",
-            Cut::Whole => JSON,
+            FramingName::Lines => "application/x-ndjson",
+            FramingName::EventStream => "text/event-stream; charset=utf-8",
+            FramingName::AwsEventStream => "application/vnd.amazon.eventstream",
+            FramingName::LengthPrefixed | FramingName::Raw => "application/octet-stream",
+            FramingName::Whole => JSON,
         };
         let json = HeaderValue::from_static(JSON);
         let streamed = content_type.clone().unwrap_or(HeaderValue::from_static(usual));
         let value = |located: Option<Located<Template>>| located.map(|located| located.value);
-        let error = value(self.error).or_else(|| Template::read(ERROR, OF_ERRORS).ok())?;
+        let error = value(self.error).or_else(|| Template::read(ERROR, Stage::Error).ok())?;
         let prompt = self.prompt?.value;
         sound.then_some(())?;
         let pointer = |located: Option<Located<String>>| located.map(|located| located.value);
+        let [first, event, last, usage, end] = self.streamed.map(value);
         Some(Dialect {
             path: Cow::Owned(path.to_owned()),
             pointers: Pointers {
@@ -399,12 +388,12 @@ impl Keys {
             framing,
             finish: self.finish.map(|located| located.value).unwrap_or_default(),
             content_type: streamed,
-            whole_content_type: content_type.filter(|_| cut == Cut::Whole).unwrap_or(json),
-            first: value(self.first),
-            event: value(self.event),
-            last: value(self.last),
-            usage: value(self.usage),
-            end: value(self.end),
+            whole_content_type: content_type.filter(|_| cut == FramingName::Whole).unwrap_or(json),
+            first,
+            event,
+            last,
+            usage,
+            end,
             whole: value(self.whole),
             error_event: value(self.error_event).unwrap_or_else(|| error.clone()),
             error,

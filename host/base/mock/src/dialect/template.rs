@@ -5,53 +5,56 @@
 
 use std::time::Duration;
 
-use crate::pace::Timings;
+use model::words::Word as _;
+
+use crate::truth::Timings;
 use crate::wire::bytes::{put, put_string};
 
-/// The value that replaces a placeholder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
-    /// The text that this event adds.
-    Text,
-    /// All text so far, this event's included.
-    TextSoFar,
-    /// The tokens that this event adds, as a list of ids.
-    Ids,
-    /// Tokens that this event adds.
-    NewTokens,
-    /// Tokens so far, this event's included.
-    Tokens,
-    /// The event's place in the reply, from 0.
-    Index,
-    Id,
-    /// The requested model.
-    Model,
-    /// The number of tokens in the prompt.
-    InputTokens,
-    /// The number of prompt tokens that were found in the prefix cache.
-    CachedTokens,
-    /// The number of tokens in the whole answer.
-    OutputTokens,
-    /// The reason why the answer ends: `"stop"` or `"length"`.
-    Finish,
-    /// Seconds since the engine began to work on the request.
-    Seconds,
-    /// The time that the request queued, by the engine's own timings: in milliseconds, and in
-    /// nanoseconds.
-    QueueMs,
-    QueueNs,
-    /// The time from then to the first token.
-    PrefillMs,
-    PrefillNs,
-    /// The time from the first token to the last so far.
-    DecodeMs,
-    DecodeNs,
-    /// The sum of the three.
-    TotalNs,
-    /// The error message, a sentence.
-    Message,
-    /// The error's status, a number.
-    Status,
+model::names! {
+    /// The value that replaces a placeholder.
+    pub(super) enum Value {
+        /// The text that this event adds.
+        Text = "text",
+        /// All text so far, this event's included.
+        TextSoFar = "text-so-far",
+        /// The tokens that this event adds, as a list of ids.
+        Ids = "ids",
+        /// Tokens that this event adds.
+        NewTokens = "new-tokens",
+        /// Tokens so far, this event's included.
+        Tokens = "tokens",
+        /// The event's place in the reply, from 0.
+        Index = "index",
+        Id = "id",
+        /// The requested model.
+        Model = "model",
+        /// The number of tokens in the prompt.
+        InputTokens = "input-tokens",
+        /// The number of prompt tokens that were found in the prefix cache.
+        CachedTokens = "cached-tokens",
+        /// The number of tokens in the whole answer.
+        OutputTokens = "output-tokens",
+        /// The reason why the answer ends: `"stop"` or `"length"`.
+        Finish = "finish",
+        /// Seconds since the engine began to work on the request.
+        Seconds = "seconds",
+        /// The time that the request queued, by the engine's own timings: in milliseconds, and in
+        /// nanoseconds.
+        QueueMs = "queue-ms",
+        QueueNs = "queue-ns",
+        /// The time from then to the first token.
+        PrefillMs = "prefill-ms",
+        PrefillNs = "prefill-ns",
+        /// The time from the first token to the last so far.
+        DecodeMs = "decode-ms",
+        DecodeNs = "decode-ns",
+        /// The sum of the three.
+        TotalNs = "total-ns",
+        /// The error message, a sentence.
+        Message = "message",
+        /// The error's status, a number.
+        Status = "status",
+    }
 }
 
 use Value::{
@@ -60,75 +63,28 @@ use Value::{
     TextSoFar, Tokens, TotalNs,
 };
 
-const NAMES: [(&str, Value); 22] = [
-    ("text", Text),
-    ("text-so-far", TextSoFar),
-    ("ids", Ids),
-    ("new-tokens", NewTokens),
-    ("tokens", Tokens),
-    ("index", Index),
-    ("id", Id),
-    ("model", Model),
-    ("input-tokens", InputTokens),
-    ("cached-tokens", CachedTokens),
-    ("output-tokens", OutputTokens),
-    ("finish", Finish),
-    ("seconds", Seconds),
-    ("queue-ms", QueueMs),
-    ("queue-ns", QueueNs),
-    ("prefill-ms", PrefillMs),
-    ("prefill-ns", PrefillNs),
-    ("decode-ms", DecodeMs),
-    ("decode-ns", DecodeNs),
-    ("total-ns", TotalNs),
-    ("message", Message),
-    ("status", Status),
-];
+/// The stage of a reply that a template belongs to, which decides the values that it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Before the first token.
+    Before,
+    During,
+    /// The last event with tokens, and after it.
+    After,
+    Error,
+}
 
-/// Available before the first token.
-pub(super) const BEFORE: &[Value] = &[Index, Id, Model, InputTokens, CachedTokens];
-
-/// Available for an event with tokens.
-pub(super) const DURING: &[Value] = &[
-    Text,
-    TextSoFar,
-    Ids,
-    NewTokens,
-    Tokens,
-    Index,
-    Id,
-    Model,
-    InputTokens,
-    CachedTokens,
-    Seconds,
-];
-
-/// Available for the last event with tokens, and after it.
-pub(super) const AFTER: &[Value] = &[
-    Text,
-    TextSoFar,
-    Ids,
-    NewTokens,
-    Tokens,
-    Index,
-    Id,
-    Model,
-    InputTokens,
-    CachedTokens,
-    Seconds,
-    OutputTokens,
-    Finish,
-    QueueMs,
-    QueueNs,
-    PrefillMs,
-    PrefillNs,
-    DecodeMs,
-    DecodeNs,
-    TotalNs,
-];
-
-/// Available for an error.
-pub(super) const OF_ERRORS: &[Value] = &[Message, Status];
+impl Stage {
+    fn has(self, value: Value) -> bool {
+        let first = match value {
+            Message | Status => return self == Stage::Error,
+            Index | Id | Model | InputTokens | CachedTokens => Stage::Before,
+            Text | TextSoFar | Ids | NewTokens | Tokens | Seconds => Stage::During,
+            _ => Stage::After,
+        };
+        self >= first && self != Stage::Error
+    }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Template {
@@ -162,9 +118,9 @@ pub(super) struct Values<'a> {
 }
 
 impl Template {
-    /// Reads a template in which these placeholders are valid. A name in braces is a placeholder;
-    /// JSON has no such thing outside its strings.
-    pub fn read(text: &str, known: &[Value]) -> Result<Self, String> {
+    /// Reads a template of this stage. A name in braces is a placeholder; JSON has no such thing
+    /// outside its strings.
+    pub fn read(text: &str, stage: Stage) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
@@ -176,20 +132,21 @@ impl Template {
                 rest = &at[1..];
                 continue;
             };
-            let value = NAMES.iter().find(|(own, _)| *own == name);
-            match value.map(|(_, value)| *value) {
-                Some(value) if known.contains(&value) => {
+            let fault = match Value::named(name) {
+                Some(value) if stage.has(value) => {
                     if !literal.is_empty() {
                         parts.push(Part::Literal(std::mem::take(&mut literal)));
                     }
                     parts.push(Part::Value(value));
+                    rest = &at[name.len() + 2..];
+                    continue;
                 }
-                Some(_) => return Err(format!("`{{{name}}}` is not valid here; {}", names(known))),
-                None => {
-                    return Err(format!("`{{{name}}}` is not a placeholder; {}", names(known)));
-                }
-            }
-            rest = &at[name.len() + 2..];
+                Some(_) => "valid here",
+                None => "a placeholder",
+            };
+            let names = Value::ALL.into_iter().filter(|value| stage.has(*value));
+            let names: Vec<String> = names.map(|value| format!("{{{value}}}")).collect();
+            return Err(format!("`{{{name}}}` is not {fault}; use one of {}", names.join(" ")));
         }
         literal.push_str(rest);
         if !literal.is_empty() {
@@ -216,7 +173,7 @@ impl Template {
     pub fn write(&self, values: &Values<'_>, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
-                Part::Literal(text) => out.extend_from_slice(text.as_bytes()),
+                Part::Literal(text) => out.extend(text.as_bytes()),
                 Part::Value(value) => value.write(values, out),
             }
         }
@@ -224,17 +181,17 @@ impl Template {
 }
 
 fn milliseconds(span: Duration, out: &mut Vec<u8>) {
-    put(out, format_args!("{:?}", span.as_secs_f64() * 1e3));
+    put!(out, "{:?}", span.as_secs_f64() * 1e3);
 }
 
 fn nanoseconds(span: Duration, out: &mut Vec<u8>) {
-    put(out, format_args!("{}", span.as_nanos()));
+    put!(out, "{}", span.as_nanos());
 }
 
 impl Value {
     fn write(self, values: &Values<'_>, out: &mut Vec<u8>) {
         let Timings { queue, prefill, decode } = values.timings;
-        let mut number = |number: u32| put(out, format_args!("{number}"));
+        let mut number = |number: u32| put!(out, "{number}");
         match self {
             NewTokens => number(u32::try_from(values.ids.len()).unwrap_or(u32::MAX)),
             Tokens => number(values.tokens),
@@ -243,7 +200,7 @@ impl Value {
             CachedTokens => number(values.cached_tokens),
             OutputTokens => number(values.output_tokens),
             Status => number(values.status.into()),
-            Seconds => put(out, format_args!("{:?}", values.seconds)),
+            Seconds => put!(out, "{:?}", values.seconds),
             QueueMs => milliseconds(queue, out),
             PrefillMs => milliseconds(prefill, out),
             DecodeMs => milliseconds(decode, out),
@@ -272,12 +229,6 @@ fn name_in_braces(text: &str) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(plain)).then_some(name)
 }
 
-fn names(known: &[Value]) -> String {
-    let names = NAMES.iter().filter(|(_, value)| known.contains(value));
-    let names: Vec<String> = names.map(|(name, _)| format!("{{{name}}}")).collect();
-    format!("use one of {}", names.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,7 +243,7 @@ mod tests {
             ..Values::default()
         };
         let mut out = Vec::new();
-        let template = Template::read(template, DURING).unwrap();
+        let template = Template::read(template, Stage::During).unwrap();
         template.write(&values, &mut out);
         String::from_utf8(out).unwrap()
     }
@@ -308,12 +259,12 @@ mod tests {
 
     #[test]
     fn errors_name_an_unknown_placeholder_of_a_template() {
-        let error = Template::read("{txt}", BEFORE).unwrap_err();
+        let error = Template::read("{txt}", Stage::Before).unwrap_err();
         assert_eq!(
             error,
             "`{txt}` is not a placeholder; use one of {index} {id} {model} {input-tokens} {cached-tokens}"
         );
-        let error = Template::read("{finish}", DURING).unwrap_err();
+        let error = Template::read("{finish}", Stage::During).unwrap_err();
         assert!(error.starts_with("`{finish}` is not valid here"), "{error}");
     }
 }

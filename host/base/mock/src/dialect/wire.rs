@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::template::{Template, Values};
 use super::{Dialect, FinishWords};
 use crate::answer::{Answer, Finish};
-use crate::ask::Ask;
-use crate::pace::Timings;
-use crate::wire::{Head, Piece, Wire};
+use crate::ask::types::Ask;
+use crate::truth::Timings;
+use crate::wire::types::{Head, Piece, Wire};
 
 impl FinishWords {
     fn word(&self, finish: Finish) -> &str {
@@ -20,16 +20,13 @@ impl FinishWords {
     }
 }
 
-/// Writes one reply.
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedWriter {
     dialect: Arc<Dialect>,
     id: String,
     model: String,
     input_tokens: u32,
     cached_tokens: u32,
-    /// Events written so far.
     index: Cell<u32>,
-    /// Tokens written so far.
     tokens: Cell<u32>,
     /// The time when the last of them were due.
     seconds: Cell<f64>,
@@ -37,9 +34,9 @@ pub(crate) struct Scripted {
     timings: Cell<Timings>,
 }
 
-impl Scripted {
+impl ScriptedWriter {
     pub fn new(dialect: &Arc<Dialect>, ask: &Ask, head: &Head<'_>) -> Self {
-        Scripted {
+        ScriptedWriter {
             dialect: Arc::clone(dialect),
             id: head.id(),
             model: ask.model.as_deref().unwrap_or(head.model).to_owned(),
@@ -89,7 +86,7 @@ impl Scripted {
     }
 }
 
-impl Wire for Scripted {
+impl Wire for ScriptedWriter {
     fn role(&self, out: &mut Vec<u8>) {
         let values = Values {
             index: self.index.get(),

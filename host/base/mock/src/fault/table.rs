@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Breakdown, Fault, FaultKind, Selection};
 use model::duration::Span;
@@ -25,31 +25,21 @@ impl FromStr for Fault {
 }
 
 /// A fault's table in TOML.
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct FaultTable {
     kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     after_tokens: Option<u32>,
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     lasting: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reset: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<NonZeroUsize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<NonZeroU32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<NonZeroU64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Vec<u64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
 }
 
@@ -59,9 +49,9 @@ const KINDS: &str = "http-error, html, hang-up, goodbye, slow-headers, in-band-e
 impl TryFrom<FaultTable> for Fault {
     type Error = String;
 
-    fn try_from(mut written: FaultTable) -> Result<Self, String> {
-        let kind = std::mem::take(&mut written.kind);
-        let on = match (written.every.take(), written.requests.take(), written.share.take()) {
+    fn try_from(mut table: FaultTable) -> Result<Self, String> {
+        let kind = std::mem::take(&mut table.kind);
+        let on = match (table.every.take(), table.requests.take(), table.share.take()) {
             (None, None, None) => Selection::All,
             (Some(n), None, None) => Selection::Every(n),
             (None, Some(numbers), None) => Selection::Requests(numbers),
@@ -75,46 +65,46 @@ impl TryFrom<FaultTable> for Fault {
             }
         };
         let needs = |key: &str| format!("a fault of kind `{kind}` needs `{key}`");
-        let after_tokens = written.after_tokens.take();
+        let after_tokens = table.after_tokens.take();
         let after = after_tokens.ok_or_else(|| needs("after-tokens"));
         let breaks = |how| after.clone().map(|after_tokens| FaultKind::Break { after_tokens, how });
         let mut uses_after = true;
         let fault_kind = match kind.as_str() {
             "in-band-error" => breaks(Breakdown::InBandError)?,
-            "cut" => breaks(Breakdown::Cut { reset: written.reset.take().unwrap_or(false) })?,
+            "cut" => breaks(Breakdown::Cut { reset: table.reset.take().unwrap_or(false) })?,
             "no-done" => breaks(Breakdown::NoDone)?,
             "close" => {
-                breaks(Breakdown::Close { code: close_code(written.code.take().unwrap_or(1011))? })?
+                breaks(Breakdown::Close { code: close_code(table.code.take().unwrap_or(1011))? })?
             }
             "stall" => FaultKind::Stall {
                 after_tokens: after.clone()?,
-                lasting: written.lasting.take().map(|span| span.0),
+                lasting: table.lasting.take().map(|span| span.0),
             },
             "stop-early" => FaultKind::StopEarly { after_tokens: after.clone()? },
             other => {
                 uses_after = false;
                 match other {
                     "http-error" => FaultKind::HttpError {
-                        status: error_status(written.status.take().unwrap_or(500))?,
-                        retry_after: written.retry_after.take().map(|span| span.0),
+                        status: error_status(table.status.take().unwrap_or(500))?,
+                        retry_after: table.retry_after.take().map(|span| span.0),
                     },
                     "html" => FaultKind::Html {
-                        status: match written.status.take().unwrap_or(200) {
+                        status: match table.status.take().unwrap_or(200) {
                             200 => 200,
                             status => error_status(status)?,
                         },
                     },
-                    "hang-up" => FaultKind::HangUp { reset: written.reset.take().unwrap_or(false) },
+                    "hang-up" => FaultKind::HangUp { reset: table.reset.take().unwrap_or(false) },
                     "goodbye" => FaultKind::Goodbye,
                     "slow-headers" => {
-                        let by = written.lasting.take().ok_or_else(|| needs("for"))?;
+                        let by = table.lasting.take().ok_or_else(|| needs("for"))?;
                         FaultKind::SlowHeaders { by: by.0 }
                     }
                     "split" => FaultKind::Split {
-                        bytes: written.bytes.take().ok_or_else(|| needs("bytes"))?,
+                        bytes: table.bytes.take().ok_or_else(|| needs("bytes"))?,
                     },
                     "merge" => FaultKind::Merge {
-                        events: written.events.take().ok_or_else(|| needs("events"))?,
+                        events: table.events.take().ok_or_else(|| needs("events"))?,
                     },
                     "crlf" => FaultKind::Crlf,
                     "ping" => FaultKind::Ping,
@@ -127,13 +117,13 @@ impl TryFrom<FaultTable> for Fault {
         };
         let left = [
             ("after-tokens", after_tokens.is_some() && !uses_after),
-            ("status", written.status.is_some()),
-            ("for", written.lasting.is_some()),
-            ("retry-after", written.retry_after.is_some()),
-            ("reset", written.reset.is_some()),
-            ("code", written.code.is_some()),
-            ("bytes", written.bytes.is_some()),
-            ("events", written.events.is_some()),
+            ("status", table.status.is_some()),
+            ("for", table.lasting.is_some()),
+            ("retry-after", table.retry_after.is_some()),
+            ("reset", table.reset.is_some()),
+            ("code", table.code.is_some()),
+            ("bytes", table.bytes.is_some()),
+            ("events", table.events.is_some()),
         ];
         match left.iter().find(|(_, left)| *left) {
             Some((key, _)) => Err(format!("`{key}` has no effect on a fault of kind `{kind}`")),
@@ -156,73 +146,6 @@ fn error_status(status: u16) -> Result<u16, String> {
     match status {
         400..=599 => Ok(status),
         _ => Err(format!("`status` is {status}, but error statuses are between 400 and 599")),
-    }
-}
-
-impl From<Fault> for FaultTable {
-    fn from(fault: Fault) -> Self {
-        let mut written = FaultTable::default();
-        match fault.on {
-            Selection::All => {}
-            Selection::Every(n) => written.every = Some(n),
-            Selection::Requests(numbers) => written.requests = Some(numbers),
-            Selection::Share(share) => written.share = Some(share),
-        }
-        let kind = match fault.kind {
-            FaultKind::HttpError { status, retry_after } => {
-                written.status = Some(status);
-                written.retry_after = retry_after.map(Span);
-                "http-error"
-            }
-            FaultKind::Html { status } => {
-                written.status = (status != 200).then_some(status);
-                "html"
-            }
-            FaultKind::HangUp { reset } => {
-                written.reset = reset.then_some(true);
-                "hang-up"
-            }
-            FaultKind::Goodbye => "goodbye",
-            FaultKind::SlowHeaders { by } => {
-                written.lasting = Some(Span(by));
-                "slow-headers"
-            }
-            FaultKind::Break { after_tokens, how } => {
-                written.after_tokens = Some(after_tokens);
-                match how {
-                    Breakdown::InBandError => "in-band-error",
-                    Breakdown::Cut { reset } => {
-                        written.reset = reset.then_some(true);
-                        "cut"
-                    }
-                    Breakdown::NoDone => "no-done",
-                    Breakdown::Close { code } => {
-                        written.code = (code != 1011).then_some(code);
-                        "close"
-                    }
-                }
-            }
-            FaultKind::Stall { after_tokens, lasting } => {
-                written.after_tokens = Some(after_tokens);
-                written.lasting = lasting.map(Span);
-                "stall"
-            }
-            FaultKind::StopEarly { after_tokens } => {
-                written.after_tokens = Some(after_tokens);
-                "stop-early"
-            }
-            FaultKind::Split { bytes } => {
-                written.bytes = Some(bytes);
-                "split"
-            }
-            FaultKind::Merge { events } => {
-                written.events = Some(events);
-                "merge"
-            }
-            FaultKind::Crlf => "crlf",
-            FaultKind::Ping => "ping",
-        };
-        FaultTable { kind: kind.to_owned(), ..written }
     }
 }
 

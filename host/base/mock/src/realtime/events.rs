@@ -6,8 +6,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Finish};
-use crate::ask::body::Counted;
-use crate::ask::{Ask, Route};
+use crate::ask::body::PromptSummary;
+use crate::ask::types::{Ask, Route};
 
 /// Samples a second of vLLM's sound, and of OpenAI's.
 const RATES: [u32; 2] = [16_000, 24_000];
@@ -18,13 +18,10 @@ const SAMPLES_A_TOKEN: usize = 960;
 /// The most bytes of a client's events that are kept.
 const INPUT_BYTES: usize = 64 << 20;
 
-/// The dialect of a client's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// vLLM's.
     #[default]
     Vllm,
-    /// OpenAI's.
     OpenAi,
 }
 
@@ -33,7 +30,7 @@ pub(super) enum Dialect {
 pub(super) struct ClientInput {
     dialect: Dialect,
     model: Option<String>,
-    counted: Counted,
+    summary: PromptSummary,
     samples: u64,
     answers_with_sound: bool,
     max_tokens: Option<u32>,
@@ -48,18 +45,16 @@ impl ClientInput {
         self.dialect
     }
 
-    /// True if the input is complete.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// The client's events, one a line.
     pub fn events(&self) -> &str {
         &self.events
     }
 
     /// Handles an event, and returns the immediate events; the error is for the client.
-    pub fn take(&mut self, text: &str) -> Result<Vec<String>, String> {
+    pub fn take(&mut self, text: &str) -> Result<Vec<Value>, String> {
         if self.events.len() + text.len() > INPUT_BYTES {
             return Err("Maximum file size exceeded".to_owned());
         }
@@ -72,9 +67,7 @@ impl ClientInput {
                 self.model = field("model").map(str::to_owned);
                 if let Some(session) = event.get("session") {
                     self.open(session);
-                    return Ok(vec![
-                        json!({ "type": "session.updated", "session": session }).to_string(),
-                    ]);
+                    return Ok(vec![json!({ "type": "session.updated", "session": session })]);
                 }
             }
             "input_audio_buffer.append" => {
@@ -83,11 +76,11 @@ impl ClientInput {
                 if bytes.is_empty() {
                     return Err("Invalid audio data".to_owned());
                 }
-                self.counted.add_sound(&bytes);
+                self.summary.add_sound(&bytes);
                 self.samples += bytes.len() as u64 / 2;
             }
             "input_audio_buffer.commit" if self.dialect == Dialect::OpenAi => {
-                return Ok(vec![json!({ "type": "input_audio_buffer.committed" }).to_string()]);
+                return Ok(vec![json!({ "type": "input_audio_buffer.committed" })]);
             }
             "input_audio_buffer.commit" if self.model.is_none() => {
                 return Err(
@@ -104,13 +97,11 @@ impl ClientInput {
                 let content = event.pointer("/item/content").and_then(Value::as_array);
                 for part in content.into_iter().flatten() {
                     if let Some(text) = part.get("text").and_then(Value::as_str) {
-                        self.counted.add_text(text.to_owned());
+                        self.summary.add_text(text.to_owned());
                     }
                 }
-                return Ok(vec![
-                    json!({ "type": "conversation.item.added", "item": event.get("item") })
-                        .to_string(),
-                ]);
+                let item = event.get("item");
+                return Ok(vec![json!({ "type": "conversation.item.added", "item": item })]);
             }
             "response.create" => self.complete = true,
             other => return Err(format!("Unknown event type: {other}")),
@@ -127,7 +118,7 @@ impl ClientInput {
         let most = session.get("max_output_tokens").and_then(Value::as_u64);
         self.max_tokens = most.and_then(|most| u32::try_from(most).ok());
         if let Some(instructions) = session.get("instructions").and_then(Value::as_str) {
-            self.counted.add_text(instructions.to_owned());
+            self.summary.add_text(instructions.to_owned());
         }
     }
 
@@ -135,7 +126,6 @@ impl ClientInput {
         RATES[usize::from(self.dialect == Dialect::OpenAi)].into()
     }
 
-    /// Tokens of the sound.
     fn audio_tokens(&self) -> u32 {
         let tokens = (self.samples * EACH_SECOND).div_ceil(self.rate());
         u32::try_from(tokens).unwrap_or(u32::MAX)
@@ -143,8 +133,8 @@ impl ClientInput {
 
     /// The request that the input makes.
     pub fn ask(&mut self) -> Ask {
-        let counted = std::mem::take(&mut self.counted);
-        let ask = Ask::new(Route::Chat, counted);
+        let summary = std::mem::take(&mut self.summary);
+        let ask = Ask::new(Route::Chat, summary);
         Ask {
             stream: true,
             model: self.model.clone(),
@@ -156,28 +146,23 @@ impl ClientInput {
 }
 
 /// The first event of a connection.
-pub(super) fn created(number: u64) -> String {
+pub(super) fn created(number: u64) -> Value {
     let id = format!("sess-{:016x}", model::random::mix(number));
     json!({ "type": "session.created", "id": id, "session": { "id": id, "type": "realtime" } })
-        .to_string()
 }
 
-/// An event with an error message.
-pub(super) fn error(dialect: Dialect, message: &str) -> String {
+pub(super) fn error(dialect: Dialect, message: &str) -> Value {
     match dialect {
-        Dialect::Vllm => {
-            json!({ "type": "error", "error": message, "code": "processing_error" }).to_string()
-        }
+        Dialect::Vllm => json!({ "type": "error", "error": message, "code": "processing_error" }),
         Dialect::OpenAi => {
             let error = json!({ "type": "server_error", "message": message, "code": null });
-            json!({ "type": "error", "error": error }).to_string()
+            json!({ "type": "error", "error": error })
         }
     }
 }
 
-/// The events of one answer.
 pub(super) struct Events {
-    dialect: Dialect,
+    pub dialect: Dialect,
     id: String,
     has_sound: bool,
     prompt_tokens: u32,
@@ -196,22 +181,18 @@ impl Events {
     }
 
     /// The event that the answer begins with, if it has one.
-    pub fn opening(&self) -> Option<String> {
+    pub fn opening(&self) -> Option<Value> {
         (self.dialect == Dialect::OpenAi).then(|| {
             let response = json!({ "id": self.id, "status": "in_progress" });
-            json!({ "type": "response.created", "response": response }).to_string()
+            json!({ "type": "response.created", "response": response })
         })
     }
 
     /// The events of a piece with this number of tokens.
-    pub fn piece(&self, text: &str, tokens: u32) -> Vec<String> {
-        let delta = |kind: &str, delta: &str| {
-            json!({ "type": kind, "response_id": self.id, "delta": delta }).to_string()
-        };
+    pub fn piece(&self, text: &str, tokens: u32) -> Vec<Value> {
+        let delta = |kind: &str, delta: &str| json!({ "type": kind, "response_id": self.id, "delta": delta });
         match (self.dialect, self.has_sound) {
-            (Dialect::Vllm, _) => {
-                vec![json!({ "type": "transcription.delta", "delta": text }).to_string()]
-            }
+            (Dialect::Vllm, _) => vec![json!({ "type": "transcription.delta", "delta": text })],
             (Dialect::OpenAi, false) => vec![delta("response.output_text.delta", text)],
             (Dialect::OpenAi, true) => {
                 let silence = vec![0; 2 * SAMPLES_A_TOKEN * tokens as usize];
@@ -223,8 +204,7 @@ impl Events {
         }
     }
 
-    /// The events after the last piece.
-    pub fn done(&self, answer: &Answer) -> Vec<String> {
+    pub fn done(&self, answer: &Answer) -> Vec<Value> {
         let (prompt, tokens) = (self.prompt_tokens, answer.tokens);
         let total = u64::from(prompt) + u64::from(tokens);
         if self.dialect == Dialect::Vllm {
@@ -232,9 +212,7 @@ impl Events {
                 "prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": total
             });
             let text = answer.content();
-            return vec![
-                json!({ "type": "transcription.done", "text": text, "usage": usage }).to_string(),
-            ];
+            return vec![json!({ "type": "transcription.done", "text": text, "usage": usage })];
         }
         let (status, details) = match answer.finish {
             Finish::Stop => ("completed", Value::Null),
@@ -260,13 +238,8 @@ impl Events {
             "response.output_text.done"
         };
         vec![
-            json!({ "type": text, "response_id": self.id }).to_string(),
-            json!({ "type": "response.done", "response": response }).to_string(),
+            json!({ "type": text, "response_id": self.id }),
+            json!({ "type": "response.done", "response": response }),
         ]
-    }
-
-    /// The event of a failed answer.
-    pub fn failed(&self, message: &str) -> String {
-        error(self.dialect, message)
     }
 }

@@ -16,10 +16,8 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 const FINAL: u8 = 0x80;
 
-/// A message of a client.
 pub(super) enum Message {
     Text(String),
-    /// Bytes.
     Binary,
 }
 
@@ -27,10 +25,8 @@ pub(super) enum Message {
 /// clients each read of the socket would delay the clients behind it.
 const READ_BYTES: usize = 4 << 10;
 
-/// Reads a client's messages.
 pub(super) struct Reader<Io>(BufReader<Io>);
 
-/// Writes messages to a client.
 pub(super) struct Writer<Io> {
     io: Io,
     /// The most bytes of a frame; longer messages have several.
@@ -61,7 +57,7 @@ impl<Io: AsyncRead + Unpin> Reader<Io> {
                     if kind == CONTINUED {
                         kind = first & 0x0f;
                     }
-                    whole.extend_from_slice(&payload);
+                    whole.extend(&payload);
                     if first & FINAL > 0 {
                         break;
                     }
@@ -114,7 +110,6 @@ impl<Io: AsyncWrite + Unpin> Writer<Io> {
         Writer { io, split, pings, is_closed: false }
     }
 
-    /// Writes a text message.
     pub async fn text(&mut self, text: &str) -> io::Result<()> {
         if self.pings {
             self.frame(FINAL | PING, b"mock").await?;
@@ -152,7 +147,7 @@ impl<Io: AsyncWrite + Unpin> Writer<Io> {
                 bytes.extend((payload.len() as u64).to_be_bytes());
             }
         }
-        bytes.extend_from_slice(payload);
+        bytes.extend(payload);
         self.io.write_all(&bytes).await?;
         self.io.flush().await
     }

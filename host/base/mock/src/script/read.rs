@@ -4,9 +4,9 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 
 use super::{CONTEXT_LIMIT, CONTRADICTS_BATCHING, Counts, Script};
-use super::{possible_share, possible_span, possible_spread};
 use crate::dialect;
 use crate::fault::Fault;
+use crate::limits::{possible_number, possible_span};
 use crate::transcript::{Moment, Pause, Transcript};
 use model::duration::{self, Span};
 use reader::{Located, Place, Problem, Reader, ScenarioError, parse_table};
@@ -43,7 +43,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         role_chunk: word!("role-chunk", role_chunk),
         usage: word!("usage", usage),
         counts: t.table("counts", counts),
-        server_timings: share(t, "server-timings"),
+        server_timings: fraction(t, "server-timings", 1.0).map(|located| located.value),
         generate: word!("generate", generate),
         transcriptions: word!("transcriptions", transcriptions),
         incremental: flag(t, "incremental"),
@@ -125,14 +125,15 @@ fn steps(t: &mut Reader<'_, '_>) -> Vec<u32> {
     located.value
 }
 
-fn share(t: &mut Reader<'_, '_>, key: &'static str) -> Option<f64> {
-    let located = t.number(key, "a number from 0 to 1")?;
-    if let Err(message) = possible_share(located.value) {
+fn fraction(t: &mut Reader<'_, '_>, key: &'static str, most: f64) -> Option<Located<f64>> {
+    let expected = format!("a number from 0 to {most}");
+    let located = t.number(key, &expected)?;
+    if let Err(message) = possible_number(located.value, most) {
         let message = format!("`{key}`: {message}");
-        t.report(Problem::new(message).at(located.place, "expected a number from 0 to 1"));
+        t.report(Problem::new(message).at(located.place, format!("expected {expected}")));
         return None;
     }
-    Some(located.value)
+    Some(located)
 }
 
 fn batching(t: &mut Reader<'_, '_>) -> Option<Parameters> {
@@ -170,12 +171,7 @@ fn max_concurrency(t: &mut Reader<'_, '_>) -> Option<NonZeroUsize> {
 }
 
 fn spread(t: &mut Reader<'_, '_>) -> Option<f64> {
-    let located = t.number("spread", "a number from 0 to 2")?;
-    if let Err(message) = possible_spread(located.value) {
-        let message = format!("`spread`: {message}");
-        t.report(Problem::new(message).at(located.place, "expected a number from 0 to 2"));
-        return None;
-    }
+    let located = fraction(t, "spread", 2.0)?;
     without_batching(t, "spread", &located.place);
     Some(located.value)
 }

@@ -242,15 +242,11 @@ async fn faults_befall_a_batch_too() {
 async fn a_client_that_leaves_frees_its_place_in_the_batch() {
     let engine = batching(&EVEN.replace("slots = 4", "slots = 1"));
     for stream in [true, false] {
-        let leaving = {
+        // The second is in the queue when it leaves.
+        let [leaving, second] = [(); 2].map(|()| {
             let (engine, body) = (Arc::clone(&engine), ask(work(5, 1000), stream));
             tokio::spawn(async move { post(&engine, "/v1/completions", &body).await })
-        };
-        // It is in the queue when it leaves.
-        let second = {
-            let (engine, body) = (Arc::clone(&engine), ask(work(5, 1000), stream));
-            tokio::spawn(async move { post(&engine, "/v1/completions", &body).await })
-        };
+        });
         let begun = now(&engine);
         sleep(millis(45)).await;
         let page = get(&engine, "/metrics").await.body();
@@ -278,10 +274,7 @@ async fn the_kv_cache_is_published_if_it_has_a_limit() {
     let gauge = r#"vllm:kv_cache_usage_perc{engine="0",model_name="mock"}"#;
     for (kv, wanted) in [("", None), ("\nkv = 100", Some(" 0.08"))] {
         let engine = batching(&format!("{EVEN}{kv}"));
-        let asking = {
-            let engine = Arc::clone(&engine);
-            tokio::spawn(async move { complete(&engine, 9).await })
-        };
+        let asking = spawn_complete(&engine, 9);
         // Five tokens of the prompt and three that were generated.
         sleep(millis(35)).await;
         let page = get(&engine, "/metrics").await.body();
@@ -312,8 +305,7 @@ async fn requests_beyond_the_queue_are_refused() {
     Arc::get_mut(&mut engine).unwrap().batch = Some(one_waits);
     let mut asking = Vec::new();
     for _ in 0..3 {
-        let engine = Arc::clone(&engine);
-        asking.push(tokio::spawn(async move { complete(&engine, 3).await }));
+        asking.push(spawn_complete(&engine, 3));
         sleep(millis(2)).await;
     }
     let mut got = Vec::new();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 
-async fn completion(engine: &Arc<Engine>, more: &str) -> Got {
+async fn completion(engine: &Arc<Engine>, more: &str) -> ClientReply {
     let body = format!(
         r#"{{"model":"tiny","prompt":[1,2,3,4,5],"max_tokens":8,"ignore_eos":true{more}}}"#
     );
@@ -53,7 +53,7 @@ async fn other_routes_answer_as_engines_do() {
 }
 
 /// A prompt of `length` equal bytes.
-async fn ask(engine: &Arc<Engine>, length: usize) -> Got {
+async fn ask(engine: &Arc<Engine>, length: usize) -> ClientReply {
     let body = format!(r#"{{"prompt":"{}","max_tokens":2}}"#, "p".repeat(length));
     post(engine, "/v1/completions", &body).await
 }
@@ -61,7 +61,7 @@ async fn ask(engine: &Arc<Engine>, length: usize) -> Got {
 #[tokio::test(start_paused = true)]
 async fn prefixes_are_remembered_until_they_are_flushed() {
     let engine = engine("prefix-cache = true");
-    let cached = |got: &Got| {
+    let cached = |got: &ClientReply| {
         let value: Value = serde_json::from_str(&got.body()).unwrap();
         value["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap()
     };
@@ -90,10 +90,7 @@ async fn prefixes_are_remembered_until_they_are_flushed() {
 #[tokio::test(start_paused = true)]
 async fn sglang_does_not_flush_while_it_works() {
     let engine = engine("prefix-cache = true");
-    let busy = tokio::spawn({
-        let engine = Arc::clone(&engine);
-        async move { complete(&engine, 50).await }
-    });
+    let busy = spawn_complete(&engine, 50);
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let refused = post(&engine, "/flush_cache", "").await;
     assert_eq!(refused.status, 400);
@@ -105,8 +102,7 @@ async fn sglang_does_not_flush_while_it_works() {
 async fn gauges_show_running_and_waiting_requests() {
     let engine = engine("max-concurrency = 2");
     for _ in 0..3 {
-        let engine = Arc::clone(&engine);
-        tokio::spawn(async move { complete(&engine, 50).await });
+        spawn_complete(&engine, 50);
     }
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let page = get(&engine, "/metrics").await.body();

@@ -45,8 +45,9 @@ async fn a_web_page_comes_instead_of_a_reply() {
 #[tokio::test(start_paused = true)]
 async fn the_engine_says_goodbye() {
     let goodbye = faulty("kind = 'goodbye', requests = [1]");
-    let says =
-        |got: Got| got.headers.get("connection").map(|value| value.to_str().unwrap().to_owned());
+    let says = |got: ClientReply| {
+        got.headers.get("connection").map(|value| value.to_str().unwrap().to_owned())
+    };
     assert_eq!(says(complete(&goodbye, 2).await), None);
     let got = complete(&goodbye, 2).await;
     assert!(got.ended.is_ok() && got.body().ends_with("[DONE]\n\n"));

@@ -57,7 +57,7 @@ fn payloads(body: &str) -> Vec<String> {
 
 /// Compares a reply with a captured one: status, headers and every payload.
 #[track_caller]
-fn assert_like(got: &Got, capture: &str) {
+fn assert_like(got: &ClientReply, capture: &str) {
     let (head, body) = capture.split_once("\n\n").unwrap();
     let mut lines = head.lines();
     let status = format!("HTTP/1.1 {}", got.status);
@@ -76,11 +76,11 @@ const USAGE: &str = r#","stream":true,"stream_options":{"include_usage":true}"#;
 const CONTINUOUS: &str =
     r#","stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}"#;
 
-async fn completion(engine: &Arc<Engine>, more: &str) -> Got {
+async fn completion(engine: &Arc<Engine>, more: &str) -> ClientReply {
     post(engine, "/v1/completions", &format!("{{{COMPLETION}{more}}}")).await
 }
 
-async fn chat(engine: &Arc<Engine>, more: &str) -> Got {
+async fn chat(engine: &Arc<Engine>, more: &str) -> ClientReply {
     let body = format!("{{{CHAT}{more}}}").replace("thirteen chars", "13 characters");
     post(engine, "/v1/chat/completions", &body).await
 }
@@ -143,7 +143,7 @@ async fn requests_need_the_key() {
 }
 
 /// Usage of every event, in order; events without are left out.
-fn usages(got: &Got) -> Vec<Value> {
+fn usages(got: &ClientReply) -> Vec<Value> {
     let values =
         got.data().into_iter().filter_map(|data| serde_json::from_str::<Value>(&data).ok());
     values.filter_map(|value| value.get("usage").cloned()).collect()
@@ -267,7 +267,7 @@ async fn sglang_repeats_all_text_unless_it_is_incremental() {
     };
     let length = r#"{"type":"length","length":3}"#;
     let end = r#","e2e_latency":0.16"#;
-    let data = |got: Got, number| {
+    let data = |got: ClientReply, number| {
         let id = format!("{:016x}", model::random::mix(number));
         got.data().into_iter().map(move |data| data.replace(&id, "ID")).collect::<Vec<_>>()
     };

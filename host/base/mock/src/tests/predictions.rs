@@ -8,7 +8,7 @@ use crate::truth::End;
 
 const CREATE: &str = "/v1/models/meta/llama/predictions";
 
-fn value(got: &Got) -> Value {
+fn value(got: &ClientReply) -> Value {
     serde_json::from_str(&got.body()).unwrap()
 }
 
@@ -18,7 +18,7 @@ fn path(prediction: &Value, which: &str) -> String {
     url.strip_prefix("http://localhost").unwrap().to_owned()
 }
 
-async fn create(engine: &Arc<Engine>, streams: bool) -> Got {
+async fn create(engine: &Arc<Engine>, streams: bool) -> ClientReply {
     let body = json!({ "input": { "prompt": "hello", "max_tokens": 3 }, "stream": streams });
     post(engine, CREATE, &body.to_string()).await
 }

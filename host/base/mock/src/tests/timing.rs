@@ -155,12 +155,7 @@ async fn whole_replies_come_with_their_last_token() {
 #[tokio::test(start_paused = true)]
 async fn requests_beyond_the_limit_wait_in_order() {
     let engine = engine("max-concurrency = 2");
-    let replies: Vec<_> = (0..5)
-        .map(|_| {
-            let engine = Arc::clone(&engine);
-            tokio::spawn(async move { complete(&engine, 3).await })
-        })
-        .collect();
+    let replies: Vec<_> = (0..5).map(|_| spawn_complete(&engine, 3)).collect();
     let mut first_tokens = Vec::new();
     for reply in replies {
         let got = reply.await.unwrap();
@@ -217,10 +212,7 @@ async fn one_connection_serves_request_after_request() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_frees_its_slot() {
     let engine = engine("max-concurrency = 1");
-    let leaving = {
-        let engine = Arc::clone(&engine);
-        tokio::spawn(async move { complete(&engine, 1000).await })
-    };
+    let leaving = spawn_complete(&engine, 1000);
     tokio::time::sleep(std::time::Duration::from_millis(150)).await;
     leaving.abort();
     let got = complete(&engine, 1).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Half a second of a WAV file at 4 bytes a second, and further fields.
-async fn transcribe(engine: &Arc<Engine>, fields: &[(&str, &str)]) -> Got {
+async fn transcribe(engine: &Arc<Engine>, fields: &[(&str, &str)]) -> ClientReply {
     let mut body =
         b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n"
             .to_vec();
@@ -25,7 +25,7 @@ async fn transcribe(engine: &Arc<Engine>, fields: &[(&str, &str)]) -> Got {
     send(engine, request).await.unwrap()
 }
 
-fn values(got: &Got) -> Vec<Value> {
+fn values(got: &ClientReply) -> Vec<Value> {
     let data = got.data().into_iter().filter(|data| data != "[DONE]");
     data.map(|data| serde_json::from_str(&data).unwrap()).collect()
 }

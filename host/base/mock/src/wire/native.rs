@@ -2,15 +2,14 @@
 //! incrementally, and LMDeploy's, which share the path and little else.
 
 use super::bytes::{put, put_string};
-use super::{Head, Piece, Wire};
+use super::types::{Head, Piece, Wire};
 use crate::answer::{Answer, Finish};
-use crate::ask::Ask;
+use crate::ask::types::Ask;
 use crate::script::{Counts, Script};
 
 /// The id that stands for the end of a text.
 const END_OF_TEXT: u32 = 2;
 
-/// Writes one reply of SGLang's `/generate`.
 pub(super) struct Sglang {
     id: String,
     prompt_tokens: u32,
@@ -38,21 +37,21 @@ impl Sglang {
 
     fn object(&self, answer: &Answer, from: u32, piece: Piece, out: &mut Vec<u8>) {
         put_text_and_ids(answer, from, piece.to, out);
-        put(out, format_args!(r#","meta_info":{{"id":"{}","finish_reason":"#, self.id));
+        put!(out, r#","meta_info":{{"id":"{}","finish_reason":"#, self.id);
         match (piece.last, answer.finish) {
-            (false, _) => out.extend_from_slice(b"null"),
+            (false, _) => out.extend(b"null"),
             (true, Finish::Stop) => {
-                put(out, format_args!(r#"{{"type":"stop","matched":{END_OF_TEXT}}}"#))
+                put!(out, r#"{{"type":"stop","matched":{END_OF_TEXT}}}"#)
             }
             (true, Finish::Length) => {
-                put(out, format_args!(r#"{{"type":"length","length":{}}}"#, answer.tokens));
+                put!(out, r#"{{"type":"length","length":{}}}"#, answer.tokens);
             }
         }
         let (prompt, completion) = (self.prompt_tokens, piece.to);
-        put(out, format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#));
-        put(out, format_args!(r#","cached_tokens":{}"#, self.cached_tokens));
-        out.extend_from_slice(br#","reasoning_tokens":0,"num_retractions":0"#);
-        out.extend_from_slice(br#","weight_version":"default""#);
+        put!(out, r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#);
+        put!(out, r#","cached_tokens":{}"#, self.cached_tokens);
+        out.extend(br#","reasoning_tokens":0,"num_retractions":0"#);
+        out.extend(br#","weight_version":"default""#);
         if piece.last {
             self.timings(piece, out);
             let counts = &self.counts;
@@ -64,23 +63,23 @@ impl Sglang {
                 ("audio_tokens", counts.input_audio_tokens),
             ] {
                 if let Some(count) = count {
-                    put(out, format_args!(r#","{name}":{count}"#));
+                    put!(out, r#","{name}":{count}"#);
                 }
             }
             if let Some(steps) = counts.steps() {
                 let (steps, list) = (steps.steps, &counts.steps_by_accepted);
-                put(out, format_args!(r#","spec_verify_ct":{steps}"#));
-                put(out, format_args!(r#","spec_correct_drafts_histogram":{list:?}"#));
+                put!(out, r#","spec_verify_ct":{steps}"#);
+                put!(out, r#","spec_correct_drafts_histogram":{list:?}"#);
             }
         }
-        out.extend_from_slice(b"}}");
+        out.extend(b"}}");
     }
 
     /// The times, in seconds. The engine's instants are made up: they are as far apart as its
     /// durations say.
     fn timings(&self, piece: Piece, out: &mut Vec<u8>) {
         let Some(timings) = piece.timings.filter(|_| self.timed) else {
-            put(out, format_args!(r#","e2e_latency":{}"#, piece.seconds));
+            put!(out, r#","e2e_latency":{}"#, piece.seconds);
             return;
         };
         let queue = timings.queue.as_secs_f64();
@@ -95,28 +94,23 @@ impl Sglang {
             ("request_received_ts", received),
             ("first_token_latency", first),
         ] {
-            put(out, format_args!(r#","{name}":{seconds}"#));
+            put!(out, r#","{name}":{seconds}"#);
         }
     }
 }
 
 impl Wire for Sglang {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"data: ");
+        out.extend(b"data: ");
         self.object(answer, if self.incremental { piece.from } else { 0 }, piece, out);
-        out.extend_from_slice(b"\n\n");
+        out.extend(b"\n\n");
     }
-
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
     fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
         self.object(answer, 0, all, out);
     }
 }
 
-/// Writes one reply of LMDeploy's `/generate`.
 pub(super) struct Lmdeploy {
     prompt_tokens: u32,
 }
@@ -128,28 +122,24 @@ impl Lmdeploy {
 
     fn object(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
         put_text_and_ids(answer, piece.from, piece.to, out);
-        out.extend_from_slice(br#","meta_info":{"finish_reason":"#);
+        out.extend(br#","meta_info":{"finish_reason":"#);
         if piece.last {
-            put(out, format_args!(r#"{{"type":"{}"}}"#, answer.finish.name()));
+            put!(out, r#"{{"type":"{}"}}"#, answer.finish.name());
         } else {
-            out.extend_from_slice(b"null");
+            out.extend(b"null");
         }
         let (prompt, completion) = (self.prompt_tokens, piece.to);
-        put(out, format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#));
-        out.extend_from_slice(br#","output_token_logprobs":null}}"#);
+        put!(out, r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#);
+        out.extend(br#","output_token_logprobs":null}}"#);
     }
 }
 
 impl Wire for Lmdeploy {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"data: ");
+        out.extend(b"data: ");
         self.object(answer, piece, out);
-        out.extend_from_slice(b"\n\n");
+        out.extend(b"\n\n");
     }
-
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
     fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
         self.object(answer, all, out);
@@ -158,25 +148,9 @@ impl Wire for Lmdeploy {
 
 /// `{"text":…,"output_ids":[…]` of tokens `from..to`.
 fn put_text_and_ids(answer: &Answer, from: u32, to: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(br#"{"text":"#);
+    out.extend(br#"{"text":"#);
     put_string(out, answer.piece(from, to));
-    out.extend_from_slice(br#","output_ids":["#);
-    for (i, id) in answer.ids(from, to).iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        put_id(out, *id);
-    }
-    out.push(b']');
-}
-
-/// Appends an id. Long answers have millions of them, because each event repeats all.
-fn put_id(out: &mut Vec<u8>, id: u8) {
-    if id >= 100 {
-        out.push(b'0' + id / 100);
-    }
-    if id >= 10 {
-        out.push(b'0' + id / 10 % 10);
-    }
-    out.push(b'0' + id % 10);
+    out.extend(br#","output_ids":"#);
+    // Lists of numbers and memory have no way to fail.
+    let _ = serde_json::to_writer(out, answer.ids(from, to));
 }

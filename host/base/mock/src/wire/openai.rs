@@ -4,13 +4,15 @@
 use std::cell::Cell;
 
 use super::bytes::{put, put_string};
-use super::{FINGERPRINT, Head, Piece, Wire};
+use super::types::{Head, Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::{Ask, Route};
-use crate::pace::Timings;
+use crate::ask::types::{Ask, Route};
 use crate::script::{Counts, ReasoningField, Script, UsageIn};
+use crate::truth::Timings;
 
-/// Writes one reply of either OpenAI route.
+/// The fingerprint in replies, where vLLM puts its version.
+const FINGERPRINT: &str = "runner-mock";
+
 pub(super) struct OpenAi {
     chat: bool,
     prompt_tokens: u32,
@@ -93,16 +95,14 @@ impl OpenAi {
     fn counts(&self, completion: u32, out: &mut Vec<u8>) {
         let prompt = self.prompt_tokens;
         let total = u64::from(prompt) + u64::from(completion);
-        put(
+        put!(
             out,
-            format_args!(
-                r#""usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#
-            ),
+            r#""usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#
         );
     }
 
     fn prompt_details(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#","prompt_tokens_details":"#);
+        out.extend(br#","prompt_tokens_details":"#);
         put_details(&self.of_prompt, out);
     }
 
@@ -114,7 +114,7 @@ impl OpenAi {
             self.prompt_details(out);
         }
         if self.chat || (last && !self.of_answer.is_empty()) {
-            out.extend_from_slice(br#","completion_tokens_details":"#);
+            out.extend(br#","completion_tokens_details":"#);
             self.answer_details(answer, tokens, last, out);
         }
         out.push(b'}');
@@ -135,7 +135,7 @@ impl OpenAi {
     fn put_metrics(&self, answer: &Answer, out: &mut Vec<u8>) {
         let (timings, steps) = (self.timings.get(), self.counts.steps());
         if timings.is_none() && steps.is_none() {
-            out.extend_from_slice(b"null");
+            out.extend(b"null");
             return;
         }
         let mut metrics = serde_json::Map::new();
@@ -179,16 +179,15 @@ impl OpenAi {
     }
 
     fn put_finish(&self, answer: &Answer, last: bool, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#","logprobs":null,"finish_reason":"#);
+        out.extend(br#","logprobs":null,"finish_reason":"#);
         if last {
-            put(out, format_args!(r#""{}""#, answer.finish.name()));
+            put!(out, r#""{}""#, answer.finish.name());
         } else {
-            out.extend_from_slice(b"null");
+            out.extend(b"null");
         }
     }
 }
 
-/// The counts that are known.
 fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'static str, u32)> {
     let known = counts.into_iter();
     known.filter_map(|(name, count)| Some((name, count?))).collect()
@@ -196,15 +195,12 @@ fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'sta
 
 /// Counts as an object, null where there are none.
 fn put_details(counts: &[(&'static str, u32)], out: &mut Vec<u8>) {
-    if counts.is_empty() {
-        out.extend_from_slice(b"null");
-        return;
-    }
-    for (place, (name, count)) in counts.iter().enumerate() {
-        let before = if place == 0 { '{' } else { ',' };
-        put(out, format_args!(r#"{before}"{name}":{count}"#));
-    }
-    out.push(b'}');
+    let object =
+        counts.iter().map(|(name, count)| ((*name).to_owned(), serde_json::Value::from(*count)));
+    let object =
+        Some(object.collect::<serde_json::Map<_, _>>()).filter(|object| !object.is_empty());
+    // Numbers and memory have no way to fail.
+    let _ = serde_json::to_writer(out, &object);
 }
 
 impl Wire for OpenAi {
@@ -212,21 +208,21 @@ impl Wire for OpenAi {
         if !self.chat {
             return;
         }
-        out.extend_from_slice(self.event_head.as_bytes());
-        out.extend_from_slice(
+        out.extend(self.event_head.as_bytes());
+        out.extend(
             br#"{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]"#,
         );
         if self.in_every {
             out.push(b',');
             self.counts(0, out);
-            out.extend_from_slice(br#","completion_tokens_details":null}"#);
+            out.extend(br#","completion_tokens_details":null}"#);
         }
-        out.extend_from_slice(b",\"prompt_token_ids\":null,\"prompt_text\":null}\n\n");
+        out.extend(b",\"prompt_token_ids\":null,\"prompt_text\":null}\n\n");
     }
 
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
         self.timings.set(piece.timings.filter(|_| self.timed));
-        out.extend_from_slice(self.event_head.as_bytes());
+        out.extend(self.event_head.as_bytes());
         let text = answer.piece(piece.from, piece.to);
         if self.chat {
             let key = if piece.to <= answer.reasoning && piece.from < piece.to {
@@ -234,98 +230,92 @@ impl Wire for OpenAi {
             } else {
                 "content"
             };
-            put(out, format_args!(r#"{{"index":0,"delta":{{"{key}":"#));
+            put!(out, r#"{{"index":0,"delta":{{"{key}":"#);
             put_string(out, text);
             out.push(b'}');
         } else {
-            out.extend_from_slice(br#"{"index":0,"text":"#);
+            out.extend(br#"{"index":0,"text":"#);
             put_string(out, text);
         }
         self.put_finish(answer, piece.last, out);
         match (self.chat, piece.last) {
-            (true, false) => out.extend_from_slice(br#","token_ids":null}]"#),
-            (true, true) => out.extend_from_slice(br#","stop_reason":null,"token_ids":null}]"#),
+            (true, false) => out.extend(br#","token_ids":null}]"#),
+            (true, true) => out.extend(br#","stop_reason":null,"token_ids":null}]"#),
             (false, _) => {
-                out.extend_from_slice(
-                    br#","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]"#,
-                );
+                out.extend(br#","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]"#);
             }
         }
         if self.in_every || (self.in_last && piece.last) {
             self.running_usage(answer, piece.to, piece.last, out);
         }
         if piece.last && !self.own_event {
-            put(out, format_args!(r#","system_fingerprint":"{FINGERPRINT}""#));
+            put!(out, r#","system_fingerprint":"{FINGERPRINT}""#);
         }
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
     fn usage(&self, answer: &Answer, out: &mut Vec<u8>) {
         if !self.own_event {
             return;
         }
-        out.extend_from_slice(self.event_head.as_bytes());
-        out.extend_from_slice(b"],");
+        out.extend(self.event_head.as_bytes());
+        out.extend(b"],");
         self.counts(answer.tokens, out);
         if !self.of_prompt.is_empty() {
             self.prompt_details(out);
         }
         if answer.reasoning > 0 || !self.of_answer.is_empty() {
-            out.extend_from_slice(br#","completion_tokens_details":"#);
+            out.extend(br#","completion_tokens_details":"#);
             self.answer_details(answer, answer.tokens, true, out);
         }
-        put(out, format_args!("}},\"system_fingerprint\":\"{FINGERPRINT}\""));
+        put!(out, "}},\"system_fingerprint\":\"{FINGERPRINT}\"");
         // Null is left out of events.
         if self.timings.get().is_some() || self.counts.steps().is_some() {
-            out.extend_from_slice(br#","metrics":"#);
+            out.extend(br#","metrics":"#);
             self.put_metrics(answer, out);
         }
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
     fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>) {
         self.timings.set(all.timings.filter(|_| self.timed));
-        out.extend_from_slice(self.whole_head.as_bytes());
+        out.extend(self.whole_head.as_bytes());
         if self.chat {
-            out.extend_from_slice(br#"{"index":0,"message":{"role":"assistant","content":"#);
+            out.extend(br#"{"index":0,"message":{"role":"assistant","content":"#);
             put_string(out, answer.content());
-            out.extend_from_slice(
+            out.extend(
                 br#","refusal":null,"annotations":null,"audio":null,"function_call":null,""#,
             );
-            out.extend_from_slice(self.reasoning_key.as_bytes());
-            out.extend_from_slice(b"\":");
+            out.extend(self.reasoning_key.as_bytes());
+            out.extend(b"\":");
             match answer.reasoning {
-                0 => out.extend_from_slice(b"null"),
+                0 => out.extend(b"null"),
                 _ => put_string(out, answer.reasoning_text()),
             }
             out.push(b'}');
         } else {
-            out.extend_from_slice(br#"{"index":0,"text":"#);
+            out.extend(br#"{"index":0,"text":"#);
             put_string(out, answer.content());
         }
         self.put_finish(answer, true, out);
-        out.extend_from_slice(br#","stop_reason":null,"token_ids":null"#);
+        out.extend(br#","stop_reason":null,"token_ids":null"#);
         if !self.chat {
-            out.extend_from_slice(br#","prompt_logprobs":null,"prompt_token_ids":null"#);
+            out.extend(br#","prompt_logprobs":null,"prompt_token_ids":null"#);
         }
-        out.extend_from_slice(br#","routed_experts":null}],"service_tier":null"#);
-        put(out, format_args!(r#","system_fingerprint":"{FINGERPRINT}""#));
+        out.extend(br#","routed_experts":null}],"service_tier":null"#);
+        put!(out, r#","system_fingerprint":"{FINGERPRINT}""#);
         if self.in_whole {
             out.push(b',');
             self.counts(answer.tokens, out);
             self.prompt_details(out);
-            out.extend_from_slice(br#","completion_tokens_details":"#);
+            out.extend(br#","completion_tokens_details":"#);
             self.answer_details(answer, answer.tokens, true, out);
             out.push(b'}');
         }
         if self.chat {
-            out.extend_from_slice(
-                br#","prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null"#,
-            );
+            out.extend(br#","prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null"#);
         }
-        out.extend_from_slice(
-            br#","kv_transfer_params":null,"ec_transfer_params":null,"metrics":"#,
-        );
+        out.extend(br#","kv_transfer_params":null,"ec_transfer_params":null,"metrics":"#);
         self.put_metrics(answer, out);
         out.push(b'}');
     }

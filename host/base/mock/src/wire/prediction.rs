@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::bytes::put;
-use super::{Head, Piece, Wire};
+use super::types::{Head, Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::Refusal;
-use crate::prediction::Job;
+use crate::ask::types::{Job, Refusal};
 
-/// Writes the replies about one prediction.
 pub(crate) struct Prediction {
     id: String,
     origin: String,
@@ -28,7 +26,6 @@ impl Prediction {
         }
     }
 
-    /// The prediction in this state.
     pub fn state(&self, status: &str, output: Option<Value>, error: Option<&str>) -> Value {
         let (origin, id) = (&self.origin, &self.id);
         let mut urls = json!({
@@ -45,22 +42,18 @@ impl Prediction {
     }
 
     fn event(&self, name: &str, number: u32, data: &str, out: &mut Vec<u8>) {
-        put(out, format_args!("event: {name}\nid: {number}:0\n"));
+        put!(out, "event: {name}\nid: {number}:0\n");
         for line in data.split('\n') {
-            put(out, format_args!("data: {line}\n"));
+            put!(out, "data: {line}\n");
         }
         out.push(b'\n');
     }
 }
 
 impl Wire for Prediction {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
         self.event("output", piece.to, answer.piece(piece.from, piece.to), out);
     }
-
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
     fn done(&self, answer: &Answer, out: &mut Vec<u8>) {
         self.event("done", answer.tokens, "{}", out);
@@ -79,7 +72,7 @@ impl Wire for Prediction {
             metrics["time_to_first_token"] = first.as_secs_f64().into();
         }
         state["metrics"] = metrics;
-        out.extend_from_slice(state.to_string().as_bytes());
+        out.extend(state.to_string().as_bytes());
     }
 
     fn failed(&self, refusal: &Refusal) -> Option<Vec<u8>> {
@@ -88,7 +81,6 @@ impl Wire for Prediction {
     }
 }
 
-/// An error as the body of a reply.
 pub(super) fn error(refusal: &Refusal) -> Vec<u8> {
     let Refusal { status, message, .. } = refusal;
     let body = json!({ "detail": message, "status": status, "title": refusal.kind });

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::bytes::put;
-use super::{Piece, Wire};
+use super::types::{Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::{Ask, SpeechForm};
+use crate::ask::types::{Ask, SpeechForm};
 use crate::script::{Script, UsageIn};
 
 /// Samples per second, of two bytes each.
@@ -16,7 +16,6 @@ const RATE: u32 = 24_000;
 /// Bytes of sound to a token: 80 ms, as of models that make 12.5 tokens a second.
 const TOKEN_BYTES: usize = RATE as usize * 2 * 80 / 1000;
 
-/// Writes a reply of sound.
 pub(super) struct Speech {
     form: SpeechForm,
     prompt_tokens: u32,
@@ -28,7 +27,6 @@ impl Speech {
         Speech { form, prompt_tokens: ask.prompt_tokens, usage: script.usage != UsageIn::None }
     }
 
-    /// The sound of tokens `from..to`.
     fn sound(&self, from: u32, to: u32) -> Vec<u8> {
         let mut sound = Vec::new();
         if self.form.is_wav && from == 0 {
@@ -44,38 +42,29 @@ impl Speech {
 }
 
 impl Wire for Speech {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, _: &Answer, piece: Piece, out: &mut Vec<u8>) {
         let sound = self.sound(piece.from, piece.to);
         if self.form.is_raw {
             return out.extend(sound);
         }
         let audio = STANDARD.encode(sound);
-        put(
-            out,
-            format_args!("data: {{\"type\":\"speech.audio.delta\",\"audio\":\"{audio}\"}}\n\n"),
-        );
+        put!(out, "data: {{\"type\":\"speech.audio.delta\",\"audio\":\"{audio}\"}}\n\n");
     }
-
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
     fn done(&self, answer: &Answer, out: &mut Vec<u8>) {
         if self.form.is_raw {
             return;
         }
-        out.extend_from_slice(br#"data: {"type":"speech.audio.done""#);
+        out.extend(br#"data: {"type":"speech.audio.done""#);
         if self.usage {
             let (input, output) = (self.prompt_tokens, answer.tokens);
             let total = u64::from(input) + u64::from(output);
-            put(
+            put!(
                 out,
-                format_args!(
-                    r#","usage":{{"input_tokens":{input},"output_tokens":{output},"total_tokens":{total}}}"#
-                ),
+                r#","usage":{{"input_tokens":{input},"output_tokens":{output},"total_tokens":{total}}}"#
             );
         }
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
     fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {

@@ -2,12 +2,11 @@
 //! (<https://platform.openai.com/docs/api-reference/audio>).
 
 use super::bytes::{json, put, put_string};
-use super::{Head, Piece, Wire};
+use super::types::{Head, Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::{Ask, ReplyForm, Sound};
+use crate::ask::types::{Ask, ReplyForm, Sound};
 use crate::script::{Script, UsageIn};
 
-/// Writes vLLM's reply.
 pub(super) struct Vllm {
     sound: Sound,
     prompt_tokens: u32,
@@ -39,40 +38,36 @@ impl Vllm {
     fn counts(&self, tokens: u32, out: &mut Vec<u8>) {
         let prompt = self.prompt_tokens;
         let total = u64::from(prompt) + u64::from(tokens);
-        put(
+        put!(
             out,
-            format_args!(
-                r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens}}}"#
-            ),
+            r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens}}}"#
         );
     }
 }
 
 impl Wire for Vllm {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.event_head.as_bytes());
-        out.extend_from_slice(br#"{"delta":{"content":"#);
+        out.extend(self.event_head.as_bytes());
+        out.extend(br#"{"delta":{"content":"#);
         put_string(out, answer.piece(piece.from, piece.to));
         out.push(b'}');
         if piece.last {
             let finish = answer.finish.name();
-            put(out, format_args!(r#","finish_reason":"{finish}","stop_reason":null"#));
+            put!(out, r#","finish_reason":"{finish}","stop_reason":null"#);
         }
-        out.extend_from_slice(b"}]");
+        out.extend(b"}]");
         if self.in_every {
             self.counts(piece.to, out);
         }
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
     fn usage(&self, answer: &Answer, out: &mut Vec<u8>) {
         if self.own_event {
-            out.extend_from_slice(self.event_head.as_bytes());
+            out.extend(self.event_head.as_bytes());
             out.push(b']');
             self.counts(answer.tokens, out);
-            out.extend_from_slice(b"}\n\n");
+            out.extend(b"}\n\n");
         }
     }
 
@@ -81,14 +76,13 @@ impl Wire for Vllm {
         if self.sound.form == ReplyForm::VerboseJson {
             return verbose(answer, seconds, out);
         }
-        out.extend_from_slice(br#"{"text":"#);
+        out.extend(br#"{"text":"#);
         put_string(out, answer.content());
         let seconds = seconds.ceil();
-        put(out, format_args!(r#","usage":{{"type":"duration","seconds":{seconds}}}}}"#));
+        put!(out, r#","usage":{{"type":"duration","seconds":{seconds}}}}}"#);
     }
 }
 
-/// Writes OpenAI's reply.
 pub(super) struct OpenAi {
     sound: Sound,
     prompt_tokens: u32,
@@ -110,44 +104,35 @@ impl OpenAi {
         }
         let (input, audio, output) = (self.prompt_tokens, self.sound.tokens, answer.tokens);
         let (text, total) = (input - audio, u64::from(input) + u64::from(output));
-        put(out, format_args!(r#","usage":{{"type":"tokens","input_tokens":{input}"#));
-        put(
-            out,
-            format_args!(
-                r#","input_token_details":{{"text_tokens":{text},"audio_tokens":{audio}}}"#
-            ),
-        );
-        put(out, format_args!(r#","output_tokens":{output},"total_tokens":{total}}}"#));
+        put!(out, r#","usage":{{"type":"tokens","input_tokens":{input}"#);
+        put!(out, r#","input_token_details":{{"text_tokens":{text},"audio_tokens":{audio}}}"#);
+        put!(out, r#","output_tokens":{output},"total_tokens":{total}}}"#);
     }
 }
 
 impl Wire for OpenAi {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#"data: {"type":"transcript.text.delta","delta":"#);
+        out.extend(br#"data: {"type":"transcript.text.delta","delta":"#);
         put_string(out, answer.piece(piece.from, piece.to));
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
-
     fn done(&self, answer: &Answer, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#"data: {"type":"transcript.text.done","text":"#);
+        out.extend(br#"data: {"type":"transcript.text.done","text":"#);
         put_string(out, answer.content());
         self.counts(answer, out);
-        out.extend_from_slice(b"}\n\n");
+        out.extend(b"}\n\n");
     }
 
     fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {
         match self.sound.form {
             ReplyForm::Text => {
-                out.extend_from_slice(answer.content().as_bytes());
+                out.extend(answer.content().as_bytes());
                 out.push(b'\n');
             }
             ReplyForm::VerboseJson => verbose(answer, self.sound.seconds, out),
             ReplyForm::Json => {
-                out.extend_from_slice(br#"{"text":"#);
+                out.extend(br#"{"text":"#);
                 put_string(out, answer.content());
                 self.counts(answer, out);
                 out.push(b'}');
@@ -159,16 +144,12 @@ impl Wire for OpenAi {
 /// A whole reply with its one segment.
 fn verbose(answer: &Answer, seconds: f64, out: &mut Vec<u8>) {
     let text = json(&answer.content());
-    put(
+    put!(
         out,
-        format_args!(
-            r#"{{"duration":{seconds:?},"language":"en","text":{text},"segments":[{{"id":0,"avg_logprob":-0.1"#
-        ),
+        r#"{{"duration":{seconds:?},"language":"en","text":{text},"segments":[{{"id":0,"avg_logprob":-0.1"#
     );
-    put(
+    put!(
         out,
-        format_args!(
-            r#","compression_ratio":1.0,"end":{seconds:?},"no_speech_prob":null,"seek":0,"start":0.0,"temperature":0.0,"text":{text},"tokens":[]}}],"words":null}}"#
-        ),
+        r#","compression_ratio":1.0,"end":{seconds:?},"no_speech_prob":null,"seek":0,"start":0.0,"temperature":0.0,"text":{text},"tokens":[]}}],"words":null}}"#
     );
 }

@@ -1,14 +1,13 @@
 //! Answers of Triton's call `ModelStreamInfer`, from a model whose backend is vLLM
 //! (`src/utils/request.py` of Triton's `vllm_backend`): a message for each piece.
 
-use super::{Piece, Wire};
+use super::types::{Piece, Wire};
 use crate::answer::Answer;
-use crate::ask::{Ask, Refusal, TritonForm};
+use crate::ask::types::{Ask, Refusal, TritonForm};
 use crate::grpc;
 use crate::script::Script;
-use crate::triton::{Inferred, Streamed};
+use crate::triton::{InferResponse, StreamResponse};
 
-/// Writes one reply.
 pub(super) struct Triton {
     form: TritonForm,
     model: String,
@@ -29,21 +28,19 @@ impl Triton {
 }
 
 impl Wire for Triton {
-    fn role(&self, _: &mut Vec<u8>) {}
-
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
-        let mut inferred = Inferred {
+        let mut response = InferResponse {
             model_name: self.model.clone(),
             model_version: "1".to_owned(),
             id: self.form.id.clone(),
-            ..Inferred::default()
+            ..InferResponse::default()
         };
         let text = [&*self.prompt, answer.piece(piece.from, piece.to)].concat();
-        inferred.add_text("text_output", text.as_bytes());
+        response.add_text("text_output", text.as_bytes());
         if self.form.has_finish {
             // As Python writes that there is no reason yet.
             let reason = if piece.last { answer.finish.name() } else { "None" };
-            inferred.add_text("finish_reason", reason.as_bytes());
+            response.add_text("finish_reason", reason.as_bytes());
         }
         let counts = [
             ("num_input_tokens", self.form.has_input_tokens, self.prompt_tokens),
@@ -51,14 +48,13 @@ impl Wire for Triton {
         ];
         for (name, is_wanted, count) in counts {
             if is_wanted {
-                inferred.add(name, "UINT32", count.to_le_bytes().to_vec());
+                response.add(name, "UINT32", count.to_le_bytes().to_vec());
             }
         }
-        let message = Streamed { infer_response: Some(inferred), ..Streamed::default() };
+        let message =
+            StreamResponse { infer_response: Some(response), ..StreamResponse::default() };
         grpc::put(&message, out);
     }
-
-    fn usage(&self, _: &Answer, _: &mut Vec<u8>) {}
 
     fn done(&self, _: &Answer, _: &mut Vec<u8>) {}
 
@@ -67,8 +63,8 @@ impl Wire for Triton {
     }
 }
 
-/// Appends an error message.
 pub(super) fn error(refusal: &Refusal, out: &mut Vec<u8>) {
-    let message = Streamed { error_message: refusal.message.clone(), ..Streamed::default() };
+    let message =
+        StreamResponse { error_message: refusal.message.clone(), ..StreamResponse::default() };
     grpc::put(&message, out);
 }

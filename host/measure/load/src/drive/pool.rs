@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use super::{Opened, Worker, passed_on};
+use super::types::{Opened, Worker, passed_on};
 use crate::pace::Signal;
 use crate::transport::poller::Poller;
 use crate::transport::websocket::WebSocket;

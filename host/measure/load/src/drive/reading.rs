@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 pub(super) use conversation::Inputs;
 
 use super::lazy_timer::LazyTimer;
-use super::{End, Reply, Worker};
+use super::types::{End, Reply, Worker};
 use crate::backlog::{Backlog, Gate, Held};
 use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered, visible};
 use model::clock::Clock;

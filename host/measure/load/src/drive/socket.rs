@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::demand::{Kind, Outgoing};
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Reading};
-use super::{End, Reply, Worker};
+use super::types::{End, Reply, Worker};
 use crate::transport::websocket::handshake::Handshake;
 use crate::transport::{Connect, Marks, Request};
 use model::exchange::{Class, Open};

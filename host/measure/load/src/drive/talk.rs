@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::demand::{Course, Demand, First, Kind, Step};
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Pause, Reading};
-use super::{Abort, End, Reply, Worker};
+use super::types::{Abort, End, Reply, Worker};
 use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
 use model::exchange::{self, Class, Open};
 use model::frame::Framing;

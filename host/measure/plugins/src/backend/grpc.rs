@@ -4,10 +4,6 @@
 /// The flags of a frame with trailer fields.
 const TRAILERS: u8 = 0x80;
 
-/// Returns the message of a reply.
-///
-/// # Errors
-/// If the reply is not one whole message and its trailers.
 pub(super) fn message(reply: &[u8]) -> Result<&[u8], String> {
     let mut rest = reply;
     let mut message = None;

@@ -1,6 +1,7 @@
 //! Signatures by HMAC: a backend's description of one, checked and in the host's types.
 
-use super::{Digest, Encoding, HOST_HEADERS, Hmac};
+use super::request::HOST_HEADERS;
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Digest, Encoding, Hmac};
 use model::access::Key;
 use model::access::hmac;
 use model::access::template::UnknownPlaceholder;
@@ -12,9 +13,6 @@ pub(super) const TEMPLATE_BYTES: usize = 4 << 10;
 
 impl Hmac {
     /// Returns the signature that it describes, with a key.
-    ///
-    /// # Errors
-    /// If a placeholder is not known.
     pub fn with_key(&self, key: Key) -> Result<hmac::Hmac, UnknownPlaceholder> {
         let headers = self.headers.iter();
         let headers =
@@ -36,7 +34,6 @@ impl Hmac {
     }
 }
 
-/// Describes the fault of a signature.
 pub(super) fn fault(described: &Hmac) -> Option<String> {
     if described.headers.is_empty() || described.headers.len() > HEADERS {
         let fields = described.headers.len();

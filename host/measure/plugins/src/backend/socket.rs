@@ -1,6 +1,6 @@
 //! The limits on a backend's WebSocket.
 
-use super::{Outgoing, Socket};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Outgoing, Socket};
 use model::frame::OUTGOING_BYTES;
 
 /// The longest time between one message and the next, in nanoseconds: an hour.
@@ -23,7 +23,6 @@ pub(super) fn fault(socket: &Socket) -> Option<String> {
     own.or(large).or_else(|| socket.messages.iter().find_map(fault_of_message))
 }
 
-/// Describes the fault of one message.
 pub(super) fn fault_of_message(outgoing: &Outgoing) -> Option<String> {
     (outgoing.delay > LONGEST).then(|| {
         format!(

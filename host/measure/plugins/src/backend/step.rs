@@ -1,7 +1,9 @@
 //! The limits of one request of several, and of its framing.
 
-use super::{Framing, STATE_BYTES, Step};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Framing, Step};
 
+/// Most bytes of state a plugin may keep between two batches of a reply.
+pub(super) const STATE_BYTES: usize = 64 << 10;
 /// The longest delay before a request: an hour, in nanoseconds.
 const DELAY: u64 = 3_600_000_000_000;
 /// The most other statuses than success whose replies are decoded.
@@ -44,7 +46,6 @@ pub(super) fn fault(step: &Step) -> Option<String> {
     fault_of_framing(framing)
 }
 
-/// Describes the fault of a framing.
 pub(super) fn fault_of_framing(framing: &Framing) -> Option<String> {
     match framing {
         Framing::LengthPrefixed(prefix)

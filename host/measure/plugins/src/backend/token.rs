@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use super::hmac::{HEADERS, TEMPLATE_BYTES, fault_of_names};
-use super::{Request, Token, fault_of_method, path};
+use super::request::{fault_of_method, fault_of_path};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{Request, Token};
 use model::access::Key;
 use model::access::template::UnknownPlaceholder;
 use model::access::token::{self, Login, Placeholder};
@@ -25,9 +26,6 @@ enum Escape {
 
 impl Token {
     /// Returns the login with this key.
-    ///
-    /// # Errors
-    /// If a placeholder is not known.
     pub fn with_key(&self, key: Key) -> Result<token::Token, UnknownPlaceholder> {
         let (whole, basic) = (key.text(), BASE64_STANDARD.encode(key.text()));
         let value = |escape: Escape| {
@@ -64,7 +62,6 @@ impl Token {
         })
     }
 
-    /// True if the login has this placeholder.
     pub fn has(&self, placeholder: Placeholder) -> bool {
         let body = token::body(&String::from_utf8_lossy(&self.login.body));
         let mut headers = self.login.headers.iter();
@@ -100,10 +97,9 @@ impl Escape {
     }
 }
 
-/// Describes the fault of a login.
 pub(super) fn fault(described: &Token) -> Option<String> {
     let Token { login, token, lifetime, headers } = described;
-    let fault = path::fault_of_request(&login.path).or_else(|| fault_of_method(&login.method));
+    let fault = fault_of_path(&login.path).or_else(|| fault_of_method(&login.method));
     if let Some(what) = fault {
         return Some(format!("its login: {what}"));
     }

@@ -1,7 +1,9 @@
 //! The server's token counts, timings, steps of speculative decoding, and length of sound: their
 //! checks, and their forms in the contract and in a record.
 
-use super::{Sound, Speculation, Timings, Usage};
+use crate::bindings::backend_world::exports::runner::plugin::backend::{
+    Sound, Speculation, Timings, Usage,
+};
 use model::exchange;
 use model::units::Nanos;
 
@@ -90,7 +92,6 @@ pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     })
 }
 
-/// Describes the fault of a count's name.
 pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())

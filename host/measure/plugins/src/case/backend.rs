@@ -7,7 +7,7 @@ use super::damage;
 use super::dice::Dice;
 use super::format;
 use super::given::{Ask, Reply};
-use super::reply::{self, Cutting, Misdeed, Reading};
+use super::reply::{self, Cutting, MESSAGES, Misdeed, Reading, ending_of};
 use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
 use crate::backend::{Aside, Backend, Call, Control, Dialect, Head, Meaning};
@@ -18,9 +18,7 @@ use model::units::Nanos;
 const ROUNDS: u64 = 8;
 /// The number of prefixes of a reply that are decoded separately.
 const PREFIXES: usize = 32;
-/// Replies cut at random bytes.
 const CUTS: u64 = 24;
-/// Replies damaged at random.
 const DAMAGED: u64 = 120;
 /// Other bodies damaged at random.
 const DAMAGED_BODIES: u64 = 40;
@@ -29,7 +27,6 @@ const DAMAGED_BYTES: usize = 16 << 20;
 /// Instances among which a reply's batches are distributed.
 const INSTANCES: usize = 3;
 
-/// Writes a request and reads its reply.
 pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;
@@ -87,7 +84,6 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     }
 }
 
-/// An instance of the backend, if it opens.
 pub(super) fn dialect(plugin: &Backend) -> Option<Dialect> {
     plugin.open().ok()
 }
@@ -125,9 +121,6 @@ fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
         && !events.any(|(_, meaning)| settles(meaning))
 }
 
-/// The extension of the file with a server's messages over a WebSocket.
-pub(super) const MESSAGES: &str = "ws";
-
 /// The framing of a case's only reply.
 pub(super) fn cutting(
     dialect: &mut Dialect,
@@ -141,19 +134,6 @@ pub(super) fn cutting(
     Ok(Framing::from(framing).into())
 }
 
-/// The contract's name of a framing, and the extensions of its reply files.
-pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
-    match framing {
-        Framing::EventStream => ("event-stream", &["sse"]),
-        Framing::Lines => ("lines", &["lines"]),
-        Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
-        Framing::Grpc => ("grpc", &["grpc"]),
-        Framing::Whole => ("whole", &["json", "txt", "bin"]),
-        Framing::Raw => ("raw", &["bin"]),
-    }
-}
-
-/// Makes a control request and reads the reply.
 pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;

@@ -49,11 +49,10 @@ pub fn reply(
         // One frame's content.
         1 => {
             let at = dice.below(frames.len());
-            let (what, data) = bytes(frames.iter().nth(at)?.data, dice);
-            let changed = rebuilt(frames, |position, data_was, put| {
-                put(if position == at { &data } else { data_was });
-            });
-            Some((format!("frame {at} with {what}"), changed))
+            let mut all = list(frames);
+            let (what, data) = bytes(all.get(at)?.1, dice);
+            all[at].1 = &data;
+            Some((format!("frame {at} with {what}"), rebuilt(&all)))
         }
         _ => Some(order(frames, dice)),
     }
@@ -78,52 +77,39 @@ fn framed(framing: impl Into<Cutting>, body: &[u8]) -> Option<Frames> {
 /// Frames lost, repeated, swapped or empty.
 fn order(frames: &Frames, dice: &mut Dice) -> (String, Frames) {
     let (one, other) = (dice.below(frames.len()), dice.below(frames.len()));
-    let all: Vec<&[u8]> = frames.iter().map(|frame| frame.data).collect();
-    match dice.below(4) {
-        0 => (
-            format!("frame {one} lost"),
-            rebuilt(frames, |position, data, put| {
-                if position != one {
-                    put(data);
-                }
-            }),
-        ),
-        1 => (
-            format!("frame {one} twice"),
-            rebuilt(frames, |position, data, put| {
-                put(data);
-                if position == one {
-                    put(data);
-                }
-            }),
-        ),
-        2 => (
-            format!("frames {one} and {other} swapped"),
-            rebuilt(frames, |position, data, put| {
-                put(match position {
-                    _ if position == one => all[other],
-                    _ if position == other => all[one],
-                    _ => data,
-                });
-            }),
-        ),
-        _ => (
-            format!("frame {one} empty"),
-            rebuilt(frames, |position, data, put| {
-                put(if position == one { b"" } else { data });
-            }),
-        ),
-    }
+    let mut all = list(frames);
+    let what = match dice.below(4) {
+        0 => {
+            all.remove(one);
+            format!("frame {one} lost")
+        }
+        1 => {
+            all.insert(one, all[one]);
+            format!("frame {one} twice")
+        }
+        2 => {
+            (all[one].1, all[other].1) = (all[other].1, all[one].1);
+            format!("frames {one} and {other} swapped")
+        }
+        _ => {
+            all[one].1 = b"";
+            format!("frame {one} empty")
+        }
+    };
+    (what, rebuilt(&all))
 }
 
-fn rebuilt(frames: &Frames, mut change: impl FnMut(usize, &[u8], &mut dyn FnMut(&[u8]))) -> Frames {
-    let mut rebuilt = Frames::default();
-    for (position, frame) in frames.iter().enumerate() {
-        change(position, frame.data, &mut |data| {
-            rebuilt.push(Nanos::ZERO, frame.name.map(str::to_owned), data);
-        });
+/// The name and the data of each frame.
+fn list(frames: &Frames) -> Vec<(Option<&str>, &[u8])> {
+    frames.iter().map(|frame| (frame.name, frame.data)).collect()
+}
+
+fn rebuilt(list: &[(Option<&str>, &[u8])]) -> Frames {
+    let mut frames = Frames::default();
+    for (name, data) in list {
+        frames.push(Nanos::ZERO, name.map(str::to_owned), data);
     }
-    rebuilt
+    frames
 }
 
 /// Bytes, damaged in one way.

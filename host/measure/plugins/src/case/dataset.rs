@@ -25,7 +25,6 @@ const SHOWN: usize = 3;
 /// within a call.
 const STEP: usize = 37;
 
-/// Samples that a dataset drew.
 struct DrawnSamples {
     spare: Vec<Sample>,
     samples: Vec<Sample>,
@@ -50,7 +49,6 @@ impl DrawnSamples {
     }
 }
 
-/// Draws samples.
 pub fn draw(plugin: &Dataset, draw: &Draw, seen: &mut Observations) {
     let most = match draw.amount {
         Amount::Samples(count) => DIGESTED.min(usize::try_from(count).unwrap_or(DIGESTED)),

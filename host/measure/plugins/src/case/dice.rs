@@ -2,7 +2,6 @@
 
 use model::random::SplitMix64;
 
-/// Draws numbers.
 pub struct Dice(SplitMix64);
 
 impl Dice {
@@ -10,7 +9,6 @@ impl Dice {
         Dice(SplitMix64::new(seed))
     }
 
-    /// The next number.
     pub fn draw(&mut self) -> u64 {
         self.0.draw()
     }

@@ -60,7 +60,6 @@ fn is_same(expected: Option<&str>, found: Option<&str>) -> bool {
     }
 }
 
-/// A unified diff.
 pub fn diff(expected: &str, found: &str) -> String {
     TextDiff::from_lines(expected, found)
         .unified_diff()

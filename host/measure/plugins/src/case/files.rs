@@ -8,10 +8,8 @@ use serde_json::Value;
 
 use super::store::Store;
 
-/// Something wrong with a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file or folder.
     pub path: PathBuf,
     /// The mistake, and the expectation.
     pub what: String,
@@ -23,7 +21,6 @@ impl Display for Mistake {
     }
 }
 
-/// The files of one case.
 pub struct Files<'a> {
     pub store: Store,
     mistakes: &'a mut Vec<Mistake>,
@@ -75,7 +72,6 @@ impl<'a> Files<'a> {
         bytes
     }
 
-    /// The value of a JSON file.
     pub fn json<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
         let text = self.text(file)?;
         match serde_json::from_str(&text) {
@@ -87,7 +83,6 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The value of a TOML file.
     pub fn toml<T: DeserializeOwned>(&mut self, file: &str) -> Option<T> {
         let text = self.text(file)?;
         match toml::from_str(&text) {
@@ -99,7 +94,6 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The plugin's configuration.
     pub fn config(&mut self) -> Value {
         let table: toml::Table = self.toml("config.toml").unwrap_or_default();
         match as_json(toml::Value::Table(table)) {
@@ -111,7 +105,6 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The names of the case's files, sorted.
     pub fn names(&mut self) -> Vec<String> {
         match self.store.names() {
             Ok(names) => names,

@@ -10,7 +10,6 @@ const CASES: &str = "cases";
 /// The path of a plugin project's component after building.
 const BUILT: &str = "target/plugin";
 
-/// The contents of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CaseSet {
     /// The folders and files of cases, by name.
@@ -21,9 +20,6 @@ pub struct CaseSet {
 
 /// Finds cases: in `cases/` if `dir` is a plugin project, otherwise in `dir`, which may itself be a
 /// case.
-///
-/// # Errors
-/// If there is no case, or no such folder.
 pub fn cases(dir: &Path) -> Result<CaseSet, String> {
     if is_file(dir) {
         let project = above(dir).and_then(|cases| project_of(&cases));
@@ -71,7 +67,6 @@ pub(super) fn above(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The cases of a folder.
 pub(super) fn within(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let is_case = |path: &PathBuf| (path.is_dir() || is_file(path)) && !is_hidden(path);
     let mut cases: Vec<PathBuf> = entries(dir)?.into_iter().filter(is_case).collect();
@@ -105,7 +100,6 @@ fn tells_a_case(name: &str) -> bool {
     TELLING.contains(&name)
 }
 
-/// The contents of a folder.
 pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let unreadable = |cause| format!("cannot read the folder `{}`: {cause}", dir.display());
     let entries = std::fs::read_dir(dir).map_err(unreadable)?;
@@ -119,9 +113,6 @@ pub(super) fn is_hidden(path: &Path) -> bool {
 }
 
 /// The built component of a plugin project.
-///
-/// # Errors
-/// If there is none, or more than one.
 pub fn component(project: &Path) -> Result<PathBuf, String> {
     let built = project.join(BUILT);
     let mut components: Vec<PathBuf> = entries(&built)

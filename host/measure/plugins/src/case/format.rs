@@ -8,10 +8,10 @@ pub use input::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::backend::ServerMetric;
+use super::reply::ending_of;
 use crate::backend::{
-    Call, Dependency, Framing, Meaning, Media, Message, Output, Part, Point, Prepared, Prompt,
-    Reading, Reason, Refusal, Request, Sample, ServedModel, SocketMessage,
+    Call, Dependency, Meaning, Media, Message, Output, Part, Point, Prepared, Prompt, Reading,
+    Reason, Refusal, Request, Sample, ServedModel, ServerMetric, SocketMessage, Turn,
 };
 use crate::dataset::{Remark, Treatment};
 use crate::{PluginError, chat};
@@ -91,7 +91,10 @@ pub fn entries(events: &[(usize, Meaning)], frames: bool, step: Option<usize>) -
         if frames {
             shown.insert("frame".to_owned(), (*frame).into());
         }
-        event(meaning, &mut shown);
+        let (kind, fields) = event(meaning);
+        shown.insert("kind".to_owned(), kind.into());
+        let fields = fields.into_iter();
+        shown.extend(fields.filter_map(|(key, value)| Some((key.to_owned(), value?))));
         shown
     });
     let mut joined: Vec<Map<String, Value>> = Vec::new();
@@ -141,12 +144,14 @@ fn join(last: &mut Map<String, Value>, next: &Map<String, Value>) {
     }
 }
 
-fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
-    let mut set = |key: &str, value: Value| {
-        event.insert(key.to_owned(), value);
-    };
+/// The kind of an event and its fields, some of them absent.
+fn event(meaning: &Meaning) -> (&'static str, Vec<(&'static str, Option<Value>)>) {
+    /// A number that is there unless it is 0.
+    fn above_zero<N: Copy + Default + PartialEq + Into<Value>>(number: N) -> Option<Value> {
+        (number != N::default()).then(|| number.into())
+    }
     match meaning {
-        Meaning::Opened => set("kind", "opened".into()),
+        Meaning::Opened => ("opened", Vec::new()),
         Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => {
             let Output { text, tokens, choice } = piece;
             let kind = match meaning {
@@ -154,26 +159,15 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 Meaning::Reasoning(_) => "reasoning",
                 _ => "tool-call",
             };
-            set("kind", kind.into());
-            set("text", text.as_str().into());
-            if let Some(tokens) = tokens {
-                set("tokens", (*tokens).into());
-            }
-            if *choice > 0 {
-                set("choice", (*choice).into());
-            }
+            let tokens = tokens.map(Value::from);
+            let text = Some(text.as_str().into());
+            (kind, vec![("text", text), ("tokens", tokens), ("choice", above_zero(*choice))])
         }
         Meaning::Audio(sound) => {
-            set("kind", "audio".into());
-            if let Some(duration) = sound.duration {
-                set("duration", json!(duration));
-            }
-            if sound.choice > 0 {
-                set("choice", sound.choice.into());
-            }
+            let duration = sound.duration.map(Value::from);
+            ("audio", vec![("duration", duration), ("choice", above_zero(sound.choice))])
         }
         Meaning::Usage(usage) => {
-            set("kind", "usage".into());
             let counts = [
                 ("input-tokens", usage.input_tokens),
                 ("cached-input-tokens", usage.cached_input_tokens),
@@ -186,101 +180,76 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 ("input-audio-tokens", usage.input_audio_tokens),
                 ("output-audio-tokens", usage.output_audio_tokens),
             ];
-            for (key, count) in counts {
-                if let Some(count) = count {
-                    set(key, json!(count));
-                }
-            }
+            ("usage", counts.map(|(key, count)| (key, count.map(Value::from))).into())
         }
         Meaning::Count((name, count)) => {
-            set("kind", "count".into());
-            set("name", name.as_str().into());
-            set("count", (*count).into());
+            let name = Some(name.as_str().into());
+            ("count", vec![("name", name), ("count", Some((*count).into()))])
         }
         Meaning::CleanUp(cleaning) => {
-            set("kind", "clean-up".into());
-            set("request", request(cleaning).into());
+            ("clean-up", vec![("request", Some(request(cleaning).into()))])
         }
         Meaning::Timings(timings) => {
-            set("kind", "timings".into());
             let parts = [
                 ("queue", timings.queue),
                 ("prefill", timings.prefill),
                 ("first-token", timings.first_token),
                 ("decode", timings.decode),
             ];
-            for (key, part) in parts {
-                if let Some(part) = part {
-                    set(key, json!(nanoseconds(part)));
-                }
-            }
+            let rounded = |part: Option<f64>| part.map(|part| json!(nanoseconds(part)));
+            ("timings", parts.map(|(key, part)| (key, rounded(part))).into())
         }
         Meaning::Speculation(speculation) => {
-            set("kind", "speculation".into());
-            set("steps", speculation.steps.into());
-            if !speculation.steps_by_accepted.is_empty() {
-                set("steps-by-accepted", json!(speculation.steps_by_accepted));
-            }
+            let list = &speculation.steps_by_accepted;
+            let list = (!list.is_empty()).then(|| json!(list));
+            let steps = Some(speculation.steps.into());
+            ("speculation", vec![("steps", steps), ("steps-by-accepted", list)])
         }
-        Meaning::Finish(reason) => {
-            set("kind", "finish".into());
-            set("text", reason.as_str().into());
-        }
+        Meaning::Finish(reason) => ("finish", vec![("text", Some(reason.as_str().into()))]),
         Meaning::Failure(refusal) => {
-            set("kind", "failure".into());
-            set("reason", reason(refusal.reason).into());
-            set("message", refusal.message.as_str().into());
+            let message = Some(refusal.message.as_str().into());
+            let reason = Some(reason(refusal.reason).into());
+            ("failure", vec![("reason", reason), ("message", message)])
         }
         Meaning::Vector(vector) => {
-            set("kind", "vector".into());
-            set("index", vector.index.into());
-            set("values", json!(vector.values));
+            let values = Some(json!(vector.values));
+            ("vector", vec![("index", Some(vector.index.into())), ("values", values)])
         }
         Meaning::Order(order) => {
-            set("kind", "order".into());
             let ranked = order.iter();
             let ranked = ranked.map(|text| json!({ "index": text.index, "score": text.score }));
-            set("ranked", ranked.collect());
+            ("order", vec![("ranked", Some(ranked.collect()))])
         }
-        Meaning::Carry(bytes) => {
-            set("kind", "carry".into());
-            match str::from_utf8(bytes) {
-                Ok(text) => set("text", text.into()),
-                Err(_) => set("bytes", json!(bytes)),
-            }
-        }
-        Meaning::Next(step) => {
-            set("kind", "next".into());
-            set("request", request(&step.request).into());
-            set("framing", framing(step.framing).into());
-            if step.delay > 0 {
-                set("delay", step.delay.into());
-            }
-            if !step.accepted.is_empty() {
-                set("accepted", json!(step.accepted));
-            }
-            if !step.context.is_empty() {
-                set("context", bytes(&step.context));
-            }
-        }
+        Meaning::Carry(bytes) => (
+            "carry",
+            vec![match str::from_utf8(bytes) {
+                Ok(text) => ("text", Some(text.into())),
+                Err(_) => ("bytes", Some(json!(bytes))),
+            }],
+        ),
+        Meaning::Next(step) => (
+            "next",
+            vec![
+                ("request", Some(request(&step.request).into())),
+                ("framing", Some(ending_of(step.framing.into()).0.into())),
+                ("delay", above_zero(step.delay)),
+                ("accepted", (!step.accepted.is_empty()).then(|| json!(step.accepted))),
+                ("context", (!step.context.is_empty()).then(|| bytes(&step.context))),
+            ],
+        ),
         Meaning::Send(outgoing) => {
-            set("kind", "send".into());
-            set("message", sent(&outgoing.message));
-            if outgoing.delay > 0 {
-                set("delay", outgoing.delay.into());
-            }
-            if outgoing.hold {
-                set("hold", true.into());
-            }
+            let hold = outgoing.hold.then_some(true.into());
+            let message = Some(sent(&outgoing.message));
+            let delay = above_zero(outgoing.delay);
+            ("send", vec![("message", message), ("delay", delay), ("hold", hold)])
         }
-        Meaning::Proceed => set("kind", "proceed".into()),
+        Meaning::Proceed => ("proceed", Vec::new()),
         Meaning::Further((name, value)) => {
-            set("kind", "further".into());
-            set("name", name.as_str().into());
-            set("value", any(value));
+            let name = Some(name.as_str().into());
+            ("further", vec![("name", name), ("value", Some(any(value)))])
         }
-        Meaning::EndsWithBody => set("kind", "ends-with-body".into()),
-        Meaning::End => set("kind", "end".into()),
+        Meaning::EndsWithBody => ("ends-with-body", Vec::new()),
+        Meaning::End => ("end", Vec::new()),
     }
 }
 
@@ -300,25 +269,12 @@ fn sent(message: &SocketMessage) -> Value {
     }
 }
 
-/// The contract's name of a framing.
-pub(super) fn framing(framing: Framing) -> &'static str {
-    match framing {
-        Framing::EventStream => "event-stream",
-        Framing::Lines => "lines",
-        Framing::LengthPrefixed(_) => "length-prefixed",
-        Framing::Grpc => "grpc",
-        Framing::Whole => "whole",
-        Framing::Raw => "raw",
-    }
-}
-
 /// Milliseconds to the nanosecond, the precision of a record: a difference of instants has
 /// meaningless digits.
 fn nanoseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e6).round() / 1e6
 }
 
-/// A list with one entry per line.
 pub fn list(entries: impl Iterator<Item = Value>) -> String {
     let lines: Vec<String> = entries.map(|entry| format!("  {entry}")).collect();
     match lines.as_slice() {
@@ -333,7 +289,7 @@ pub fn error(error: &PluginError) -> Option<String> {
         PluginError::Config { message, .. } => ("invalid-config", message),
         PluginError::Input { message, .. } => ("invalid-input", message),
         PluginError::Protocol { message, .. } => ("protocol", message),
-        PluginError::Located { message, .. } => ("other", message),
+        PluginError::Other { message, .. } => ("other", message),
         _ => return None,
     };
     Some(format!("{kind}: {message}\n"))
@@ -341,47 +297,37 @@ pub fn error(error: &PluginError) -> Option<String> {
 
 /// A sample as JSON, without absent fields.
 pub fn sample(sample: &Sample) -> Value {
-    let mut json = json!({ "id": sample.id, "prompt": prompt(&sample.prompt) });
-    if !sample.after.is_empty() {
-        json["after"] = sample.after.iter().map(dependency).collect();
-    }
-    if let Some(answer) = &sample.recorded_answer {
-        json["recorded-answer"] = message(answer);
-    }
-    if let Some(tokens) = sample.input_tokens {
-        json["input-tokens"] = tokens.into();
-    }
-    if let Some(duration) = sample.audio_duration {
-        json["audio-duration"] = duration.into();
-    }
-    if let Some(duration) = sample.recorded_duration {
-        json["recorded-duration"] = duration.into();
-    }
-    if let Some(tokens) = sample.output_tokens {
-        json["output-tokens"] = tokens.into();
-    }
-    if let Some(reference) = &sample.reference {
-        json["reference"] = any(reference);
-    }
-    if let Some(turn) = &sample.turn {
-        json["turn"] = json!({ "session": turn.session, "index": turn.index });
-    }
-    if let Some(class) = &sample.class {
-        json["class"] = class.as_str().into();
-    }
-    if let Some(arrival) = sample.arrival {
-        json["arrival"] = arrival.into();
-    }
-    if let Some(adapter) = &sample.adapter {
-        json["adapter"] = adapter.as_str().into();
-    }
-    if let Some(parameters) = &sample.parameters {
-        json["parameters"] = any(parameters);
+    let after = (!sample.after.is_empty()).then(|| sample.after.iter().map(dependency).collect());
+    let turn = |turn: &Turn| json!({ "session": turn.session, "index": turn.index });
+    with_fields(
+        json!({ "id": sample.id, "prompt": prompt(&sample.prompt) }),
+        [
+            ("after", after),
+            ("recorded-answer", sample.recorded_answer.as_ref().map(message)),
+            ("input-tokens", sample.input_tokens.map(Value::from)),
+            ("audio-duration", sample.audio_duration.map(Value::from)),
+            ("recorded-duration", sample.recorded_duration.map(Value::from)),
+            ("output-tokens", sample.output_tokens.map(Value::from)),
+            ("reference", sample.reference.as_deref().map(any)),
+            ("turn", sample.turn.as_ref().map(turn)),
+            ("class", sample.class.as_deref().map(Value::from)),
+            ("arrival", sample.arrival.map(Value::from)),
+            ("adapter", sample.adapter.as_deref().map(Value::from)),
+            ("parameters", sample.parameters.as_deref().map(any)),
+        ],
+    )
+}
+
+/// An object with further fields, without absent ones.
+fn with_fields<const N: usize>(mut json: Value, fields: [(&str, Option<Value>); N]) -> Value {
+    for (key, value) in fields {
+        if let Some(value) = value {
+            json[key] = value;
+        }
     }
     json
 }
 
-/// A prompt as JSON.
 pub fn prompt(prompt: &Prompt) -> Value {
     match prompt {
         Prompt::Text(text) => json!({ "text": text }),
@@ -414,11 +360,8 @@ fn message(message: &Message) -> Value {
         [Part::Text(text)] => json!(text),
         parts => parts.iter().map(part).collect(),
     };
-    let mut json = json!({ "role": chat::role(message.role), "content": content });
-    if let Some(extra) = &message.extra {
-        json["extra"] = any(extra);
-    }
-    json
+    let json = json!({ "role": chat::role(message.role), "content": content });
+    with_fields(json, [("extra", message.extra.as_deref().map(any))])
 }
 
 /// Content that is not text is represented by its size and digest.
@@ -491,14 +434,9 @@ pub fn models(models: &[ServedModel]) -> String {
         if model.root.is_none() && model.context_tokens.is_none() {
             return json!(model.name);
         }
-        let mut json = json!({ "name": model.name });
-        if let Some(root) = &model.root {
-            json["root"] = root.as_str().into();
-        }
-        if let Some(tokens) = model.context_tokens {
-            json["context-tokens"] = tokens.into();
-        }
-        json
+        let root = model.root.as_deref().map(Value::from);
+        let tokens = model.context_tokens.map(Value::from);
+        with_fields(json!({ "name": model.name }), [("root", root), ("context-tokens", tokens)])
     }))
 }
 
@@ -511,11 +449,8 @@ pub fn remarks(remarks: &[Remark]) -> String {
             Treatment::Repaired => "repaired",
             Treatment::Repeated => "repeated",
         };
-        let mut json = json!({ "what": what, "reason": remark.reason, "count": remark.count });
-        if let Some(first) = &remark.first {
-            json["first"] = first.as_str().into();
-        }
-        json
+        let json = json!({ "what": what, "reason": remark.reason, "count": remark.count });
+        with_fields(json, [("first", remark.first.as_deref().map(Value::from))])
     }))
 }
 

@@ -29,9 +29,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::backend::MESSAGES;
 use super::files::{Files, Mistake};
 use super::format::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
+use super::reply::MESSAGES;
 use super::store::Store;
 use crate::backend::Settings;
 use crate::backend::{Aside, Control, Earlier, Head, Sample};
@@ -47,9 +47,7 @@ pub struct Case {
     /// Its folder or file.
     pub path: PathBuf,
     pub(super) store: Store,
-    /// The plugin's configuration.
     pub config: Value,
-    /// The rest.
     pub given: Input,
 }
 
@@ -75,7 +73,6 @@ pub enum Input {
     Judge(Vec<Exchange>),
 }
 
-/// A request to write and a reply to read.
 pub struct Ask {
     pub sample: Sample,
     /// The run's settings for every request.
@@ -97,7 +94,6 @@ pub struct StepReply {
     pub body: Vec<u8>,
 }
 
-/// A server's reply.
 pub enum Reply {
     /// With a success status: the extension of its file, and the body.
     Body(&'static str, Vec<u8>),
@@ -107,7 +103,6 @@ pub enum Reply {
 
 /// The input with which a dataset is opened.
 pub struct Draw {
-    /// The run's seed.
     pub seed: u64,
     /// The number of samples, or sessions, that the run measures.
     pub amount: Amount,
@@ -115,7 +110,6 @@ pub struct Draw {
     pub spare: u32,
     /// Input files by the names that a scenario would give them.
     pub files: BTreeMap<String, PathBuf>,
-    /// The tokenizer.
     pub tokenizer: Arc<Tokenizer>,
 }
 

@@ -17,9 +17,6 @@ use model::frame::{FRAME_BYTES, Frames};
 use model::units::Nanos;
 
 /// Reads lines as the frames of the messages in a run.
-///
-/// # Errors
-/// If a line is no message.
 pub fn frames(lines: &[u8]) -> Result<Frames, String> {
     let mut frames = Frames::default();
     for (number, line) in (1..).zip(lines.split(|byte| *byte == b'\n')) {

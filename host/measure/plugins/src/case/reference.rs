@@ -168,7 +168,6 @@ fn default(schema: &Value, key: &str, rules: &Value) -> String {
     }
 }
 
-/// True if the value has no content.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -179,7 +178,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// True if a value may be null.
 fn is_optional(rules: &Value) -> bool {
     let is_null = |one: &Value| one == "null" || one["type"] == "null";
     match (rules.get("type"), rules.get("anyOf")) {
@@ -191,7 +189,6 @@ fn is_optional(rules: &Value) -> bool {
     }
 }
 
-/// The name of a type.
 fn kind(rules: &Value) -> String {
     let either = |parts: &mut dyn Iterator<Item = String>| {
         let parts: Vec<String> = parts.filter(|part| part != "null").collect();

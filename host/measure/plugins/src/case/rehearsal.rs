@@ -19,9 +19,6 @@ pub struct Rehearsal<'c> {
 
 impl Suite {
     /// The calls of a case; absent unless it has one request, whose reply has a success status.
-    ///
-    /// # Errors
-    /// If the plugin cannot be opened.
     pub fn rehearse<'c>(&self, case: &'c Case) -> Result<Option<Rehearsal<'c>>, PluginError> {
         let Input::Ask(ask) = &case.given else {
             return Ok(None);
@@ -31,7 +28,7 @@ impl Suite {
         };
         let plugin: Backend = self.configured(case, None, &LogBook::default())?;
         let mut dialect = plugin.open()?;
-        let is_socket = *ending == backend::MESSAGES;
+        let is_socket = *ending == reply::MESSAGES;
         let cutting = backend::cutting(&mut dialect, ask, is_socket)?;
         // A case of a faulty reply ends in an error, whose time says nothing.
         let Ok(batches) = reply::batches(cutting, &[body]) else {
@@ -46,19 +43,12 @@ impl Suite {
 }
 
 impl Rehearsal<'_> {
-    /// Writes the request.
-    ///
-    /// # Errors
-    /// If the plugin fails.
     pub fn encode(&mut self) -> Result<(), PluginError> {
         let Ask { sample, settings, earlier, .. } = self.ask;
         self.dialect.encode(sample, settings, earlier.as_ref()).map(drop)
     }
 
     /// Decodes the reply, one frame in a call, as frames come that a server sends one by one.
-    ///
-    /// # Errors
-    /// If the plugin fails.
     pub fn decode(&mut self) -> Result<(), PluginError> {
         let state = self.dialect.begin(&self.ask.head)?;
         let mut fold = Fold::new(state).framed(self.is_raw);
@@ -68,12 +58,10 @@ impl Rehearsal<'_> {
         Ok(())
     }
 
-    /// The number of frames of the reply.
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// The bytes of all frames.
     pub fn bytes(&self) -> usize {
         self.frames.iter().flat_map(Frames::iter).map(|frame| frame.data.len()).sum()
     }

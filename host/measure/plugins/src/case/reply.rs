@@ -10,7 +10,6 @@ use crate::backend::{Dialect, Fold, Head, Meaning};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 
-/// The meaning of a reply.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// Events with the position of their frame in the reply.
@@ -40,7 +39,6 @@ pub struct Misdeed {
     pub on: Range<usize>,
 }
 
-/// The framing of a case's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cutting {
     Framed(Framing),
@@ -54,10 +52,22 @@ impl From<Framing> for Cutting {
     }
 }
 
+/// The extension of the file with a server's messages over a WebSocket.
+pub(super) const MESSAGES: &str = "ws";
+
+/// The contract's name of a framing, and the extensions of its reply files.
+pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static str]) {
+    match framing {
+        Framing::EventStream => ("event-stream", &["sse"]),
+        Framing::Lines => ("lines", &["lines"]),
+        Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
+        Framing::Grpc => ("grpc", &["grpc"]),
+        Framing::Whole => ("whole", &["json", "txt", "bin"]),
+        Framing::Raw => ("raw", &["bin"]),
+    }
+}
+
 /// Cuts a body that arrives in these reads: the frames that each read completes are a batch.
-///
-/// # Errors
-/// If a frame is larger than a run allows, or a line is no message.
 pub fn batches(cutting: impl Into<Cutting>, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
     let framing = match cutting.into() {
         Cutting::Framed(framing) => framing,
@@ -81,7 +91,6 @@ pub fn batches(cutting: impl Into<Cutting>, reads: &[&[u8]]) -> Result<Vec<Frame
     Ok(batches)
 }
 
-/// A body cut at random places.
 pub fn reads<'b>(body: &'b [u8], dice: &mut Dice) -> Vec<&'b [u8]> {
     let pieces = 1 + dice.below(body.len().min(24));
     let mut cuts: Vec<usize> = (0..pieces).map(|_| dice.below(body.len() + 1)).collect();
@@ -90,12 +99,10 @@ pub fn reads<'b>(body: &'b [u8], dice: &mut Dice) -> Vec<&'b [u8]> {
     cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]).filter(|read| !read.is_empty()).collect()
 }
 
-/// Each frame alone.
 pub(crate) fn singly(frames: &Frames) -> Vec<Frames> {
     frames.each().collect()
 }
 
-/// Frames in batches of random sizes.
 pub fn grouped(frames: &Frames, dice: &mut Dice) -> Vec<Frames> {
     let mut batches: Vec<Frames> = Vec::new();
     let mut room = 0;
@@ -122,9 +129,6 @@ pub fn together(batches: &[Frames]) -> Frames {
 
 /// Decodes a reply, whose framing is raw or not, distributing its batches over these instances in
 /// turn.
-///
-/// # Errors
-/// If an instance traps or breaks its contract.
 pub fn decode(
     dialects: &mut [Dialect],
     (head, is_raw): (&Head, bool),

@@ -12,13 +12,10 @@ pub const TOLERATED: usize = 3;
 /// The most log lines of a case that are shown.
 const LINES: usize = 40;
 
-/// Collects the observations of a case.
 pub struct Observations {
     /// The output, by the expectation's file.
     pub found: Vec<(&'static str, String)>,
-    /// The failures so far.
     pub failures: Vec<Failure>,
-    /// The number of checks, by kind.
     pub checks: Checks,
     /// True if all output is known: then an expectation without output must not exist.
     pub settled: bool,
@@ -32,7 +29,6 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Nothing yet.
     pub fn new() -> Self {
         Observations {
             found: Vec::new(),
@@ -55,7 +51,6 @@ impl Observations {
         }
     }
 
-    /// Records output for an expectation.
     pub fn found(&mut self, file: &'static str, text: String) {
         self.found.push((file, text));
     }

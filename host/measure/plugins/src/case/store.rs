@@ -14,7 +14,6 @@ use model::txtar;
 /// The extension of a case in one file.
 pub const EXTENSION: &str = "case";
 
-/// The files of a case.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
@@ -22,7 +21,6 @@ pub struct Store {
     archive: Option<Archive>,
 }
 
-/// A file of sections.
 #[derive(Clone, Debug, Default)]
 struct Archive {
     /// The text before the first section.
@@ -42,9 +40,7 @@ struct Section {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Plain,
-    /// Lines end with CR LF.
     CrLf,
-    /// The last line has no end.
     Open,
     Base64,
 }
@@ -70,8 +66,6 @@ impl Section {
 }
 
 impl Store {
-    /// # Errors
-    /// If the path is a file that cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         let archive = path
             .is_file()
@@ -81,7 +75,6 @@ impl Store {
         Ok(Store { path: path.to_owned(), archive })
     }
 
-    /// The case's name.
     pub fn name(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let name = if self.archive.is_some() { path.file_stem() } else { path.file_name() };
@@ -117,7 +110,6 @@ impl Store {
         }
     }
 
-    /// True if the case has this file.
     pub fn has(&self, file: &str) -> bool {
         match &self.archive {
             Some(archive) => archive.section(file).is_some(),
@@ -125,10 +117,6 @@ impl Store {
         }
     }
 
-    /// The names of the files, sorted.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
     pub fn names(&self) -> Result<Vec<String>, String> {
         let mut names: Vec<String> = match &self.archive {
             Some(archive) => archive.sections.iter().map(|section| section.name.clone()).collect(),
@@ -143,9 +131,6 @@ impl Store {
     }
 
     /// Replaces a file, or removes it.
-    ///
-    /// # Errors
-    /// If the file cannot be written, or its text would end a section of a case in one file.
     pub fn write(&mut self, file: &str, text: Option<&str>) -> io::Result<()> {
         let Some(archive) = &mut self.archive else {
             let path = self.path.join(file);

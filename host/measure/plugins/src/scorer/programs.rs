@@ -46,9 +46,6 @@ pub(super) struct Declaration {
 
 impl Declaration {
     /// Reads the declaration in a configuration schema; `None` if the scorer does not run answers.
-    ///
-    /// # Errors
-    /// If the declaration is invalid.
     pub fn from_schema(schema: &Value) -> Result<Option<Self>, String> {
         let Some(value) = schema.get(KEY) else {
             return Ok(None);
@@ -64,7 +61,6 @@ impl Declaration {
         (named && declared.passed != declared.killed).then_some(Some(declared)).ok_or_else(expected)
     }
 
-    /// The scores of a program that was stopped.
     pub fn killed(&self) -> Vec<(String, f64)> {
         vec![(self.passed.clone(), 0.0), (self.killed.clone(), 1.0)]
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use plugins::PluginError;
-use plugins::scorer::{Judge, Ran, RunsAnswers};
+use plugins::scorer::{Judge, ProgramScores, RunsAnswers};
 use result::summary::{Column, SilentScorer, Unjudged};
 use runs::assessment::{Assessment, free_names};
 
@@ -59,7 +59,11 @@ impl Judging {
 
     /// Takes the results of answers that ran, in the order of the answers; `None` for an answer
     /// that did not run.
-    fn take_runs(&mut self, answers: &[Answer], runs: Vec<Option<Result<Ran, PluginError>>>) {
+    fn take_runs(
+        &mut self,
+        answers: &[Answer],
+        runs: Vec<Option<Result<ProgramScores, PluginError>>>,
+    ) {
         for (answer, ran) in answers.iter().zip(runs) {
             match ran {
                 None => {}
@@ -145,7 +149,7 @@ enum Task<'a> {
     Run {
         runs: &'a RunsAnswers,
         answer: &'a Answer,
-        ran: &'a Mutex<Option<Result<Ran, PluginError>>>,
+        ran: &'a Mutex<Option<Result<ProgramScores, PluginError>>>,
     },
 }
 

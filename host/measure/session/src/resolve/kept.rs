@@ -38,7 +38,7 @@ fn open_with(
     let text = |cause: tokenizer::TokenizerError| cause.to_string();
     if let Some((cache, digest)) = cache {
         let wrong = match cache.find(digest) {
-            Lookup::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(text)? {
+            Lookup::Whole(form) => match Tokenizer::open_binary(path, &form).map_err(text)? {
                 Some(tokenizer) => return Ok(tokenizer),
                 None => Some(cache.wrong(digest, "is not a tokenizer")),
             },
@@ -51,7 +51,7 @@ fn open_with(
     }
     let tokenizer = Tokenizer::open(path).map_err(text)?;
     if let Some((cache, digest)) = cache
-        && let Some(form) = tokenizer.kept()
+        && let Some(form) = tokenizer.binary()
         // The file may have been replaced since its digest was taken.
         && measure(file).is_ok_and(|(_, now)| now == digest)
     {

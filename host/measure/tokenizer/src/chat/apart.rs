@@ -46,10 +46,8 @@ pub fn render_in(program: impl Into<OsString>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// The sources of a template.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Sources {
-    /// The file that they are from.
     pub(super) file: String,
     pub(super) texts: BTreeMap<String, String>,
     /// The special tokens by role.
@@ -103,17 +101,11 @@ impl Chat {
     }
 
     /// Checks that there is one, and that it can be read.
-    ///
-    /// # Errors
-    /// If there is no template, or it cannot be read.
     pub(crate) fn check(&self) -> Result<(), ChatError> {
         self.place().map(drop)
     }
 
     /// The text of a conversation: see [`ChatTemplate::render`].
-    ///
-    /// # Errors
-    /// If there is no template, or it refuses the messages, fails or exceeds its bounds.
     pub fn render(
         &self,
         messages: &[Value],
@@ -142,14 +134,12 @@ impl Chat {
     }
 }
 
-/// A process that renders one template.
 struct Apart {
     process: Option<Process>,
     /// The reason for its end.
     ended: ChatError,
 }
 
-/// The process and its pipes.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -188,10 +178,6 @@ impl Apart {
         self.ask(conversation)?
     }
 
-    /// Asks, and waits for the answer.
-    ///
-    /// # Errors
-    /// If the process has ended, now or before.
     fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T, ChatError> {
         let Some(process) = &mut self.process else {
             return Err(self.ended.clone());

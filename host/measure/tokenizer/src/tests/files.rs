@@ -58,6 +58,7 @@ fn a_folders_first_tokenizer_is_read() {
 
 #[test]
 fn errors_name_the_missing_or_unknown_part() {
+    const SETTINGS: &str = "tokenizer_config.json";
     let ranks = golden("small.tiktoken");
     let ranks: &[u8] = &ranks;
     for (files, says) in [
@@ -74,43 +75,31 @@ fn errors_name_the_missing_or_unknown_part() {
             "rename the file so that its name contains one of `r50k_base`",
         ),
         (
-            &[
-                ("tiktoken.model", ranks),
-                ("tokenizer_config.json", b"{\"tokenizer_class\": \"Other\"}"),
-            ],
+            &[("tiktoken.model", ranks), (SETTINGS, br#"{"tokenizer_class": "Other"}"#)],
             "rename the file so that",
         ),
         (
-            &[("qwen.tiktoken", ranks), ("tokenizer_config.json", b"{\"added_tokens")],
+            &[("qwen.tiktoken", ranks), (SETTINGS, b"{\"added_tokens")],
             "`tokenizer_config.json`: EOF",
         ),
         (
             &[
                 ("qwen.tiktoken", ranks),
-                (
-                    "tokenizer_config.json",
-                    b"{\"added_tokens_decoder\": {\"x\": {\"content\": \"y\"}}}",
-                ),
+                (SETTINGS, br#"{"added_tokens_decoder": {"x": {"content": "y"}}}"#),
             ],
             "`added_tokens_decoder.x` is no token with an id",
         ),
         (
             &[
                 ("qwen.tiktoken", ranks),
-                (
-                    "tokenizer_config.json",
-                    b"{\"added_tokens_decoder\": {\"7\": {\"content\": \"y\"}}}",
-                ),
+                (SETTINGS, br#"{"added_tokens_decoder": {"7": {"content": "y"}}}"#),
             ],
             "special token `y` has id 7, which is a rank",
         ),
         (
             &[
                 ("qwen.tiktoken", ranks),
-                (
-                    "tokenizer_config.json",
-                    b"{\"added_tokens_decoder\": {\"4294967295\": {\"content\": \"y\"}}}",
-                ),
+                (SETTINGS, br#"{"added_tokens_decoder": {"4294967295": {"content": "y"}}}"#),
             ],
             "special token `y` has id 4294967295, which is a rank or above 4194304",
         ),

@@ -2,9 +2,9 @@
 
 use super::{badge, page};
 use crate::tests::golden;
-use verify::card::{Card, CaseCard, Check, Client, Outcome, Verdict};
-use verify::case::Part;
+use verify::card::{Card, CaseCard, Client, Outcome};
 use verify::ceiling::{Ceiling, Level};
+use verify::types::{Check, Part, Verdict};
 
 fn check(figure: &str, verdict: Verdict, words: &str) -> Check {
     Check {

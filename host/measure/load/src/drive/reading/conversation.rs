@@ -16,9 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Sleep;
 
-use super::{End, Reading};
+use super::Reading;
 use crate::drive::demand::{Demand, Outgoing};
 use crate::drive::outbox::Outbox;
+use crate::drive::types::End;
 use crate::transport::poller::Watch;
 use crate::transport::websocket::{Closed, Incoming, WebSocket};
 use crate::transport::{Broke, Marks};

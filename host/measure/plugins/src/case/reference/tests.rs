@@ -3,9 +3,9 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::super::backend::ending_of;
 use super::super::format::{self, ASIDES};
 use super::super::given::{REPLIES, expectations, inputs};
+use super::super::reply::ending_of;
 use super::super::report::Failure;
 use super::*;
 use crate::backend::{Reading, Reason, ServerMetric};
@@ -28,7 +28,6 @@ fn section(heading: &str) -> String {
     rest[..end].to_owned()
 }
 
-/// The blocks of a language.
 fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     let fence = format!("```{language}\n");
     let blocks = text.split(&fence).skip(1);

@@ -5,11 +5,11 @@
 //! cannot be read is an error only for callers that need it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-
-use super::file::bytes_of;
 
 /// The maximum size of such a file, in bytes: many times the largest known.
 const FILE_BYTES: u64 = 32 << 20;
@@ -19,7 +19,7 @@ const ROLES: [&str; 7] =
     ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// The files beside a tokenizer's file.
-pub(super) struct Beside {
+pub(super) struct SiblingFiles {
     /// `tokenizer_config.json`, or the cause why it cannot be read.
     settings: Result<Map<String, Value>, String>,
     /// `config.json`'s `model_type`.
@@ -46,9 +46,9 @@ pub(super) struct AddedToken {
     pub(super) special: bool,
 }
 
-impl Default for Beside {
+impl Default for SiblingFiles {
     fn default() -> Self {
-        Beside {
+        SiblingFiles {
             settings: Ok(Map::new()),
             model_type: None,
             roles: Map::new(),
@@ -58,15 +58,14 @@ impl Default for Beside {
     }
 }
 
-impl Beside {
-    /// Reads the files of a folder.
+impl SiblingFiles {
     pub(super) fn read(folder: &Path) -> Self {
         let settings = object(folder, "tokenizer_config.json");
         let optional = |name| object(folder, name).unwrap_or_default();
         let model_type =
             optional("config.json").get("model_type").and_then(Value::as_str).map(str::to_owned);
         let templates = templates(folder, &settings);
-        Beside {
+        SiblingFiles {
             settings,
             model_type,
             roles: optional("special_tokens_map.json"),
@@ -76,9 +75,6 @@ impl Beside {
     }
 
     /// The settings of the model's own tokenizer; empty where the folder has none.
-    ///
-    /// # Errors
-    /// If they are there and cannot be read.
     pub(super) fn settings(&self) -> Result<&Map<String, Value>, String> {
         self.settings.as_ref().map_err(Clone::clone)
     }
@@ -87,7 +83,6 @@ impl Beside {
         self.settings.as_ref().ok()?.get(key)
     }
 
-    /// A setting that is on or off.
     pub(super) fn switch(&self, key: &str) -> Option<bool> {
         self.setting(key)?.as_bool()
     }
@@ -120,9 +115,6 @@ impl Beside {
     }
 
     /// Tokens that the settings give ids.
-    ///
-    /// # Errors
-    /// If a key is wrong.
     pub(super) fn added(&self) -> Result<BTreeMap<u32, AddedToken>, String> {
         let mut tokens = BTreeMap::new();
         for (content, id) in &self.added {
@@ -223,4 +215,12 @@ fn text(folder: &Path, name: &str) -> Result<Option<String>, String> {
     };
     let text = String::from_utf8(bytes).map_err(|_| format!("`{name}` is no UTF-8 text"))?;
     Ok(Some(text))
+}
+
+/// Reads a file; returns nothing if it has more bytes than that.
+pub(super) fn bytes_of(file: &Path, most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let from = File::open(file)?;
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }

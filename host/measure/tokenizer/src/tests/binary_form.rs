@@ -1,23 +1,23 @@
-//! The form in which a tokenizer is kept: cut or damaged bytes make no tokenizer, or a consistent
+//! The binary form of a tokenizer: cut or damaged bytes make no tokenizer, or a consistent
 //! one. All tests that read a file of the kind check that the form encodes as the file does.
 
 use std::path::Path;
 
 use super::{small, split_by};
 use crate::split::Pattern;
-use crate::{Model, Tokenizer, kept};
+use crate::{Model, Tokenizer, binary};
 
 fn form(whole: bool) -> Vec<u8> {
     let (regex, _) = Pattern::KNOWN[2];
     let file = small("null", &split_by(regex), whole, false);
     let tokenizer = Tokenizer::parse("tokenizer.json", file.as_bytes()).unwrap();
     assert!(matches!(tokenizer.model, Model::ByteLevel(_)));
-    tokenizer.kept().unwrap()
+    tokenizer.binary().unwrap()
 }
 
 /// Uses every table of it.
 fn used(form: &[u8]) -> bool {
-    let Some(read) = kept::read(form) else {
+    let Some(read) = binary::read(form) else {
         return false;
     };
     let model = read.model;
@@ -56,15 +56,15 @@ fn a_damaged_form_is_consistent_or_no_tokenizer() {
 }
 
 #[test]
-fn a_tokenizer_of_several_files_is_not_kept() {
+fn a_tokenizer_of_several_files_has_no_binary_form() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden");
     for file in ["small.tiktoken", "llama.model"] {
         let bytes = std::fs::read(folder.join(file)).unwrap();
         let name = file.replace("small", "cl100k_base");
         let tokenizer = Tokenizer::parse(&name, &bytes).unwrap();
-        assert!(tokenizer.kept().is_none(), "{file}");
+        assert!(tokenizer.binary().is_none(), "{file}");
     }
-    assert!(Tokenizer::bytes().kept().is_none());
+    assert!(Tokenizer::bytes().binary().is_none());
 }
 
 #[test]
@@ -75,15 +75,15 @@ fn files_beside_the_tokenizer_are_read_anew() {
     std::fs::write(folder.path().join("tokenizer.json"), file).unwrap();
     let opened = Tokenizer::open(folder.path()).unwrap();
     assert!(opened.chat_template().is_err());
-    let form = opened.kept().unwrap();
+    let form = opened.binary().unwrap();
     let template = folder.path().join("chat_template.jinja");
     std::fs::write(template, "{{ messages[0].content }}").unwrap();
-    let again = Tokenizer::open_kept(folder.path(), &form).unwrap().unwrap();
+    let again = Tokenizer::open_binary(folder.path(), &form).unwrap().unwrap();
     assert!(again.chat_template().is_ok());
     assert_eq!((again.name(), again.facts()), (opened.name(), opened.facts()));
-    assert!(Tokenizer::open_kept(folder.path(), b"{}").unwrap().is_none());
+    assert!(Tokenizer::open_binary(folder.path(), b"{}").unwrap().is_none());
     let file = Tokenizer::file(folder.path()).unwrap();
     assert_eq!(file, folder.path().join("tokenizer.json"));
     let nothing = tempfile::tempdir().unwrap();
-    assert!(Tokenizer::open_kept(nothing.path(), &form).is_err());
+    assert!(Tokenizer::open_binary(nothing.path(), &form).is_err());
 }

@@ -1,9 +1,21 @@
-//! Paths that a backend may request: every server and every proxy reads them alike, so that a
-//! request stays below the target's URL.
+//! The limits on requests of a backend: their methods, header fields and paths. Every server and
+//! every proxy reads the paths alike, so that a request stays below the target's URL.
 
-use super::super::error::clean_text;
+use crate::bindings::backend_world::exports::runner::plugin::backend::Request;
+use crate::error::clean_text;
 
-/// The longest path.
+/// Header fields that belong to the host.
+pub(super) const HOST_HEADERS: [&str; 8] = [
+    "host",
+    "content-length",
+    "connection",
+    "transfer-encoding",
+    "authorization",
+    "proxy-authorization",
+    "upgrade",
+    "te",
+];
+
 const LONGEST: usize = 8 << 10;
 
 /// Describes the fault of a path: it does not begin with one `/`, leads anywhere but down, or is
@@ -90,12 +102,44 @@ fn decoded(text: &str, hidden: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Describes the fault of the path of a request that must stay below the target's URL.
-pub(super) fn fault_of_request(path: &str) -> Option<String> {
+pub(super) fn fault_of_path(path: &str) -> Option<String> {
     if !path.starts_with('/') || path.starts_with("//") {
         return Some(format!("the path `{}` must begin with one `/`", path.escape_debug()));
     }
     let fault = fault(path)?;
     Some(format!("the path `{}` {fault}", clean_text(path).escape_debug()))
+}
+
+pub(super) fn fault_of_method(method: &str) -> Option<String> {
+    (!matches!(method, "GET" | "POST" | "PUT" | "DELETE")).then(|| {
+        format!(
+            "the method `{}` is not allowed; a backend may use GET, POST, PUT and DELETE",
+            method.escape_debug()
+        )
+    })
+}
+
+/// Describes the fault of a request's method or header fields.
+pub(super) fn fault_of_fields(request: &Request) -> Option<String> {
+    let fault = fault_of_method(&request.method);
+    if fault.is_some() {
+        return fault;
+    }
+    request.headers.iter().find_map(|(name, value)| {
+        if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            Some(format!("the header `{name}` belongs to the host"))
+        } else if name.is_empty()
+            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+            || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
+        {
+            Some(format!(
+                "the header `{}` contains characters that are not allowed in a header",
+                name.escape_debug()
+            ))
+        } else {
+            None
+        }
+    })
 }
 
 #[cfg(test)]
