@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use super::super::failure::{Exit, Failure};
 use super::super::mock::interrupted;
 use super::files;
-use launch::{Ran, Value};
+use launch::{ProgramOutput, Value};
 use mock::{Mounts, Script};
 use model::{clean, glob, private};
 use tokenizer::Tokenizer;
@@ -66,7 +66,7 @@ impl Drop for Folder {
 /// One run of a client, with its files.
 struct Conducted {
     run: Run,
-    ran: Ran,
+    ran: ProgramOutput,
 }
 
 fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
@@ -397,7 +397,7 @@ impl Conductor {
         }
     }
 
-    fn keep(&self, folder: &Path, log: &str, ran: &Ran) -> Result<(), Failure> {
+    fn keep(&self, folder: &Path, log: &str, ran: &ProgramOutput) -> Result<(), Failure> {
         if !self.folder.keep {
             return Ok(());
         }
@@ -413,7 +413,11 @@ impl Conductor {
     }
 
     /// The content of each source, or the reason why there is none.
-    fn contents(&self, folder: &Path, ran: &Ran) -> BTreeMap<String, Result<Vec<u8>, String>> {
+    fn contents(
+        &self,
+        folder: &Path,
+        ran: &ProgramOutput,
+    ) -> BTreeMap<String, Result<Vec<u8>, String>> {
         let sources = self.profile.sources.iter();
         let content = sources.map(|source| {
             let content = match (&source.file, source.name.as_str()) {
@@ -442,7 +446,7 @@ fn own_tokenizer(folder: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-fn last_lines(ran: &Ran) -> Vec<String> {
+fn last_lines(ran: &ProgramOutput) -> Vec<String> {
     let text = [String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)];
     let lines = text.iter().flat_map(|text| text.lines());
     let lines: Vec<String> = lines
