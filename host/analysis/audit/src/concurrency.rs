@@ -24,36 +24,27 @@ pub(super) fn mean(figures: &Figures<'_>) -> Option<Range> {
     Some(e2e * Range::exact(figures.answered()?) / figures.duration()?)
 }
 
-pub(super) fn cap(figures: &Figures<'_>) -> Vec<Finding> {
-    let Some(cap) = figures.claim.asked.max_concurrency.map(|cap| cap as f64) else {
-        return Vec::new();
-    };
+pub(super) fn cap(figures: &Figures<'_>) -> Option<Finding> {
+    let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64)?;
     let limit = Range::exact(cap).wider(MOMENT);
-    let Some(mean) = mean(figures).filter(|mean| limit.below(*mean)) else {
-        return Vec::new();
-    };
+    let mean = mean(figures).filter(|mean| limit.below(*mean))?;
     let seen = format!(
         "latencies over the duration give {} requests in flight on average, but the cap is {}",
         shown(mean.mid()),
         shown(cap)
     );
     // evalscope also states the cap of an open loop, which ignores it, and does not state the loop.
-    let (severity, formula) = match figures.claim.tool {
-        Tool::Evalscope => {
-            (Severity::Note, Some("an open loop, which states the cap and has none".to_owned()))
-        }
-        _ => (Severity::Invalid, None),
-    };
-    vec![Finding::new(Id::OverCap, severity, seen).by(formula)]
+    let is_open = figures.claim.tool == Tool::Evalscope;
+    let severity = if is_open { Severity::Note } else { Severity::Invalid };
+    let formula = is_open.then(|| "an open loop, which states the cap and has none".to_owned());
+    Some(Finding::new(Id::OverCap, severity, seen).by(formula))
 }
 
-pub(super) fn little(figures: &Figures<'_>) -> Vec<Finding> {
-    let (Some(mean), Some(stated)) = (mean(figures), figures.positive("concurrency.mean")) else {
-        return Vec::new();
-    };
+pub(super) fn little(figures: &Figures<'_>) -> Option<Finding> {
+    let (mean, stated) = (mean(figures)?, figures.positive("concurrency.mean")?);
     let apart = stated.apart(mean);
     if apart <= 2.0 * MOMENT {
-        return Vec::new();
+        return None;
     }
     let seen = format!(
         "latencies over the duration give {} requests in flight on average, but {} is stated ({} apart)",
@@ -61,46 +52,33 @@ pub(super) fn little(figures: &Figures<'_>) -> Vec<Finding> {
         shown(stated.mid()),
         percent(apart),
     );
-    vec![Finding::new(Id::ConcurrencyDisagrees, Severity::Suspect, seen)]
+    Some(Finding::new(Id::ConcurrencyDisagrees, Severity::Suspect, seen))
 }
 
-pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
-    let Some(peak) = figures.positive("concurrency.peak") else {
-        return Vec::new();
-    };
-    let mut findings = Vec::new();
-    if let Some(mean) = mean(figures)
-        && peak.wider(MOMENT).below(mean)
-    {
-        let seen = format!(
-            "latencies over the duration give {} requests in flight on average, but the peak is {}",
-            shown(mean.mid()),
-            shown(peak.mid())
-        );
-        findings.push(Finding::new(Id::ConcurrencyDisagrees, Severity::Invalid, seen));
-    }
+pub(super) fn peak_below_mean(figures: &Figures<'_>) -> Option<Finding> {
+    let peak = figures.positive("concurrency.peak")?;
+    let mean = mean(figures).filter(|mean| peak.wider(MOMENT).below(*mean))?;
+    let seen = format!(
+        "latencies over the duration give {} requests in flight on average, but the peak is {}",
+        shown(mean.mid()),
+        shown(peak.mid())
+    );
+    Some(Finding::new(Id::ConcurrencyDisagrees, Severity::Invalid, seen))
+}
+
+pub(super) fn peak_over_cap(figures: &Figures<'_>) -> Option<Finding> {
+    let peak = figures.positive("concurrency.peak")?;
     let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);
-    if let Some(cap) = cap.filter(|cap| peak.low > *cap) {
-        let seen = format!(
-            "{} requests in flight at the peak, but the cap is {}",
-            shown(peak.mid()),
-            shown(cap)
-        );
-        // These tools count every request that touches a second, also requests that follow one
-        // another.
-        let (severity, formula) = match figures.claim.tool {
-            Tool::Vllm | Tool::Sglang => (
-                Severity::Note,
-                Some(
-                    "requests that touch the same second, also if they only follow one another"
-                        .to_owned(),
-                ),
-            ),
-            _ => (Severity::Suspect, None),
-        };
-        findings.push(Finding::new(Id::OverCap, severity, seen).by(formula));
-    }
-    findings
+    let cap = cap.filter(|cap| peak.low > *cap)?;
+    let (most, cap) = (shown(peak.mid()), shown(cap));
+    let seen = format!("{most} requests in flight at the peak, but the cap is {cap}");
+    // These tools count every request that touches a second, also requests that follow one
+    // another.
+    let by_second = matches!(figures.claim.tool, Tool::Vllm | Tool::Sglang);
+    let severity = if by_second { Severity::Note } else { Severity::Suspect };
+    let formula = "requests that touch the same second, also if they only follow one another";
+    let formula = by_second.then(|| formula.to_owned());
+    Some(Finding::new(Id::OverCap, severity, seen).by(formula))
 }
 
 /// Checks that the cap was kept full. Where requests wait for nothing but the cap C, all its slots
@@ -108,24 +86,22 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
 /// latency M, so the run takes T <= t + M. Until t alone the latencies add up to C * t >= C * (T -
 /// M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a slot
 /// that failed requests took is not.
-pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn kept_full(figures: &Figures<'_>) -> Option<Finding> {
     let claim = figures.claim;
-    let parts = (|| {
-        let cap = claim.asked.max_concurrency? as f64;
-        let answered = figures.answered()?;
-        let of = (claim.asked.requests.map(|requests| requests as f64))
-            .or_else(|| claim.value("requests.total"))?;
-        let failed = claim.value("requests.failed").unwrap_or(0.0);
-        let waiting = of == answered && failed == 0.0 && answered > cap && at_once(figures);
-        let latencies = figures.positive("e2e.mean")? * Range::exact(answered / 1e3);
-        let before = figures.duration()? - longest(figures)? / Range::exact(1e3);
-        (waiting && before.low > 0.0).then_some((cap, latencies / before))
-    })();
-    let Some((cap, used)) = parts else {
-        return Vec::new();
-    };
+    let cap = claim.asked.max_concurrency? as f64;
+    let answered = figures.answered()?;
+    let all = (claim.asked.requests.map(|requests| requests as f64))
+        .or_else(|| claim.value("requests.total"))?;
+    let failed = claim.value("requests.failed").unwrap_or(0.0);
+    let waiting = all == answered && failed == 0.0 && answered > cap && at_once(figures);
+    let latencies = figures.positive("e2e.mean")? * Range::exact(answered / 1e3);
+    let before = figures.duration()? - longest(figures)? / Range::exact(1e3);
+    if !waiting || before.low <= 0.0 {
+        return None;
+    }
+    let used = latencies / before;
     if used.high >= cap * (1.0 - BETWEEN) {
-        return Vec::new();
+        return None;
     }
     let seen = format!(
         "at most {} of {} slots were in use on average until the last request was sent",
@@ -133,7 +109,7 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
         shown((used.high * 100.0).ceil() / 100.0),
         shown(cap)
     );
-    vec![Finding::new(Id::CapNotFull, Severity::Note, seen)]
+    Some(Finding::new(Id::CapNotFull, Severity::Note, seen))
 }
 
 /// True if requests waited for nothing but the cap, as far as the source says. AIPerf states no

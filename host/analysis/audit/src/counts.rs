@@ -14,28 +14,26 @@ const SHORT: f64 = 0.99;
 
 pub(super) fn nothing_answered(figures: &Figures<'_>) -> Option<Finding> {
     let answered = figures.claim.value("requests.successful")?;
-    let of = figures.claim.asked.requests;
-    let of = of.map_or_else(|| "its".to_owned(), |of| of.to_string());
+    let requests = figures.claim.asked.requests;
+    let requests = requests.map_or_else(|| "its".to_owned(), |requests| requests.to_string());
     (answered == 0.0).then(|| {
-        let seen = format!("none of {of} requests was answered");
+        let seen = format!("none of {requests} requests was answered");
         Finding::new(Id::NothingAnswered, Severity::Invalid, seen)
     })
 }
 
-pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn failures(figures: &Figures<'_>) -> Option<Finding> {
     let claim = figures.claim;
-    let Some(answered) = figures.answered() else {
-        return Vec::new();
-    };
+    let answered = figures.answered()?;
     let failed = claim.value("requests.failed").unwrap_or(0.0);
     let requested = claim.asked.requests.map(|requests| requests as f64);
     // guidellm's incomplete requests were cut off by the end of the benchmark, so its total says
     // nothing here.
-    let of = requested.unwrap_or(0.0).max(answered + failed);
-    let missing = of - answered;
-    let share = missing / of;
+    let all = requested.unwrap_or(0.0).max(answered + failed);
+    let missing = all - answered;
+    let share = missing / all;
     if missing <= 0.0 {
-        return Vec::new();
+        return None;
     }
     let severity = match share {
         share if share > 0.5 => Severity::Invalid,
@@ -47,19 +45,16 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     } else {
         "are missing, and the result does not mention them"
     };
-    let seen = format!("{} of {} requests {how} ({})", shown(missing), shown(of), percent(share));
-    vec![Finding::new(Id::Failures, severity, seen)]
+    let seen = format!("{} of {} requests {how} ({})", shown(missing), shown(all), percent(share));
+    Some(Finding::new(Id::Failures, severity, seen))
 }
 
-pub(super) fn short_answers(figures: &Figures<'_>) -> Vec<Finding> {
-    let (Some(requested), Some(each)) = (figures.claim.asked.output_tokens, figures.tokens_each())
-    else {
-        return Vec::new();
-    };
+pub(super) fn short_answers(figures: &Figures<'_>) -> Option<Finding> {
+    let (requested, each) = (figures.claim.asked.output_tokens?, figures.tokens_each()?);
     if each >= requested as f64 * SHORT {
-        return Vec::new();
+        return None;
     }
     let seen =
         format!("answers have {} tokens on average, but {requested} were requested", shown(each));
-    vec![Finding::new(Id::ShortAnswers, Severity::Suspect, seen)]
+    Some(Finding::new(Id::ShortAnswers, Severity::Suspect, seen))
 }

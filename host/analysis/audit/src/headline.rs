@@ -9,7 +9,7 @@ use super::figures::percent;
 use super::finding::Audited;
 use super::id::Id;
 use crate::claim::{Claim, Document, Quote};
-use result::finding::Verdict;
+use result::finding::{Severity, Verdict};
 
 /// A place that repeats figures of doubtful results, or figures that no result has.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -38,7 +38,7 @@ const POINTS: f64 = 1.0;
 const NAMED: usize = 100;
 
 /// A quote, and the results that have its figures.
-struct Tied<'a> {
+struct Basis<'a> {
     quote: &'a Quote,
     /// The first of them, the best among them.
     rests_on: Vec<usize>,
@@ -48,12 +48,11 @@ struct Tied<'a> {
 /// The headlines of a document that rest on doubtful results.
 pub(super) fn headlines(document: &Document, results: &[Audited]) -> Vec<Headline> {
     let index = Index::new(document, results);
-    let quotes = document.quotes.iter();
-    let tied: Vec<Tied<'_>> = quotes.map(|quote| index.tied(quote, results)).collect();
-    let bases = bases(&tied);
-    tied.iter()
-        .filter_map(|tied| {
-            let Tied { quote, rests_on, best } = tied;
+    let found: Vec<Basis<'_>> =
+        document.quotes.iter().map(|quote| index.basis(quote, results)).collect();
+    let bases = bases(&found);
+    (found.iter())
+        .filter_map(|Basis { quote, rests_on, best }| {
             let verdict = best.map_or(Verdict::Invalid, |best| results[best].verdict);
             let seen = match best {
                 None => Some("no result has these figures".to_owned()),
@@ -63,10 +62,10 @@ pub(super) fn headlines(document: &Document, results: &[Audited]) -> Vec<Headlin
                 return None;
             }
             let findings = best.map_or_else(Vec::new, |best| {
-                let grave = results[best].findings.iter();
-                let grave =
-                    grave.filter(|finding| finding.severity != result::finding::Severity::Note);
-                let mut ids: Vec<Id> = grave.map(|finding| finding.id).collect();
+                let mut ids: Vec<Id> = (results[best].findings.iter())
+                    .filter(|finding| finding.severity != Severity::Note)
+                    .map(|finding| finding.id)
+                    .collect();
                 ids.dedup();
                 ids
             });
@@ -83,11 +82,11 @@ pub(super) fn headlines(document: &Document, results: &[Audited]) -> Vec<Headlin
 }
 
 /// The results of a document by the figures that its quotes repeat.
-struct Index<'a>(BTreeMap<&'a str, Sorted>);
+struct Index<'a>(BTreeMap<&'a str, Values>);
 
 /// The results' values of a figure, in the order of the least that each may mean.
 #[derive(Default)]
-struct Sorted {
+struct Values {
     stated: Vec<(f64, f64, usize)>,
     /// The most that rounding has left open in any of them.
     widest: f64,
@@ -96,8 +95,8 @@ struct Sorted {
 impl<'a> Index<'a> {
     fn new(document: &'a Document, results: &[Audited]) -> Self {
         let quoted = document.quotes.iter().flat_map(|quote| &quote.figures);
-        let mut index: BTreeMap<&str, Sorted> =
-            quoted.map(|(name, _)| (name.as_str(), Sorted::default())).collect();
+        let mut index: BTreeMap<&str, Values> =
+            quoted.map(|(name, _)| (name.as_str(), Values::default())).collect();
         for (place, result) in results.iter().enumerate() {
             if result.claim.source.file != document.file {
                 continue;
@@ -105,8 +104,7 @@ impl<'a> Index<'a> {
             for (name, sorted) in &mut index {
                 if let Some(stated) = result.claim.stated(name) {
                     let off = stated.rounding + 1e-9;
-                    let ends = (stated.value - off, stated.value + off, place);
-                    sorted.stated.push(ends);
+                    sorted.stated.push((stated.value - off, stated.value + off, place));
                     sorted.widest = sorted.widest.max(2.0 * off);
                 }
             }
@@ -118,16 +116,15 @@ impl<'a> Index<'a> {
     }
 
     /// The results that have all of a quote's figures.
-    fn tied<'q>(&self, quote: &'q Quote, results: &[Audited]) -> Tied<'q> {
+    fn basis<'q>(&self, quote: &'q Quote, results: &[Audited]) -> Basis<'q> {
         let mut rests_on: Vec<usize> = Vec::new();
         if let Some((name, value)) = quote.figures.first()
             && let Some(sorted) = self.0.get(name.as_str())
         {
             let first = sorted.stated.partition_point(|(low, ..)| *low < value - sorted.widest);
-            let near = sorted.stated[first..].iter();
-            let near = near.take_while(|(low, ..)| low <= value);
-            let has = near.filter(|(_, high, _)| high >= value);
-            rests_on = has
+            rests_on = (sorted.stated[first..].iter())
+                .take_while(|(low, ..)| low <= value)
+                .filter(|(_, high, _)| high >= value)
                 .map(|(.., place)| *place)
                 .filter(|place| has_all(&results[*place].claim, quote))
                 .collect();
@@ -140,7 +137,7 @@ impl<'a> Index<'a> {
         if let (Some(best), Some(last)) = (best, rests_on.last_mut()) {
             *last = best.max(*last);
         }
-        Tied { quote, rests_on, best }
+        Basis { quote, rests_on, best }
     }
 }
 
@@ -153,9 +150,9 @@ fn has_all(claim: &Claim, quote: &Quote) -> bool {
 
 /// Finds the results that changes are relative to: the first result that a row states, by row and
 /// line.
-fn bases<'a>(tied: &[Tied<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
+fn bases<'a>(found: &[Basis<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
     let mut bases: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
-    for Tied { quote, rests_on, .. } in tied {
+    for Basis { quote, rests_on, .. } in found {
         if let (Some(row), None, Some(first)) = (&quote.row, quote.change, rests_on.first()) {
             bases.entry(row).or_default().push((quote.line, *first));
         }

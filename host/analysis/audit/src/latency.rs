@@ -13,6 +13,8 @@ use super::finding::Finding;
 use super::id::Id;
 use super::range::{MUCH, NOTHING, Range};
 use super::spread;
+use crate::claim::Tool;
+use result::figure::Statistic;
 use result::finding::Severity;
 
 /// The largest ratio of the plain mean of TPOT to the mean over tokens. Beyond it, long answers
@@ -35,27 +37,22 @@ const HALF_COVERED: f64 = 0.75;
 /// Chunks of a reply that carry no token: role, finish reason and usage.
 const BARE: f64 = 3.0;
 
-pub(super) fn whole(figures: &Figures<'_>) -> Vec<Finding> {
-    let parts = (|| {
-        let tokens = figures.tokens_each().filter(|tokens| *tokens > 1.0)?;
-        Some(Parts {
-            e2e: figures.positive("e2e.mean")?,
-            ttft: figures.get("ttft.mean")?,
-            tpot: figures.positive("tpot.mean")?,
-            tokens,
-        })
-    })();
-    let Some(parts) = parts else {
-        return Vec::new();
+pub(super) fn whole(figures: &Figures<'_>) -> Option<Finding> {
+    let parts = Parts {
+        e2e: figures.positive("e2e.mean")?,
+        ttft: figures.get("ttft.mean")?,
+        tpot: figures.positive("tpot.mean")?,
+        tokens: figures.tokens_each().filter(|tokens| *tokens > 1.0)?,
     };
-    if figures.tpot_is_after_first() {
-        return if figures.same_length() {
-            fixed(figures, &parts)
-        } else {
-            varying(figures, &parts)
-        };
+    if figures.tpot_is_after_first() && figures.same_length() {
+        fixed(figures, &parts)
+    } else if figures.tpot_is_after_first() {
+        varying(figures, &parts)
+    } else if figures.first_and_last() {
+        first_and_last(figures, &parts)
+    } else {
+        None
     }
-    if figures.first_and_last() { first_and_last(figures, &parts) } else { Vec::new() }
 }
 
 /// The parts of latencies that the rules here compare, in milliseconds and tokens.
@@ -77,11 +74,11 @@ impl Parts {
     }
 }
 
-fn fixed(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+fn fixed(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
     let sum = parts.ttft + parts.tpot * parts.further();
     let apart = sum.apart(parts.e2e);
     if apart <= NOTHING {
-        return Vec::new();
+        return None;
     }
     let severity = if apart > MUCH { Severity::Invalid } else { Severity::Suspect };
     let seen = format!(
@@ -93,15 +90,15 @@ fn fixed(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         shown(parts.e2e.mid()),
         shown(parts.tokens),
     );
-    vec![Finding::new(Id::LatencyDisagrees, severity, seen).by(formula(figures, parts))]
+    Some(Finding::new(Id::LatencyDisagrees, severity, seen).by(formula(figures, parts)))
 }
 
-fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+fn varying(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
     let decode = parts.decode();
     let each = decode / parts.further();
     let times = each / parts.tpot;
     let at_least = decode / steps(figures, parts) / parts.tpot;
-    let of = |words: String| {
+    let observation = |words: String| {
         format!(
             "(E2E - TTFT) / (n - 1) is ({} - {}) / {} = {} ms, but mean TPOT is {} ms{words}",
             shown(parts.e2e.mid()),
@@ -116,24 +113,25 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     {
         let words =
             ": its P99 allows less, even if the slowest hundredth took the whole run".to_owned();
-        let finding = Finding::new(Id::LatencyDisagrees, Severity::Invalid, of(words));
-        return vec![finding.by(formula(figures, parts))];
+        let seen = observation(words);
+        let finding = Finding::new(Id::LatencyDisagrees, Severity::Invalid, seen);
+        return Some(finding.by(formula(figures, parts)));
     }
     if let Some((severity, words)) = spread::any_length(figures, decode, parts.tokens - 1.0) {
-        let finding = Finding::new(Id::LatencyDisagrees, severity, of(words));
-        return vec![finding.by(formula(figures, parts))];
+        let finding = Finding::new(Id::LatencyDisagrees, severity, observation(words));
+        return Some(finding.by(formula(figures, parts)));
     }
     if figures.one_length().is_some()
-        && let Some(finding) = of_one_length(figures, parts, each, &of)
+        && let Some(finding) = inferred(figures, parts, each, &observation)
     {
-        return vec![finding];
+        return Some(finding);
     }
     let many = figures.answered().is_some_and(|answered| answered >= MANY);
     let severity = match times {
         _ if at_least.low > TIMES && many => Severity::Suspect,
         // Short answers alone can make the plain mean large.
         times if times.high < 1.0 / TIMES && many && decode.low > 0.0 => Severity::Note,
-        _ => return Vec::new(),
+        _ => return None,
     };
     let words = match severity {
         Severity::Note => ": short answers have by far the longest time per token".to_owned(),
@@ -142,18 +140,18 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
             shown(times.mid())
         ),
     };
-    let finding = Finding::new(Id::LatencyDisagrees, severity, of(words));
-    vec![finding.by(formula(figures, parts))]
+    let finding = Finding::new(Id::LatencyDisagrees, severity, observation(words));
+    Some(finding.by(formula(figures, parts)))
 }
 
 /// Compares the mean TPOT with the totals. Where the totals fit one length, the mean TPOT is the
 /// mean of all gaps. The audit doubts a mean TPOT that is far from it, or that a wrong formula
 /// gives. Stated gaps must then agree with the other figures.
-fn of_one_length(
+fn inferred(
     figures: &Figures<'_>,
     parts: &Parts,
     each: Range,
-    of: &dyn Fn(String) -> String,
+    observation: &dyn Fn(String) -> String,
 ) -> Option<Finding> {
     if figures.itl_is_gaps()
         && let Some(itl) = figures.positive("itl.mean")
@@ -170,7 +168,7 @@ fn of_one_length(
         return None;
     }
     let words = format!(", and the totals fit {} tokens for each request", shown(parts.tokens));
-    let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, of(words));
+    let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, observation(words));
     Some(finding.by(formula))
 }
 
@@ -196,11 +194,9 @@ fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
 
 /// Guidellm's figures are means over all tokens together, so that they give sums. TPOT * n is the
 /// time to the last token it timed, and so is TTFT + ITL * (n - 1).
-fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
     let last = parts.tpot * Range::exact(parts.tokens);
-    let Some(itl) = figures.get("itl.mean") else {
-        return Vec::new();
-    };
+    let itl = figures.get("itl.mean")?;
     let by_gaps = parts.ttft + itl * parts.further();
     let severity = |last: Range| {
         if last.high < parts.e2e.low * HALF_COVERED { Severity::Invalid } else { Severity::Suspect }
@@ -208,7 +204,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     // A request without tokens is in one mean and not in the other.
     if !last.wider(0.005).meets(by_gaps) {
         if by_gaps.high >= parts.e2e.low * COVERED {
-            return Vec::new();
+            return None;
         }
         let seen = format!(
             "TTFT + ITL * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms",
@@ -218,7 +214,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
             shown(by_gaps.mid()),
             shown(parts.e2e.mid()),
         );
-        return vec![Finding::new(Id::GapsDisagree, severity(by_gaps), seen)];
+        return Some(Finding::new(Id::GapsDisagree, severity(by_gaps), seen));
     }
     if last.high < parts.e2e.low * COVERED {
         let share = last.mid() / parts.e2e.mid();
@@ -231,7 +227,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
             shown(parts.e2e.mid()),
         );
         let finding = Finding::new(Id::LastTokenEarly, severity(last), seen);
-        return vec![finding.by(Some(early(parts, itl)))];
+        return Some(finding.by(Some(early(parts, itl))));
     }
     with_first(figures, parts)
 }
@@ -260,10 +256,10 @@ fn early(parts: &Parts, itl: Range) -> String {
 }
 
 /// GPUStack's block calls it "excl. 1st token", and passes on guidellm's, which is not.
-fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
+fn with_first(figures: &Figures<'_>, parts: &Parts) -> Option<Finding> {
     let after = parts.decode() / parts.further();
-    if figures.claim.tool != crate::claim::Tool::Gpustack || after.wider(MUCH).meets(parts.tpot) {
-        return Vec::new();
+    if figures.claim.tool != Tool::Gpustack || after.wider(MUCH).meets(parts.tpot) {
+        return None;
     }
     let seen = format!(
         "TPOT (excl. 1st token) is {} ms, but (E2E - TTFT) / (n - 1) is {} ms",
@@ -276,7 +272,7 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
         shown(parts.tokens),
         shown(parts.e2e.mid() / parts.tokens)
     );
-    vec![Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula))]
+    Some(Finding::new(Id::TpotWithFirst, Severity::Suspect, seen).by(Some(formula)))
 }
 
 /// The formula that reproduces a result's TPOT when the tool's own does not, as far as means can
@@ -316,14 +312,11 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
 
 /// The gaps of a request span its first to last chunk. Except for chunks without tokens, there are
 /// at most as many gaps as tokens after the first.
-pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
-    let (Some(decode), Some(itl), Some(tokens)) =
-        (figures.decode(), figures.positive("itl.mean"), figures.tokens_each())
-    else {
-        return Vec::new();
-    };
+pub(super) fn gaps(figures: &Figures<'_>) -> Option<Finding> {
+    let (decode, itl, tokens) =
+        (figures.decode()?, figures.positive("itl.mean")?, figures.tokens_each()?);
     if !figures.itl_is_gaps() || tokens <= 1.0 {
-        return Vec::new();
+        return None;
     }
     let covered = itl * Range::exact(tokens - 1.0 + BARE);
     if covered.high < decode.low * COVERED {
@@ -339,11 +332,11 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
             shown(itl.mid() * (tokens - 1.0)),
             shown(decode.mid()),
         );
-        return vec![Finding::new(Id::GapsDisagree, severity, seen)];
+        return Some(Finding::new(Id::GapsDisagree, severity, seen));
     }
     let to_a_gap = itl.mid() * (tokens - 1.0) / decode.mid();
     if to_a_gap < 1.5 {
-        return Vec::new();
+        return None;
     }
     let seen = format!(
         "mean ITL is {} ms, but (E2E - TTFT) / (n - 1) is {} ms: a gap covers about {} tokens",
@@ -351,17 +344,14 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
         shown(decode.mid() / (tokens - 1.0)),
         shown((to_a_gap * 10.0).round() / 10.0),
     );
-    vec![Finding::new(Id::TokensPerGap, Severity::Note, seen)]
+    Some(Finding::new(Id::TokensPerGap, Severity::Note, seen))
 }
 
 /// The first token comes before the last, for every request and so for every statistic but the
 /// deviation.
-pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
-    let over: Vec<String> = figures
-        .claim
-        .statistics("ttft")
-        .into_iter()
-        .filter(|(statistic, _)| *statistic != result::figure::Statistic::Std)
+pub(super) fn first_over_last(figures: &Figures<'_>) -> Option<Finding> {
+    let over: Vec<String> = (figures.claim.statistics("ttft").into_iter())
+        .filter(|(statistic, _)| *statistic != Statistic::Std)
         .filter_map(|(statistic, ttft)| {
             let e2e = figures.positive(&format!("e2e.{statistic}"))?;
             let ttft = Range::from(ttft);
@@ -375,22 +365,13 @@ pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
             })
         })
         .collect();
-    if over.is_empty() {
-        Vec::new()
-    } else {
-        vec![Finding::new(Id::TtftOverE2e, Severity::Invalid, over.join(", "))]
-    }
+    (!over.is_empty()).then(|| Finding::new(Id::TtftOverE2e, Severity::Invalid, over.join(", ")))
 }
 
 /// A request lies within the run, and so does each of its gaps. guidellm may leave the run's ends
 /// out of its duration.
-pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
-    let Some(duration) = figures.duration() else {
-        return Vec::new();
-    };
-    if figures.claim.tool == crate::claim::Tool::Guidellm {
-        return Vec::new();
-    }
+pub(super) fn over_duration(figures: &Figures<'_>) -> Option<Finding> {
+    let duration = figures.duration().filter(|_| figures.claim.tool != Tool::Guidellm)?;
     let whole = duration * Range::exact(1e3);
     let over: Vec<String> = [("e2e", "E2E"), ("ttft", "TTFT"), ("itl", "ITL")]
         .into_iter()
@@ -398,15 +379,15 @@ pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
             let statistics = figures.claim.statistics(theirs).into_iter();
             statistics.map(move |(statistic, stated)| (label, statistic, Range::from(stated)))
         })
-        .filter(|(_, statistic, _)| *statistic != result::figure::Statistic::Std)
+        .filter(|(_, statistic, _)| *statistic != Statistic::Std)
         .filter(|(_, _, latency)| whole.below(*latency) && latency.apart(whole) > 0.01)
         .map(|(label, statistic, latency)| {
             format!("{statistic} {label} is {} ms", shown(latency.mid()))
         })
         .collect();
     if over.is_empty() {
-        return Vec::new();
+        return None;
     }
     let seen = format!("{}, but the run took {} ms", over.join(", "), shown(whole.mid()));
-    vec![Finding::new(Id::LatencyOverDuration, Severity::Invalid, seen)]
+    Some(Finding::new(Id::LatencyOverDuration, Severity::Invalid, seen))
 }

@@ -11,7 +11,7 @@ use super::range::{MUCH, NOTHING, Range};
 
 /// The evidence that all answers have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum One {
+pub(super) enum Evidence {
     /// The length was requested and reached, or the source states the shortest and the longest
     /// answer.
     Stated,
@@ -59,9 +59,9 @@ impl Figures<'_> {
     /// of lengths in whole shares does by design. So an inference makes a result suspect at most,
     /// and never by itself. A rule on means asks for a figure far off; a rule on percentiles asks
     /// for means that confirm it, or it only notes.
-    pub(super) fn one_length(&self) -> Option<One> {
+    pub(super) fn one_length(&self) -> Option<Evidence> {
         if self.same_length() {
-            return Some(One::Stated);
+            return Some(Evidence::Stated);
         }
         let different = self.shortest().is_some() && self.shortest() != self.longest();
         let (answered, each) = (self.answered()?, self.tokens_each()?);
@@ -70,7 +70,7 @@ impl Figures<'_> {
         }
         let input = self.claim.value("tokens.input").filter(|input| *input > 0.0);
         let divides = input.is_some_and(|input| (input / answered).fract() == 0.0);
-        (round(each) || divides).then_some(One::Inferred)
+        (round(each) || divides).then_some(Evidence::Inferred)
     }
 
     /// The common length of all answers, with its evidence, where rules on percentiles may rely on
@@ -85,7 +85,7 @@ impl Figures<'_> {
     /// the sum open by 1 ms in either direction. So the means of 24 % of such runs agree with one
     /// length, and of 62 %. Means within [`PRECISE`], here 0.02 µs in either direction, agree in 1
     /// of 40,000 such runs of 10,000 requests. Where TPOT hardly varies, no means confirm anything.
-    pub(super) fn relied_on(&self) -> Option<(One, f64)> {
+    pub(super) fn relied_on(&self) -> Option<(Evidence, f64)> {
         let one = self.one_length()?;
         let each = self.tokens_each().filter(|each| *each > 1.0)?;
         let means = (|| {
@@ -94,15 +94,15 @@ impl Figures<'_> {
             Some((sum, self.positive("e2e.mean")?))
         })();
         let how = match means {
-            None if one == One::Stated => one,
+            None if one == Evidence::Stated => one,
             None => return None,
             Some((sum, e2e)) => {
                 let open = (sum.high - sum.low + e2e.high - e2e.low) / sum.mid();
                 let agree = self.tpot_varies() && sum.meets(e2e);
                 match one {
-                    One::Stated if sum.apart(e2e) <= NOTHING => one,
-                    One::Inferred if agree && open <= PRECISE => One::Confirmed,
-                    One::Inferred if agree && open <= NARROW => one,
+                    Evidence::Stated if sum.apart(e2e) <= NOTHING => one,
+                    Evidence::Inferred if agree && open <= PRECISE => Evidence::Confirmed,
+                    Evidence::Inferred if agree && open <= NARROW => one,
                     _ => return None,
                 }
             }

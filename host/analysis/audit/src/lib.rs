@@ -103,10 +103,10 @@ pub struct Totals {
 }
 
 /// A rule on one claim.
-type Rule = fn(&Figures<'_>) -> Vec<Finding>;
+type Rule = fn(&Figures<'_>) -> Option<Finding>;
 
 /// Every rule on one claim, in the order in which findings of equal weight are listed.
-const RULES: [Rule; 24] = [
+const RULES: [Rule; 27] = [
     counts::failures,
     counts::short_answers,
     latency::whole,
@@ -115,7 +115,9 @@ const RULES: [Rule; 24] = [
     latency::over_duration,
     spread::one_length,
     spread::longest_gap,
-    zeros::absent,
+    |figures| zeros::absent(figures, Severity::Invalid),
+    |figures| zeros::absent(figures, Severity::Suspect),
+    |figures| zeros::absent(figures, Severity::Note),
     zeros::gaps,
     throughput::requests,
     throughput::tokens,
@@ -124,7 +126,8 @@ const RULES: [Rule; 24] = [
     throughput::requested_rate,
     concurrency::cap,
     concurrency::little,
-    concurrency::peak,
+    concurrency::peak_below_mean,
+    concurrency::peak_over_cap,
     concurrency::kept_full,
     tokens::retokenized,
     tokens::served,
@@ -139,9 +142,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
     for (index, finding) in peers::compare(claims) {
         found[index].push(finding);
     }
-    claims
-        .iter()
-        .zip(found)
+    (claims.iter().zip(found))
         .map(|(claim, mut findings)| {
             findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
             Audited { claim: claim.clone(), verdict: verdict(&findings), findings }
@@ -156,7 +157,7 @@ fn alone(claim: &Claim) -> Vec<Finding> {
         // Every other figure is a zero that stands for nothing.
         return vec![nothing];
     }
-    RULES.iter().flat_map(|rule| rule(&figures)).collect()
+    RULES.iter().filter_map(|rule| rule(&figures)).collect()
 }
 
 fn verdict(findings: &[Finding]) -> Verdict {

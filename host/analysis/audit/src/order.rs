@@ -13,15 +13,13 @@ use super::range::Range;
 use result::figure::Statistic;
 use result::finding::Severity;
 
-const NAMES: [(&str, &str); 4] =
+/// The latencies, by the tool's name, with their label in findings.
+pub(super) const NAMES: [(&str, &str); 4] =
     [("e2e", "E2E"), ("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")];
 
 /// Percentiles in order, the least and the greatest at the ends.
 pub(super) fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
-    let mut points: Vec<(f64, Range)> = figures
-        .claim
-        .statistics(theirs)
-        .into_iter()
+    let mut points: Vec<(f64, Range)> = (figures.claim.statistics(theirs).into_iter())
         .filter_map(|(statistic, stated)| {
             let percent = match statistic {
                 Statistic::Min => 0.0,
@@ -46,7 +44,7 @@ pub(super) fn label(percent: f64) -> String {
     }
 }
 
-pub(super) fn percentiles(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn percentiles(figures: &Figures<'_>) -> Option<Finding> {
     let mut wrong = Vec::new();
     for (theirs, name) in NAMES {
         for pair in points(figures, theirs).windows(2) {
@@ -62,16 +60,11 @@ pub(super) fn percentiles(figures: &Figures<'_>) -> Vec<Finding> {
             }
         }
     }
-    if wrong.is_empty() {
-        Vec::new()
-    } else {
-        vec![Finding::new(Id::Disordered, Severity::Invalid, wrong.join("; "))]
-    }
+    (!wrong.is_empty()).then(|| Finding::new(Id::Disordered, Severity::Invalid, wrong.join("; ")))
 }
 
-pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
-    let wrong: Vec<String> = NAMES
-        .into_iter()
+pub(super) fn means(figures: &Figures<'_>) -> Option<Finding> {
+    let wrong: Vec<String> = (NAMES.into_iter())
         .filter_map(|(theirs, name)| {
             let mean = figures.get(&format!("{theirs}.mean"))?;
             // A mean that was not measured is the matter of another rule.
@@ -97,11 +90,8 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
             strays(figures, theirs, mean, &points).and_then(seen)
         })
         .collect();
-    if wrong.is_empty() {
-        Vec::new()
-    } else {
-        vec![Finding::new(Id::MeanImpossible, Severity::Invalid, wrong.join("; "))]
-    }
+    (!wrong.is_empty())
+        .then(|| Finding::new(Id::MeanImpossible, Severity::Invalid, wrong.join("; ")))
 }
 
 /// The number of samples of a latency; `None` if it is not known well, or if samples are weighted

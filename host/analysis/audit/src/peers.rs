@@ -39,28 +39,23 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
             alike.entry(words.join(" ")).or_default().push(index);
         }
     }
-    let groups = alike.into_values().filter(|group| group.len() > 1);
-    groups
-        .flat_map(|group| {
-            let command = |index: usize| &claims[index].about.launch_command;
-            // One measurement cannot have been of two set-ups.
-            let one = group.iter().all(|index| command(*index) == command(group[0]));
-            let (severity, of) = if one {
-                (Severity::Note, "")
-            } else {
-                (Severity::Invalid, ", which was started with other settings")
-            };
-            let found: Vec<(usize, Finding)> = group
-                .iter()
-                .map(|index| {
-                    let others = others(claims, &group, *index);
-                    let seen = format!("every figure is the same in {others}{of}");
-                    (*index, Finding::new(Id::SameTwice, severity, seen))
-                })
-                .collect();
-            found
-        })
-        .collect()
+    let mut found = Vec::new();
+    for group in alike.into_values().filter(|group| group.len() > 1) {
+        let command = |index: usize| &claims[index].about.launch_command;
+        // One measurement cannot have been of two set-ups.
+        let one = group.iter().all(|index| command(*index) == command(group[0]));
+        let (severity, end) = if one {
+            (Severity::Note, "")
+        } else {
+            (Severity::Invalid, ", which was started with other settings")
+        };
+        for index in &group {
+            let others = others(claims, &group, *index);
+            let seen = format!("every figure is the same in {others}{end}");
+            found.push((*index, Finding::new(Id::SameTwice, severity, seen)));
+        }
+    }
+    found
 }
 
 /// The places of the other claims in a group; of many, the first few places.
@@ -83,9 +78,7 @@ fn others(claims: &[Claim], group: &[usize], own: usize) -> String {
 fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
     let mut beside: BTreeMap<(&str, &str, &str, Option<u64>), Vec<usize>> = BTreeMap::new();
     for (index, claim) in claims.iter().enumerate() {
-        let Some(scenario) = &claim.scenario else {
-            continue;
-        };
+        let Some(scenario) = &claim.scenario else { continue };
         let model = claim.model.as_deref().unwrap_or_default();
         let key = (claim.tool.name(), model, scenario.as_str(), claim.asked.requests);
         beside.entry(key).or_default().push(index);
@@ -105,14 +98,11 @@ fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
             continue;
         }
         let each = |index: usize| {
-            let answered =
-                claims[index].value("requests.successful").filter(|answered| *answered > 0.0)?;
-            Some(claims[index].value("tokens.input")? / answered)
+            let answered = claims[index].value("requests.successful");
+            Some(claims[index].value("tokens.input")? / answered.filter(|all| *all > 0.0)?)
         };
         let one = group.iter().copied().find(|index| tokens(index) == Some(usual as f64));
-        let Some(theirs) = one.and_then(each) else {
-            continue;
-        };
+        let Some(theirs) = one.and_then(each) else { continue };
         for index in group {
             let Some(own) = each(index).filter(|own| (own / theirs - 1.0).abs() > ALIKE) else {
                 continue;

@@ -110,10 +110,7 @@ fn fits(name: &str, pattern: &str) -> bool {
 }
 
 fn claims(page: Page) -> Vec<Claim> {
-    let tool = match page.tool.as_str() {
-        "gpustack" => Tool::Gpustack,
-        _ => Tool::Lmdeploy,
-    };
+    let tool = if page.tool == "gpustack" { Tool::Gpustack } else { Tool::Lmdeploy };
     let one = |result: Entry| {
         let source = Source {
             file: format!("{PREFIX}{}", result.name),
@@ -143,12 +140,8 @@ fn claims(page: Page) -> Vec<Claim> {
             ..Settings::default()
         };
         for (name, digits) in result.figures {
-            let Some(mut figure) = stated(&digits) else {
-                continue;
-            };
-            let counted =
-                ["requests.", "tokens.", "concurrency."].iter().any(|kind| name.starts_with(kind));
-            if counted {
+            let Some(mut figure) = stated(&digits) else { continue };
+            if ["requests.", "tokens.", "concurrency."].iter().any(|kind| name.starts_with(kind)) {
                 figure.rounding = 0.0;
             }
             let (name, factor) = match name.strip_prefix("e2e-s.") {
@@ -192,10 +185,8 @@ mod tests {
         assert_eq!(count("*/h800/*/sharegpt"), Ok(10));
         assert_eq!(count(""), Ok(64));
         let error = find("lmdeploy-0.9.2/h800/Qwen3-8B-FP8/shargpt").unwrap_err();
-        assert!(
-            error.contains("did you mean `lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt`?"),
-            "{error}"
-        );
+        let near = "did you mean `lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt`?";
+        assert!(error.contains(near), "{error}");
     }
 
     #[test]
@@ -204,8 +195,7 @@ mod tests {
         let count = |from: usize, to: usize, verdict: Verdict| {
             audited[from..to].iter().filter(|result| result.verdict == verdict).count()
         };
-        let found: Vec<(&str, Vec<&str>)> = audited
-            .iter()
+        let found: Vec<(&str, Vec<&str>)> = (audited.iter())
             .map(|result| {
                 let names = result.findings.iter().map(|finding| finding.id.name()).collect();
                 (result.claim.source.file.as_str(), names)
@@ -215,16 +205,11 @@ mod tests {
         for (name, ids) in &found[..40] {
             let retokenized = ids.contains(&"retokenized-differs");
             assert_eq!(retokenized, name.contains("gpt-oss"), "{name}: {ids:?}");
-            assert!(
-                ids.iter().all(|id| matches!(*id, "retokenized-differs" | "tokens-per-gap")),
-                "{name}: {ids:?}"
-            );
+            let is_known = |id: &&str| matches!(*id, "retokenized-differs" | "tokens-per-gap");
+            assert!(ids.iter().all(is_known), "{name}: {ids:?}");
         }
-        assert_eq!(
-            (count(0, 40, Verdict::Valid), count(0, 40, Verdict::Invalid)),
-            (33, 0),
-            "{found:#?}"
-        );
+        let counts = (count(0, 40, Verdict::Valid), count(0, 40, Verdict::Invalid));
+        assert_eq!(counts, (33, 0), "{found:#?}");
         // None of GPUStack's is clean.
         assert_eq!(count(40, 64, Verdict::Valid), 0, "{found:#?}");
         assert_eq!(count(40, 64, Verdict::Invalid), 23, "{found:#?}");

@@ -83,16 +83,9 @@ impl Sub for Range {
 impl Mul for Range {
     type Output = Range;
     fn mul(self, other: Range) -> Range {
-        let ends = [
-            self.low * other.low,
-            self.low * other.high,
-            self.high * other.low,
-            self.high * other.high,
-        ];
-        Range {
-            low: ends.iter().copied().fold(f64::INFINITY, f64::min),
-            high: ends.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        }
+        let [a, b] = [self.low * other.low, self.low * other.high];
+        let [c, d] = [self.high * other.low, self.high * other.high];
+        Range { low: a.min(b).min(c).min(d), high: a.max(b).max(c).max(d) }
     }
 }
 

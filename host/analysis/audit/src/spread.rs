@@ -8,7 +8,7 @@
 use super::figures::{Figures, shown};
 use super::finding::Finding;
 use super::id::Id;
-use super::lengths::One;
+use super::lengths::Evidence;
 use super::order::{label, points};
 use super::range::{MUCH, NOTHING, Range};
 use result::finding::Severity;
@@ -29,41 +29,34 @@ const MOST: usize = 32;
 
 /// Decides the severity of a figure that is so far from a bound, by how surely all answers have one
 /// length.
-fn graded(apart: f64, one: One) -> Severity {
-    match one {
-        One::Stated if apart > MUCH => Severity::Invalid,
-        One::Stated | One::Confirmed => Severity::Suspect,
-        One::Inferred => Severity::Note,
+fn graded(apart: f64, evidence: Evidence) -> Severity {
+    match evidence {
+        Evidence::Stated if apart > MUCH => Severity::Invalid,
+        Evidence::Stated | Evidence::Confirmed => Severity::Suspect,
+        Evidence::Inferred => Severity::Note,
     }
 }
 
 /// Compares the three latencies of answers of one length. Where all answers have n tokens, each E2E
 /// is TTFT + D with D = TPOT * (n - 1). So the percentiles and deviations of the three bound each
 /// other.
-pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn one_length(figures: &Figures<'_>) -> Option<Finding> {
     if !figures.tpot_is_after_first() {
-        return Vec::new();
+        return None;
     }
-    let (Some((one, tokens)), Some(answered)) = (figures.relied_on(), figures.answered()) else {
-        return Vec::new();
-    };
-    let wrong =
-        percentiles(figures, tokens - 1.0, answered).or_else(|| deviations(figures, tokens - 1.0));
-    let Some((apart, words)) = wrong else {
-        return Vec::new();
-    };
-    let how = match one {
-        One::Stated => format!("all answers have {} tokens", shown(tokens)),
-        One::Confirmed => {
-            format!("the totals fit {} tokens for each request", shown(tokens))
-        }
-        One::Inferred => format!(
+    let ((evidence, tokens), answered) = (figures.relied_on()?, figures.answered()?);
+    let (apart, words) = percentiles(figures, tokens - 1.0, answered)
+        .or_else(|| deviations(figures, tokens - 1.0))?;
+    let how = match evidence {
+        Evidence::Stated => format!("all answers have {} tokens", shown(tokens)),
+        Evidence::Confirmed => format!("the totals fit {} tokens for each request", shown(tokens)),
+        Evidence::Inferred => format!(
             "the totals fit {} tokens for each request; a mix of lengths with these totals would explain it",
             shown(tokens)
         ),
     };
     let seen = format!("{words}, and {how}");
-    vec![Finding::new(Id::LatencyDisagrees, graded(apart, one), seen)]
+    Some(Finding::new(Id::LatencyDisagrees, graded(apart, evidence), seen))
 }
 
 /// A percentile with its value.
@@ -229,14 +222,11 @@ pub(super) fn any_length(
 ) -> Option<(Severity, String)> {
     let each = decode / Range::exact(further);
     let tpots = points(figures, "tpot");
-    let extreme = |percent: f64| {
-        let point = tpots.iter().find(|point| point.0 == percent);
-        point.map(|point| point.1)
-    };
+    let extreme = |percent: f64| tpots.iter().find(|point| point.0 == percent).map(|point| point.1);
     let all = figures.shortest().is_some_and(|least| least >= 2.0);
     let finding = |bound: Range, words: String| {
         let apart = each.apart(bound);
-        (apart > NOTHING).then(|| (graded(apart, One::Stated), words))
+        (apart > NOTHING).then(|| (graded(apart, Evidence::Stated), words))
     };
     if let Some(least) = extreme(0.0).filter(|least| each.below(*least)) {
         let words = format!(", and no request has less than {} ms", shown(least.mid()));
@@ -287,22 +277,20 @@ fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
 }
 
 /// Every gap lies between the first and the last token of one request.
-pub(super) fn longest_gap(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn longest_gap(figures: &Figures<'_>) -> Option<Finding> {
     let greatest = |theirs: &str| {
         let last = points(figures, theirs).pop();
         last.filter(|point| point.0 == 100.0).map(|point| point.1)
     };
-    let (Some(gap), Some(e2e)) = (greatest("itl"), greatest("e2e")) else {
-        return Vec::new();
-    };
+    let (gap, e2e) = (greatest("itl")?, greatest("e2e")?);
     if !figures.itl_is_gaps() || !e2e.below(gap) || gap.apart(e2e) <= NOTHING {
-        return Vec::new();
+        return None;
     }
-    let severity = graded(gap.apart(e2e), One::Stated);
+    let severity = graded(gap.apart(e2e), Evidence::Stated);
     let seen = format!(
         "the longest gap is {} ms, but the longest request took {} ms",
         shown(gap.mid()),
         shown(e2e.mid())
     );
-    vec![Finding::new(Id::GapOverE2e, severity, seen)]
+    Some(Finding::new(Id::GapOverE2e, severity, seen))
 }

@@ -141,13 +141,20 @@ fn a_burst_among_slow_answers_is_not_doubted() {
 }
 
 /// Returns the usual number of cases, or `PROPTEST_CASES` if it is set.
-fn usual_or_asked(usual: u32) -> u32 {
+fn case_count(usual: u32) -> u32 {
     let cases = std::env::var("PROPTEST_CASES").ok();
     cases.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
 
 fn cases(usual: u32) -> ProptestConfig {
-    ProptestConfig { cases: usual_or_asked(usual), ..ProptestConfig::default() }
+    ProptestConfig { cases: case_count(usual), ..ProptestConfig::default() }
+}
+
+/// Fewer requests than that, each with its TTFT, its TPOT and its tokens.
+fn requests(most: usize) -> impl Strategy<Value = Vec<(f64, f64, u32)>> {
+    let request = (1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5)
+        .prop_map(|(ttft, tpot, tokens)| (ttft.exp(), tpot.exp(), tokens.exp() as u32));
+    prop::collection::vec(request, 1..most)
 }
 
 proptest! {
@@ -156,15 +163,13 @@ proptest! {
     /// Latencies and lengths are of any distribution, heavy tails among them.
     #[test]
     fn honest_measurements_are_never_doubted(
-        requests in prop::collection::vec((1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5), 1..120),
+        requests in requests(120),
         fixed in prop::option::of(2u32..150),
         cap in 1usize..40,
         vllm: bool,
     ) {
-        let requests: Vec<(f64, f64, u32)> = requests
-            .into_iter()
-            .map(|(ttft, tpot, tokens)| (ttft.exp(), tpot.exp(), fixed.unwrap_or(tokens.exp() as u32)))
-            .collect();
+        let requests: Vec<(f64, f64, u32)> =
+            requests.into_iter().map(|(ttft, tpot, own)| (ttft, tpot, fixed.unwrap_or(own))).collect();
         let seen = played(&requests, cap);
         let text = block(&seen, cap, vllm, fixed);
         let result = audited(&text);
@@ -174,11 +179,9 @@ proptest! {
     /// Guidellm's figures are means over all tokens together.
     #[test]
     fn honest_guidellm_is_never_doubted(
-        requests in prop::collection::vec((1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5), 1..120),
+        requests in requests(120),
         cap in 1usize..40,
     ) {
-        let requests: Vec<(f64, f64, u32)> =
-            requests.into_iter().map(|(ttft, tpot, tokens)| (ttft.exp(), tpot.exp(), tokens.exp() as u32)).collect();
         let seen = played(&requests, cap);
         let result = &claims(&[guidellm(&seen, cap)])[0];
         prop_assert_eq!(grave(result), Vec::<String>::new());
@@ -186,19 +189,14 @@ proptest! {
 
     /// A block without its line breaks means the same as with them.
     #[test]
-    fn line_breaks_make_no_difference(
-        requests in prop::collection::vec((1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5), 1..20),
-        vllm: bool,
-    ) {
-        let requests: Vec<(f64, f64, u32)> =
-            requests.into_iter().map(|(ttft, tpot, tokens)| (ttft.exp(), tpot.exp(), tokens.exp() as u32)).collect();
+    fn line_breaks_make_no_difference(requests in requests(20), vllm: bool) {
         let text = block(&played(&requests, 4), 4, vllm, None);
         let broken = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let of = |text: &str| {
+        let read = |text: &str| {
             let claim = claim::read("block.txt", text.as_bytes()).unwrap().claims.remove(0);
             (claim.figures, claim.asked, claim.tool)
         };
-        prop_assert_eq!(of(&text), of(&broken));
+        prop_assert_eq!(read(&text), read(&broken));
     }
 
     /// Any bytes are read or refused, and the claims that were read are audited.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::{Audited, Headline, Id, Report};
 use crate::claim::Claim;
-use result::finding::Verdict;
+use result::finding::{Severity, Verdict};
 
 /// The width that lines are broken at.
 const WIDTH: usize = 110;
@@ -38,10 +38,7 @@ pub fn text(report: &Report) -> String {
 }
 
 fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn of_result(out: &mut String, result: &Audited) {
@@ -62,9 +59,8 @@ fn of_result(out: &mut String, result: &Audited) {
 pub fn described(claim: &Claim) -> String {
     let mut parts = vec![claim.tool.label().to_owned()];
     let skip = claim.source.headings.len().saturating_sub(2);
-    let headings =
-        claim.source.headings.iter().skip(skip).cloned().chain(claim.source.caption.clone());
-    let headings: Vec<String> = headings.collect();
+    let headings: Vec<String> =
+        claim.source.headings.iter().skip(skip).chain(&claim.source.caption).cloned().collect();
     if !headings.is_empty() {
         parts.push(headings.join(" > "));
     }
@@ -109,12 +105,8 @@ fn meanings(out: &mut String, report: &Report) {
     }
     let _ = writeln!(out, "Meaning of the findings:");
     for id in ids {
-        wrapped(
-            out,
-            &format!("  {}: ", id.name()),
-            "    ",
-            &format!("{}. To do: {}.", id.why(), id.advice()),
-        );
+        let words = format!("{}. To do: {}.", id.why(), id.advice());
+        wrapped(out, &format!("  {}: ", id.name()), "    ", &words);
     }
     out.push('\n');
 }
@@ -144,16 +136,11 @@ pub fn wrapped(out: &mut String, first: &str, next: &str, words: &str) {
 
 /// The way a verdict is shown in a table.
 pub fn verdict(result: &Audited) -> String {
-    let grave: Vec<&str> = {
-        let mut names: Vec<&str> = result
-            .findings
-            .iter()
-            .filter(|finding| finding.severity != result::finding::Severity::Note)
-            .map(|finding| finding.id.name())
-            .collect();
-        names.dedup();
-        names
-    };
+    let mut grave: Vec<&str> = (result.findings.iter())
+        .filter(|finding| finding.severity != Severity::Note)
+        .map(|finding| finding.id.name())
+        .collect();
+    grave.dedup();
     match result.verdict {
         Verdict::Valid => "valid".into(),
         other => format!("{}: {}", other.name(), grave.join(", ")),

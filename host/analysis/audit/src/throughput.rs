@@ -22,16 +22,12 @@ fn graded(apart: f64) -> Severity {
     if apart > MUCH { Severity::Invalid } else { Severity::Suspect }
 }
 
-pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
-    let rate = figures.positive("throughput.requests-per-s");
-    let (Some(rate), Some(duration), Some(answered)) =
-        (rate, figures.duration(), figures.answered())
-    else {
-        return Vec::new();
-    };
+pub(super) fn requests(figures: &Figures<'_>) -> Option<Finding> {
+    let rate = figures.positive("throughput.requests-per-s")?;
+    let (duration, answered) = (figures.duration()?, figures.answered()?);
     let apart = (rate * duration).apart(Range::exact(answered));
     if apart <= NOTHING {
-        return Vec::new();
+        return None;
     }
     let over = answered / rate.mid();
     let seen = format!(
@@ -46,13 +42,11 @@ pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
     } else {
         (graded(apart), None)
     };
-    vec![Finding::new(Id::RequestRateDisagrees, severity, seen).by(formula)]
+    Some(Finding::new(Id::RequestRateDisagrees, severity, seen).by(formula))
 }
 
-pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
-    let Some(duration) = figures.duration() else {
-        return Vec::new();
-    };
+pub(super) fn tokens(figures: &Figures<'_>) -> Option<Finding> {
+    let duration = figures.duration()?;
     let count = |name: &str| figures.claim.value(name).filter(|tokens| *tokens > 0.0);
     let (input, output) = (count("tokens.input"), count("tokens.output"));
     let whole = input.zip(output).map(|(input, output)| input + output);
@@ -75,9 +69,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         span.is_none_or(|span| (*rate * span).apart(Range::exact(*tokens)) > NOTHING)
     });
     let off: Vec<_> = off.collect();
-    let Some((label, rate, tokens, _)) = off.first().copied() else {
-        return Vec::new();
-    };
+    let (label, rate, tokens, _) = off.first().copied()?;
     let apart = off.iter().map(|(.., apart)| *apart).fold(0.0, f64::max);
     let more = rate.mid() * duration.mid() > tokens;
     let over = tokens / rate.mid();
@@ -107,26 +99,21 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
     } else {
         (graded(apart), None)
     };
-    vec![Finding::new(Id::TokenRateDisagrees, severity, seen).by(formula)]
+    Some(Finding::new(Id::TokenRateDisagrees, severity, seen).by(formula))
 }
 
-pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
-    let total = figures.positive("throughput.total-tokens-per-s");
-    let output = figures.positive("throughput.output-tokens-per-s");
-    let (Some(total), Some(output)) = (total, output) else {
-        return Vec::new();
-    };
+pub(super) fn total(figures: &Figures<'_>) -> Option<Finding> {
+    let total = figures.positive("throughput.total-tokens-per-s")?;
+    let output = figures.positive("throughput.output-tokens-per-s")?;
     let sum = figures.get("throughput.input-tokens-per-s").map(|input| input + output);
     let tokens = figures.claim.value("tokens.input").zip(figures.claim.value("tokens.output"));
     let by_tokens = tokens
         .filter(|(_, output)| *output > 0.0)
-        .map(|(input, of_it)| output * Range::exact((input + of_it) / of_it));
+        .map(|(input, own)| output * Range::exact((input + own) / own));
     let apart = [sum, by_tokens].into_iter().flatten().map(|expected| total.apart(expected));
     // guidellm takes the rates of prompts and of answers over different times; the counts still
     // agree.
-    let Some(apart) = apart.reduce(f64::min).filter(|apart| *apart > NOTHING) else {
-        return Vec::new();
-    };
+    let apart = apart.reduce(f64::min).filter(|apart| *apart > NOTHING)?;
     let expected = sum.or(by_tokens).map_or(0.0, Range::mid);
     let seen = format!(
         "input and output throughput add up to {} tok/s, but {} is stated as the total",
@@ -135,13 +122,11 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
     );
     let severity =
         if figures.by_events() && apart <= MUCH { Severity::Note } else { graded(apart) };
-    vec![Finding::new(Id::TotalDisagrees, severity, seen)]
+    Some(Finding::new(Id::TotalDisagrees, severity, seen))
 }
 
-pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
-    let Some(peak) = figures.positive("throughput.peak-output-tokens-per-s") else {
-        return Vec::new();
-    };
+pub(super) fn peak(figures: &Figures<'_>) -> Option<Finding> {
+    let peak = figures.positive("throughput.peak-output-tokens-per-s")?;
     let output = figures.claim.value("tokens.output").filter(|output| *output > 0.0);
     let long = figures.duration().is_some_and(|duration| duration.low >= 1.0);
     let in_flight = figures.positive("concurrency.peak").map(|peak| peak.high);
@@ -160,7 +145,7 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
             shown(peak.mid()),
             shown(output)
         );
-        return vec![Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap)];
+        return Some(Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap));
     }
     if let Some(each) = each.filter(|each| *each > FASTEST) {
         let seen = format!(
@@ -169,16 +154,13 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
             shown(each),
             shown(in_flight.unwrap_or_default()),
         );
-        return vec![Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap)];
+        return Some(Finding::new(Id::PeakImpossible, Severity::Invalid, seen).by(gap));
     }
     // Some requests can be faster than the mean by any factor, so it is grave only of a tool whose
     // formula does it.
-    let severity = match gap {
-        Some(_) => Severity::Suspect,
-        None => Severity::Note,
-    };
+    let severity = if gap.is_some() { Severity::Suspect } else { Severity::Note };
     if let Some(seen) = implausible(figures, peak, each) {
-        return vec![Finding::new(Id::PeakImplausible, severity, seen).by(gap)];
+        return Some(Finding::new(Id::PeakImplausible, severity, seen).by(gap));
     }
     below(figures, peak)
 }
@@ -198,15 +180,12 @@ fn implausible(figures: &Figures<'_>, peak: Range, each: Option<f64>) -> Option<
 }
 
 /// The busiest whole second has at least the mean, if there are a few of them.
-fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
-    let (Some(duration), Some(output)) = (figures.duration(), figures.claim.value("tokens.output"))
-    else {
-        return Vec::new();
-    };
+fn below(figures: &Figures<'_>, peak: Range) -> Option<Finding> {
+    let (duration, output) = (figures.duration()?, figures.claim.value("tokens.output")?);
     // The last second may be a part of one.
     let least = output / (duration.high.ceil() + 1.0);
     if peak.high >= least || duration.low < 2.0 {
-        return Vec::new();
+        return None;
     }
     let mean = figures.get("throughput.output-tokens-per-s").map_or(least, Range::mid);
     let seen = format!("the peak is {} tok/s, but the mean is {}", shown(peak.mid()), shown(mean));
@@ -214,7 +193,7 @@ fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
         "events per second instead of tokens, with about {} tokens each",
         shown((mean / peak.mid() * 10.0).round() / 10.0)
     );
-    vec![Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula))]
+    Some(Finding::new(Id::PeakBelowMean, Severity::Suspect, seen).by(Some(formula)))
 }
 
 /// The number of deviations of the time for all arrivals count as chance, and the least share for
@@ -227,28 +206,21 @@ const MOMENT: f64 = 0.01;
 /// 1, and gamma times of shape b, which `burstiness` states, c = 1 / sqrt(b).
 fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
     let shape = figures.claim.asked.burstiness;
-    let variation = match shape.filter(|shape| *shape > 0.0) {
-        Some(shape) => 1.0 / shape.sqrt(),
-        None => 1.0,
-    };
+    let variation = shape.filter(|shape| *shape > 0.0).map_or(1.0, |shape| 1.0 / shape.sqrt());
     (DEVIATIONS * variation / requests.sqrt()).max(MOMENT)
 }
 
 /// The requested rate against the reached rate. Requests arrive at random, and the last one still
 /// has to be answered.
-pub(super) fn requested_rate(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn requested_rate(figures: &Figures<'_>) -> Option<Finding> {
     let rate = figures.claim.asked.request_rate.filter(|rate| rate.is_finite() && *rate > 0.0);
     if let (Some(rate), Some(sent)) = (rate, figures.positive("throughput.sent-per-s")) {
         return sent_at(figures, rate, sent);
     }
-    let (Some(rate), Some(duration)) = (rate, figures.duration()) else {
-        return Vec::new();
-    };
+    let (rate, duration) = (rate?, figures.duration()?);
     let requests =
         figures.claim.asked.requests.map(|requests| requests as f64).or(figures.answered());
-    let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {
-        return Vec::new();
-    };
+    let requests = requests.filter(|requests| *requests >= 30.0)?;
     let planned = requests / rate;
     let stray = stray(figures, requests);
     let longest = ["e2e.max", "e2e.p99", "e2e.mean"].iter().find_map(|name| figures.positive(name));
@@ -259,53 +231,42 @@ pub(super) fn requested_rate(figures: &Figures<'_>) -> Vec<Finding> {
     let full = cap
         .zip(in_flight)
         .is_some_and(|(cap, in_flight)| in_flight > cap * FULL && reached < rate * FULL);
+    let requested = format!("the requested rate is {} requests per second", shown(rate));
     if full || duration.low > planned * (1.0 + stray) + longest_s {
         let held = match (cap, in_flight) {
-            (Some(cap), Some(in_flight)) if full => {
-                format!(
-                    ": the cap held them back, {} of at most {} were in flight on average",
-                    shown(in_flight),
-                    shown(cap)
-                )
-            }
+            (Some(cap), Some(in_flight)) if full => format!(
+                ": the cap held them back, {} of at most {} were in flight on average",
+                shown(in_flight),
+                shown(cap)
+            ),
             _ => String::new(),
         };
-        let seen = format!(
-            "the requested rate is {} requests per second, but {} went through{held}",
-            shown(rate),
-            shown(reached)
-        );
-        return vec![Finding::new(Id::RateNotReached, Severity::Note, seen)];
+        let seen = format!("{requested}, but {} went through{held}", shown(reached));
+        return Some(Finding::new(Id::RateNotReached, Severity::Note, seen));
     }
     if longest.is_some() && duration.high < planned * (1.0 - stray) - 1.0 / rate {
-        let seen = format!(
-            "the requested rate is {} requests per second, but {} went through",
-            shown(rate),
-            shown(reached)
-        );
-        return vec![Finding::new(Id::RateExceeded, Severity::Suspect, seen)];
+        let seen = format!("{requested}, but {} went through", shown(reached));
+        return Some(Finding::new(Id::RateExceeded, Severity::Suspect, seen));
     }
-    Vec::new()
+    None
 }
 
 /// The requested rate against the stated rate of sending.
-fn sent_at(figures: &Figures<'_>, rate: f64, sent: Range) -> Vec<Finding> {
+fn sent_at(figures: &Figures<'_>, rate: f64, sent: Range) -> Option<Finding> {
     let requests = figures.claim.value("requests.total").or(figures.answered());
-    let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {
-        return Vec::new();
-    };
+    let requests = requests.filter(|requests| *requests >= 30.0)?;
     let stray = stray(figures, requests);
     let (id, severity) = if sent.high < rate * (1.0 - stray) {
         (Id::RateNotReached, Severity::Note)
     } else if sent.low > rate * (1.0 + stray) {
         (Id::RateExceeded, Severity::Suspect)
     } else {
-        return Vec::new();
+        return None;
     };
     let seen = format!(
         "the requested rate is {} requests per second, but {} were sent",
         shown(rate),
         shown(sent.mid())
     );
-    vec![Finding::new(id, severity, seen)]
+    Some(Finding::new(id, severity, seen))
 }

@@ -17,27 +17,32 @@ const SEAMS: f64 = 0.001;
 /// Beyond this share, figures a token are off by more than runs differ.
 const MUCH: f64 = 0.02;
 
-pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
-    let claim = figures.claim;
-    let counted = claim.value("tokens.output").filter(|counted| *counted > 0.0);
-    let again = claim.value("tokens.output-retokenized").filter(|again| *again > 0.0);
-    let (Some(counted), Some(again), Some(answered)) = (counted, again, figures.answered()) else {
-        return Vec::new();
-    };
-    let off = (again - counted).abs();
-    if off <= (counted * AGAIN).max(answered + counted * SEAMS) {
-        return Vec::new();
+fn count(figures: &Figures<'_>, name: &str) -> Option<f64> {
+    figures.claim.value(name).filter(|tokens| *tokens > 0.0)
+}
+
+/// The severity of a difference of two counts beyond seams, and the difference as text.
+fn apart(figures: &Figures<'_>, one: f64, other: f64) -> Option<(Severity, String)> {
+    let off = (one - other).abs();
+    if off <= (other * AGAIN).max(figures.answered()? + other * SEAMS) {
+        return None;
     }
-    let share = off / counted;
+    let share = off / other;
     let severity = if share > MUCH { Severity::Suspect } else { Severity::Note };
-    let way = if again < counted { "fewer" } else { "more" };
+    let way = if one < other { "fewer" } else { "more" };
+    Some((severity, format!("{} {way}", percent(share))))
+}
+
+pub(super) fn retokenized(figures: &Figures<'_>) -> Option<Finding> {
+    let counted = count(figures, "tokens.output")?;
+    let again = count(figures, "tokens.output-retokenized")?;
+    let (severity, apart) = apart(figures, again, counted)?;
     let seen = format!(
-        "the text of the answers has {} tokens, {} {way} than the {} in the result",
+        "the text of the answers has {} tokens, {apart} than the {} in the result",
         shown(again),
-        percent(share),
         shown(counted)
     );
-    let each = again / answered - 1.0;
+    let each = again / figures.answered()? - 1.0;
     let formula = (|| {
         let decode = figures.positive("e2e.mean")?.mid() - figures.positive("ttft.mean")?.mid();
         let tpot = figures.positive("tpot.mean")?;
@@ -52,46 +57,35 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
             )
         })
     })();
-    vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
+    Some(Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula))
 }
 
 /// Compares the figures' token counts of the text with the server's counts.
-pub(super) fn served(figures: &Figures<'_>) -> Vec<Finding> {
-    let count = |name: &str| figures.claim.value(name).filter(|tokens| *tokens > 0.0);
-    let (Some(counted), Some(served), Some(answered)) =
-        (count("tokens.output"), count("tokens.output-served"), figures.answered())
-    else {
-        return Vec::new();
-    };
-    let off = (counted - served).abs();
-    if off <= (served * AGAIN).max(answered + served * SEAMS) {
-        return Vec::new();
-    }
-    let share = off / served;
-    let severity = if share > MUCH { Severity::Suspect } else { Severity::Note };
-    let way = if counted < served { "fewer" } else { "more" };
+pub(super) fn served(figures: &Figures<'_>) -> Option<Finding> {
+    let counted = count(figures, "tokens.output")?;
+    let served = count(figures, "tokens.output-served")?;
+    let (severity, apart) = apart(figures, counted, served)?;
     let seen = format!(
-        "throughput and the times per token count {} tokens of the text, {} {way} than the {} that the server counted",
+        "throughput and the times per token count {} tokens of the text, {apart} than the {} that the server counted",
         shown(counted),
-        percent(share),
         shown(served)
     );
     let formula = figures.duration().map(|duration| {
         let rate = shown(served / duration.mid());
         format!("with the server's count, output throughput is {rate} tok/s")
     });
-    vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
+    Some(Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula))
 }
 
 /// Checks the figures of a file that contains its requests against them.
-pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
+pub(super) fn samples(figures: &Figures<'_>) -> Option<Finding> {
     let claim = figures.claim;
     let answered = claim.samples.iter().filter(|sample| sample.error.is_none());
     if claim.samples.is_empty()
         || claim.trimmed
         || figures.answered() != Some(answered.clone().count() as f64)
     {
-        return Vec::new();
+        return None;
     }
     let mut wrong = Vec::new();
     let tokens: Option<u64> = answered.map(|sample| sample.output_tokens).sum();
@@ -119,8 +113,6 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
             ));
         }
     }
-    if wrong.is_empty() {
-        return Vec::new();
-    }
-    vec![Finding::new(Id::SamplesDisagree, Severity::Invalid, wrong.join("; "))]
+    (!wrong.is_empty())
+        .then(|| Finding::new(Id::SamplesDisagree, Severity::Invalid, wrong.join("; ")))
 }

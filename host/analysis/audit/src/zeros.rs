@@ -4,17 +4,13 @@
 use super::figures::{Figures, shown};
 use super::finding::Finding;
 use super::id::Id;
+use super::order::NAMES;
 use result::figure::Statistic;
 use result::finding::Severity;
 
-const NAMES: [(&str, &str); 4] =
-    [("e2e", "E2E"), ("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")];
-
-/// A latency whose mean or median is zero.
-pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
-    let mut invalid = Vec::new();
-    let mut suspect = Vec::new();
-    let mut note = Vec::new();
+/// The latencies whose mean or median is zero, of one severity.
+pub(super) fn absent(figures: &Figures<'_>, severity: Severity) -> Option<Finding> {
+    let mut zeros = Vec::new();
     // With a token or less an answer, there is no further one to time.
     let single = figures.tokens_each().is_none_or(|tokens| tokens <= 1.0);
     for (theirs, label) in NAMES {
@@ -25,43 +21,34 @@ pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
             (false, true) if theirs != "itl" => "median",
             _ => continue,
         };
-        let words = format!("{which} {label} is 0");
         let after_first = matches!(theirs, "tpot" | "itl");
-        if after_first && (single || figures.whole_replies()) {
-            note.push(words);
+        let own = if after_first && (single || figures.whole_replies()) {
+            Severity::Note
         } else if after_first && came_whole(figures) {
-            suspect.push(words);
+            Severity::Suspect
         } else {
-            invalid.push(words);
+            Severity::Invalid
+        };
+        if own == severity {
+            zeros.push(format!("{which} {label} is 0"));
         }
     }
     let whole =
         "TTFT equals E2E: replies arrived whole, so there were no gaps between tokens to measure";
     let single = "no answer had a second token to time, and the tool writes 0 in that case";
-    [
-        (Severity::Invalid, invalid, formula_of_zero(figures)),
-        (Severity::Suspect, suspect, Some(whole.to_owned())),
-        (
-            Severity::Note,
-            note,
-            Some(if figures.whole_replies() { whole } else { single }.to_owned()),
-        ),
-    ]
-    .into_iter()
-    .filter(|(_, words, _)| !words.is_empty())
-    .map(|(severity, words, formula)| {
-        Finding::new(Id::ZeroMeansAbsent, severity, words.join(", ")).by(formula)
-    })
-    .collect()
+    let formula = match severity {
+        Severity::Invalid => formula_of_zero(figures),
+        Severity::Note if !figures.whole_replies() => Some(single.to_owned()),
+        Severity::Suspect | Severity::Note => Some(whole.to_owned()),
+    };
+    let finding = || Finding::new(Id::ZeroMeansAbsent, severity, zeros.join(", ")).by(formula);
+    (!zeros.is_empty()).then(finding)
 }
 
 /// True if the first token came together with the last, as in replies that are not streamed.
 fn came_whole(figures: &Figures<'_>) -> bool {
-    let (Some(first), Some(last)) = (figures.positive("ttft.mean"), figures.positive("e2e.mean"))
-    else {
-        return false;
-    };
-    first.wider(0.001).meets(last)
+    let means = figures.positive("ttft.mean").zip(figures.positive("e2e.mean"));
+    means.is_some_and(|(first, last)| first.wider(0.001).meets(last))
 }
 
 fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
@@ -78,14 +65,9 @@ fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
 }
 
 /// Gaps with at least half at zero, while others are not.
-pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
-    if !figures.positive("itl.mean").is_some_and(|mean| mean.low > 0.0) {
-        return Vec::new();
-    }
-    let zeros: Vec<String> = figures
-        .claim
-        .statistics("itl")
-        .into_iter()
+pub(super) fn gaps(figures: &Figures<'_>) -> Option<Finding> {
+    figures.positive("itl.mean").filter(|mean| mean.low > 0.0)?;
+    let zeros: Vec<String> = (figures.claim.statistics("itl").into_iter())
         .filter(|(statistic, stated)| {
             matches!(statistic, Statistic::Percentile(percent) if *percent >= 50.0)
                 && stated.value == 0.0
@@ -96,7 +78,7 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
         })
         .collect();
     if zeros.is_empty() {
-        return Vec::new();
+        return None;
     }
     let mean = figures.claim.value("itl.mean").unwrap_or_default();
     let which = zeros.join(" and ");
@@ -106,5 +88,5 @@ pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     } else {
         "one read of the socket returned several tokens, and all got the same timestamp"
     };
-    vec![Finding::new(Id::ZeroGaps, Severity::Suspect, seen).by(Some(formula.to_owned()))]
+    Some(Finding::new(Id::ZeroGaps, Severity::Suspect, seen).by(Some(formula.to_owned())))
 }

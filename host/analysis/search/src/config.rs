@@ -135,8 +135,8 @@ impl Config {
         (steady.ceil() as u64).max(self.requests_least)
     }
 
-    /// Requests that a search of this width likely takes, as simulated searches of a rate did in the
-    /// median (`host/benches/search`), and no more than it may take.
+    /// Requests that a search of this width likely takes, and no more than it may take: the median
+    /// of simulated searches of a rate (`host/benches/search`).
     pub fn likely_requests(&self) -> u64 {
         let likely = LIKELY * (0.2_f64.ln_1p() / self.width.ln_1p()).powf(NARROWER);
         (likely as u64).min(self.requests_in_all.unwrap_or(u64::MAX))
@@ -170,36 +170,26 @@ impl Config {
                 format!("`{name}`: expected a whole number of {}, found {load}", own.load),
             );
         }
-        unless(
-            own.least <= own.start && own.start <= own.most,
-            format!(
-                "`start`: expected a load from {} to {}, found {}",
-                own.least, own.most, own.start
+        let starts = format!("a load from {} to {}", own.least, own.most);
+        for (name, holds, expected, value) in [
+            ("start", own.least <= own.start && own.start <= own.most, starts.as_str(), own.start),
+            ("factor", (1.1..=100.0).contains(&own.factor), "1.1 to 100", own.factor),
+            ("width", (0.001..=1.0).contains(&own.width), "0.1% to 100%", own.width),
+            ("alpha", own.alpha > 0.0 && own.alpha < 0.5, "a probability below 0.5", own.alpha),
+            ("loads", (1..=1000).contains(&own.loads), "1 to 1000", own.loads.into()),
+            (
+                "seconds-least",
+                (0.0..=1e6).contains(&own.seconds_least),
+                "0 to 1e6",
+                own.seconds_least,
             ),
-        );
+        ] {
+            unless(holds, format!("`{name}`: expected {expected}, found {value}"));
+        }
+        let least = own.requests_least.max(1);
         unless(
-            (1.1..=100.0).contains(&own.factor),
-            format!("`factor`: expected 1.1 to 100, found {}", own.factor),
-        );
-        unless(
-            (0.001..=1.0).contains(&own.width),
-            format!("`width`: expected 0.1% to 100%, found {}", own.width),
-        );
-        unless(
-            own.alpha > 0.0 && own.alpha < 0.5,
-            format!("`alpha`: expected a probability below 0.5, found {}", own.alpha),
-        );
-        unless(
-            (1..=1000).contains(&own.loads),
-            format!("`loads`: expected 1 to 1000, found {}", own.loads),
-        );
-        unless(
-            own.requests_each >= own.requests_least.max(1),
-            format!(
-                "`requests-each`: expected at least {}, found {}",
-                own.requests_least.max(1),
-                own.requests_each
-            ),
+            own.requests_each >= least,
+            format!("`requests-each`: expected at least {least}, found {}", own.requests_each),
         );
         let first = own.requests_least_at(own.start);
         unless(
@@ -210,10 +200,7 @@ impl Config {
                 own.requests_in_all.unwrap_or_default()
             ),
         );
-        let seconds = match own.load {
-            Load::Rate => first as f64 / own.start,
-            Load::Concurrency | Load::Sessions => 0.0,
-        };
+        let seconds = if own.load == Load::Rate { first as f64 / own.start } else { 0.0 };
         unless(
             own.seconds_in_all.is_none_or(|most| most > 0.0 && most >= seconds),
             format!(
@@ -221,10 +208,6 @@ impl Config {
                 own.start,
                 own.seconds_in_all.unwrap_or_default()
             ),
-        );
-        unless(
-            own.seconds_least >= 0.0 && own.seconds_least <= 1e6,
-            format!("`seconds-least`: expected 0 to 1e6, found {}", own.seconds_least),
         );
         mistakes
     }
@@ -236,7 +219,7 @@ mod tests {
     use crate::slo::tiers;
 
     #[test]
-    fn what_cannot_be_searched_is_told_at_once() {
+    fn mistakes_of_a_search_are_listed_at_once() {
         let good = Config::new(Load::Rate, tiers(["ttft.p99 < 1s"]).unwrap(), 4.0);
         assert_eq!(good.mistakes(), [""; 0]);
         assert!((good.alpha_each() - 0.000_625).abs() < 1e-12);

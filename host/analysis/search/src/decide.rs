@@ -101,10 +101,7 @@ impl Pooled {
     pub fn effect(&self, level: f64) -> f64 {
         let quantile = |freedom| student::quantile(2.0 * level, freedom);
         let wider = quantile(self.freedom.max(1.0)) / quantile(f64::INFINITY);
-        let seen = match self.bad {
-            0 => self.effects[2].max(1.0),
-            _ => self.typical(),
-        };
+        let seen = if self.bad == 0 { self.effects[2].max(1.0) } else { self.typical() };
         seen * wider * wider
     }
 
@@ -139,19 +136,18 @@ pub fn decide(
             // than it.
             let steady = worth.min(loads.unwrap_or(f64::INFINITY));
             let known = pooled.bad.saturating_sub(pooled.unknown);
-            let of = |worth: f64| {
+            let lower_at = |worth: f64| {
                 lower(known as f64 / pooled.requests as f64 * worth, worth, of_failures)
             };
             let late = || {
                 let queue = late(pooled.runs, pooled.odds, of_failures);
-                queue.min(of(pooled.requests as f64))
+                queue.min(lower_at(pooled.requests as f64))
             };
-            let (low, high) = match pooled.requests {
-                0 => (0.0, 1.0),
-                _ => (
-                    of(steady).max(loads.map_or(0.0, |_| late())),
-                    upper(pooled.bad as f64 / effect, worth, level),
-                ),
+            let (low, high) = if pooled.requests == 0 {
+                (0.0, 1.0)
+            } else {
+                let low = lower_at(steady).max(loads.map_or(0.0, |_| late()));
+                (low, upper(pooled.bad as f64 / effect, worth, level))
             };
             Stated {
                 limit: limit.clone(),
@@ -175,12 +171,8 @@ fn decision(
     level: f64,
     of_failures: f64,
 ) -> Decision {
-    if let Some(backlog) = grown {
-        let why = Failure::Growth(backlog);
-        return Decision::Fail { why };
-    }
-    if let Some(place) = stated.iter().position(|own| own.low > own.allowed) {
-        let why = Failure::Misses(place);
+    let misses = || stated.iter().position(|own| own.low > own.allowed).map(Failure::Misses);
+    if let Some(why) = grown.map(Failure::Growth).or_else(misses) {
         return Decision::Fail { why };
     }
     let open = || stated.iter().filter(|own| own.high > own.allowed);
@@ -195,8 +187,7 @@ fn decision(
         };
     }
     if requests == 0 {
-        let why = Doubt::NoRun;
-        return Decision::Undecided { why, more: None };
+        return Decision::Undecided { why: Doubt::NoRun, more: None };
     }
     let too_few = |own: &Stated| (own.requests as f64) < own.effect * fewest(own.allowed, level);
     let why = if open().any(|own| own.unknown > 0) {
@@ -222,22 +213,18 @@ enum Side {
 /// Computes the total number of requests that would decide an objective, if the share of bad ones
 /// and the design effect stay. `None` if the share lies on the other side.
 fn needed(own: &Stated, side: Side, level: f64) -> Option<u64> {
-    let bad = match side {
-        Side::Pass => own.bad,
-        Side::Fail => own.bad.saturating_sub(own.unknown),
-    };
+    let passes = side == Side::Pass;
+    let bad = if passes { own.bad } else { own.bad.saturating_sub(own.unknown) };
     let share = bad as f64 / own.requests as f64;
     let decides = |requests: u64| {
         let worth = requests as f64 / own.effect;
-        match side {
-            Side::Pass => binomial(worth, own.allowed, share * worth) <= level,
-            Side::Fail => 1.0 - binomial(worth, own.allowed, share * worth - 1.0) <= level,
+        if passes {
+            binomial(worth, own.allowed, share * worth) <= level
+        } else {
+            1.0 - binomial(worth, own.allowed, share * worth - 1.0) <= level
         }
     };
-    let possible = match side {
-        Side::Pass => share < own.allowed,
-        Side::Fail => share > own.allowed,
-    };
+    let possible = if passes { share < own.allowed } else { share > own.allowed };
     if !possible {
         return None;
     }
@@ -277,10 +264,18 @@ mod tests {
         }
     }
 
-    fn decided(runs: &[Counted]) -> Decision {
+    fn limit(text: &str, runs: &[Counted]) -> (Limit, Pooled) {
         let mut pooled = Pooled::default();
         runs.iter().for_each(|run| pooled.add(run));
-        decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], None, None, 0.001).decision
+        (text.parse().unwrap(), pooled)
+    }
+
+    fn decide_at(level: f64, runs: &[Counted]) -> Decided {
+        decide(&[limit("ttft.p99 < 1s", runs)], None, None, level)
+    }
+
+    fn decided(runs: &[Counted]) -> Decision {
+        decide_at(0.001, runs).decision
     }
 
     #[test]
@@ -307,53 +302,37 @@ mod tests {
 
     #[test]
     fn a_tier_holds_where_all_its_objectives_do() {
-        let of = |bad: [u64; 2]| {
-            let limits: Vec<(Limit, Pooled)> = ["ttft.p99 < 1s", "tpot.p90 < 1s"]
-                .into_iter()
-                .zip(bad)
-                .map(|(text, bad)| {
-                    let mut pooled = Pooled::default();
-                    pooled.add(&counted(2000, bad, 1.0));
-                    (text.parse().unwrap(), pooled)
-                })
-                .collect();
+        let decided = |late: u64, slow: u64| {
+            let [late, slow] = [late, slow].map(|bad| [counted(2000, bad, 1.0)]);
+            let limits = [limit("ttft.p99 < 1s", &late), limit("tpot.p90 < 1s", &slow)];
             decide(&limits, None, None, 0.001).decision
         };
-        assert!(of([2, 100]).is_pass());
-        assert!(of([18, 100]).is_undecided());
-        assert!(matches!(of([2, 300]), Decision::Fail { why: Failure::Misses(1) }));
-        assert!(of([18, 300]).is_fail(), "one is enough");
+        assert!(decided(2, 100).is_pass());
+        assert!(decided(18, 100).is_undecided());
+        assert!(matches!(decided(2, 300), Decision::Fail { why: Failure::Misses(1) }));
+        assert!(decided(18, 300).is_fail(), "one is enough");
     }
 
     #[test]
     fn growth_fails_whatever_the_share_is() {
-        let mut pooled = Pooled::default();
-        pooled.add(&counted(10_000, 0, 1.0));
         let grown = Backlog { second_quarter: 1.0, fourth_quarter: 9.0, chance: 3.0 };
-        let decided =
-            decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], Some(grown), None, 0.001);
+        let limit = limit("ttft.p99 < 1s", &[counted(10_000, 0, 1.0)]);
+        let decided = decide(&[limit], Some(grown), None, 0.001);
         assert!(decided.decision.is_fail());
         let json = serde_json::to_string(&decided).unwrap();
         assert_eq!(serde_json::from_str::<Decided>(&json).unwrap(), decided);
     }
 
     #[test]
-    fn decisions_are_told_with_their_figures() {
-        let told = |bad: u64, requests: u64| {
-            let mut pooled = Pooled::default();
-            pooled.add(&counted(requests, bad, 1.0));
-            decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], None, None, 0.001).to_string()
-        };
+    fn the_text_of_a_decision_has_its_figures() {
+        let text = |bad, requests| decide_at(0.001, &[counted(requests, bad, 1.0)]).to_string();
         assert_eq!(
-            told(100, 1000),
+            text(100, 1000),
             "failed: ttft.p99 < 1000 ms: 100 of 1000 requests are bad, so at least 7.272 % are; 1.000 % may be"
         );
-        assert!(
-            told(0, 1000).starts_with(
-                "passed: ttft.p99 < 1000 ms: 0 of 1000 requests are bad, so at most 0."
-            )
-        );
-        let few = told(0, 100);
+        let passed = "passed: ttft.p99 < 1000 ms: 0 of 1000 requests are bad, so at most 0.";
+        assert!(text(0, 1000).starts_with(passed));
+        let few = text(0, 100);
         assert!(
             few.starts_with("undecided, too few requests: ")
                 && few.ends_with(" more requests would decide")
@@ -362,13 +341,10 @@ mod tests {
 
     #[test]
     fn unknown_metrics_neither_pass_nor_fail() {
-        let mut pooled = Pooled::default();
-        let all = Counted { unknown: 2000, ..counted(2000, 2000, 1.0) };
-        pooled.add(&all);
-        let decided = decide(&[("tpot.p99 < 1s".parse().unwrap(), pooled)], None, None, 0.001);
+        let decision = decided(&[Counted { unknown: 2000, ..counted(2000, 2000, 1.0) }]);
         assert!(
-            matches!(decided.decision, Decision::Undecided { why: Doubt::Unknown, .. }),
-            "{decided:?}"
+            matches!(decision, Decision::Undecided { why: Doubt::Unknown, .. }),
+            "{decision:?}"
         );
     }
 
@@ -381,15 +357,9 @@ mod tests {
         for (side, share) in [0.0101, 0.0099].into_iter().enumerate() {
             for _ in 0..runs {
                 let bad = (0..2000).filter(|_| random.uniform() < share).count() as u64;
-                let mut pooled = Pooled::default();
-                pooled.add(&counted(2000, bad, 1.0));
-                let decision =
-                    decide(&[("e2e.p99 < 1s".parse().unwrap(), pooled)], None, None, level)
-                        .decision;
-                wrong[side] += u32::from(match side {
-                    0 => decision.is_pass(),
-                    _ => decision.is_fail(),
-                });
+                let decision = decide_at(level, &[counted(2000, bad, 1.0)]).decision;
+                let is_wrong = if side == 0 { decision.is_pass() } else { decision.is_fail() };
+                wrong[side] += u32::from(is_wrong);
             }
         }
         // 1 % of 4000 is 40.

@@ -127,6 +127,7 @@ impl fmt::Display for Decided {
             let (share, allowed) = (percent(share), percent(own.allowed));
             format!("{} ({share}; {allowed} may be)", seen(own))
         };
+        let all_missed = || self.limits.iter().map(missed).collect::<Vec<_>>().join("; ");
         match &self.decision {
             Decision::Pass => {
                 let each = self.limits.iter().map(|own| {
@@ -135,10 +136,7 @@ impl fmt::Display for Decided {
                 });
                 write!(f, "passed: {}", each.collect::<Vec<_>>().join("; "))
             }
-            Decision::Below => {
-                let each = self.limits.iter().map(missed).collect::<Vec<_>>();
-                write!(f, "passed by all runs together: {}", each.join("; "))
-            }
+            Decision::Below => write!(f, "passed by all runs together: {}", all_missed()),
             Decision::Fail { why } => match why {
                 Failure::Misses(place) => {
                     let Some(own) = self.limits.get(*place) else {
@@ -160,10 +158,7 @@ impl fmt::Display for Decided {
                     alarm.fourth_quarter,
                     alarm.chance
                 ),
-                Failure::Above => {
-                    let each = self.limits.iter().map(missed).collect::<Vec<_>>();
-                    write!(f, "failed by all runs together: {}", each.join("; "))
-                }
+                Failure::Above => write!(f, "failed by all runs together: {}", all_missed()),
             },
             Decision::Undecided { why, more } => {
                 let few_loads = matches!(why, Doubt::FewLoads(_));
@@ -176,8 +171,7 @@ impl fmt::Display for Decided {
                     .collect();
                 let because = match why {
                     Doubt::Within => {
-                        let each = self.limits.iter().map(missed).collect::<Vec<_>>();
-                        return write!(f, "undecided, within the interval: {}", each.join("; "));
+                        return write!(f, "undecided, within the interval: {}", all_missed());
                     }
                     Doubt::NoRun => return f.write_str("undecided: no run counts yet"),
                     Doubt::Invalid(why) => {

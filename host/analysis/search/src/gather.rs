@@ -124,7 +124,7 @@ impl Gather {
         let mut readers: Vec<Reader> = Vec::new();
         for limit in tiers.iter().flat_map(|tier| &tier.limits) {
             if readers.iter().all(|reader| reader.metric != limit.metric) {
-                readers.extend(Reader::of(&limit.metric));
+                readers.extend(Reader::new(&limit.metric));
             }
         }
         Gather { tiers: tiers.to_vec(), readers, requests: Vec::new(), values: Vec::new() }
@@ -177,8 +177,8 @@ impl Gather {
             .map(|(column, from)| effect_above(column, *from))
             .collect();
         let count = |limit: &Limit| {
-            let of = |reader: &Reader| reader.metric == limit.metric;
-            let column = self.readers.iter().position(of).unwrap_or_default();
+            let is_own = |reader: &Reader| reader.metric == limit.metric;
+            let column = self.readers.iter().position(is_own).unwrap_or_default();
             let values = columns.get(column).map_or(&[][..], Vec::as_slice);
             let (tail_effect, tail_batches) = tails.get(column).copied().unwrap_or((1.0, 0));
             let bad: Vec<bool> =

@@ -53,15 +53,9 @@ impl Queue {
                     Service::Uneven if random.uniform() < 0.9 => 0.5 * random.exponential(),
                     Service::Uneven => 5.5 * random.exponential(),
                 };
-                let mut first = 0;
-                for place in 1..free.len() {
-                    if free[place] < free[first] {
-                        first = place;
-                    }
-                }
-                let end = due.max(free[first]) + service;
-                free[first] = end;
-                (due, end)
+                let first = free.iter_mut().min_by(|a, b| a.total_cmp(b)).unwrap();
+                *first = due.max(*first) + service;
+                (due, *first)
             })
             .collect()
     }
@@ -98,6 +92,13 @@ pub fn measured(tiers: &[Tier], run: &[(f64, f64)], is_open: bool) -> Measured {
     gather.finish(is_open.then(|| backlog(run)))
 }
 
+/// The outcome of a probe of one server that takes one second on average, by chance.
+pub fn queued(tiers: &[Tier], probe: &Probe) -> Outcome {
+    let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
+    let run = queue.run(probe.requests as usize, probe.seed);
+    Outcome::Measured(measured(tiers, &run, true))
+}
+
 /// A run of an engine of these parameters at a rate: when each request is due, its first token and
 /// its end.
 pub fn streamed_run(
@@ -112,8 +113,8 @@ pub fn streamed_run(
         Case::new("case", parameters, workload, simulator::Load::Rate(rate), requests as usize);
     (case.served(seed, seed).iter())
         .map(|own| {
-            let of = |token: Option<&Nanos>| token.unwrap_or(&own.sent).as_secs_f64();
-            [own.sent.as_secs_f64(), of(own.tokens.first()), of(own.tokens.last())]
+            let seconds = |token: Option<&Nanos>| token.unwrap_or(&own.sent).as_secs_f64();
+            [own.sent.as_secs_f64(), seconds(own.tokens.first()), seconds(own.tokens.last())]
         })
         .collect()
 }
@@ -164,7 +165,7 @@ pub fn drive(search: &mut Search, mut run: impl FnMut(&Probe) -> Outcome) -> Ans
 
 /// A search and its truth.
 #[derive(Clone, Debug)]
-pub struct Searched {
+pub struct SearchRun {
     /// The highest load that holds.
     pub truth: f64,
     pub answer: Answer,
@@ -172,21 +173,21 @@ pub struct Searched {
     pub bracketing: u64,
 }
 
-fn search_of(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> Searched {
+fn search_run(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> SearchRun {
     let mut search = Search::new(config).unwrap();
     let answer = drive(&mut search, run);
     let bracketing = (search.reports().iter())
         .filter(|report| report.probe.purpose == Purpose::Bracket)
         .map(|report| report.probe.requests)
         .sum();
-    Searched { truth, answer, bracketing }
+    SearchRun { truth, answer, bracketing }
 }
 
 /// Searches for the highest rate at which one request in a hundred takes longer than `seconds`, of
 /// a server that takes one second on average, by chance. The time in such a system is exponential:
 /// at a rate r, longer than t with the probability exp(-(1 - r) t). So the truth is
 /// 1 - ln(100) / t. Gives the true rate and the found one.
-pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
+pub fn searched(seconds: f64, seed: u64, width: f64) -> SearchRun {
     let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
     let config = Config {
         seed,
@@ -195,11 +196,7 @@ pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
         confirm: false,
         ..Config::new(Load::Rate, limits.clone(), 0.3)
     };
-    search_of(config, 1.0 - 100_f64.ln() / seconds, |probe| {
-        let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
-        let run = queue.run(probe.requests as usize, probe.seed);
-        Outcome::Measured(measured(&limits, &run, true))
-    })
+    search_run(config, 1.0 - 100_f64.ln() / seconds, |probe| queued(&limits, probe))
 }
 
 /// The design effect of missing the limit of [`searched`] at the highest rate that holds, in closed
@@ -258,9 +255,9 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// Counts searches.
-pub fn tallied(searches: impl Iterator<Item = Searched>) -> Tally {
+pub fn tallied(searches: impl Iterator<Item = SearchRun>) -> Tally {
     let mut tally = Tally::default();
-    for Searched { truth, answer, bracketing } in searches {
+    for SearchRun { truth, answer, bracketing } in searches {
         let found = &answer.tiers[0];
         let off = (found.estimate).map_or(f64::INFINITY, |own| (own / truth - 1.0).abs());
         let is_high = found.passed.is_some_and(|passed| passed > truth);
@@ -310,7 +307,7 @@ pub fn engine_searches(objective: &str, width: f64, runs: u64, requests: usize) 
 }
 
 /// A search of the usual engine under chats.
-pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64, width: f64) -> Searched {
+pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64, width: f64) -> SearchRun {
     let config = Config {
         seed,
         width,
@@ -318,7 +315,7 @@ pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64, width: f64) -> Se
         confirm: false,
         ..Config::new(Load::Rate, limits.to_vec(), 1.0)
     };
-    search_of(config, truth, |probe| {
+    search_run(config, truth, |probe| {
         let share = probe.at / engine_capacity();
         let run = engine_run(share, probe.requests as usize, probe.seed >> 8);
         Outcome::Measured(measured(limits, &run, true))

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Load};
 use crate::decide::{LOADS, Pooled, decide};
-use crate::decision::{Decided, Decision, Doubt, Failure};
+use crate::decision::{Decided, Decision, Doubt, Failure, Stated};
 use crate::gather::Little;
 use crate::probe::{Outcome, Probe};
-use crate::slo::Limit;
+use crate::slo::{Limit, Tier};
 use crate::watch::Alarm;
 use statistics::bounds::fewest;
 use statistics::crossing::{Point, STEADY};
@@ -38,7 +38,7 @@ const FILLS: f64 = 5.0;
 pub(crate) const GLANCE: f64 = 45.0;
 
 /// One load, or the confirmation of one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Level {
     /// The load.
@@ -94,25 +94,7 @@ impl Level {
     pub(crate) fn new(config: &Config, at: f64, confirms: bool) -> Self {
         let pooled: Vec<Vec<Pooled>> =
             (config.tiers.iter()).map(|tier| vec![Pooled::default(); tier.limits.len()]).collect();
-        let mut level = Level {
-            at,
-            confirms,
-            probes: Vec::new(),
-            requests: 0,
-            looks: 0,
-            tiers: Vec::new(),
-            loads: 0.0,
-            pace: 1.0,
-            length: 0.0,
-            in_flight: 0.0,
-            little: Vec::new(),
-            invalid: Vec::new(),
-            closed: false,
-            invalid_in_a_row: 0,
-            stopped: None,
-            grown: None,
-            pooled,
-        };
+        let mut level = Level { at, confirms, pace: 1.0, pooled, ..Level::default() };
         level.tiers = level.decide(config);
         level
     }
@@ -177,21 +159,20 @@ impl Level {
     }
 
     fn decide(&self, config: &Config) -> Vec<Decided> {
-        let of = |(tier, pooled): (&crate::slo::Tier, &Vec<Pooled>)| {
+        let decided = |(tier, pooled): (&Tier, &Vec<Pooled>)| {
             let limits: Vec<(Limit, Pooled)> =
                 (tier.limits.iter().cloned()).zip(pooled.iter().copied()).collect();
             let loads = (config.load == Load::Rate).then_some(self.loads);
             let mut decided = decide(&limits, self.grown, loads, config.alpha_each());
             if let Some(alarm) = self.stopped {
-                let why = Failure::Stopped(alarm);
-                decided.decision = Decision::Fail { why };
+                decided.decision = Decision::Fail { why: Failure::Stopped(alarm) };
             } else if self.is_given_up() && decided.decision.is_undecided() {
                 let why = Doubt::Invalid(self.invalid.last().cloned().unwrap_or_default());
                 decided.decision = Decision::Undecided { why, more: None };
             }
             decided
         };
-        config.tiers.iter().zip(&self.pooled).map(of).collect()
+        config.tiers.iter().zip(&self.pooled).map(decided).collect()
     }
 
     /// True if it was given up because its runs were not valid.
@@ -205,7 +186,7 @@ impl Level {
         let own = &self.tiers[tier];
         let share = |bad: u64, requests: u64| bad as f64 / requests.max(1) as f64;
         // A single miss among so few that none may miss says nothing.
-        let seen = |own: &crate::decision::Stated| {
+        let seen = |own: &Stated| {
             let known = own.bad.saturating_sub(own.unknown);
             let is_few = own.requests as f64 * own.allowed < 1.0;
             share(known.saturating_sub(u64::from(is_few)), own.requests)
@@ -217,13 +198,8 @@ impl Level {
         match &own.decision {
             Decision::Pass | Decision::Below => Side::Below,
             Decision::Fail { .. } => Side::Above,
-            Decision::Undecided { .. } if self.requests == 0 => {
-                if self.closed {
-                    Side::Unknown
-                } else {
-                    Side::Open
-                }
-            }
+            Decision::Undecided { .. } if self.requests == 0 && self.closed => Side::Unknown,
+            Decision::Undecided { .. } if self.requests == 0 => Side::Open,
             Decision::Undecided { .. } if is_above => Side::Above,
             Decision::Undecided { .. } if is_unclear => Side::Unknown,
             Decision::Undecided { .. } if is_short && !self.closed => Side::Open,
@@ -288,7 +264,7 @@ impl Level {
         let decision = &self.tiers[tier].decision;
         let few = matches!(decision, Decision::Undecided { why: Doubt::FewLoads(_), .. });
         let steady = (1.5 * STEADY * self.pace) as u64;
-        let decides = match &self.tiers[tier].decision {
+        let decides = match decision {
             Decision::Undecided { more: Some(more), .. } => {
                 self.requests.saturating_add(more + more / 5)
             }
@@ -300,10 +276,7 @@ impl Level {
             let fills = (FILLS * self.in_flight).ceil() as u64;
             return fills.min(most).max(config.requests_least_at(self.at));
         }
-        let wanted = match self.side(config, tier) {
-            Side::Open => steady,
-            _ => decides,
-        };
+        let wanted = if self.side(config, tier) == Side::Open { steady } else { decides };
         let first = first_requests(config, self.at, 1.0);
         // A number of loads is no doubt that another look may settle by chance.
         let least = if few { 1 } else { 2 };
@@ -318,13 +291,11 @@ impl Level {
 /// are due in a short time, if these are fewer than decide.
 pub(crate) fn glance_requests(config: &Config, at: f64) -> u64 {
     let first = first_requests(config, at, 1.0);
-    match config.load {
-        Load::Rate => {
-            let due = (at * config.glance_seconds()).ceil() as u64;
-            first.min(due.max(config.requests_least_at(at)))
-        }
-        Load::Concurrency | Load::Sessions => first,
+    if config.load != Load::Rate {
+        return first;
     }
+    let due = (at * config.glance_seconds()).ceil() as u64;
+    first.min(due.max(config.requests_least_at(at)))
 }
 
 /// Chooses the number of requests of the first run at a load, where requests are worth one in

@@ -2,12 +2,12 @@
 //!
 //! The load is raised or lowered by a factor until one seems to hold and one does not, and halved
 //! on a logarithmic scale until they are close. From there on loads are placed at the estimated
-//! crossing, below it and above it in turn. Each run is longer than the one before, until the
-//! interval is as narrow as requested. Its lower end is tried with a run of its own. Tiers are
-//! searched for one after another, and each uses all runs that were made before.
+//! crossing, below it and above it in turn. Each run is longer than the last, until the interval
+//! is as narrow as requested. Its lower end is tried with a run of its own. Tiers are searched for
+//! one after another, and each uses all runs that were made before.
 //!
-//! A search is its configuration and the reports, in order: everything else follows from these. So
-//! it is written to a journal as these, and one that was interrupted goes on where it was.
+//! A search is its configuration and the reports, in order: everything else follows from these. The
+//! journal has these, so an interrupted search goes on where it was.
 
 use std::fmt;
 
@@ -164,38 +164,31 @@ impl Search {
     /// # Errors
     /// That it is not the next probe's, or shows other tiers.
     pub fn report(&mut self, report: Report) -> Result<(), Unexpected> {
-        let number = report.probe.number;
+        let unexpected = |why: String| {
+            Err(Unexpected(format!("the report of probe {} {why}", report.probe.number)))
+        };
         match self.next() {
             Step::Probe(probe) if probe == report.probe => {}
             Step::Probe(probe) => {
-                return Err(Unexpected(format!(
-                    "the report of probe {number} at {} is not of the probe that comes next, {} at {}; the search has changed since it was written",
+                return unexpected(format!(
+                    "at {} is not of the probe that comes next, {} at {}; the search has changed since it was written",
                     report.probe.at, probe.number, probe.at
-                )));
+                ));
             }
-            Step::Done(_) => {
-                return Err(Unexpected(format!(
-                    "the report of probe {number} comes after the search has ended"
-                )));
-            }
+            Step::Done(_) => return unexpected("comes after the search has ended".to_owned()),
         }
         if let Outcome::Measured(measured) = &report.outcome {
             let shown = measured.tiers.iter().map(Vec::len);
             if !shown.eq(self.config.tiers.iter().map(|tier| tier.limits.len())) {
-                return Err(Unexpected(format!(
-                    "the report of probe {number} has other objectives than the search"
-                )));
+                return unexpected("has other objectives than the search".to_owned());
             }
         }
         let Probe { at, purpose, .. } = report.probe;
         let confirms = purpose == Purpose::Confirm;
-        let place = match self.place(at, confirms) {
-            Some(place) => place,
-            None => {
-                self.levels.push(Level::new(&self.config, at, confirms));
-                self.levels.len() - 1
-            }
-        };
+        let place = self.place(at, confirms).unwrap_or_else(|| {
+            self.levels.push(Level::new(&self.config, at, confirms));
+            self.levels.len() - 1
+        });
         self.levels[place].take(&self.config, &report.probe, &report.outcome);
         self.reports.push(report);
         Ok(())
@@ -219,8 +212,7 @@ impl Search {
             return Some(at);
         }
         let known = self.reports.iter().filter(|own| own.seconds > 0.0 && own.sent() > 0);
-        let distance = |own: &Report| (own.probe.at / at).ln().abs();
-        let nearest = known.min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        let nearest = nearest(known, at, |own| own.probe.at)?;
         Some(nearest.sent() as f64 / nearest.seconds * (at / nearest.probe.at).min(1.0))
     }
 
@@ -240,8 +232,8 @@ impl Search {
         if self.config.load != Load::Rate {
             return 0.0;
         }
-        let of = |own: &Report| own.seconds - own.sent() as f64 / own.probe.at;
-        self.reports.iter().map(of).fold(SHORT, f64::max)
+        let beyond = |own: &Report| own.seconds - own.sent() as f64 / own.probe.at;
+        self.reports.iter().map(beyond).fold(SHORT, f64::max)
     }
 
     /// Computes the number of requests of a run that the whole search can still afford, by their
@@ -267,8 +259,12 @@ impl Search {
         self.levels.iter().position(same)
     }
 
-    /// Seconds after which a run sends no more: the time that is left, and less where a closed loop's
-    /// pace is not known.
+    fn level(&self, at: f64, confirms: bool) -> Option<&Level> {
+        self.place(at, confirms).map(|place| &self.levels[place])
+    }
+
+    /// Seconds after which a run sends no more: the time that is left, and less where the pace of a
+    /// closed loop is not known.
     fn seconds(&self, at: f64, purpose: Purpose) -> Option<f64> {
         let left = self.seconds_left().map(|left| (left - self.beyond()).max(1.0));
         let is_first = self.config.load != Load::Rate
@@ -287,7 +283,7 @@ impl Search {
         purpose: Purpose,
         requests: Option<u64>,
     ) -> Option<Probe> {
-        let known = self.place(at, purpose == Purpose::Confirm).map(|place| &self.levels[place]);
+        let known = self.level(at, purpose == Purpose::Confirm);
         let wanted = match (requests, known) {
             (Some(requests), _) => requests.max(self.config.requests_least_at(at)),
             (None, Some(level)) if level.requests > 0 => level.next_requests(&self.config, tier),
@@ -313,6 +309,12 @@ impl Search {
             purpose,
         })
     }
+}
+
+/// The item whose load is nearest to one, on a logarithmic scale.
+fn nearest<T>(items: impl Iterator<Item = T>, at: f64, load: impl Fn(&T) -> f64) -> Option<T> {
+    let distance = |item: &T| (load(item) / at).ln().abs();
+    items.min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 #[cfg(test)]

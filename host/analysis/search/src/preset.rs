@@ -72,13 +72,13 @@ const MLPERF: &str = "https://github.com/mlcommons/inference/blob/master/loadgen
     https://github.com/mlcommons/inference_policies/blob/master/inference_rules.adoc";
 const AGENTX: &str = "https://github.com/ai-dynamo/aiperf/blob/main/docs/tutorials/agentx-mvp.md";
 
-const OF_MLPERF: &[Rule] = &[
+const MLPERF_RULES: &[Rule] = &[
     rule("arrival", Value::Word("poisson"), "requests come as a Poisson process"),
     rule("streaming", Value::Flag(true), "replies are streamed, so that TTFT can be measured"),
     rule("equal-issue", Value::Flag(true), "every sample of the data set is issued equally often"),
 ];
 
-const OF_AGENTX: &[Rule] = &[
+const AGENTX_RULES: &[Rule] = &[
     rule("streaming", Value::Flag(true), "replies are streamed"),
     rule("ignore-eos", Value::Flag(true), "each answer has the recorded number of tokens"),
     rule(
@@ -127,7 +127,7 @@ const fn mlperf(
         seconds_least: 600.0,
         seconds_usual: 600.0,
         requests_least: Some(samples),
-        rules: OF_MLPERF,
+        rules: MLPERF_RULES,
         source: MLPERF,
     }
 }
@@ -196,7 +196,7 @@ pub const PRESETS: [Preset; 7] = [
         seconds_least: 900.0,
         seconds_usual: 1800.0,
         requests_least: None,
-        rules: OF_AGENTX,
+        rules: AGENTX_RULES,
         source: AGENTX,
     },
 ];
@@ -223,11 +223,7 @@ impl Preset {
 
     /// Its tiers; none where it is a sweep.
     pub fn tiers(&self) -> Vec<Tier> {
-        if self.tiers.is_empty() {
-            Vec::new()
-        } else {
-            tiers(self.tiers.iter().copied()).unwrap_or_default()
-        }
+        tiers(self.tiers.iter().copied()).unwrap_or_default()
     }
 
     /// A search by its rules, from a first load; `None` where it is a sweep.

@@ -7,8 +7,7 @@
 //!
 //! **Each objective of a tier has its own share, and a tier holds where all of them hold.**
 //! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late, and one
-//! in ten to go on slowly. The two percentiles mean that when they are read one by one, and MLPerf
-//! judges its limits on TTFT and TPOT in this way.
+//! in ten to go on slowly. MLPerf judges its limits on TTFT and TPOT in this way.
 //!
 //! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the
 //! wait before that added. Otherwise a load that this client could not offer would look fast.
@@ -272,8 +271,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of a metric that a limit names.
-    pub fn of(name: &str) -> Option<Self> {
+    /// Finds a metric that a limit names.
+    pub fn new(name: &str) -> Option<Self> {
         let (metric, take) = metric::single().find(|(metric, _)| {
             metric.name == name && objective::metrics().any(|own| own == name)
         })?;
@@ -430,8 +429,8 @@ mod tests {
                 }
             };
             assert_eq!(FROM_SENT.contains(&name), begins, "{name}: {}", metric.definition);
-            assert!(Reader::of(name).is_some(), "{name}");
+            assert!(Reader::new(name).is_some(), "{name}");
         }
-        assert!(Reader::of("itl").is_none() && Reader::of("output-tokens").is_none());
+        assert!(Reader::new("itl").is_none() && Reader::new("output-tokens").is_none());
     }
 }

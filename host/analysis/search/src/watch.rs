@@ -35,7 +35,7 @@ const FIRST: u64 = 200;
 const LATER: f64 = 1.25;
 /// Looks in a row that must show growth.
 const ROW: u32 = 2;
-/// Samples that are kept; every other one is dropped when there are more.
+/// Samples at most; every other one is dropped when there are more.
 const KEPT: usize = 1024;
 
 /// The progress of a run so far.
@@ -79,7 +79,7 @@ impl Alarm {
 
 /// The state at an instant.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct Sample {
     /// Seconds since the first request was due.
     at: f64,
     /// The unanswered requests summed over the time until then.
@@ -92,9 +92,9 @@ struct Kept {
 #[derive(Clone, Debug)]
 pub struct Watch {
     burstiness: f64,
-    /// The states at some instants.
-    kept: Vec<Kept>,
-    /// Seconds between two that are kept, at least.
+    /// The states at some instants of the run.
+    samples: Vec<Sample>,
+    /// Seconds between two samples, at least.
     apart: f64,
     /// The latest sample: its time, and the number of unanswered requests.
     latest: (f64, f64),
@@ -113,7 +113,7 @@ impl Watch {
     pub fn new(burstiness: f64) -> Self {
         Watch {
             burstiness: burstiness.max(1.0),
-            kept: vec![Kept { at: 0.0, area: 0.0, ended: 0.0 }],
+            samples: vec![Sample { at: 0.0, area: 0.0, ended: 0.0 }],
             apart: 0.0,
             latest: (0.0, 0.0),
             area: 0.0,
@@ -144,7 +144,7 @@ impl Watch {
         self.area += (was + unanswered) / 2.0 * (at - before);
         self.latest = (at, unanswered);
         self.ended = progress.ended as f64;
-        if at - self.kept.last().map_or(0.0, |kept| kept.at) >= self.apart {
+        if at - self.samples.last().map_or(0.0, |sample| sample.at) >= self.apart {
             self.keep(at);
         }
         self.first.sample(progress, before, at);
@@ -152,10 +152,10 @@ impl Watch {
     }
 
     fn keep(&mut self, at: f64) {
-        self.kept.push(Kept { at, area: self.area, ended: self.ended });
-        if self.kept.len() > KEPT {
+        self.samples.push(Sample { at, area: self.area, ended: self.ended });
+        if self.samples.len() > KEPT {
             let mut place = 0;
-            self.kept.retain(|_| {
+            self.samples.retain(|_| {
                 place += 1;
                 place % 2 == 1
             });
@@ -189,10 +189,10 @@ impl Watch {
     /// The unanswered requests summed over the time until an instant, and the number of requests
     /// that had ended by then.
     fn until(&self, at: f64) -> [f64; 2] {
-        let latest = Kept { at: self.latest.0, area: self.area, ended: self.ended };
-        let after = self.kept.partition_point(|kept| kept.at < at);
-        let to = self.kept.get(after).unwrap_or(&latest);
-        let from = &self.kept[after.saturating_sub(1)];
+        let latest = Sample { at: self.latest.0, area: self.area, ended: self.ended };
+        let after = self.samples.partition_point(|sample| sample.at < at);
+        let to = self.samples.get(after).unwrap_or(&latest);
+        let from = &self.samples[after.saturating_sub(1)];
         let part = if to.at > from.at { (at - from.at) / (to.at - from.at) } else { 1.0 };
         [(from.area, to.area), (from.ended, to.ended)].map(|(from, to)| from + (to - from) * part)
     }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_holds_back_is_told_apart() {
+    fn a_backlog_that_the_client_holds_back_is_no_overload() {
         let mut watch = Watch::new(1.0);
         let alarm = (1..10_000_u64).find_map(|second| {
             watch.sample(Progress {
@@ -337,6 +337,6 @@ mod tests {
             })
         });
         assert!(alarm.unwrap().is_held_back());
-        assert!(watch.kept.len() <= KEPT);
+        assert!(watch.samples.len() <= KEPT);
     }
 }

@@ -46,8 +46,8 @@ pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
     usize::try_from(before).unwrap_or(usize::MAX)
 }
 
-/// The findings on a property.
-struct Found {
+/// The outcome of a check of a property.
+struct Outcome {
     claimed: String,
     expected: f64,
     value: f64,
@@ -56,7 +56,7 @@ struct Found {
     words: String,
 }
 
-impl Found {
+impl Outcome {
     fn check(self, property: Property) -> Check {
         Check {
             figure: format!("load.{property}"),
@@ -75,7 +75,7 @@ fn exact_if(holds: bool) -> Verdict {
     if holds { Verdict::Exact } else { Verdict::Wrong }
 }
 
-fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
+fn requests(case: &Case, profile: &Profile, log: &Log) -> Outcome {
     let before = before(case, profile) as u64;
     let expected = case.asks.requests + before;
     let all: Vec<&Request> = log.requests.iter().collect();
@@ -93,7 +93,7 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
             format!("{} fewer than requested", expected - value)
         }
     });
-    Found {
+    Outcome {
         claimed: format!("{} requests{added}", case.asks.requests),
         expected: expected as f64,
         value: value as f64,
@@ -118,7 +118,7 @@ fn variation(gaps: &[f64]) -> Option<f64> {
     Some(statistics::variance(gaps)?.sqrt() / statistics::mean(gaps))
 }
 
-fn constant(rate: f64, measured: &[&Request]) -> Found {
+fn constant(rate: f64, measured: &[&Request]) -> Outcome {
     let gap = 1e3 / rate;
     let gaps = gaps(measured);
     // The first request may be a late one, so the schedule lies where most agree.
@@ -141,7 +141,7 @@ fn constant(rate: f64, measured: &[&Request]) -> Found {
         _ if (rate_of(&gaps) / rate).ln().abs() < 0.02 => "gaps that are not equal".to_owned(),
         _ => format!("another rate: {:.2} a second", rate_of(&gaps)),
     });
-    Found {
+    Outcome {
         claimed: format!("a request every {gap:.1} ms"),
         expected: rate,
         value: rate_of(&gaps),
@@ -158,7 +158,7 @@ fn constant(rate: f64, measured: &[&Request]) -> Found {
     }
 }
 
-fn poisson(rate: f64, measured: &[&Request]) -> Found {
+fn poisson(rate: f64, measured: &[&Request]) -> Outcome {
     let gaps = gaps(measured);
     let count = (gaps.len() as f64).max(1.0);
     let value = rate_of(&gaps);
@@ -173,7 +173,7 @@ fn poisson(rate: f64, measured: &[&Request]) -> Found {
         (false, _) if variation < 0.3 => Some("equal gaps".to_owned()),
         (false, _) => Some("another distribution of gaps".to_owned()),
     };
-    Found {
+    Outcome {
         claimed: format!("exponential gaps, {rate} a second"),
         expected: rate,
         value,
@@ -203,10 +203,10 @@ fn apart_from_exponential(gaps: &[f64]) -> f64 {
     apart.fold(0.0, f64::max)
 }
 
-fn in_flight(requested: u64, measured: &[&Request]) -> Found {
+fn in_flight(requested: u64, measured: &[&Request]) -> Outcome {
     let log = Log { requests: measured.iter().map(|request| (*request).clone()).collect() };
     let peak = log.peak() as u64;
-    Found {
+    Outcome {
         claimed: format!("{requested} in flight"),
         expected: requested as f64,
         value: peak as f64,
@@ -216,7 +216,7 @@ fn in_flight(requested: u64, measured: &[&Request]) -> Found {
     }
 }
 
-fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
+fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Outcome {
     let lengths: Vec<u64> = (measured.iter())
         .filter_map(|request| match request.prompt_ids() {
             Some(ids) => Some(ids as u64),
@@ -227,7 +227,7 @@ fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     let most = lengths.iter().copied().max().unwrap_or(0);
     let mean = lengths.iter().sum::<u64>() as f64 / (lengths.len() as f64).max(1.0);
     let holds = (least, most) == (requested, requested);
-    Found {
+    Outcome {
         claimed: format!("{requested} tokens a prompt"),
         expected: requested as f64,
         value: mean,
@@ -239,14 +239,14 @@ fn lengths(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     }
 }
 
-fn distinct(measured: &[&Request]) -> Found {
+fn distinct(measured: &[&Request]) -> Outcome {
     let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
     let halves: BTreeSet<&str> = (prompts.iter())
         .map(|prompt| &prompt[..prompt.floor_char_boundary(prompt.len() / 2)])
         .collect();
     let value = halves.len();
     let holds = value == prompts.len();
-    Found {
+    Outcome {
         claimed: "different prompts".to_owned(),
         expected: prompts.len() as f64,
         value: value as f64,
@@ -256,7 +256,7 @@ fn distinct(measured: &[&Request]) -> Found {
     }
 }
 
-fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
+fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Outcome {
     let prompts: Vec<String> = measured.iter().map(|request| request.prompt()).collect();
     let mut shared = prompts.first().map(String::as_str).unwrap_or_default();
     for prompt in &prompts {
@@ -270,7 +270,7 @@ fn prefix(requested: u64, measured: &[&Request], count: &Count<'_>) -> Found {
     }
     let value = count(shared).unwrap_or(0);
     let holds = (requested..=requested + BY_CHANCE).contains(&value);
-    Found {
+    Outcome {
         claimed: format!("{requested} tokens shared"),
         expected: requested as f64,
         value: value as f64,
@@ -296,10 +296,10 @@ fn sent_again(requests: &[&Request]) -> u64 {
     again
 }
 
-fn retries(profile: &Profile, measured: &[&Request]) -> Found {
+fn retries(profile: &Profile, measured: &[&Request]) -> Outcome {
     let again = sent_again(measured);
     let holds = again == 0 || profile.load.retries;
-    Found {
+    Outcome {
         claimed: if profile.load.retries {
             "failed requests are sent again".to_owned()
         } else {
@@ -313,7 +313,7 @@ fn retries(profile: &Profile, measured: &[&Request]) -> Found {
     }
 }
 
-fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Found {
+fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Outcome {
     let prompts: Vec<BTreeSet<String>> = (logs.iter())
         .map(|log| {
             let measured = log.requests.iter().skip(skipped);
@@ -333,7 +333,7 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Found {
         }
     }
     let runs = prompts.len();
-    Found {
+    Outcome {
         claimed: "prompts that depend on the seed alone".to_owned(),
         expected: 0.0,
         value: wrong.len() as f64,

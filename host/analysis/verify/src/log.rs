@@ -46,7 +46,7 @@ struct Line {
     #[serde(default)]
     asked: Option<String>,
     #[serde(default)]
-    written: Vec<Written>,
+    written: Vec<Piece>,
 }
 
 #[derive(Deserialize)]
@@ -57,16 +57,16 @@ struct Sent {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Written {
+enum Piece {
     Text(String),
     Hex(String),
 }
 
-impl Written {
+impl Piece {
     fn bytes(self) -> Result<Vec<u8>, String> {
         match self {
-            Written::Text(text) => Ok(text.into_bytes()),
-            Written::Hex(digits) => {
+            Piece::Text(text) => Ok(text.into_bytes()),
+            Piece::Hex(digits) => {
                 let bytes = model::unhex(&digits);
                 bytes.ok_or_else(|| format!("`{digits}` is not hexadecimal"))
             }
@@ -119,7 +119,7 @@ impl Log {
 impl Request {
     fn new(line: Line) -> Result<Self, String> {
         let written: Vec<Vec<u8>> =
-            (line.written.into_iter()).map(Written::bytes).collect::<Result<_, _>>()?;
+            (line.written.into_iter()).map(Piece::bytes).collect::<Result<_, _>>()?;
         if written.len() != line.chunks.len() {
             return Err("expected the bytes of every write; is it a log with bytes?".into());
         }

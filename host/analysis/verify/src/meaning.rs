@@ -179,8 +179,7 @@ impl Figure {
         match self.statistic {
             None if self.quantity.is_latency() => {
                 let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
-                let of = |statistic| Figure { statistic: Some(statistic), ..self };
-                usual.map(of).to_vec()
+                usual.map(|statistic| Figure { statistic: Some(statistic), ..self }).to_vec()
             }
             _ => vec![self],
         }

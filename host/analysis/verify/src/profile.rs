@@ -384,8 +384,8 @@ impl Profile {
     /// # Errors
     /// The quantities that there are.
     pub fn quantity(&self, name: &str) -> Result<Quantity, String> {
-        let of = self.figures.get(name).and_then(|claim| claim.of.as_deref());
-        of.unwrap_or(name).parse()
+        let quantity = self.figures.get(name).and_then(|claim| claim.of.as_deref());
+        quantity.unwrap_or(name).parse()
     }
 
     /// The source of a claim.

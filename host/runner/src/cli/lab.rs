@@ -146,7 +146,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             Ok(ExitCode::from(Exit::Interrupted as u8))
         }
         Some(ended) => {
-            if ended == lab::Ended::Budget {
+            if ended == lab::LabEnd::Budget {
                 tell(
                     "the budget is spent, so the lab is not complete; raise [budget] and continue with --resume",
                 );

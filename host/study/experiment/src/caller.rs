@@ -23,7 +23,7 @@ pub trait Caller {
         scenario: &Source,
         within: &Path,
         engine: &Running,
-    ) -> Result<MeasuredRun, Unmeasured<Self::Failure>>;
+    ) -> Result<MeasuredRun, NoResult<Self::Failure>>;
 
     /// Takes note of what happens.
     fn tell(&self, progress: Progress<'_>);
@@ -32,13 +32,12 @@ pub trait Caller {
     fn is_interrupted(&self) -> bool;
 
     /// Sets the clean-up, with its message, for an interrupt that does not wait for the lab, or
-    /// removes
-    /// it.
+    /// removes it.
     fn before_leaving(&self, clean_up: Option<Box<dyn FnOnce() -> String + Send>>);
 }
 
 /// A run without a result.
-pub enum Unmeasured<F> {
+pub enum NoResult<F> {
     /// The run is at fault, for this reason; others may go well.
     Run(String),
     /// The machine or the input is at fault: nothing can be measured.

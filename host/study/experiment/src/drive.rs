@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use lab::journal::{
     End, Facts, Failed, Finished, Outcome, Ready, Running as Begins, Starting, Stopped,
 };
-use lab::{Ended, Event, Lab, Measured, Next, Results, RunKey, Start, Trial};
+use lab::{Event, Lab, LabEnd, Measured, Next, Results, RunKey, Start, Trial};
 use model::clock::Clock;
 use model::private;
 use model::redact::Known;
 use result::finding::Verdict;
 
-use crate::caller::{Caller, Unmeasured};
-use crate::date::now;
+use crate::caller::{Caller, NoResult};
 use crate::engine::{Place, Starter};
 use crate::error::Error;
 use crate::folder::OpenJournal;
+use crate::now;
 use crate::progress::Progress;
 use crate::running::Running;
 use crate::scenarios::Scenarios;
@@ -66,7 +66,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         &self,
         journal: &mut OpenJournal,
         mut look: impl FnMut(&Results) -> Result<(), B::Failure>,
-    ) -> Result<Option<Ended>, B::Failure> {
+    ) -> Result<Option<LabEnd>, B::Failure> {
         if journal.was_killed() {
             self.starter.wait_for_ports(&self.lab.engines);
         }
@@ -74,7 +74,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         loop {
             let starts = match lab::next(self.lab, scenarios, journal.results()) {
                 Next::Run(starts) => starts,
-                Next::Done(ended) => return Ok(Some(ended)),
+                Next::Done(end) => return Ok(Some(end)),
             };
             let Some(start) = starts.first() else {
                 return Ok(None);
@@ -214,7 +214,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
     /// Returns the outcome of a run, with the error that ends the lab if the machine is at fault.
     fn outcome(
         &self,
-        made: Result<session::MeasuredRun, Unmeasured<B::Failure>>,
+        made: Result<session::MeasuredRun, NoResult<B::Failure>>,
         running: &Running,
     ) -> (Outcome, Option<B::Failure>) {
         let went_well = made.as_ref().is_ok_and(|measured| {
@@ -232,8 +232,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
         match (made, ended) {
             (_, Some(end)) => (Outcome::Died(end), None),
             (Ok(measured), None) => (self.measured(&measured, running), None),
-            (Err(Unmeasured::Run(why)), None) => (Outcome::Failed(why), None),
-            (Err(Unmeasured::Machine { failure, message }), None) => {
+            (Err(NoResult::Run(why)), None) => (Outcome::Failed(why), None),
+            (Err(NoResult::Machine { failure, message }), None) => {
                 (Outcome::Stopped(message), Some(failure))
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
-use launch::{Check, Spec, StartError, Stopped};
+use launch::{Check, Spec, StartError, Stop};
 use model::clock::Clock;
 use model::private;
 use runs::environment::Environment;
@@ -14,7 +14,7 @@ use session::Source;
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::machine::{Before, Devices};
+use crate::machine::{Baseline, Devices};
 use crate::progress::Progress;
 use crate::question::{Questions, ask};
 use crate::running::{LOOK_EVERY, Running, ended, of_not_ready};
@@ -109,18 +109,16 @@ impl<'b, B: Caller> Starter<'b, B> {
             return self.wait_for_other(described, question);
         };
         let environment = environment(described, trial).map_err(machine)?;
-        let mut spec = Spec::new(
-            &described.name,
-            command,
-            (&described.host, described.port),
-            self.logs.join(log),
-        );
-        spec.environment = environment;
-        spec.withheld.clone_from(&self.withheld);
-        spec.secrets = self.secrets.to_vec();
-        spec.directory = self.directory(described);
-        spec.ready_timeout = described.ready_timeout;
-        spec.stop_timeout = described.stop_timeout;
+        let address = (&described.host, described.port);
+        let spec = Spec {
+            environment,
+            withheld: self.withheld.clone(),
+            secrets: self.secrets.to_vec(),
+            directory: self.directory(described),
+            ready_timeout: described.ready_timeout,
+            stop_timeout: described.stop_timeout,
+            ..Spec::new(&described.name, command, address, self.logs.join(log))
+        };
         let before = self.devices.look();
         let _entered = self.runtime.enter();
         let mut engine = launch::Engine::start(spec).map_err(|error| {
@@ -165,7 +163,7 @@ impl<'b, B: Caller> Starter<'b, B> {
     }
 
     /// Ends the processes of an engine, and returns their end.
-    fn end(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
+    fn end(&self, engine: launch::Engine, before: &Baseline, name: &str) -> Stop {
         let stopped = self.runtime.block_on(engine.stop(async || self.devices.memory(before)));
         self.caller.before_leaving(None);
         if let Some(left) = stopped.left() {
@@ -214,10 +212,7 @@ impl<'b, B: Caller> Starter<'b, B> {
     /// The folder to start an engine in: paths in the lab file are relative to the lab file.
     fn directory(&self, described: &Described) -> Option<PathBuf> {
         let dir = described.dir.as_ref()?;
-        Some(match &self.place.home {
-            Some(home) => home.join(dir),
-            None => PathBuf::from(dir),
-        })
+        Some(self.place.home.as_ref().map_or_else(|| PathBuf::from(dir), |home| home.join(dir)))
     }
 
     /// Returns the engine's version as a command prints it.
@@ -245,8 +240,7 @@ impl<'b, B: Caller> Starter<'b, B> {
 }
 
 /// The variables of a trial's engine. A value from outside the lab file may be a secret, and so may
-/// a
-/// variable with a secret's name.
+/// a variable with a secret's name.
 fn environment(
     described: &Described,
     trial: &Trial,

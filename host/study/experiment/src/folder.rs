@@ -11,8 +11,8 @@ use lab::{Event, Journal, Lab, Results, digest};
 use model::private;
 use session::Faults;
 
-use crate::date::now;
 use crate::error::Error;
+use crate::now;
 
 /// The file with the lab file and its scenarios.
 pub const KEPT: &str = "lab.json";

@@ -17,8 +17,6 @@
 #![forbid(unsafe_code)]
 
 mod caller;
-#[allow(clippy::disallowed_methods, reason = "dates journals and runs")]
-mod date;
 mod drive;
 mod engine;
 mod error;
@@ -31,7 +29,7 @@ mod question;
 mod running;
 mod scenarios;
 
-pub use caller::{Caller, Unmeasured};
+pub use caller::{Caller, NoResult};
 pub use drive::Experiment;
 pub use engine::Place;
 pub use error::Error;
@@ -39,3 +37,9 @@ pub use folder::{KEPT, OpenJournal, opened};
 pub use progress::Progress;
 pub use running::Running;
 pub use scenarios::Scenarios;
+
+/// The present date, in the clock of this machine.
+#[allow(clippy::disallowed_methods, reason = "dates journals and runs")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}

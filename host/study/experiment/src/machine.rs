@@ -10,7 +10,7 @@ use launch::Memory;
 pub(crate) struct Devices(Option<Mutex<Nvml>>);
 
 /// The readings of the devices before an engine was started.
-pub(crate) struct Before(Option<Vec<Option<Reading>>>);
+pub(crate) struct Baseline(Option<Vec<Option<Reading>>>);
 
 impl Devices {
     /// The devices that NVML knows; none without it.
@@ -33,12 +33,12 @@ impl Devices {
     }
 
     /// Reads the devices now.
-    pub(crate) fn look(&self) -> Before {
-        Before(self.with(|nvml| nvml.read().ok()).flatten())
+    pub(crate) fn look(&self) -> Baseline {
+        Baseline(self.with(|nvml| nvml.read().ok()).flatten())
     }
 
     /// Returns whether the devices' memory is as free as before an engine was started.
-    pub(crate) fn memory(&self, before: &Before) -> Memory {
+    pub(crate) fn memory(&self, before: &Baseline) -> Memory {
         let now = self.with(|nvml| Some((nvml.facts().clone(), nvml.read().ok()?)));
         let (Some(before), Some(Some((facts, now)))) = (&before.0, now) else {
             return Memory::Unknown;

@@ -10,8 +10,8 @@ use session::preflight::PreflightError;
 use session::{Ending, Record, Source, Threads, resolve};
 use tokio::runtime::Runtime;
 
-use crate::date::now;
 use crate::error::Error;
+use crate::now;
 
 /// The runtime to ask engines on. When dropped, it does not wait for a question that a server
 /// leaves without an answer.

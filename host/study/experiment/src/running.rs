@@ -9,7 +9,7 @@ use launch::{Class, Death, NotReady};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::machine::Before;
+use crate::machine::Baseline;
 
 /// The interval at which to look for an interrupt, or for an engine's death.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ pub struct Running {
     /// Its processes, if the lab started it.
     pub(crate) started: Option<launch::Engine>,
     /// The devices before it was started.
-    pub(crate) before: Before,
+    pub(crate) before: Baseline,
     first_token_after_s: OnceLock<f64>,
     death: Arc<OnceLock<Death>>,
     /// Keeps a thread that waits for the engine's death.
@@ -34,20 +34,14 @@ impl Running {
     ///
     /// # Errors
     /// If there is no such thread.
-    pub(crate) fn started(engine: launch::Engine, before: Before) -> io::Result<Self> {
+    pub(crate) fn started(engine: launch::Engine, before: Baseline) -> io::Result<Self> {
         let death = Arc::default();
         let waits = wait(engine.death(), &death)?;
-        Ok(Running {
-            started: Some(engine),
-            before,
-            first_token_after_s: OnceLock::new(),
-            death,
-            _waits: Some(waits),
-        })
+        Ok(Running { started: Some(engine), death, _waits: Some(waits), ..Running::other(before) })
     }
 
     /// An engine that runs without the lab.
-    pub(crate) fn other(before: Before) -> Self {
+    pub(crate) fn other(before: Baseline) -> Self {
         Running {
             started: None,
             before,
@@ -63,8 +57,7 @@ impl Running {
     }
 
     /// Seconds from the start of its process until the first token of its first run, of the warm-up
-    /// or
-    /// of the measurement. `None` before that, and if the lab did not start it.
+    /// or of the measurement. `None` before that, and if the lab did not start it.
     pub(crate) fn first_token_after_s(&self) -> Option<f64> {
         self.first_token_after_s.get().copied()
     }

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::study::OfLoad;
 use lab::{Lab, RunKey, Trial, digest};
 use model::redact::Known;
 use model::session::Cache;
@@ -69,7 +68,7 @@ impl Scenarios {
         for place in 0..scenarios.all.len() {
             let first = scenarios.first(&scenarios.sources[place], lab);
             secrets.extend(first.iter().flat_map(marked_secrets));
-            scenarios.all[place].load = scenarios.load(lab, place);
+            scenarios.all[place].load = first.and_then(of_load);
             let doubt = lab.objective.as_ref().and_then(|own| own.doubt(&scenarios.all[place]));
             scenarios.notes.extend(doubt);
             scenarios.all[place].content = match scenarios.content(lab, place, shown) {
@@ -109,11 +108,6 @@ impl Scenarios {
         named.map(|named| named.value.clone()).collect()
     }
 
-    /// A scenario's load, as the first engine gets it.
-    fn load(&self, lab: &Lab, place: usize) -> Option<OfLoad> {
-        of_load(self.first(&self.sources[place], lab)?)
-    }
-
     /// Returns a scenario's title, as the first engine gets it.
     fn title(&self, source: &Source, lab: &Lab) -> String {
         let laid = self.first(source, lab);
@@ -122,11 +116,7 @@ impl Scenarios {
 
     /// A scenario as the first engine gets it, if the lab sets its keys correctly.
     fn first(&self, source: &Source, lab: &Lab) -> Option<Source> {
-        let mut baselines = (0..lab.engines.len()).filter_map(|engine| {
-            let model = lab.engines[engine].models.first().copied().unwrap_or(0);
-            lab.baseline(engine, model)
-        });
-        self.laid(source, lab, &baselines.next()?).ok()
+        self.laid(source, lab, &baselines(lab).next()?).ok()
     }
 
     /// A digest of a scenario's content, independent of the engine.
@@ -140,11 +130,7 @@ impl Scenarios {
         let own = lab.set_for(&source.name).map(|own| own.to_string());
         let mut parts = vec![shown(source.clone()), own.unwrap_or_default()];
         let mut drafts = Vec::new();
-        for engine in 0..lab.engines.len() {
-            let model = lab.engines[engine].models.first().copied().unwrap_or(0);
-            let Some(trial) = lab.baseline(engine, model) else {
-                continue;
-            };
+        for trial in baselines(lab) {
             let source = self.laid(source, lab, &trial)?;
             drafts.push(resolve(&source)?.draft);
         }
@@ -205,11 +191,8 @@ impl Scenarios {
         }
         let (backend, config) = &trial.backend;
         if let Some(backend) = backend {
-            let file = if backend.ends_with(".wasm") {
-                backend.clone()
-            } else {
-                format!("backends/{backend}.wasm")
-            };
+            let is_file = backend.ends_with(".wasm");
+            let file = if is_file { backend.clone() } else { format!("backends/{backend}.wasm") };
             scenario.backend = Default::default();
             set(scenario, "backend.plugin", &toml_text::string(&file))?;
         }
@@ -221,6 +204,13 @@ impl Scenarios {
         }
         Ok(source)
     }
+}
+
+/// The baseline of each engine with its first model.
+fn baselines(lab: &Lab) -> impl Iterator<Item = Trial> {
+    (lab.engines.iter().enumerate()).filter_map(move |(place, engine)| {
+        lab.baseline(place, engine.models.first().copied().unwrap_or(0))
+    })
 }
 
 /// The digests of a run's inputs.

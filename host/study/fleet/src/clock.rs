@@ -8,9 +8,9 @@
 //!
 //! Every answer narrows the interval: the known interval is the intersection of all of them.
 //! Between answers it widens by the drift that two sound clocks may have, [`DRIFT_PPM`]. An answer
-//! outside the interval shows that a clock was set, stood still or drifts more: it is a [`Moved`],
-//! and the interval begins anew. So answers need no time window: old answers lose their weight as
-//! they widen.
+//! outside the interval shows that a clock was set, stood still or drifts more. It is a
+//! [`ClockStep`], and the interval begins anew. So answers need no time window: old answers lose
+//! their weight as they widen.
 //!
 //! This module owns the arithmetic. It reads no clock.
 
@@ -48,7 +48,7 @@ pub struct Estimate {
 
 /// A clock that moved against the other by more than drift explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Moved {
+pub struct ClockStep {
     /// The last instant, by the coordinator's clock, at which the clocks agreed with the interval.
     pub from: Nanos,
     /// The time when it was seen, by the coordinator's clock.
@@ -66,7 +66,6 @@ pub struct Moved {
     "use a network with shorter round trips, or report longer intervals"
 )]
 pub struct TooWide {
-    /// The bound.
     pub bound: Nanos,
     /// The smallest interval reported.
     pub smallest: Nanos,
@@ -84,7 +83,7 @@ pub struct Impossible;
 pub struct Course {
     known: Option<Interval>,
     answers: u64,
-    moves: Vec<Moved>,
+    moves: Vec<ClockStep>,
     unkept: u64,
 }
 
@@ -122,7 +121,7 @@ impl Course {
     ///
     /// # Errors
     /// If the exchange contradicts itself; it changes nothing then.
-    pub fn note(&mut self, exchange: Exchange) -> Result<Option<Moved>, Impossible> {
+    pub fn note(&mut self, exchange: Exchange) -> Result<Option<ClockStep>, Impossible> {
         let least = difference(exchange.sent, exchange.arrived);
         let most = difference(exchange.received, exchange.origin);
         if exchange.arrived < exchange.origin || exchange.sent < exchange.received || least > most {
@@ -137,8 +136,7 @@ impl Course {
             return Ok(None);
         };
         let then = known.widened(exchange.arrived);
-        let fits = fresh.least <= then.most && then.least <= fresh.most;
-        if fits {
+        if fresh.least <= then.most && then.least <= fresh.most {
             self.known = Some(Interval {
                 least: then.least.max(fresh.least),
                 most: then.most.min(fresh.most),
@@ -146,7 +144,7 @@ impl Course {
             });
             return Ok(None);
         }
-        let moved = Moved {
+        let moved = ClockStep {
             from: known.at,
             seen: exchange.arrived,
             by: if fresh.least > then.most {
@@ -173,25 +171,24 @@ impl Course {
         Some(Estimate { offset: i64::try_from(offset).unwrap_or(known.least), bound: Nanos(bound) })
     }
 
-    /// The number of answers.
     pub fn answers(&self) -> u64 {
         self.answers
     }
 
     /// The first moves of the clock, and the number of further moves.
-    pub fn moves(&self) -> (&[Moved], u64) {
+    pub fn moves(&self) -> (&[ClockStep], u64) {
         (&self.moves, self.unkept)
     }
 }
 
 impl Estimate {
     /// An instant of the coordinator's clock, by the agent's.
-    pub fn of_agent(&self, at: Nanos) -> Nanos {
+    pub fn to_agent(&self, at: Nanos) -> Nanos {
         Nanos(at.0.saturating_add_signed(self.offset))
     }
 
     /// An instant of the agent's clock, by the coordinator's.
-    pub fn of_coordinator(&self, at: Nanos) -> Nanos {
+    pub fn to_coordinator(&self, at: Nanos) -> Nanos {
         Nanos(at.0.saturating_add_signed(self.offset.saturating_neg()))
     }
 
@@ -274,7 +271,7 @@ mod tests {
             let estimate = course.at(Nanos(now + after)).unwrap();
             let error = estimate.offset.abs_diff(truth.offset(now + after));
             prop_assert!(error <= estimate.bound.0);
-            let turned = estimate.of_coordinator(estimate.of_agent(Nanos(now)));
+            let turned = estimate.to_coordinator(estimate.to_agent(Nanos(now)));
             prop_assert_eq!(turned, Nanos(now));
         }
 
@@ -287,8 +284,8 @@ mod tests {
                     sent: Nanos(sent), arrived: Nanos(arrived),
                 });
                 if let Some(estimate) = course.at(Nanos(at)) {
-                    estimate.of_agent(Nanos(at));
-                    estimate.of_coordinator(Nanos(at));
+                    estimate.to_agent(Nanos(at));
+                    estimate.to_coordinator(Nanos(at));
                 }
             }
         }
@@ -357,12 +354,8 @@ mod tests {
     #[test]
     fn ignores_an_answer_from_the_future() {
         let mut course = Course::default();
-        let exchange = Exchange {
-            origin: Nanos(100),
-            received: Nanos(10),
-            sent: Nanos(500),
-            arrived: Nanos(150),
-        };
+        let [origin, received, sent, arrived] = [100, 10, 500, 150].map(Nanos);
+        let exchange = Exchange { origin, received, sent, arrived };
         assert_eq!(course.note(exchange), Err(Impossible));
         assert_eq!(course.at(Nanos(200)), None);
     }

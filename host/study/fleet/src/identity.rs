@@ -124,23 +124,24 @@ struct OneKey {
 impl OneKey {
     fn check(&self, presented: &CertificateDer<'_>) -> Result<(), Error> {
         // Public keys are no secret, so the time that a comparison takes says nothing.
-        match presented.as_ref() == self.public {
-            true => Ok(()),
+        if presented.as_ref() == self.public {
+            Ok(())
+        } else {
             // The alert of this error is `access_denied`.
-            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+            Err(CertificateError::ApplicationVerificationFailure.into())
         }
     }
 
-    fn signed(
+    fn verify(
         &self,
         message: &[u8],
         key: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls13_signature_with_raw_key(
             message,
             &SubjectPublicKeyInfoDer::from(key.as_ref()),
-            signed,
+            signature,
             &self.provider.signature_verification_algorithms,
         )
     }
@@ -176,9 +177,9 @@ impl ServerCertVerifier for OneKey {
         &self,
         message: &[u8],
         key: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed(message, key, signed)
+        self.verify(message, key, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -217,9 +218,9 @@ impl ClientCertVerifier for OneKey {
         &self,
         message: &[u8],
         key: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed(message, key, signed)
+        self.verify(message, key, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -35,11 +35,11 @@ mod tests;
 
 use std::time::Duration;
 
-pub use agent::{Agent, Join, JoinError, Joined, Reporter, Start};
+pub use agent::{Agent, Join, JoinError, Member, Reporter, Start};
 pub use board::{Board, Latest};
 pub use coordinator::{
-    BindError, Coordinator, Ending, Gathered, Listen, Offer, Outcome, ReadyAgent, Refusal, Running,
-    Stopper,
+    BindError, Coordinator, Ending, Listen, Offer, Outcome, ReadyAgent, ReadyFleet, Refusal,
+    Running, Stopper,
 };
 pub use lobby::HANDSHAKES;
 

@@ -119,11 +119,7 @@ enum Host {
 /// If variables are missing, are not numbers, or contradict each other: all mistakes at once.
 pub fn read(environment: &Environment) -> Result<Place, NoPlace> {
     let mut reading = Reading { environment, wrong: Vec::new() };
-    let place = reading.place();
-    match place {
-        Some(place) if reading.wrong.is_empty() => Ok(place),
-        _ => Err(NoPlace(reading.wrong)),
-    }
+    reading.place().filter(|_| reading.wrong.is_empty()).ok_or(NoPlace(reading.wrong))
 }
 
 struct Reading<'a> {
@@ -139,14 +135,12 @@ impl Reading<'_> {
 
     fn number(&mut self, name: &str) -> Option<u32> {
         let text = self.text(name)?.to_owned();
-        match text.parse() {
-            Ok(number) => Some(number),
-            Err(_) => {
-                let shown: String = text.chars().take(40).collect();
-                self.wrong.push(format!("{name} is `{shown}`; expected a whole number"));
-                None
-            }
+        let number = text.parse().ok();
+        if number.is_none() {
+            let shown: String = text.chars().take(40).collect();
+            self.wrong.push(format!("{name} is `{shown}`; expected a whole number"));
         }
+        number
     }
 
     fn place(&mut self) -> Option<Place> {
@@ -157,25 +151,20 @@ impl Reading<'_> {
         if !self.wrong.is_empty() {
             return None;
         }
-        let (rank, size, by) = self.rank_and_size(rank, size, starter.as_ref())?;
+        let found = self.rank_and_size(rank, size, starter.as_ref());
+        let (rank, size, by) = found.map_err(|mistake| self.wrong.push(mistake)).ok()?;
         self.check(rank, size);
-        let (host, port) = match (coordinator, starter) {
+        let (host, port) = match (coordinator, starter.map(|variables| variables.host)) {
             (Some(address), _) => address,
             (None, _) if size == 1 => ("127.0.0.1".to_owned(), PORT),
-            (None, Some(Variables { host: Host::Known(host), .. })) => (host, PORT),
-            (None, Some(variables)) => {
-                let Host::Unknown(why) = variables.host else {
-                    return None;
+            (None, Some(Host::Known(host))) => (host, PORT),
+            (None, unknown) => {
+                let why = match unknown {
+                    Some(Host::Unknown(why)) => format!("{why}: set {COORDINATOR}"),
+                    _ => format!("{COORDINATOR} is not set: set it"),
                 };
-                self.wrong.push(format!(
-                    "{why}: set {COORDINATOR} to the host of rank 0, or host:port, for every process"
-                ));
-                return None;
-            }
-            (None, None) => {
-                self.wrong.push(format!(
-                    "{COORDINATOR} is not set: set it to the host of rank 0, or host:port, for every process"
-                ));
+                let to = "to the host of rank 0, or host:port, for every process";
+                self.wrong.push(format!("{why} {to}"));
                 return None;
             }
         };
@@ -184,68 +173,46 @@ impl Reading<'_> {
 
     /// Rank and size, each from the user's variable where it is set, and the source of the rank.
     fn rank_and_size(
-        &mut self,
+        &self,
         rank: Option<u32>,
         size: Option<u32>,
         starter: Option<&Variables>,
-    ) -> Option<(u32, u32, Starter)> {
-        match (rank, size, starter) {
-            (Some(rank), Some(size), _) => Some((rank, size, Starter::Explicit)),
-            (Some(_), None, _) => {
-                self.wrong.push(format!(
-                    "{RANK} is set and {SIZE} is not: set both, or neither where a starter sets them"
-                ));
-                None
-            }
-            (None, given, Some(variables)) => {
-                let (from, variable) = (variables.starter, variables.rank_variable);
-                let Some(rank) = variables.rank else {
-                    let size = variables.size_variable;
-                    self.wrong.push(format!(
-                        "{size} is set and {variable} is not: {} sets both, so one was lost on the way",
-                        from.name()
-                    ));
-                    return None;
-                };
-                match (given, variables.size) {
-                    (Some(given), Some(size)) if given != size => {
-                        self.wrong.push(format!(
-                            "{SIZE} is {given} and {} is {size}: unset {SIZE}, or set {RANK} too",
-                            variables.size_variable
-                        ));
-                        None
-                    }
-                    (Some(size), _) | (None, Some(size)) => Some((rank, size, from)),
-                    (None, None) => {
-                        let why = match from {
-                            Starter::Kubernetes => {
-                                "a pod of an Indexed Job cannot see the number of pods"
-                            }
-                            Starter::Pmix => {
-                                "PMIx gives the number of processes only to its library"
-                            }
-                            _ => "the number of processes is not known",
-                        };
-                        self.wrong.push(format!(
-                            "{variable} is set and {} is not; {why}: set {SIZE}",
-                            variables.size_variable
-                        ));
-                        None
-                    }
-                }
-            }
+    ) -> Result<(u32, u32, Starter), String> {
+        const BOTH: &str = "set both, or neither where a starter sets them";
+        let variables = match (rank, size, starter) {
+            (Some(rank), Some(size), _) => return Ok((rank, size, Starter::Explicit)),
+            (Some(_), None, _) => return Err(format!("{RANK} is set and {SIZE} is not: {BOTH}")),
             (None, Some(_), None) => {
-                self.wrong.push(format!(
-                    "{SIZE} is set and {RANK} is not: set both, or neither where a starter sets them"
-                ));
-                None
+                return Err(format!("{SIZE} is set and {RANK} is not: {BOTH}"));
             }
             (None, None, None) => {
-                self.wrong.push(format!(
+                return Err(format!(
                     "no starter is known: start the processes with srun, mpirun or an Indexed Job of Kubernetes, \
                      or set {RANK}, {SIZE} and {COORDINATOR} for every process"
                 ));
-                None
+            }
+            (None, _, Some(variables)) => variables,
+        };
+        let (from, variable) = (variables.starter, variables.rank_variable);
+        let size_variable = variables.size_variable;
+        let Some(rank) = variables.rank else {
+            return Err(format!(
+                "{size_variable} is set and {variable} is not: {} sets both, so one was lost on the way",
+                from.name()
+            ));
+        };
+        match (size, variables.size) {
+            (Some(given), Some(size)) if given != size => Err(format!(
+                "{SIZE} is {given} and {size_variable} is {size}: unset {SIZE}, or set {RANK} too"
+            )),
+            (Some(size), _) | (None, Some(size)) => Ok((rank, size, from)),
+            (None, None) => {
+                let why = match from {
+                    Starter::Kubernetes => "a pod of an Indexed Job cannot see the number of pods",
+                    Starter::Pmix => "PMIx gives the number of processes only to its library",
+                    _ => "the number of processes is not known",
+                };
+                Err(format!("{variable} is set and {size_variable} is not; {why}: set {SIZE}"))
             }
         }
     }
@@ -280,13 +247,16 @@ impl Reading<'_> {
         let nearer = [
             (
                 Starter::OpenMpi,
-                "OMPI_COMM_WORLD_RANK",
-                "OMPI_COMM_WORLD_SIZE",
+                ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
                 "OMPI_COMM_WORLD_LOCAL_SIZE",
             ),
-            (Starter::Pmi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
+            (Starter::Pmi, ["PMI_RANK", "PMI_SIZE"], "MPI_LOCALNRANKS"),
         ];
-        for (starter, rank_variable, size_variable, local_variable) in nearer {
+        let unknown = |starter: Starter| {
+            let name = starter.name();
+            Host::Unknown(format!("{name} does not tell the processes where rank 0 runs"))
+        };
+        for (starter, [rank_variable, size_variable], local_variable) in nearer {
             let rank = self.number(rank_variable);
             let size = self.number(size_variable);
             if rank.is_none() && size.is_none() {
@@ -294,20 +264,15 @@ impl Reading<'_> {
             }
             let local = self.number(local_variable);
             // `srun` speaks PMI itself, and never sets Open MPI's variables.
-            let of_slurm = slurm.as_ref().filter(|slurm| {
-                starter == Starter::Pmi
-                    && self.in_step()
-                    && slurm.rank == rank
-                    && slurm.size == size
+            let by_slurm = slurm.as_ref().filter(|slurm| {
+                let is_same = slurm.rank == rank && slurm.size == size;
+                starter == Starter::Pmi && self.in_step() && is_same
             });
-            let host = match (of_slurm, local) {
+            let host = match (by_slurm, local) {
                 (Some(Variables { host: Host::Known(host), .. }), _) => Host::Known(host.clone()),
                 // All processes are on this machine.
                 (_, Some(_)) if local == size => Host::Known("127.0.0.1".to_owned()),
-                _ => Host::Unknown(format!(
-                    "{} does not tell the processes where rank 0 runs",
-                    starter.name()
-                )),
+                _ => unknown(starter),
             };
             return Some(Variables { starter, rank, rank_variable, size, size_variable, host });
         }
@@ -323,10 +288,7 @@ impl Reading<'_> {
                     rank_variable,
                     size: None,
                     size_variable: SIZE,
-                    host: Host::Unknown(format!(
-                        "{} does not tell the processes where rank 0 runs",
-                        starter.name()
-                    )),
+                    host: unknown(starter),
                 });
             }
         }
@@ -341,10 +303,7 @@ impl Reading<'_> {
         if rank.is_none() && of_step.is_none() {
             return None;
         }
-        let size_variable = match of_step {
-            Some(_) => "SLURM_STEP_NUM_TASKS",
-            None => "SLURM_NTASKS",
-        };
+        let size_variable = if of_step.is_some() { "SLURM_STEP_NUM_TASKS" } else { "SLURM_NTASKS" };
         let nearer = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", RANK];
         if !self.in_step() && !nearer.iter().any(|name| self.text(name).is_some()) {
             self.wrong.push(
@@ -405,26 +364,16 @@ fn address(text: &str) -> Option<(String, u16)> {
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
         host.parse::<std::net::Ipv6Addr>().ok()?;
-        let port = match rest {
-            "" => None,
-            rest => Some(rest.strip_prefix(':')?),
-        };
-        (host, port)
+        (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
     } else if text.parse::<std::net::Ipv6Addr>().is_ok() {
         (text, None)
     } else {
-        match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        }
+        text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)))
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%".contains(&byte);
     if host.is_empty() || host.len() > 253 || !host.bytes().all(allowed) {
         return None;
     }
-    let port = match port {
-        Some(port) => port.parse().ok().filter(|port| *port > 0)?,
-        None => PORT,
-    };
+    let port = port.map_or(Some(PORT), |port| port.parse().ok().filter(|port| *port > 0))?;
     Some((host.to_owned(), port))
 }

@@ -26,27 +26,18 @@ pub const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca4959
 /// Records could not be sent or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// The file could not be read or written.
     #[error("the records' file `{path}` cannot be used: {cause}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// The coordinator has more than the agent wrote.
+    File { path: PathBuf, cause: io::Error },
     #[error(
         "the coordinator has {theirs} bytes of records, and `{path}` has {ours}: the file was changed while the run went on"
     )]
     Ahead {
-        /// The file.
         path: PathBuf,
         /// The number of bytes that the coordinator has.
         theirs: u64,
         /// The bytes that the file has.
         ours: u64,
     },
-    /// Bytes of another place than the end of the copy.
     #[error("records out of order: got byte {came}, expected {expected}")]
     Gap {
         /// The place where they belong.
@@ -54,24 +45,17 @@ pub enum RecordsError {
         /// The place where the copy ends.
         expected: u64,
     },
-    /// There are more than the coordinator's limit.
     #[error("the records have more than {most} bytes, which is the bound for one agent")]
-    TooMany {
-        /// The bound.
-        most: u64,
-    },
-    /// The copy differs from the agent's file.
+    TooMany { most: u64 },
     #[error(
         "the records came damaged: the agent wrote {written} bytes with the SHA-256 {theirs}, here are {kept} with {ours}"
     )]
     Damaged {
         /// The number of bytes that the agent wrote.
         written: u64,
-        /// Their digest.
         theirs: String,
         /// The number of bytes in the copy.
         kept: u64,
-        /// Their digest.
         ours: String,
     },
 }
@@ -233,15 +217,10 @@ impl Incoming {
     pub fn check(&self, written: u64, sha256: &str) -> Result<(), RecordsError> {
         let ours = model::hex(&self.digest.clone().finalize());
         if written == self.length && ours == sha256 {
-            Ok(())
-        } else {
-            Err(RecordsError::Damaged {
-                written,
-                theirs: sha256.chars().take(64).collect(),
-                kept: self.length,
-                ours,
-            })
+            return Ok(());
         }
+        let theirs = sha256.chars().take(64).collect();
+        Err(RecordsError::Damaged { written, theirs, kept: self.length, ours })
     }
 }
 

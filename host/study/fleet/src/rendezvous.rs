@@ -67,7 +67,6 @@ pub struct Rules {
     pub measure: Nanos,
 }
 
-/// An input.
 #[derive(Debug)]
 pub enum Input {
     /// A connection greets.
@@ -112,7 +111,6 @@ pub enum Action {
     Event(Event),
 }
 
-/// The phase of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Gathering,
@@ -126,7 +124,6 @@ enum Phase {
 #[derive(Debug)]
 pub struct Seat {
     pub who: Who,
-    /// Its progress.
     pub step: Step,
     /// The facts that it recorded of its machine.
     pub facts: Option<Value>,
@@ -334,15 +331,12 @@ impl Rendezvous {
         };
         if let Some(reason) = reason {
             refuse(vec![reason.to_string()]);
-            if self.phase == Phase::Gathering {
-                match hello.rank < self.rules.size {
-                    // The first process keeps its seat.
-                    true => self.refuse_rank(now, hello.rank, reason),
-                    false => {
-                        self.news = now;
-                        self.note(reason);
-                    }
-                }
+            if self.phase == Phase::Gathering && hello.rank < self.rules.size {
+                // The first process keeps its seat.
+                self.refuse_rank(now, hello.rank, reason);
+            } else if self.phase == Phase::Gathering {
+                self.news = now;
+                self.note(reason);
             }
             return;
         }
@@ -355,10 +349,8 @@ impl Rendezvous {
             return refuse(reasons);
         }
         if let Some((_, why)) = &seat.lost {
-            return refuse(vec![format!(
-                "{} came back too late and counts as lost: {why}",
-                seat.who
-            )]);
+            let message = format!("{} came back too late and counts as lost: {why}", seat.who);
+            return refuse(vec![message]);
         }
         if seat.instance.is_some_and(|known| known != hello.instance) {
             // No message of the first instance counts for the second.
@@ -397,9 +389,7 @@ impl Rendezvous {
             Message::Prepared { plan, facts } if seat.step >= Step::Welcomed => {
                 // An agent that connects again may repeat it.
                 if seat.step == Step::Welcomed {
-                    seat.step = Step::Prepared;
-                    seat.plan = Some(plan);
-                    seat.facts = Some(facts);
+                    (seat.step, seat.plan, seat.facts) = (Step::Prepared, Some(plan), Some(facts));
                     self.news = now;
                 }
             }
@@ -477,10 +467,8 @@ impl Rendezvous {
         }
         self.phase = Phase::Running;
         for seat in &mut self.seats {
-            let Some(estimate) = seat.clock.at(now) else {
-                continue;
-            };
-            let start = Message::Start { at: estimate.of_agent(at), bound: estimate.bound };
+            let Some(estimate) = seat.clock.at(now) else { continue };
+            let start = Message::Start { at: estimate.to_agent(at), bound: estimate.bound };
             seat.at_start = Some(estimate);
             // Between the start and its instant there is nothing to report.
             seat.last_report = now.max(at);

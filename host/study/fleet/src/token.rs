@@ -32,30 +32,16 @@ pub struct Token(Vec<u8>);
 /// The reason why there is no token. No message holds any part of one.
 #[derive(Debug, thiserror::Error)]
 pub enum NoToken {
-    /// Neither variable is set.
     #[error("neither {VARIABLE} nor {FILE_VARIABLE} is set: {REMEDY}")]
     Absent,
-    /// Both are set.
     #[error("{VARIABLE} and {FILE_VARIABLE} are both set: unset one of them")]
     Both,
-    /// It has another form.
     #[error(
         "the token of {place} {mistake}; expected {FEWEST} to {MOST} hexadecimal digits: {REMEDY}"
     )]
-    Form {
-        /// The variable or the file.
-        place: String,
-        /// The mistake, without the token.
-        mistake: String,
-    },
-    /// The file cannot be read.
+    Form { place: String, mistake: String },
     #[error("the token's file `{path}` of {FILE_VARIABLE} cannot be read: {cause}")]
-    File {
-        /// The file.
-        path: String,
-        /// The system's error.
-        cause: std::io::Error,
-    },
+    File { path: String, cause: std::io::Error },
 }
 
 impl Token {
@@ -111,9 +97,7 @@ impl Token {
 /// The public half of an Ed25519 key.
 pub(crate) fn public(seed: &[u8; 32]) -> [u8; 32] {
     let pair = Ed25519KeyPair::from_seed_unchecked(seed).expect("any 32 bytes are a seed");
-    let mut public = [0; 32];
-    public.copy_from_slice(pair.public_key().as_ref());
-    public
+    pair.public_key().as_ref().try_into().expect("a public key has 32 bytes")
 }
 
 impl fmt::Debug for Token {

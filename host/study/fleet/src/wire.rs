@@ -43,14 +43,12 @@ pub enum Message {
     },
     /// Coordinator: a question for the agent's clock.
     Ping {
-        /// The question.
         id: u64,
         /// The time when it was sent, by the coordinator's clock.
         sent: Nanos,
     },
     /// Agent: the answer.
     Pong {
-        /// The question.
         id: u64,
         /// The time when the question was sent, by the coordinator's clock.
         asked: Nanos,
@@ -76,10 +74,7 @@ pub enum Message {
         offset: u64,
     },
     /// Coordinator: it has the records up to here.
-    Ack {
-        /// The number of bytes.
-        offset: u64,
-    },
+    Ack { offset: u64 },
     /// Either: the run ends.
     Interrupt(Interrupt),
     /// Agent: its part of the run has ended, and all its records were acknowledged.
@@ -104,7 +99,6 @@ pub struct Hello {
     pub protocol: u32,
     /// Its version of the program.
     pub version: String,
-    /// Its rank.
     pub rank: u32,
     /// The number of processes, by its environment.
     pub size: u32,
@@ -135,7 +129,6 @@ pub struct Welcome {
 pub struct Interrupt {
     /// Count of interrupts: one stops sending, two give up the replies under way.
     pub times: u32,
-    /// The reason.
     pub why: String,
 }
 
@@ -197,20 +190,15 @@ impl Bound {
 /// Bytes that are no frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It is larger than allowed.
     #[error("a message has {found} bytes of {part}; at most {most} are allowed")]
     TooLarge {
-        /// Header or body.
         part: &'static str,
-        /// Its bytes.
         found: u64,
         /// The bytes that are allowed.
         most: usize,
     },
-    /// Its header is no message.
     #[error("a message cannot be read: {0}")]
     NotAMessage(String),
-    /// Only records have a body, and they always have one.
     #[error(
         "a message of kind `{0}` has a body where none is allowed, or lacks the body that it must have"
     )]
@@ -322,8 +310,7 @@ impl Decoder {
         let message: Message = serde_json::from_slice(&self.held[LENGTHS..header_end])
             .map_err(|error| WireError::NotAMessage(error.to_string()))?;
         message.within_its_kind(header as usize)?;
-        let carries = matches!(message, Message::Records { .. });
-        if carries != (body > 0) {
+        if matches!(message, Message::Records { .. }) != (body > 0) {
             return Err(WireError::Body(message.kind()));
         }
         let body = self.held[header_end..end].to_vec();
@@ -332,7 +319,6 @@ impl Decoder {
         self.held.shrink_to(2 * STEP);
         Ok(Some(Frame { message, body }))
     }
-
     /// The number of bytes that wait for the rest of their frame.
     pub fn held(&self) -> usize {
         self.held.len()

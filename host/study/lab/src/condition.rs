@@ -31,8 +31,8 @@ impl Condition {
                     let end = rest[1..].find(first).map_or(rest.len(), |end| end + 2);
                     (&rest[..end], rest[..end].to_owned())
                 }
-                _ if of_name(first) => {
-                    let end = rest.find(|c| !of_name(c)).unwrap_or(rest.len());
+                _ if is_of_name(first) => {
+                    let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
                     (&rest[..end], condition.word(&rest[..end]))
                 }
                 _ if rest.starts_with("&&") => (&rest[..2], " and ".to_owned()),
@@ -44,10 +44,10 @@ impl Condition {
             condition.expression.push_str(&jinja);
             rest = &rest[part.len()..];
         }
-        match Environment::empty().compile_expression(&condition.expression) {
-            Ok(_) => Ok(condition),
-            Err(error) => Err(message(&error)),
-        }
+        Environment::empty()
+            .compile_expression(&condition.expression)
+            .map_err(|error| message(&error))?;
+        Ok(condition)
     }
 
     /// A word of the expression: a name as an identifier, or a number as it is.
@@ -86,17 +86,16 @@ impl Condition {
     ) -> Result<bool, String> {
         let mut environment = Environment::new();
         environment.set_fuel(Some(MOST_STEPS));
-        let values =
-            values.into_iter().map(|(name, value)| (identifier(name), Value::from(Serde(value))));
-        let values: BTreeMap<String, Value> = values.collect();
-        let value = environment
-            .compile_expression(&self.expression)
-            .and_then(|expression| expression.eval(values));
+        let values: BTreeMap<String, Value> = (values.into_iter())
+            .map(|(name, value)| (identifier(name), Value::from(Serde(value))))
+            .collect();
+        let expression = environment.compile_expression(&self.expression);
+        let value = expression.and_then(|expression| expression.eval(values));
         value.map(|value| value.is_true()).map_err(|error| message(&error))
     }
 }
 
-fn of_name(c: char) -> bool {
+fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || "-_.".contains(c)
 }
 

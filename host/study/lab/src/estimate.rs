@@ -35,9 +35,8 @@ impl Timing {
                 is_same && matches!(finished.outcome, Outcome::Measured(_))
             });
             let measured = median(measured.map(|finished| finished.seconds).collect());
-            runs.extend(
-                measured.or(scenario.seconds).map(|seconds| (scenario.name.clone(), seconds)),
-            );
+            let seconds = measured.or(scenario.seconds);
+            runs.extend(seconds.map(|seconds| (scenario.name.clone(), seconds)));
         }
         let starts = results.starts.iter();
         Timing {
@@ -52,13 +51,10 @@ impl Timing {
     /// Estimates the time of a start of an engine and its runs, in seconds; nothing if a run's time
     /// is not known. A start without a known time counts as no time.
     pub fn start(&self, start: &Start) -> Option<f64> {
-        let runs = start.runs.iter().map(|run| self.runs.get(&run.scenario).copied());
-        let runs: Option<f64> = runs.sum();
-        let start = if start.trial.launch.is_some() {
-            self.starts.get(&start.trial.id).copied().or(self.start)
-        } else {
-            None
-        };
+        let runs: Option<f64> =
+            start.runs.iter().map(|run| self.runs.get(&run.scenario).copied()).sum();
+        let id = start.trial.launch.as_ref().map(|_| &start.trial.id);
+        let start = id.and_then(|id| self.starts.get(id).copied().or(self.start));
         Some(runs? + start.unwrap_or(0.0))
     }
 }

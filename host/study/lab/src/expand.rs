@@ -82,10 +82,10 @@ impl Lab {
         if described.exclude.iter().any(|condition| holds(&condition.value, &named)) {
             return None;
         }
-        Some(self.made(engine, model, choice, settings))
+        Some(self.new_trial(engine, model, choice, settings))
     }
 
-    fn made(
+    fn new_trial(
         &self,
         place: usize,
         model: usize,
@@ -99,6 +99,9 @@ impl Lab {
         let mut env: Vec<(String, String)> =
             engine.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         for (option, value) in written(engine, &choice) {
+            if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
+                continue;
+            }
             if option.is_env {
                 env.extend(variable(option, value).map(|(name, value)| (name, fill(&value))))
             } else {
@@ -122,10 +125,10 @@ impl Lab {
             template::finished(text, |name| placeholder(engine, with, name))
         });
         let config = Value::Object(engine.config.to_json());
-        let of_model =
-            (with.values.iter()).map(|(name, value)| (format!("model.{name}"), value.clone()));
-        let of_engine = ("engine".to_owned(), engine.name.clone());
-        let placeholders = of_model.chain([of_engine]).collect();
+        let mut placeholders: BTreeMap<String, String> = (with.values.iter())
+            .map(|(name, value)| (format!("model.{name}"), value.clone()))
+            .collect();
+        placeholders.insert("engine".to_owned(), engine.name.clone());
         let identity = json!({
             "launch": launch,
             "running": engine.launch.is_none().then_some(&engine.base_url),
@@ -139,7 +142,7 @@ impl Lab {
         // A trial's id does not depend on its secrets, so a page that is drawn without them has the
         // same ids.
         let id = match &self.hidden {
-            Some(hidden) => hidden.made(place, model, choice.clone(), Vec::new()).id,
+            Some(hidden) => hidden.new_trial(place, model, choice.clone(), Vec::new()).id,
             None => TrialId(digest([identity.to_string().as_str()])[..12].to_owned()),
         };
         Trial {
@@ -169,14 +172,15 @@ impl Lab {
             let mut choices = vec![rows(engine)];
             for (dimension, varied) in engine.dimensions.iter().enumerate() {
                 let values = order(varied);
-                let each = choices.iter().flat_map(|choice| {
-                    values.iter().map(move |row| {
-                        let mut choice = choice.clone();
-                        choice[dimension] = *row;
-                        choice
+                choices = (choices.iter())
+                    .flat_map(|choice| {
+                        values.iter().map(move |row| {
+                            let mut choice = choice.clone();
+                            choice[dimension] = *row;
+                            choice
+                        })
                     })
-                });
-                choices = each.collect();
+                    .collect();
             }
             trials.extend(choices.iter().filter_map(|choice| self.trial(place, model, choice)));
         }
@@ -194,8 +198,7 @@ impl Lab {
             choice[dimension] = row;
             self.trial(from.engine, from.model, &choice)
         });
-        let varied = merged(varied.collect());
-        varied.into_iter().filter(|trial| trial.id != from.id).collect()
+        merged(varied.filter(|trial| trial.id != from.id).collect())
     }
 
     /// The engines that are tried with a model, with their positions.
@@ -212,17 +215,15 @@ impl Lab {
         let baseline = normal(engine, &rows(engine));
         for ((dimension, row), usual) in engine.dimensions.iter().zip(&trial.choice).zip(&baseline)
         {
-            if row == usual {
-                continue;
+            if row != usual {
+                let values = dimension.options.iter().zip(&dimension.rows[*row]);
+                parts.extend(
+                    values.map(|(option, value)| format!("{} {}", option.name, shown(value))),
+                );
             }
-            let values = dimension.options.iter().zip(&dimension.rows[*row]);
-            parts.extend(values.map(|(option, value)| format!("{} {}", option.name, shown(value))));
         }
         let differs = if parts.is_empty() { "baseline".to_owned() } else { parts.join(", ") };
-        match self.engines.len() {
-            1 => differs,
-            _ => format!("{}: {differs}", engine.name),
-        }
+        if self.engines.len() == 1 { differs } else { format!("{}: {differs}", engine.name) }
     }
 
     /// The value that a dimension has in a trial, as text; nothing if it is absent.
@@ -320,14 +321,8 @@ fn holds(condition: &Condition, values: &BTreeMap<String, Value>) -> bool {
 
 /// An option as words of a command line.
 fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
-    if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
-        return Vec::new();
-    }
-    let name = if option.name.starts_with('-') {
-        option.name.clone()
-    } else {
-        format!("--{}", option.name)
-    };
+    let dashes = if option.name.starts_with('-') { "" } else { "--" };
+    let name = format!("{dashes}{}", option.name);
     match (value, flags) {
         (Value::Bool(true), _) => vec![name],
         (Value::Bool(false), _) => option.off.iter().cloned().collect(),
@@ -337,9 +332,6 @@ fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
 }
 
 fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
-    if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
-        return None;
-    }
     match value {
         Value::Bool(false) => None,
         Value::Bool(true) => Some((option.name.clone(), "1".to_owned())),
@@ -348,9 +340,8 @@ fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
 }
 
 /// Trials without later ones that run the same as an earlier trial.
-pub(crate) fn merged(trials: Vec<Trial>) -> Vec<Trial> {
+pub(crate) fn merged(mut trials: Vec<Trial>) -> Vec<Trial> {
     let mut seen = std::collections::BTreeSet::new();
-    let mut trials = trials;
     trials.retain(|trial| seen.insert(trial.id.clone()));
     trials
 }
@@ -377,8 +368,8 @@ pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
     }
     for (place, model) in lab.models.iter().enumerate() {
         if lab.engines_with(place).next().is_none() {
-            problems
-                .push(Problem::new(format!("no engine is tried with the model `{}`", model.name)));
+            let message = format!("no engine is tried with the model `{}`", model.name);
+            problems.push(Problem::new(message));
         }
     }
     problems

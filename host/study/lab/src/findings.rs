@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::{self, Remaining, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
-use crate::journal::{Facts, Finished, Outcome, Ready, Results, VERSION, ended};
+use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
 use crate::judge::{Row, ScenarioRow, StageReport};
 use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
-use crate::study::{Ended, Next, Scenario};
+use crate::study::{LabEnd, Next, Scenario};
 use crate::value::shown;
 pub(crate) use conclusion::{gain_text, held_text, key_of, to_show_text};
 pub use curves::{LoadCurves, LoadLine};
@@ -305,19 +305,15 @@ pub struct FailedTrial {
 /// Collects the findings of a lab so far.
 pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
     let incomplete = match strategy::next(lab, scenarios, results) {
-        Next::Done(Ended::Complete) => None,
-        Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
+        Next::Done(LabEnd::Complete) => None,
+        Next::Done(LabEnd::Budget) => Some("its budget is spent".to_owned()),
         Next::Run(starts) => Some(format!("{} starts of engines come next", starts.len())),
     };
     let timing = Timing::new(scenarios, results);
-    let studies: Vec<Study> = (0..lab.models.len())
-        .map(|model| {
-            let mut study = strategy::study(lab, model, scenarios, results);
-            to_show::to_show(&mut study, scenarios, &timing);
-            study
-        })
+    let mut studies: Vec<Study> = (0..lab.models.len())
+        .map(|model| strategy::study(lab, model, scenarios, results))
         .collect();
-    let progress = estimate::progress(lab, scenarios, results);
+    studies.iter_mut().for_each(|study| to_show::to_show(study, scenarios, &timing));
     let objective = lab.objective.as_ref();
     let failures: usize = results.failures.values().map(Vec::len).sum();
     LabReport {
@@ -332,14 +328,13 @@ pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabRe
             "" => objective.measure.to_string(),
             unit => format!("{} ({unit})", objective.measure),
         }),
-        constraints: objective
-            .map(|objective| objective.constraints.iter().map(ToString::to_string).collect())
-            .unwrap_or_default(),
-        doubts: objective
-            .map(|objective| scenarios.iter().filter_map(|own| objective.doubt(own)).collect())
-            .unwrap_or_default(),
-        scenarios: scenarios
-            .iter()
+        constraints: (objective.iter().flat_map(|objective| &objective.constraints))
+            .map(ToString::to_string)
+            .collect(),
+        doubts: (objective.iter())
+            .flat_map(|objective| scenarios.iter().filter_map(move |own| objective.doubt(own)))
+            .collect(),
+        scenarios: (scenarios.iter())
             .map(|scenario| ScenarioFacts {
                 name: scenario.name.clone(),
                 content: scenario.content.clone(),
@@ -357,10 +352,15 @@ pub fn lab_report(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabRe
         },
         starts: (results.ready.iter().enumerate())
             .filter_map(|(place, ready)| {
-                start_report(ready, results.first_tokens.get(&place).copied())
+                Some(StartReport {
+                    trial: ready.trial.clone(),
+                    round: ready.round,
+                    ready_after_s: ready.ready_after_s?,
+                    first_token_after_s: results.first_tokens.get(&place).copied(),
+                })
             })
             .collect(),
-        left: progress.stage,
+        left: estimate::progress(lab, scenarios, results).stage,
         studies: studies.iter().map(|study| report(lab, scenarios, results, study)).collect(),
     }
 }
@@ -383,9 +383,7 @@ fn report(lab: &Lab, scenarios: &[Scenario], results: &Results, study: &Study) -
     StudyReport {
         model: lab.models[study.model].name.clone(),
         conclusion: conclusion::conclusion(lab, study),
-        trials: study
-            .trials
-            .iter()
+        trials: (study.trials.iter())
             .map(|trial| trial_report(lab, scenarios, results, trial))
             .collect(),
         stages: study.stages.clone(),
@@ -424,25 +422,12 @@ fn trial_report(
     }
 }
 
-fn start_report(ready: &Ready, first_token_after_s: Option<f64>) -> Option<StartReport> {
-    Some(StartReport {
-        trial: ready.trial.clone(),
-        round: ready.round,
-        ready_after_s: ready.ready_after_s?,
-        first_token_after_s,
-    })
-}
-
 fn run_report(lab: &Lab, finished: &Finished) -> RunReport {
     let (verdict, figure, findings) = match &finished.outcome {
         Outcome::Measured(measured) => {
-            let figure =
-                lab.objective.as_ref().and_then(|objective| measured.value(&objective.measure));
-            let broken = lab
-                .objective
-                .as_ref()
-                .map(|objective| objective.broken(measured))
-                .unwrap_or_default();
+            let objective = lab.objective.as_ref();
+            let figure = objective.and_then(|objective| measured.value(&objective.measure));
+            let broken = objective.map(|objective| objective.broken(measured)).unwrap_or_default();
             let findings = broken.into_iter().chain(measured.findings.clone()).collect();
             (Some(measured.verdict), figure.filter(|figure| figure.is_finite()), findings)
         }
@@ -472,19 +457,16 @@ fn failed(study: &Study, results: &Results) -> Vec<FailedTrial> {
         let start =
             results.failures.get(&row.trial).and_then(|all| all.last()).map(|failure| &failure.end);
         let death = results.deaths.get(&row.trial).and_then(|all| all.last());
+        // A page shows only the last lines.
+        let log = start.or(death).map_or(&[][..], |end| end.log.as_slice());
         failed.push(FailedTrial {
             trial: row.trial.clone(),
             label: row.label.clone(),
             why: why.clone(),
-            log: start.or(death).map(|end| last(&end.log)).unwrap_or_default(),
+            log: log[log.len().saturating_sub(MOST_LINES)..].to_vec(),
         });
     }
     failed
-}
-
-/// The last lines of a log, and no more than a page can show.
-fn last(log: &[String]) -> Vec<String> {
-    log[log.len().saturating_sub(MOST_LINES)..].to_vec()
 }
 
 /// A trial's settings as text, for tables.

@@ -19,7 +19,7 @@ const WORDS: [&str; 7] = ["name", "about", "exclude", "when", "objective", "scen
 
 /// A lab file without its secrets.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Hidden {
+pub(crate) struct PublicFile {
     /// Its text; a lab file too.
     pub text: String,
     /// True if there were any secrets.
@@ -29,7 +29,7 @@ pub(crate) struct Hidden {
 }
 
 /// Hides the secrets of a lab file, if its syntax is valid.
-pub(crate) fn hide(text: &str) -> Option<Hidden> {
+pub(crate) fn hide(text: &str) -> Option<PublicFile> {
     let whole = Value::Object(json(DeTable::parse(text).ok()?.get_ref()));
     let mut shown = whole.clone();
     let mut hiding = Hiding::default();
@@ -42,7 +42,7 @@ pub(crate) fn hide(text: &str) -> Option<Hidden> {
     let is_changed = shown != whole;
     let mut secrets: Vec<String> = hiding.0.into_iter().map(|secret| secret.text).collect();
     secrets.dedup();
-    Some(Hidden { text: toml::to_string(&shown).ok()?, is_changed, secrets })
+    Some(PublicFile { text: toml::to_string(&shown).ok()?, is_changed, secrets })
 }
 
 /// A table in the order of the file.
@@ -50,13 +50,13 @@ fn json(table: &DeTable<'_>) -> Map<String, Value> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     let entries = entries.into_iter();
-    entries.map(|(key, value)| (key.get_ref().to_string(), of_toml(value))).collect()
+    entries.map(|(key, value)| (key.get_ref().to_string(), to_json(value))).collect()
 }
 
-fn of_toml(value: &Spanned<DeValue<'_>>) -> Value {
+fn to_json(value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
         DeValue::Table(table) => Value::Object(json(table)),
-        DeValue::Array(items) => items.iter().map(of_toml).collect(),
+        DeValue::Array(items) => items.iter().map(to_json).collect(),
         DeValue::String(text) => text.as_ref().into(),
         DeValue::Boolean(yes) => (*yes).into(),
         DeValue::Datetime(time) => time.to_string().into(),
@@ -89,7 +89,11 @@ impl Hiding {
             Value::Number(number) if is_secret => {
                 *value = self.mark(name, &number.to_string()).into();
             }
-            Value::String(text) if !WORDS.contains(&name) => *text = self.command(text),
+            Value::String(text) if !WORDS.contains(&name) => {
+                let shown = redact::command(text);
+                self.parts(text, &shown);
+                *text = shown;
+            }
             // Values to try, or the words of a command line.
             Value::Array(items)
                 if !is_secret && !WORDS.contains(&name) && items.iter().all(Value::is_string) =>
@@ -135,13 +139,6 @@ impl Hiding {
         }
     }
 
-    /// A text without secrets by name or by look.
-    fn command(&mut self, text: &str) -> String {
-        let shown = redact::command(text);
-        self.parts(text, &shown);
-        shown
-    }
-
     /// Notes the parts of a text that were removed.
     fn parts(&mut self, text: &str, shown: &str) {
         let parts = |text: &str| -> Vec<String> {
@@ -161,11 +158,11 @@ impl Hiding {
         if is_hidden || secret.is_empty() || is_reference(secret) {
             return secret.to_owned();
         }
-        let mut of_name = self.0.iter().filter(|known| known.name == name);
-        if let Some(known) = of_name.clone().find(|known| known.text == secret) {
+        let mut same_name = self.0.iter().filter(|known| known.name == name);
+        if let Some(known) = same_name.clone().find(|known| known.text == secret) {
             return known.mark.clone();
         }
-        let mark = match of_name.by_ref().count() {
+        let mark = match same_name.by_ref().count() {
             0 => REDACTED.to_owned(),
             others => format!("[redacted {}]", others + 1),
         };

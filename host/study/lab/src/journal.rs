@@ -281,9 +281,7 @@ pub struct Journal {
 impl Event {
     /// The event as a line of a journal, with its end.
     pub fn line(&self) -> String {
-        let mut line = serde_json::to_string(self).unwrap_or_default();
-        line.push('\n');
-        line
+        serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 
@@ -311,8 +309,7 @@ impl Journal {
                     ));
                 }
                 // A line without its end may be whole by chance: it is taken, and an end is written
-                // before
-                // the next line.
+                // before the next line.
                 Ok(event) => journal.events.push(event),
                 Err(_) if is_last => journal.notes.push(format!(
                     "line {} was cut off while it was written, and is left out",
@@ -379,13 +376,10 @@ impl Results {
     /// Adds up the events.
     pub fn from_events(events: &[Event]) -> Self {
         let mut results = Results::default();
-        for event in events {
-            results.add(event);
-        }
+        events.iter().for_each(|event| results.add(event));
         results
     }
 
-    /// Adds an event.
     pub fn add(&mut self, event: &Event) {
         match event {
             Event::Began(began) => {

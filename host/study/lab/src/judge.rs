@@ -164,18 +164,20 @@ pub(crate) struct Sides<'a> {
     pub results: &'a Results,
 }
 
-impl Sides<'_> {
+impl<'a> Sides<'a> {
+    /// The counted run of a trial on a scenario in a round.
+    fn run(&self, trial: &TrialId, scenario: &Scenario, round: u32) -> Option<&'a Measured> {
+        match self.results.cell(&key(trial, scenario, round), self.lab.retries) {
+            Cell::Counted(_, measured) => Some(measured),
+            _ => None,
+        }
+    }
+
     /// The logarithm of the objective's figure on a scenario, by round, greater the better.
     pub fn logs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<(u32, f64)> {
-        let Some(objective) = &self.lab.objective else {
-            return Vec::new();
-        };
         let log = |round: &u32| {
-            let key = key(trial, scenario, *round);
-            match self.results.cell(&key, self.lab.retries) {
-                Cell::Counted(_, measured) => Some((*round, objective.score(measured)?)),
-                _ => None,
-            }
+            let run = self.run(trial, scenario, *round)?;
+            Some((*round, self.lab.objective.as_ref()?.score(run)?))
         };
         rounds.iter().filter_map(log).collect()
     }
@@ -185,11 +187,10 @@ impl Sides<'_> {
         let each: Vec<Vec<(u32, f64)>> =
             self.scenarios.iter().map(|scenario| self.logs(trial, scenario, rounds)).collect();
         let mean = |round: u32| {
-            let found = each
-                .iter()
-                .map(|logs| logs.iter().find(|(own, _)| *own == round).map(|(_, log)| *log));
-            let found: Option<Vec<f64>> = found.collect();
-            Some((round, mean_if_any(&found?)?))
+            let logs: Option<Vec<f64>> = (each.iter())
+                .map(|logs| logs.iter().find(|(own, _)| *own == round).map(|(_, log)| *log))
+                .collect();
+            Some((round, mean_if_any(&logs?)?))
         };
         rounds.iter().filter_map(|round| mean(*round)).collect()
     }
@@ -220,39 +221,30 @@ impl Sides<'_> {
     }
 
     /// The counted runs of a trial on a scenario in these rounds.
-    pub fn runs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<&Measured> {
-        let counted = |round: &u32| {
-            let key = key(trial, scenario, *round);
-            match self.results.cell(&key, self.lab.retries) {
-                Cell::Counted(_, measured) => Some(measured),
-                _ => None,
-            }
-        };
-        rounds.iter().filter_map(counted).collect()
+    pub fn runs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<&'a Measured> {
+        rounds.iter().filter_map(|round| self.run(trial, scenario, *round)).collect()
     }
 
     /// The constraints that a trial is not shown to meet by the runs of each scenario.
     pub fn held(&self, runs: &[Vec<&Measured>]) -> Vec<HeldRow> {
-        let constraints = self.lab.objective.iter();
         let constraints: Vec<_> =
-            constraints.flat_map(|objective| &objective.constraints).collect();
-        let pairs = self.scenarios.iter().zip(runs);
-        let pairs = pairs.filter(|(_, runs)| !runs.is_empty());
+            self.lab.objective.iter().flat_map(|objective| &objective.constraints).collect();
+        let pairs = self.scenarios.iter().zip(runs).filter(|(_, runs)| !runs.is_empty());
         let each = pairs.flat_map(|(scenario, runs)| {
             constraints.iter().map(move |constraint| {
-                let held = constraint.held(runs);
+                let compliance = constraint.compliance(runs);
                 HeldRow {
                     scenario: scenario.name.clone(),
                     constraint: constraint.to_string(),
-                    standing: held.standing,
-                    is_within: held.is_within,
-                    figure: held.figure,
-                    words: format!("{}: {}", scenario.name, held.words),
-                    to_show: held.rounds.map(|rounds| ToShow { rounds, seconds: None }),
+                    standing: compliance.standing,
+                    is_within: compliance.is_within,
+                    figure: compliance.figure,
+                    words: format!("{}: {}", scenario.name, compliance.words),
+                    to_show: compliance.rounds.map(|rounds| ToShow { rounds, seconds: None }),
                 }
             })
         });
-        each.filter(|held| held.standing != Standing::Meets).collect()
+        each.filter(|row| row.standing != Standing::Meets).collect()
     }
 
     /// The objective's figure for its logarithm.
@@ -282,15 +274,14 @@ impl Fits {
         is_out: impl Fn(usize) -> bool,
     ) -> Self {
         let fit = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
-            let each = trials.iter().enumerate();
-            let each =
-                each.map(|(place, trial)| if is_out(place) { Vec::new() } else { logs(trial) });
-            Fit::new(&each.collect::<Vec<_>>())
+            let each: Vec<_> = (trials.iter().enumerate())
+                .map(|(place, trial)| if is_out(place) { Vec::new() } else { logs(trial) })
+                .collect();
+            Fit::new(&each)
         };
-        let scenarios = sides.scenarios.iter();
         Fits {
             starts: fit(&|trial| sides.starts(trial, rounds)),
-            scenarios: scenarios
+            scenarios: (sides.scenarios.iter())
                 .map(|scenario| fit(&|trial| sides.logs(trial, scenario, rounds)))
                 .collect(),
         }
@@ -329,11 +320,9 @@ pub(crate) fn judge(
     errors: &Errors,
 ) -> Option<Noise> {
     let apart = |pick: &dyn Fn(&Fits) -> &Fit| -> Vec<_> {
-        let each = pairs.iter();
-        each.map(|pair| {
-            let (fits, base, trial) = (*pair)?;
-            pick(fits).apart(base, trial)
-        })
+        (pairs
+            .iter()
+            .map(|pair| pair.and_then(|(fits, base, trial)| pick(fits).apart(base, trial))))
         .collect()
     };
     let starts = apart(&|fits| &fits.starts);
@@ -376,7 +365,7 @@ pub(crate) fn stage(
     sides: &Sides<'_>,
     planned: &PlannedStage,
     rounds: RangeInclusive<u32>,
-    ruled: &[Ruled],
+    ruled: &[Ruling],
     before: &Errors,
     is_complete: bool,
 ) -> (StageReport, Errors) {
@@ -387,17 +376,13 @@ pub(crate) fn stage(
     let fits = Fits::new(sides, &trials, &all, is_out);
     let errors = before.and(&fits);
     let each = planned.trials.iter().zip(ruled).enumerate();
-    let rows = each.map(|(place, (trial, ruled))| {
-        let mut row = sides.row(trial, &all);
-        row.why.clone_from(&ruled.why);
-        row.constraints.clone_from(&ruled.held);
-        row.level = match fits.starts.level(place) {
-            Some(log) => Some(sides.figure(log)),
-            None => row.level,
-        };
-        row
-    });
-    let mut rows: Vec<Row> = rows.collect();
+    let mut rows: Vec<Row> = each
+        .map(|(place, (trial, ruled))| {
+            let row = sides.row(trial, &all);
+            let level = fits.starts.level(place).map(|log| sides.figure(log)).or(row.level);
+            Row { why: ruled.why.clone(), constraints: ruled.held.clone(), level, ..row }
+        })
+        .collect();
     let compared: Vec<usize> = (1..rows.len()).filter(|place| !is_out(*place)).collect();
     let pairs: Vec<Option<Pair<'_>>> = (0..rows.len())
         .map(|place| compared.contains(&place).then_some((&fits, 0, place)))
@@ -423,7 +408,7 @@ pub(crate) fn stage(
 
 /// The standing of a trial to all reasons that rule trials out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ruled {
+pub(crate) struct Ruling {
     /// The reason why it is ruled out.
     pub why: Option<String>,
     /// The constraints that it is not shown to meet.
@@ -451,7 +436,6 @@ impl Row {
 }
 
 impl StageReport {
-    /// The row of a trial.
     pub fn row(&self, trial: &TrialId) -> Option<&Row> {
         self.rows.iter().find(|row| row.trial == *trial)
     }

@@ -66,4 +66,4 @@ pub use file::{Engine, Lab, Model};
 pub use journal::{Event, Journal, Results, RunKey};
 pub use measured::Measured;
 pub use strategy::{next, study};
-pub use study::{Ended, Next, Scenario, Start};
+pub use study::{LabEnd, Next, Scenario, Start};

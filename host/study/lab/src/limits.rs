@@ -18,17 +18,17 @@ use search::slo::Limit;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases {
-    read: Vec<Read>,
+    read: Vec<Meaning>,
     wrong: Vec<Wrong>,
 }
 
 /// Limits that mean the same.
 #[derive(Deserialize)]
-struct Read {
+struct Meaning {
     #[serde(rename = "as")]
     meaning: String,
     #[serde(flatten)]
-    written: BTreeMap<User, Vec<String>>,
+    texts: BTreeMap<User, Vec<String>>,
 }
 
 /// Limits with the same mistake.
@@ -36,7 +36,7 @@ struct Read {
 struct Wrong {
     words: String,
     #[serde(flatten)]
-    written: BTreeMap<User, Vec<String>>,
+    texts: BTreeMap<User, Vec<String>>,
 }
 
 /// A reader of limits.
@@ -98,23 +98,26 @@ impl User {
 fn readers_of_limits_agree_on_values_and_mistakes() {
     let cases = include_str!("../../../measure/result/src/limit/cases.toml");
     let cases: Cases = toml::from_str(cases).unwrap();
+    let texts = |texts: &BTreeMap<User, Vec<String>>| -> Vec<(User, String)> {
+        let each = texts.iter();
+        each.flat_map(|(user, texts)| texts.iter().map(move |text| (*user, text.clone()))).collect()
+    };
     let read = cases.read.iter().flat_map(|case| {
-        let each = case.written.iter();
-        let each = each.flat_map(|(user, texts)| texts.iter().map(move |text| (*user, text)));
-        each.map(|(user, text)| (user, text, Ok(case.meaning.clone())))
+        texts(&case.texts)
+            .into_iter()
+            .map(move |(user, text)| (user, text, Ok(case.meaning.clone())))
     });
     let wrong = cases.wrong.iter().flat_map(|case| {
-        let each = case.written.iter();
-        let each = each.flat_map(|(user, texts)| texts.iter().map(move |text| (*user, text)));
-        each.map(|(user, text)| {
-            let words = case.words.replace("SIGN", user.sign(text));
-            (user, text, Err(format!("`{}`: {words}", text.trim())))
+        texts(&case.texts).into_iter().map(move |(user, text)| {
+            let words = case.words.replace("SIGN", user.sign(&text));
+            let message = format!("`{}`: {words}", text.trim());
+            (user, text, Err(message))
         })
     });
     let mut others = Vec::new();
     let mut checked: BTreeMap<(User, bool), usize> = BTreeMap::new();
     for (user, text, wanted) in read.chain(wrong) {
-        let found = user.read(text);
+        let found = user.read(&text);
         *checked.entry((user, found.is_ok())).or_default() += 1;
         if found != wanted {
             others.push(format!("{user:?} {text:?}:\n  wanted {wanted:?}\n  found  {found:?}"));

@@ -41,12 +41,12 @@ impl Objective {
     /// An objective with these constraints, and with the default one on the success share unless
     /// they have one.
     pub fn new(measure: Figure, is_maximized: bool, mut constraints: Vec<Constraint>) -> Self {
-        let of_success = |constraint: &Constraint| {
+        let is_success = |constraint: &Constraint| {
             let measure = constraint.measure().map(|measure| measure.to_string());
             ["requests.success-share", "requests.failed"]
                 .contains(&measure.as_deref().unwrap_or(""))
         };
-        if !constraints.iter().any(of_success) {
+        if !constraints.iter().any(is_success) {
             constraints.extend(SUCCESS.parse::<Constraint>());
         }
         let figure = |name: &str| name.parse().unwrap_or_else(|_| measure.clone());
@@ -83,9 +83,8 @@ impl Objective {
 
     /// Lists the constraints that a run by itself does not meet, as text.
     pub fn broken(&self, run: &Measured) -> Vec<String> {
-        let each = self.constraints.iter();
-        let each = each.map(|constraint| constraint.held(&[run]));
-        each.filter(|held| !held.is_within).map(|held| held.words).collect()
+        let each = self.constraints.iter().map(|constraint| constraint.compliance(&[run]));
+        each.filter(|own| !own.is_within).map(|own| own.words).collect()
     }
 }
 
@@ -136,14 +135,13 @@ pub(crate) struct Compliance {
 }
 
 impl Compliance {
+    fn new(standing: Standing, words: String) -> Compliance {
+        let is_within = standing == Standing::Meets;
+        Compliance { standing, is_within, figure: None, words, rounds: None }
+    }
+
     fn broken(words: String) -> Compliance {
-        Compliance {
-            standing: Standing::Breaks,
-            is_within: false,
-            figure: None,
-            words,
-            rounds: None,
-        }
+        Compliance::new(Standing::Breaks, words)
     }
 }
 
@@ -154,7 +152,7 @@ impl Constraint {
     }
 
     /// Computes the standing of a trial's runs to it, one for each round; at least one.
-    pub(crate) fn held(&self, runs: &[&Measured]) -> Compliance {
+    pub(crate) fn compliance(&self, runs: &[&Measured]) -> Compliance {
         let (measure, relation, limit) = match &self.threshold {
             Threshold::Verdict(worst) => return self.verdict(runs, *worst),
             Threshold::Figure(measure, relation, limit) => (measure, *relation, *limit),
@@ -193,19 +191,12 @@ impl Constraint {
 
     /// A verdict has no mean: every run must have it.
     fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Compliance {
-        let found = runs.iter().find(|run| run.verdict > worst);
-        match found {
-            Some(run) => Compliance::broken(format!(
-                "a run is {}, but `{self}` must hold",
-                run.verdict.name()
-            )),
-            None => Compliance {
-                standing: Standing::Meets,
-                is_within: true,
-                figure: None,
-                words: format!("`{self}` holds in every run"),
-                rounds: None,
-            },
+        match runs.iter().find(|run| run.verdict > worst) {
+            Some(run) => {
+                let verdict = run.verdict.name();
+                Compliance::broken(format!("a run is {verdict}, but `{self}` must hold"))
+            }
+            None => Compliance::new(Standing::Meets, format!("`{self}` holds in every run")),
         }
     }
 

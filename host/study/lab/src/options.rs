@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use crate::file::{Dimension, OptionKind};
 use crate::keys;
-use crate::read::check_variable_name;
+use crate::read::{check_variable_name, suggestion, wrong};
 use crate::value::{is_same, shown};
 use conditions::conditions_of;
-use model::nearest;
 use reader::words::list;
 use reader::{Config, ConfigEntry, ConfigTable, ConfigValue, Located, Place, Problem, Reader};
 
@@ -85,9 +84,8 @@ fn option(
         Config::Table(config) => {
             let values = long_form(t, &path, config, &mut own, is_env)?;
             if let Some(when) = config.get("when") {
-                whens.extend(
-                    text(t, &format!("{path}.when"), &when.value).map(|when| (name.clone(), when)),
-                );
+                let when = text(t, &format!("{path}.when"), &when.value);
+                whens.extend(when.map(|when| (name.clone(), when)));
             }
             (values, config.get("baseline"))
         }
@@ -113,17 +111,15 @@ fn long_form(
     own: &mut OptionKind,
     is_env: bool,
 ) -> Option<Vec<Value>> {
-    let known = keys::OPTION.map(|key| key.name);
+    let known: Vec<&str> = keys::OPTION.iter().map(|key| key.name).collect();
     for entry in config.iter() {
         let key = entry.key.value.as_str();
         if known.contains(&key) {
             continue;
         }
-        let message = match nearest(key, known) {
-            Some(meant) => format!("unknown key `{key}` in `{path}`; did you mean `{meant}`?"),
-            None => format!("unknown key `{key}` in `{path}`"),
-        };
-        let problem = Problem::new(message).at(entry.key.place.clone(), "not a key here");
+        let near = suggestion(key, known.iter().copied());
+        let problem = Problem::new(format!("unknown key `{key}` in `{path}`{near}"))
+            .at(entry.key.place.clone(), "not a key here");
         t.report(problem.help(format!(
             "the keys of an option are {}; a value that is a table itself stands in a list: [{{ … }}]",
             list(&known)
@@ -139,10 +135,7 @@ fn long_form(
         return None;
     };
     let Config::List(items) = &values.value.value else {
-        t.report(
-            Problem::new(format!("`{path}.values`: expected a list of values"))
-                .at(values.value.place.clone(), "here"),
-        );
+        wrong(t, format!("`{path}.values`: expected a list of values"), &values.value.place);
         return None;
     };
     let values: Vec<Value> = items.iter().map(|item| item.value.to_json()).collect();
@@ -170,10 +163,7 @@ fn text(t: &Reader<'_, '_>, path: &str, value: &ConfigValue) -> Option<Located<S
             Some(Located::new(text.clone(), value.place.clone()))
         }
         _ => {
-            t.report(
-                Problem::new(format!("`{path}`: expected a string"))
-                    .at(value.place.clone(), "here"),
-            );
+            wrong(t, format!("`{path}`: expected a string"), &value.place);
             None
         }
     }
@@ -186,7 +176,7 @@ fn checked_values(
     values: Vec<Value>,
     place: &Place,
 ) -> Option<Vec<Value>> {
-    let problem = |message: String| t.report(Problem::new(message).at(place.clone(), "here"));
+    let problem = |message: String| wrong(t, message, place);
     let mut kept: Vec<Value> = Vec::new();
     for value in &values {
         if kept.iter().any(|kept| is_same(kept, value)) {
@@ -222,9 +212,7 @@ fn among(t: &Reader<'_, '_>, path: &str, value: &ConfigValue, values: &[Value]) 
 /// Options whose values change together: lists of the same length.
 fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
     let path = format!("engines.linked.{}", group.key.value);
-    let problem = |message: String| {
-        t.report(Problem::new(message).at(group.key.place.clone(), "here"));
-    };
+    let problem = |message: String| wrong(t, message, &group.key.place);
     let Config::Table(table) = &group.value.value else {
         problem(format!("`{path}`: expected a table of lists, under [{path}]"));
         return None;
@@ -232,10 +220,8 @@ fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
     let mut columns: Vec<(&str, Vec<Value>)> = Vec::new();
     for entry in table.iter() {
         let Config::List(items) = &entry.value.value else {
-            t.report(
-                Problem::new(format!("`{path}.{}`: expected a list of values", entry.key.value))
-                    .at(entry.value.place.clone(), "here"),
-            );
+            let message = format!("`{path}.{}`: expected a list of values", entry.key.value);
+            wrong(t, message, &entry.value.place);
             return None;
         };
         columns.push((&entry.key.value, items.iter().map(|item| item.value.to_json()).collect()));
@@ -282,7 +268,7 @@ fn check_names(t: &Reader<'_, '_>, dimensions: &[Dimension], env: &[(String, Str
             if env.iter().any(|(fixed, _)| fixed == name) {
                 let message =
                     format!("the variable `{name}` is both under `env` and under `env-options`");
-                t.report(Problem::new(message).at(dimension.place.clone(), "here"));
+                wrong(t, message, &dimension.place);
             }
             seen.push((name, &dimension.place));
         }
@@ -294,13 +280,9 @@ fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension],
     let path = format!("engines.baseline.{name}");
     let holds = |dimension: &&mut Dimension| names(dimension).any(|own| own == name);
     let Some(dimension) = dimensions.iter_mut().find(holds) else {
-        let message = match nearest(name, all.iter().map(String::as_str)) {
-            Some(meant) => {
-                format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
-            }
-            None => format!("`{path}`: there is no option `{name}`"),
-        };
-        t.report(Problem::new(message).at(entry.key.place.clone(), "here"));
+        let near = suggestion(name, all.iter().map(String::as_str));
+        let message = format!("`{path}`: there is no option `{name}`{near}");
+        wrong(t, message, &entry.key.place);
         return;
     };
     let place = names(dimension).position(|own| own == name).unwrap_or_default();
@@ -330,7 +312,7 @@ fn rebase_linked(t: &Reader<'_, '_>, baseline: &ConfigTable, dimensions: &mut [D
                     "`engines.baseline`: no row of the linked options `{}` has these values together",
                     dimension.name
                 );
-                t.report(Problem::new(message).at(first.key.place.clone(), "here"));
+                wrong(t, message, &first.key.place);
             }
         }
     }

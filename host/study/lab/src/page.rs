@@ -70,12 +70,9 @@ fn nothing_started(page: &mut Document, report: &LabReport) {
     page.list(lines.collect());
 }
 
-/// A model's name behind a heading, where there are several.
+/// The end of a heading: the model's name, where there are several.
 fn of_model(report: &LabReport, study: &StudyReport) -> String {
-    match report.studies.len() {
-        1 => String::new(),
-        _ => format!(": {}", study.model),
-    }
+    if report.studies.len() == 1 { String::new() } else { format!(": {}", study.model) }
 }
 
 fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, number: usize) {
@@ -116,13 +113,12 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
         table.row([row.scenario.as_str().into(), figure, gain_cell(gain)]);
     }
     page.table(table);
-    let trials = study.trials.iter();
-    let baseline = trials.clone().next().filter(|own| Some(&own.command) != command);
+    let baseline = study.trials.first().filter(|own| Some(&own.command) != command);
     if let Some(baseline) = baseline {
         page.say("The baseline's command:");
         page.code("bash", baseline.command.as_str());
     }
-    page.table(machines(trials));
+    page.table(machines(study.trials.iter()));
     if let (Some(block), Some(scenario)) = (&study.conclusion.block, report.scenarios.first()) {
         page.say(&format!("Its last run on {}:", scenario.name));
         page.code("text", block.as_str());
@@ -130,10 +126,7 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
 }
 
 fn repeats(report: &LabReport) -> String {
-    match report.repeats {
-        1 => "1 repeat".to_owned(),
-        many => format!("{many} repeats"),
-    }
+    if report.repeats == 1 { "1 repeat".to_owned() } else { format!("{} repeats", report.repeats) }
 }
 
 fn setup(page: &mut Document, report: &LabReport) {
@@ -180,13 +173,12 @@ fn setup(page: &mut Document, report: &LabReport) {
         page.say("From the start of an engine's process until it answered, with the time in which it loads and compiles:");
         page.table(starts);
     }
-    let workloads = report.scenarios.iter();
-    let workloads: Vec<(&str, &Workload)> = workloads
+    let workloads: Vec<(&str, &Workload)> = (report.scenarios.iter())
         .filter_map(|scenario| Some((scenario.name.as_str(), scenario.workload.as_ref()?)))
         .collect();
     if workloads.is_empty() {
-        let names = report.scenarios.iter().map(|scenario| scenario.name.as_str());
-        let names: Vec<&str> = names.collect();
+        let names: Vec<&str> =
+            report.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
         page.say(&format!("Scenarios: {}.", names.join(", ")));
     } else {
         workload::say(page, "Workload", &workloads)
@@ -265,9 +257,8 @@ fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
 fn reproduce(page: &mut Document, report: &LabReport) {
     page.heading(2, "Reproduction");
     page.say("Run `runner lab` with the lab file in an empty folder. `lab.json` has the file. The commands, by trial:");
-    let trials: Vec<&TrialReport> = report.studies.iter().flat_map(|study| &study.trials).collect();
     let mut table = Table::new(["Trial", "Called", "Options"]);
-    for trial in trials {
+    for trial in report.studies.iter().flat_map(|study| &study.trials) {
         table.row([trial.id.to_string(), trial.label.clone(), settings_text(trial)]);
     }
     page.table(table.without_empty_columns());

@@ -11,6 +11,7 @@ use crate::hidden;
 use crate::objective::{Constraint, Objective};
 use crate::value::shown;
 use model::duration::Span;
+use model::nearest;
 use reader::{Config, Located, Place, Problem, Reader, ScenarioError, parse_table};
 use result::figure::Figure;
 
@@ -60,6 +61,16 @@ impl Lab {
         ScenarioError::unless_empty(problems)?;
         Ok(lab)
     }
+}
+
+/// Reports a problem at a place.
+pub(crate) fn wrong(t: &Reader<'_, '_>, message: impl Into<String>, place: &Place) {
+    t.report(Problem::new(message).at(place.clone(), "here"));
+}
+
+/// The end of a message about an unknown name: the known name that was probably meant, if any.
+pub(crate) fn suggestion<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    nearest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
 /// A whole number within bounds, or its default. The key's table is for messages.
@@ -120,12 +131,10 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     let scenarios = scenarios(t);
     let set = t.config("set");
     let set_for = t.config("set-for");
-    for entry in set_for.iter() {
-        if !matches!(entry.value.value, Config::Table(_)) {
-            let name = &entry.key.value;
-            let message = format!("`set-for.{name}`: expected a table of a scenario's keys");
-            t.report(Problem::new(message).at(entry.value.place.clone(), "here"));
-        }
+    for entry in set_for.iter().filter(|entry| !matches!(entry.value.value, Config::Table(_))) {
+        let message =
+            format!("`set-for.{}`: expected a table of a scenario's keys", entry.key.value);
+        wrong(t, message, &entry.value.place);
     }
     let has_objective = t.has("objective");
     let objective = t.table("objective", |t| objective(t, has_objective));
@@ -172,10 +181,8 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
 
 fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {
     if !t.has("scenarios") {
-        t.report(
-            Problem::new("the lab has no `scenarios`")
-                .help("name files, folders or built-in scenarios"),
-        );
+        let problem = Problem::new("the lab has no `scenarios`");
+        t.report(problem.help("name files, folders or built-in scenarios"));
     }
     let list = t.one_or_more("scenarios");
     bounded(t, "scenarios", list.map(|list| list.value).unwrap_or_default())
@@ -216,7 +223,7 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
             ),
         }
     }
-    let is_said = t.has("maximize") || t.has("minimize");
+    let has_direction = t.has("maximize") || t.has("minimize");
     let (measure, is_maximized) = match (maximize, minimize) {
         (Some(both), Some(too)) => {
             let message = "`objective` has both `maximize` and `minimize`";
@@ -227,7 +234,7 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
         (Some(measure), None) => (measure, true),
         (None, Some(measure)) => (measure, false),
         (None, None) => {
-            if is_there && !is_said {
+            if is_there && !has_direction {
                 t.report(Problem::new("`objective` has neither `maximize` nor `minimize`"));
             }
             return None;
@@ -269,13 +276,14 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
             let key = &entry.key.value;
             if ["name", "path", "served-name"].contains(&key.as_str()) {
                 let message = format!("`models.values.{key}` has a key of its own: `models.{key}`");
-                t.report(Problem::new(message).at(entry.key.place.clone(), "here"));
+                wrong(t, message, &entry.key.place);
             }
             match &entry.value.value {
                 Config::Scalar(value) => drop(all.insert(key.clone(), shown(value))),
-                _ => t.report(
-                    Problem::new(format!("`models.values.{key}`: expected a string or a number"))
-                        .at(entry.value.place.clone(), "here"),
+                _ => wrong(
+                    t,
+                    format!("`models.values.{key}`: expected a string or a number"),
+                    &entry.value.place,
                 ),
             }
         }

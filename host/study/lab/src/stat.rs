@@ -212,8 +212,7 @@ pub struct Drift {
 /// if there is nothing to estimate the error from.
 pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     let points = |effects: &Vec<(u32, f64)>| {
-        let effects = effects.iter();
-        effects.map(|(round, effect)| (f64::from(*round), *effect)).collect()
+        effects.iter().map(|(round, effect)| (f64::from(*round), *effect)).collect()
     };
     let found = slope(&experiments.iter().map(points).collect::<Vec<_>>())?;
     let slope = rounded(found.slope);

@@ -4,6 +4,7 @@
 //! own; [`next`] asks them for the next starts. They are deterministic.
 //!
 //! - **Matrix**: every combination of values in one stage, against the baseline.
+//! - **One at a time**: each option alone in one stage, from the baseline. Of each option, the best
 //!   value is kept, if it is shown to be better. The kept values are then run together, against the
 //!   baseline and the best single value. Options whose conditions hold only then follow in a stage
 //!   of their own. Combinations that are only good together are not found.
@@ -13,8 +14,8 @@
 //!
 //! **Confirmation.** The best of many was partly chosen by luck. So the reported gain comes from
 //! fresh runs of it and the baseline; if they do not show it, the baseline stays. Where no trial is
-//! shown to be better, the most promising trial is confirmed all the same: a test of one side at 5
-//! % is enough to try. The more choices led to a trial, the stronger its confirmation must be
+//! shown to be better, the most promising trial is confirmed all the same: a test of one side at
+//! 5 % is enough to try. The more choices led to a trial, the stronger its confirmation must be
 //! ([`needed`]), so that at most one of 200 labs without any difference recommends a trial. Each
 //! model is a study of its own.
 
@@ -26,7 +27,7 @@ use crate::file::{Lab, Strategy};
 use crate::journal::Results;
 use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
-use crate::study::{Ended, Next, PlannedStage, Scenario, Start};
+use crate::study::{LabEnd, Next, PlannedStage, Scenario, Start};
 use crate::walk::Walk;
 
 /// A model's study, as far as its results go.
@@ -106,13 +107,13 @@ pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
     for model in 0..lab.models.len() {
         let study = study_by(lab, model, scenarios, results, &timing);
         if study.is_spent {
-            return Next::Done(Ended::Budget);
+            return Next::Done(LabEnd::Budget);
         }
         if !study.pending.is_empty() {
             return Next::Run(study.pending);
         }
     }
-    Next::Done(Ended::Complete)
+    Next::Done(LabEnd::Complete)
 }
 
 /// The study of a model, as far as its results go.
@@ -220,8 +221,9 @@ impl Walk<'_> {
         let ties = choice.stage.ties(&self.sides(), self.errors.as_ref(), &choice.trial.id);
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
         let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
-        let choices = self.choices.iter();
-        let choices = choices
+        let choices = self
+            .choices
+            .iter()
             .filter(|first| confirmed.as_ref().is_none_or(|stage| stage.rounds[0] != **first));
         let needed = if is_confirmed { needed(choices.count()) } else { OUTSIDE };
         let decides = match (confirmed, self.lab.confirm) {
@@ -239,10 +241,12 @@ impl Walk<'_> {
             let p = row.gain.and_then(|gain| gain.probability);
             row.judgement == Judgement::Better && p.is_some_and(|p| p <= needed)
         });
-        let kind = match may_win {
-            true if is_shown => Kind::Better,
-            true if !baseline_row.is_some_and(Row::is_eligible) => Kind::BestOfRest,
-            _ => Kind::NotConfirmed,
+        let kind = if may_win && is_shown {
+            Kind::Better
+        } else if may_win && !baseline_row.is_some_and(Row::is_eligible) {
+            Kind::BestOfRest
+        } else {
+            Kind::NotConfirmed
         };
         Some(Decision {
             kind,

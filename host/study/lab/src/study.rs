@@ -54,12 +54,12 @@ pub enum Next {
     /// These starts, in this order. After each of them the results may ask for others.
     Run(Vec<Start>),
     /// Nothing.
-    Done(Ended),
+    Done(LabEnd),
 }
 
 /// The reason why a lab ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum LabEnd {
     /// Everything is done.
     Complete,
     /// Its time or its money is spent.

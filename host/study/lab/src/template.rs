@@ -17,12 +17,7 @@ enum Part<'t> {
 /// The names of the placeholders in a text.
 pub fn names(text: &str) -> Vec<&str> {
     let parts = parts(text).into_iter();
-    parts
-        .filter_map(|part| match part {
-            Part::Name(name) => Some(name),
-            _ => None,
-        })
-        .collect()
+    parts.filter_map(|part| if let Part::Name(name) = part { Some(name) } else { None }).collect()
 }
 
 /// Fills in the placeholders that `value` knows. Unknown and escaped placeholders stay unchanged.
@@ -89,8 +84,8 @@ fn parts(text: &str) -> Vec<Part<'_>> {
 
 /// The name that a text begins with, if a closing brace follows it.
 fn name(text: &str) -> Option<&str> {
-    let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    let end = text.find(|c| !of_name(c))?;
+    let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    let end = text.find(|c| !is_in_name(c))?;
     let begins = text.starts_with(|c: char| c.is_ascii_lowercase());
     (begins && text[end..].starts_with('}')).then(|| &text[..end])
 }
@@ -130,8 +125,8 @@ fn references(text: &str) -> Result<Vec<(&str, Option<&str>)>, String> {
     while let Some((before, after)) = rest.split_once("${") {
         let (name, after) =
             after.split_once('}').ok_or_else(|| "`${` is not closed by `}`".to_owned())?;
-        let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(of_name) {
+        let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_in_name) {
             return Err(format!("`${{{name}}}` does not name a variable"));
         }
         found.push((before, Some(name)));

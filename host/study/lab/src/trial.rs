@@ -86,8 +86,8 @@ mod tests {
         let engine = &lab.engines[0];
         let ours = |name: &str| Some(format!("{{port}}{name}"));
         let wanted =
-            [("HF_TOKEN", "{port}HF_TOKEN"), ("OTHER_TOKEN", "abc"), ("URL", "127.0.0.1:{port}P")];
-        let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            [("HF_TOKEN", "{port}HF_TOKEN"), ("OTHER_TOKEN", "abc"), ("URL", "127.0.0.1:{port}P")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(trial.environment(engine, ours).unwrap(), wanted);
         assert_eq!(
             trial.environment(engine, |_| None).unwrap_err(),

@@ -25,7 +25,7 @@ use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Cell, Results, RunKey};
-use crate::judge::{self, Errors, HeldRow, Ruled, Sides, StageReport};
+use crate::judge::{self, Errors, HeldRow, Ruling, Sides, StageReport};
 use crate::measured::Measured;
 use crate::objective::Standing;
 use crate::study::{PlannedStage, Scenario, Start, key};
@@ -98,8 +98,8 @@ impl<'a> Walk<'a> {
                 self.trials.push(trial.clone());
             }
         }
-        let each = planned.trials.iter();
-        let out: Vec<Out> = each.map(|trial| self.out(trial, rounds.clone())).collect();
+        let out: Vec<Out> =
+            planned.trials.iter().map(|trial| self.out(trial, rounds.clone())).collect();
         let mut pending = Vec::new();
         for round in rounds.clone() {
             for place in order(planned.trials.len(), planned.rounds, round - rounds.start()) {
@@ -112,13 +112,12 @@ impl<'a> Walk<'a> {
                 };
                 let runs = self.missing(&trial.id, round, since);
                 if !runs.is_empty() {
-                    let trial = trial.clone();
-                    pending.push(Start { trial, round, runs });
+                    pending.push(Start { trial: trial.clone(), round, runs });
                 }
             }
         }
         let is_complete = pending.is_empty();
-        let ruled: Vec<Ruled> = out.into_iter().map(|out| out.ruled).collect();
+        let ruled: Vec<Ruling> = out.into_iter().map(|out| out.ruled).collect();
         let sides = self.sides();
         let before = self.errors.clone().unwrap_or_default();
         let (report, errors) = judge::stage(&sides, &planned, rounds, &ruled, &before, is_complete);
@@ -203,12 +202,10 @@ impl<'a> Walk<'a> {
         let Some(start) = self.pending.first() else {
             return false;
         };
-        let needed = timing.start(start).unwrap_or(0.0);
-        let time = self.results.seconds + needed;
-        let hours = time / 3600.0;
+        let time = self.results.seconds + timing.start(start).unwrap_or(0.0);
         let budget = &self.lab.budget;
         let is_late = budget.time.is_some_and(|most| time > most.as_secs_f64());
-        let cost = self.lab.per_hour.map(|price| price * hours);
+        let cost = self.lab.per_hour.map(|price| price * (time / 3600.0));
         is_late || budget.cost.zip(cost).is_some_and(|(most, cost)| cost > most)
     }
 }
@@ -220,23 +217,21 @@ struct Out {
     failed: Option<u32>,
     /// The round after which it is out, because it failed or breaks a constraint.
     since: Option<u32>,
-    ruled: Ruled,
+    ruled: Ruling,
 }
 
 impl Out {
     fn failed(round: u32, why: String, held: Vec<HeldRow>) -> Out {
-        Out { failed: Some(round), since: Some(round), ruled: Ruled { why: Some(why), held } }
+        Out { failed: Some(round), since: Some(round), ruled: Ruling { why: Some(why), held } }
     }
 }
 
 /// The constraint that rules a trial out, as text: one that it is shown to break. One round shows
 /// nothing, but in a lab of one repeat it decides.
 fn broken(held: &[HeldRow], repeats: u32) -> Option<String> {
-    let breaks = |held: &&HeldRow| match held.standing {
-        Standing::Breaks => true,
-        _ => {
-            repeats == 1 && !held.is_within && held.figure.is_some_and(|figure| figure.repeats == 1)
-        }
+    let breaks = |held: &&HeldRow| {
+        let is_one_round = repeats == 1 && held.figure.is_some_and(|figure| figure.repeats == 1);
+        held.standing == Standing::Breaks || is_one_round && !held.is_within
     };
     held.iter().find(breaks).map(|held| held.words.clone())
 }

@@ -9,7 +9,7 @@ use rustix::process::{Signal, test_kill_process_group};
 use crate::family::Family;
 use crate::leader::Leader;
 use crate::process::{Id, Process, Table, raw};
-use crate::stop::{EngineProcess, Needed};
+use crate::stop::{EngineProcess, Means};
 
 /// The time that killed processes may take to vanish: a process that waits for a device or a disk
 /// takes longer.
@@ -29,8 +29,8 @@ pub(crate) struct Prey<'e> {
 
 /// The end of an engine's processes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    pub needed: Needed,
+pub(crate) struct End {
+    pub needed: Means,
     /// Processes that had left the group.
     pub outside: Vec<EngineProcess>,
     /// Processes that are still there.
@@ -39,9 +39,9 @@ pub(crate) struct Ended {
 
 impl Prey<'_> {
     /// Sends SIGTERM, waits, sends SIGKILL, and waits.
-    pub async fn end(&mut self, patience: Duration) -> Ended {
+    pub async fn end(&mut self, patience: Duration) -> End {
         let mut outside = Vec::new();
-        let mut needed = Needed::Nothing;
+        let mut needed = Means::Nothing;
         for (signal, within) in [(Signal::TERM, patience), (Signal::KILL, KILLED_WITHIN)] {
             let clock = Clock::start();
             let mut signalled: Vec<Id> = Vec::new();
@@ -49,16 +49,14 @@ impl Prey<'_> {
             loop {
                 let alive = self.look();
                 if alive.is_empty() {
-                    return Ended { needed, outside, survivors: Vec::new() };
+                    return End { needed, outside, survivors: Vec::new() };
                 }
                 let new =
                     |process: &&Process| signal == Signal::KILL || !signalled.contains(&process.id);
                 let new: Vec<Process> = alive.iter().filter(new).cloned().collect();
                 if !new.is_empty() {
-                    needed = match signal {
-                        Signal::TERM => Needed::Terminate,
-                        _ => Needed::Kill,
-                    };
+                    let is_kill = signal == Signal::KILL;
+                    needed = if is_kill { Means::Kill } else { Means::Terminate };
                     self.remember_outside(&new, &mut outside);
                     self.signal(&new, signal);
                     signalled.extend(new.iter().map(|process| process.id));
@@ -70,28 +68,20 @@ impl Prey<'_> {
                 pause = (pause * 2).min(PAUSE.1);
             }
         }
-        let survivors = self.look();
-        Ended {
-            needed,
-            outside,
-            survivors: survivors.iter().map(|process| self.seen(process)).collect(),
-        }
+        let alive = self.look();
+        End { needed, outside, survivors: self.describe(&alive) }
     }
 
     /// Kills at once, without a runtime: for an engine that is dropped, or whose owner leaves.
-    pub fn kill(&mut self, within: Duration) -> Ended {
+    pub fn kill(&mut self, within: Duration) -> End {
         let clock = Clock::start();
-        let mut needed = Needed::Nothing;
+        let mut needed = Means::Nothing;
         loop {
             let alive = self.look();
             if alive.is_empty() || clock.now() >= Nanos::from(within) {
-                return Ended {
-                    needed,
-                    outside: Vec::new(),
-                    survivors: alive.iter().map(|process| self.seen(process)).collect(),
-                };
+                return End { needed, outside: Vec::new(), survivors: self.describe(&alive) };
             }
-            needed = Needed::Kill;
+            needed = Means::Kill;
             self.signal(&alive, Signal::KILL);
             std::thread::sleep(PAUSE.0);
         }
@@ -102,9 +92,7 @@ impl Prey<'_> {
             return members;
         }
         // Where the system shows no processes, only the group is known.
-        let Some(leader) = &mut self.leader else {
-            return Vec::new();
-        };
+        let Some(leader) = &mut self.leader else { return Vec::new() };
         leader.reap();
         let lives = leader.exit().is_none()
             || raw(leader.pid()).is_some_and(|group| test_kill_process_group(group).is_ok());
@@ -132,15 +120,15 @@ impl Prey<'_> {
 
     fn remember_outside(&self, processes: &[Process], outside: &mut Vec<EngineProcess>) {
         let group = self.family.leader.pid;
-        for process in processes {
-            let known = outside.iter().any(|seen| seen.pid == process.id.pid);
-            if process.group != group && !known {
-                outside.push(self.seen(process));
-            }
-        }
+        let is_new = |process: &&Process| {
+            process.group != group && outside.iter().all(|known| known.pid != process.id.pid)
+        };
+        let new: Vec<Process> = processes.iter().filter(is_new).cloned().collect();
+        outside.extend(self.describe(&new));
     }
 
-    fn seen(&self, process: &Process) -> EngineProcess {
-        EngineProcess { pid: process.id.pid, command: self.table.command(process.id.pid) }
+    fn describe(&self, processes: &[Process]) -> Vec<EngineProcess> {
+        let pids = processes.iter().map(|process| process.id.pid);
+        pids.map(|pid| EngineProcess { pid, command: self.table.command(pid) }).collect()
     }
 }

@@ -18,10 +18,10 @@ use crate::family::Family;
 use crate::leader::{Leader, ended};
 use crate::log::Log;
 use crate::parent::Watch;
-use crate::port::{Occupied, check, check_once};
+use crate::port::{OccupiedPort, check, check_once};
 use crate::process::{Id, Table};
 use crate::spec::{Spec, Value};
-use crate::stop::{EngineProcess, Memory, Needed, Stopped};
+use crate::stop::{EngineProcess, Means, Memory, Stop};
 
 /// The first pause between two questions whether an engine is ready, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -47,84 +47,42 @@ pub enum Check {
 /// The reason why an engine was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no command.
     #[error("engine `{0}` has no launch command")]
     NoCommand(String),
-    /// The folder does not exist.
     #[error("engine `{name}` cannot be started in {}: no such folder", path.display())]
-    NoDirectory {
-        /// The engine.
-        name: String,
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The port is not free.
+    NoDirectory { name: String, path: PathBuf },
     #[error("engine `{name}` cannot be started: {occupied}")]
-    Occupied {
-        /// The engine.
-        name: String,
-        /// The port, and who holds it.
-        occupied: Occupied,
-    },
-    /// Its log cannot be written.
+    Occupied { name: String, occupied: OccupiedPort },
     #[error("engine `{name}` cannot be started: {}: {source}", path.display())]
-    File {
-        /// The engine.
-        name: String,
-        /// The log.
-        path: PathBuf,
-        /// The reason why it cannot be written.
-        source: io::Error,
-    },
-    /// No shell watches it.
+    File { name: String, path: PathBuf, source: io::Error },
     #[error(
         "engine `{name}` cannot be started: `sh`, which ends it with the runner, does not run: {source}; put `sh` on the PATH"
     )]
-    Watch {
-        /// The engine.
-        name: String,
-        /// The reason why the shell does not run.
-        source: io::Error,
-    },
-    /// The system does not run the command.
+    Watch { name: String, source: io::Error },
     #[error("engine `{name}` cannot be started: `{program}`: {source}{}", hint(source))]
-    Program {
-        /// The engine.
-        name: String,
-        /// The program to run.
-        program: String,
-        /// The reason why it does not.
-        source: io::Error,
-    },
+    Program { name: String, program: String, source: io::Error },
 }
 
 fn hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::NotFound => "; is it installed, and in a folder of PATH?",
-        _ => "",
-    }
+    let is_missing = source.kind() == io::ErrorKind::NotFound;
+    if is_missing { "; is it installed, and in a folder of PATH?" } else { "" }
 }
 
 /// The reason why an engine did not become ready.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotReady {
-    /// It died.
     #[error("{0}")]
     Died(Death),
-    /// It took too long.
     #[error("the engine was not ready within {} s: {}", within.as_secs_f64(), last.as_deref().unwrap_or("it did not answer"))]
     Late {
-        /// The time waited.
         within: Duration,
         /// The reason why it was not ready at the last question.
         last: Option<String>,
         /// The last lines of its output, the oldest first.
         last_lines: Vec<String>,
     },
-    /// It will not become ready.
     #[error("the engine will not become ready: {why}")]
     Never {
-        /// The reason.
         why: String,
         /// The last lines of its output, the oldest first.
         last_lines: Vec<String>,
@@ -292,7 +250,7 @@ impl Engine {
     /// reports its devices' memory as free.
     ///
     /// A stop that is dropped before it has ended kills the engine at once.
-    pub async fn stop(mut self, mut memory: impl AsyncFnMut() -> Memory) -> Stopped {
+    pub async fn stop(mut self, mut memory: impl AsyncFnMut() -> Memory) -> Stop {
         let clock = Clock::start();
         let patience = self.spec.stop_timeout;
         let ended = self.prey().end(patience).await;
@@ -315,7 +273,7 @@ impl Engine {
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         };
-        Stopped {
+        Stop {
             exit: self.leader.exit(),
             needed: ended.needed,
             outside: ended.outside,
@@ -369,7 +327,7 @@ impl Killer {
             );
         }
         match killed.needed {
-            Needed::Nothing => format!("nothing is left of engine `{name}`"),
+            Means::Nothing => format!("nothing is left of engine `{name}`"),
             _ => format!("engine `{name}` was ended with SIGKILL"),
         }
     }

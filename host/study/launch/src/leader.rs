@@ -32,8 +32,7 @@ impl Leader {
         let thread = std::thread::Builder::new().name("engine-exit".to_owned());
         let waits = thread.spawn(move || {
             // It stays a process, so no other process gets its identifier while its group may be
-            // sent a
-            // signal.
+            // sent a signal.
             tell.send_replace(Some(wait(pid, WaitIdOptions::NOWAIT)));
         });
         if let Err(error) = waits {

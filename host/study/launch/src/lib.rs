@@ -56,10 +56,10 @@ pub use command::is_withheld;
 pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
 pub use log::SavedLog;
-pub use port::{Holder, Occupied, check as check_port};
-pub use program::{NotRun, Ran, run};
+pub use port::{Holder, OccupiedPort, check as check_port};
+pub use program::{NotRun, ProgramOutput, run};
 pub use spec::{Spec, Value};
-pub use stop::{EngineProcess, Memory, Needed, Stopped};
+pub use stop::{EngineProcess, Means, Memory, Stop};
 pub use version::{NoVersion, version};
 
 /// The variable with the launch's identifier in every process of an engine.

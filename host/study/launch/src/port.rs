@@ -30,7 +30,7 @@ pub struct Holder {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[error("port {port} is not free: {}; stop it, or choose another port", self.by())]
-pub struct Occupied {
+pub struct OccupiedPort {
     /// The port.
     pub port: u16,
     /// The processes that hold it, if the system shows them.
@@ -38,7 +38,7 @@ pub struct Occupied {
     pub holders: Vec<Holder>,
 }
 
-impl Occupied {
+impl OccupiedPort {
     fn by(&self) -> String {
         match &*self.holders {
             [] => "a process that this user may not see holds it".to_owned(),
@@ -70,7 +70,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// If the port is occupied.
-pub fn check(host: &str, port: u16) -> Result<(), Occupied> {
+pub fn check(host: &str, port: u16) -> Result<(), OccupiedPort> {
     for _ in 1..TRIES {
         if is_free(host, port) {
             return Ok(());
@@ -80,9 +80,12 @@ pub fn check(host: &str, port: u16) -> Result<(), Occupied> {
     check_once(&Table::default(), host, port)
 }
 
-/// Checks a port once.
-pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), Occupied> {
-    if is_free(host, port) { Ok(()) } else { Err(Occupied { port, holders: holders(table, port) }) }
+pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), OccupiedPort> {
+    if is_free(host, port) {
+        Ok(())
+    } else {
+        Err(OccupiedPort { port, holders: holders(table, port) })
+    }
 }
 
 /// True if an engine can listen. A server at all addresses blocks a server at one address, and the
@@ -196,12 +199,12 @@ mod tests {
             0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000   33        0 777 1 0000000000000000\n   \
             1: 0100007F:1F40 0100007F:9569 01 00000000:00000000 00:00000000 00000000   34        0 778 1 0000000000000000\n";
         std::fs::write(folder.path().join("net/tcp"), text).unwrap();
-        let occupied = Occupied { port: 8000, holders: holders(&table, 8000) };
+        let occupied = OccupiedPort { port: 8000, holders: holders(&table, 8000) };
         assert_eq!(
             occupied.to_string(),
             "port 8000 is not free: a process of user 33 holds it; stop it, or choose another port"
         );
-        let nobody = Occupied { port: 8000, holders: holders(&table, 8001) };
+        let nobody = OccupiedPort { port: 8000, holders: holders(&table, 8001) };
         assert_eq!(
             nobody.to_string(),
             "port 8000 is not free: a process that this user may not see holds it; stop it, or choose another port"

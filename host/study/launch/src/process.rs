@@ -128,10 +128,11 @@ impl Table {
         let words = fs::read(self.root.join(format!("{pid}/cmdline"))).ok()?;
         let words = String::from_utf8_lossy(&words);
         let words: Vec<&str> = words.split('\0').filter(|word| !word.is_empty()).collect();
-        let command = match words.is_empty() {
+        let command = if words.is_empty() {
             // An ended process, or the kernel's, has only a name.
-            true => fs::read_to_string(self.root.join(format!("{pid}/comm"))).ok()?,
-            false => model::redact::command(&words.join(" ")),
+            fs::read_to_string(self.root.join(format!("{pid}/comm"))).ok()?
+        } else {
+            model::redact::command(&words.join(" "))
         };
         let mut command = model::clean::line(command.trim()).into_owned();
         if let Some((cut, _)) = command.char_indices().nth(SHOWN) {

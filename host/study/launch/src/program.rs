@@ -26,7 +26,7 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
 
 /// A program that ended by itself, or was ended because its time was over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct ProgramOutput {
     /// Its exit; nothing if its time was over.
     pub exit: Option<Exit>,
     /// The processor time of it and of the processes that it waited for; absent if the system does
@@ -41,17 +41,10 @@ pub struct Ran {
 /// The reason why a program was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
-    /// There is no command.
     #[error("the command is empty")]
     NoCommand,
-    /// The system does not run it.
     #[error("`{program}` does not run: {source}")]
-    Program {
-        /// The program to run.
-        program: String,
-        /// The reason why it does not.
-        source: io::Error,
-    },
+    Program { program: String, source: io::Error },
 }
 
 /// A process that is killed with its group, if nobody waits for it any more, or if this process is
@@ -77,7 +70,7 @@ pub async fn run(
     withheld: &[String],
     directory: Option<&Path>,
     within: Duration,
-) -> Result<Ran, NotRun> {
+) -> Result<ProgramOutput, NotRun> {
     let mut command = command(words, environment, withheld, directory).ok_or(NotRun::NoCommand)?;
     let program = words[0].clone();
     let failed = |source| NotRun::Program { program: program.clone(), source };
@@ -110,7 +103,7 @@ pub async fn run(
     let (stdout, stderr) = (arrived(output).await, arrived(errors).await);
     drop(guard);
     let processor = before.zip(process::children_time());
-    Ok(Ran {
+    Ok(ProgramOutput {
         exit,
         processor: processor.and_then(|(before, after)| after.checked_sub(before)),
         stdout,

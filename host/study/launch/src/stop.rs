@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
 use crate::log::SavedLog;
-use crate::port::Occupied;
+use crate::port::OccupiedPort;
 
 /// The means to end an engine's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Needed {
+pub enum Means {
     /// None was left.
     Nothing,
     /// SIGTERM.
@@ -19,12 +19,12 @@ pub enum Needed {
     Kill,
 }
 
-impl std::fmt::Display for Needed {
+impl std::fmt::Display for Means {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Needed::Nothing => "nothing",
-            Needed::Terminate => "SIGTERM",
-            Needed::Kill => "SIGKILL",
+            Means::Nothing => "nothing",
+            Means::Terminate => "SIGTERM",
+            Means::Kill => "SIGKILL",
         })
     }
 }
@@ -64,12 +64,12 @@ pub enum Memory {
 /// The stop of an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Stopped {
+pub struct Stop {
     /// The end of the process that was started; absent if it is still there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
     /// The means that ended the processes.
-    pub needed: Needed,
+    pub needed: Means,
     /// Processes that had left the engine's group, and were ended too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<EngineProcess>,
@@ -78,7 +78,7 @@ pub struct Stopped {
     pub survivors: Vec<EngineProcess>,
     /// The port, if it did not become free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub occupied: Option<Occupied>,
+    pub occupied: Option<OccupiedPort>,
     /// The devices' memory.
     pub memory: Memory,
     /// Seconds of the whole stop.
@@ -89,7 +89,7 @@ pub struct Stopped {
     pub last_lines: Vec<String>,
 }
 
-impl Stopped {
+impl Stop {
     /// True if nothing of the engine is left, so that another can be started in its place.
     pub fn is_clean(&self) -> bool {
         let held = matches!(self.memory, Memory::Held(_));
@@ -99,9 +99,9 @@ impl Stopped {
     /// Describes the remains of the engine. Nothing if it is clean.
     pub fn left(&self) -> Option<String> {
         let mut left: Vec<String> = self.survivors.iter().map(EngineProcess::to_string).collect();
-        left.extend(self.occupied.as_ref().map(Occupied::to_string));
-        if let Memory::Held(what) = &self.memory {
-            left.push(what.clone());
+        left.extend(self.occupied.as_ref().map(OccupiedPort::to_string));
+        if let Memory::Held(reason) = &self.memory {
+            left.push(reason.clone());
         }
         (!left.is_empty()).then(|| left.join("; "))
     }

@@ -37,12 +37,9 @@ fn shell(script: &str) -> Vec<String> {
 
 /// An engine in a folder of its own.
 fn spec(folder: &TempDir, command: Vec<String>) -> Spec {
-    let mut spec =
-        Spec::new("e", command, ("127.0.0.1", free_port()), folder.path().join("engine.log"));
-    spec.ready_timeout = LONG;
-    spec.stop_timeout = LONG;
-    spec.settle_timeout = LONG;
-    spec
+    let log = folder.path().join("engine.log");
+    let spec = Spec::new("e", command, ("127.0.0.1", free_port()), log);
+    Spec { ready_timeout: LONG, stop_timeout: LONG, settle_timeout: LONG, ..spec }
 }
 
 /// This program as an engine that listens on the port of the specification. `before` is a script
@@ -64,8 +61,14 @@ fn answers(port: u16) -> Check {
     }
 }
 
-/// An engine that is ready when this file is there.
-async fn ready_with(spec: Spec, file: &Path) -> Engine {
+/// An engine that runs a script in its folder.
+fn scripted(folder: &TempDir, script: &str) -> Spec {
+    Spec { directory: Some(folder.path().to_owned()), ..spec(folder, shell(script)) }
+}
+
+/// An engine that is ready when its folder has the file `ready`.
+async fn ready(spec: Spec) -> Engine {
+    let file = spec.directory.as_ref().unwrap().join("ready");
     let mut engine = Engine::start(spec).unwrap();
     let check = async || {
         if file.exists() { Check::Ready } else { Check::NotYet("the file is missing".to_owned()) }
@@ -86,10 +89,4 @@ fn lives(process: Id) -> bool {
 
 async fn no_device() -> Memory {
     Memory::Unknown
-}
-
-/// Runs a test on a runtime as the runner has them.
-fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.unwrap().block_on(test)
 }

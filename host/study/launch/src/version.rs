@@ -13,23 +13,13 @@ const LONGEST: usize = 200;
 /// The reason why a version is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum NoVersion {
-    /// It was not run.
     #[error(transparent)]
     NotRun(#[from] NotRun),
-    /// It does not end.
     #[error("`{program}` did not print its version within {} s", within.as_secs_f64())]
-    Late {
-        /// The program that ran.
-        program: String,
-        /// The time waited.
-        within: Duration,
-    },
-    /// It fails, or prints nothing.
+    Late { program: String, within: Duration },
     #[error("`{program}` printed no version: it ended with {exit}{}", suffix(line))]
     None {
-        /// The program that ran.
         program: String,
-        /// Its exit.
         exit: Exit,
         /// The last line of its output.
         line: Option<String>,

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, Lengths, ReadError, Source, Tool, number};
+use super::{Claim, Lengths, ReadError, Source, Stated, Tool, number};
 
 const LATENCIES: [(&str, &str); 4] = [
     ("request_latency", "e2e"),
@@ -52,23 +52,19 @@ fn metrics(object: &Object) -> &Object {
 
 /// Reads one such object.
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
-    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(tool, source);
     let metrics = metrics(object);
     for (key, name, count) in WHOLE {
-        let Some(metric) = lookup.object(metrics, key) else {
-            continue;
-        };
-        if let Some(stated) = lookup.number(metric, "avg") {
+        if let Some(metric) = lookup.object(metrics, key)
+            && let Some(stated) = lookup.number(metric, "avg")
+        {
             claim.state(name, stated.value, if count { 0.0 } else { stated.rounding });
         }
     }
-    if let Some(duration) = lookup.object(metrics, "benchmark_duration")
-        && let Some(stated) = lookup.number(duration, "avg")
-    {
+    if let Some(duration) = lookup.object(metrics, "benchmark_duration") {
         let factor = seconds(duration.get("unit"));
-        claim.state("throughput.duration-s", stated.value * factor, stated.rounding * factor);
+        lookup.state(&mut claim, (duration, "avg"), "throughput.duration-s", factor);
     }
     for (key, name) in LATENCIES {
         if let Some(metric) = lookup.object(metrics, key) {
@@ -77,7 +73,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     }
     lengths(&mut claim, metrics, &mut lookup);
     settings(&mut claim, object);
-    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
+    lookup.finish(claim)
 }
 
 /// Finds the factor that converts numbers of a unit to seconds.
@@ -97,16 +93,15 @@ fn latency(claim: &mut Claim, metric: &Object, name: &str) {
         unit => seconds(unit) * 1e3,
     };
     for (key, value) in metric {
-        let (Some(statistic), Some(value)) = (super::statistic(key), value.as_f64()) else {
-            continue;
-        };
-        let stated = number::in_full(value);
-        claim.state(format!("{name}.{statistic}"), stated.value * factor, stated.rounding * factor);
+        if let (Some(statistic), Some(value)) = (super::statistic(key), value.as_f64()) {
+            let Stated { value, rounding } = number::in_full(value);
+            claim.state(format!("{name}.{statistic}"), value * factor, rounding * factor);
+        }
     }
 }
 
 /// GenAI-Perf gives the lengths of answers and prompts, and not their total tokens.
-fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
+fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup) {
     let Some(answered) = claim.value("requests.successful") else {
         return;
     };
@@ -121,10 +116,8 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     for (key, name) in
         [("input_sequence_length", "tokens.input"), ("output_sequence_length", "tokens.output")]
     {
-        if claim.value(name).is_some() {
-            continue;
-        }
-        if let Some(length) = lookup.object(metrics, key)
+        if claim.value(name).is_none()
+            && let Some(length) = lookup.object(metrics, key)
             && let Some(mean) = lookup.number(length, "avg")
         {
             claim.state(name, (mean.value * answered).round(), 0.0);
@@ -174,9 +167,7 @@ fn settings(claim: &mut Claim, object: &Object) {
     claim.paced = paces(config);
     // AIPerf's load has phases, one of them measured; GenAI-Perf's has one stimulus.
     let phases = config.get("phases").and_then(Value::as_array);
-    let measured = phases
-        .into_iter()
-        .flatten()
+    let measured = (phases.into_iter().flatten())
         .find(|phase| phase.get("kind").and_then(Value::as_str) == Some("profiling"));
     let number = |key: &str, paths: &[&str]| {
         let phase = measured.and_then(|phase| phase.get(key));

@@ -43,17 +43,13 @@ pub(super) fn is(object: &Object) -> bool {
 
 /// Reads a report.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
-    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut lookup = Lookup::new(&source);
     let whole = Value::Object(object.clone());
     let load = whole.pointer("/scenario/load/standardized");
     let find = |key: &str| load.and_then(|load| load.get(key));
     let harness = find("tool").and_then(Value::as_str);
-    let tool = harness.and_then(|name| {
-        let known = TOOLS.iter().find(|(words, _)| name.contains(words));
-        known.map(|(_, tool)| *tool)
-    });
-    let tool = tool.unwrap_or(Tool::Unknown);
+    let known = harness.and_then(|name| TOOLS.iter().find(|(words, _)| name.contains(words)));
+    let tool = known.map_or(Tool::Unknown, |(_, tool)| *tool);
     let mut claim = Claim::new(tool, source);
     claim.definitions = definitions(tool);
     claim.about.notes.insert("report".into(), "llm-d".into());
@@ -64,17 +60,17 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     let engine = stack.into_iter().flatten().find(|part| {
         part.pointer("/standardized/kind").and_then(Value::as_str) == Some("inference_engine")
     });
-    let of_engine = |path: &str| engine?.pointer(path)?.as_str().map(str::to_owned);
-    claim.model = of_engine("/standardized/model/name");
-    claim.about.engine = of_engine("/standardized/tool");
-    claim.about.engine_version = of_engine("/standardized/tool_version");
-    claim.about.hardware = of_engine("/standardized/accelerator/model");
+    let engine_text = |path: &str| engine?.pointer(path)?.as_str().map(str::to_owned);
+    claim.model = engine_text("/standardized/model/name");
+    claim.about.engine = engine_text("/standardized/tool");
+    claim.about.engine_version = engine_text("/standardized/tool_version");
+    claim.about.hardware = engine_text("/standardized/accelerator/model");
     claim.asked.request_rate = find("rate_qps").and_then(Value::as_f64);
     claim.asked.max_concurrency = find("concurrency").and_then(Value::as_u64);
     match whole.pointer("/results/request_performance/aggregate") {
         Some(Value::Object(aggregate)) => {
             lookup.within("results.request_performance.aggregate", |lookup| {
-                of_requests(&mut claim, aggregate, lookup);
+                requests(&mut claim, aggregate, lookup);
             });
         }
         _ => lookup.missing(
@@ -82,23 +78,16 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             "a report has the figures of requests there",
         ),
     }
-    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
+    lookup.finish(claim)
 }
 
-fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
+fn requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup) {
     if let Some(requests) = lookup.object(aggregate, "requests") {
         lookup.within("requests", |lookup| {
-            let total = lookup.count(requests, "total");
-            let failed = lookup.count(requests, "failures");
-            if let Some(total) = total {
-                claim.state("requests.total", total as f64, 0.0);
-            }
-            if let Some(failed) = failed {
-                claim.state("requests.failed", failed as f64, 0.0);
-            }
+            let total = lookup.state_count(claim, (requests, "total"), "requests.total");
+            let failed = lookup.state_count(claim, (requests, "failures"), "requests.failed");
             // A total includes failures.
-            let answered = total.and_then(|total| total.checked_sub(failed?));
-            let Some(answered) = answered else {
+            let Some(answered) = total.and_then(|total| total.checked_sub(failed?)) else {
                 return;
             };
             claim.state("requests.successful", answered as f64, 0.0);
@@ -118,7 +107,7 @@ fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
             let statistics = lookup.within("latency", |lookup| lookup.object(latency, key));
             if let Some(statistics) = statistics {
                 lookup.within(&format!("latency.{key}"), |lookup| {
-                    of_latency(claim, statistics, name, lookup);
+                    latency_statistics(claim, statistics, name, lookup);
                 });
             }
         }
@@ -126,17 +115,15 @@ fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
     if let Some(throughput) = lookup.object(aggregate, "throughput") {
         lookup.within("throughput", |lookup| {
             for (key, name) in RATES {
-                if let Some(rate) = lookup.object(throughput, key)
-                    && let Some(mean) = lookup.within(key, |lookup| lookup.number(rate, "mean"))
-                {
-                    claim.state(name, mean.value, mean.rounding);
+                if let Some(rate) = lookup.object(throughput, key) {
+                    lookup.within(key, |lookup| lookup.state(claim, (rate, "mean"), name, 1.0));
                 }
             }
         });
     }
 }
 
-fn of_latency(claim: &mut Claim, statistics: &Object, name: &str, lookup: &mut Lookup<'_>) {
+fn latency_statistics(claim: &mut Claim, statistics: &Object, name: &str, lookup: &mut Lookup) {
     let factor = match lookup.text(statistics, "units") {
         Some("s" | "s/token") | None => 1e3,
         Some("ms" | "ms/token") => 1.0,
@@ -154,12 +141,8 @@ fn of_latency(claim: &mut Claim, statistics: &Object, name: &str, lookup: &mut L
             None if key == "stddev" => "std".to_owned(),
             None => key.clone(),
         };
-        let Some(statistic) = super::statistic(&named) else {
-            continue;
-        };
-        if let Some(stated) = lookup.number(statistics, key) {
-            let figure = format!("{name}.{statistic}");
-            claim.state(figure, stated.value * factor, stated.rounding * factor);
+        if let Some(statistic) = super::statistic(&named) {
+            lookup.state(claim, (statistics, key), format!("{name}.{statistic}"), factor);
         }
     }
 }

@@ -35,7 +35,7 @@ enum Line {
     Rate,
     /// The cap on requests in flight.
     Cap,
-    /// Known, and not taken.
+    /// Label, and not taken.
     Passed,
 }
 
@@ -88,8 +88,7 @@ const LATENCIES: [(&str, &str, f64); 9] = [
 pub(super) fn spans(text: &str) -> Vec<Span> {
     // A rule between two titles belongs to the first.
     let mut least = 0;
-    let titles: Vec<(usize, usize)> = text
-        .match_indices(TITLE)
+    let titles: Vec<(usize, usize)> = (text.match_indices(TITLE))
         .filter_map(|(at, _)| {
             let before = text[..at].trim_end_matches(' ');
             let start = before.trim_end_matches('=').len();
@@ -105,9 +104,7 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
         })
         .collect();
     let ends = titles.iter().skip(1).map(|(start, _)| *start);
-    titles
-        .iter()
-        .zip(ends.chain([text.len()]))
+    (titles.iter().zip(ends.chain([text.len()])))
         .map(|(&(start, body), next)| {
             let lines = &text[body..next];
             let lines = &lines[..lines.floor_char_boundary(LONGEST_BLOCK)];
@@ -162,8 +159,7 @@ fn pairs(block: &str) -> Vec<Pair<'_>> {
         if let Some(pair) = pairs.last_mut() {
             pair.value = words[..cut].to_vec();
         }
-        let label = joined(&words[cut..]);
-        pairs.push(Pair { label, value: Vec::new() });
+        pairs.push(Pair { label: joined(&words[cut..]), value: Vec::new() });
         words.clear();
     }
     if let Some(pair) = pairs.last_mut() {
@@ -182,10 +178,7 @@ fn unruled(block: &str) -> Vec<&str> {
         did(rest.len() - at - title.len());
         // A rule without a title, or one whose second half was lost, ends with its line.
         let end = find(title, "---").filter(|end| !title[..*end].contains('\n'));
-        rest = match end {
-            Some(end) => title[end..].trim_start_matches('-'),
-            None => title,
-        };
+        rest = end.map_or(title, |end| title[end..].trim_start_matches('-'));
     }
     words.extend(rest.split_whitespace());
     words
@@ -198,30 +191,29 @@ fn joined(words: &[&str]) -> String {
 
 /// Labels whose value may be of several words: `not set`, `ttft:60 tpot:9`.
 fn is_wordy(label: &str) -> bool {
-    matches!(known(label), Some(Known::Line(Line::Backend | Line::Rate | Line::Cap | Line::Passed)))
+    matches!(known(label), Some(Label::Line(Line::Backend | Line::Rate | Line::Cap | Line::Passed)))
 }
 
 /// A label that is known.
-enum Known {
+enum Label {
     Line(Line),
     Latency(&'static str, String, f64),
     /// A latency that has no name here, such as the client's queue.
     Other,
 }
 
-fn known(label: &str) -> Option<Known> {
+fn known(label: &str) -> Option<Label> {
     if let Some((_, line)) = LINES.iter().find(|(known, _)| *known == label) {
-        return Some(Known::Line(*line));
+        return Some(Label::Line(*line));
     }
     if label.ends_with("slo attainment (%)") {
-        return Some(Known::Line(Line::Passed));
+        return Some(Label::Line(Line::Passed));
     }
     let (statistic, rest) = label.split_once(' ')?;
     let statistic = super::statistic(statistic)?;
-    let latency = LATENCIES.iter().find(|(name, ..)| *name == rest);
-    match latency {
-        Some((_, metric, factor)) => Some(Known::Latency(metric, statistic, *factor)),
-        None => rest.ends_with("(ms)").then_some(Known::Other),
+    match LATENCIES.iter().find(|(name, ..)| *name == rest) {
+        Some((_, metric, factor)) => Some(Label::Latency(metric, statistic, *factor)),
+        None => rest.ends_with("(ms)").then_some(Label::Other),
     }
 }
 
@@ -236,11 +228,11 @@ impl Block {
         self.labels.push(pair.label.clone());
         let value = pair.value.join(" ");
         match known(&pair.label) {
-            None | Some(Known::Other | Known::Line(Line::Passed)) => {}
-            Some(Known::Latency(metric, statistic, factor)) => {
+            None | Some(Label::Other | Label::Line(Line::Passed)) => {}
+            Some(Label::Latency(metric, statistic, factor)) => {
                 self.figure(&format!("{metric}.{statistic}"), pair, factor, false);
             }
-            Some(Known::Line(line)) => match line {
+            Some(Label::Line(line)) => match line {
                 Line::Figure(name, factor) => self.figure(name, pair, factor, false),
                 Line::Count(name) => self.figure(name, pair, 1.0, true),
                 Line::Backend => {
@@ -255,9 +247,7 @@ impl Block {
     }
 
     fn figure(&mut self, name: &str, pair: &Pair<'_>, factor: f64, count: bool) {
-        let Some(value) = pair.value.first() else {
-            return;
-        };
+        let Some(value) = pair.value.first() else { return };
         match number::read(value) {
             Ok(Some(stated)) => {
                 let rounding = if count { 0.0 } else { stated.rounding * factor };
@@ -269,28 +259,26 @@ impl Block {
             }
             Ok(None) => {}
             Err(()) => {
-                let error = ReadError {
+                let label = shortened(&pair.label, 60);
+                self.errors.push(ReadError {
                     file: self.claim.source.file.clone(),
-                    place: Some(self.place(&pair.label)),
+                    place: Some(format!("{}, `{label}`", self.place())),
                     what: format!("`{}` is not a number", shortened(&pair.value.join(" "), 60)),
                     expected: "expected a number, or `N/A` if it was not measured".into(),
-                };
-                self.errors.push(error);
+                });
             }
         }
     }
 
-    fn place(&self, label: &str) -> String {
-        let line = self.claim.source.line.unwrap_or(1);
-        format!("the block at line {line}, `{}`", shortened(label, 60))
+    fn place(&self) -> String {
+        format!("the block at line {}", self.claim.source.line.unwrap_or(1))
     }
 
     fn finish(mut self) -> Result<Claim, Vec<ReadError>> {
         if self.errors.is_empty() && !self.claim.figures.contains_key("requests.successful") {
-            let line = self.claim.source.line.unwrap_or(1);
             self.errors.push(ReadError {
                 file: self.claim.source.file.clone(),
-                place: Some(format!("the block at line {line}")),
+                place: Some(self.place()),
                 what: format!(
                     "it does not state how many requests were successful ({} of its lines were recognised)",
                     self.claim.figures.len()
@@ -317,12 +305,12 @@ impl Block {
             Tool::Runner
         } else if has("mean latency(s)") || has("mean latency (s)") {
             Tool::Gpustack
+        } else if has("traffic request rate")
+            && (has("max request concurrency") || has("concurrency"))
+        {
+            Tool::Sglang
         } else if has("traffic request rate") {
-            if has("max request concurrency") || has("concurrency") {
-                Tool::Sglang
-            } else {
-                Tool::Lmdeploy
-            }
+            Tool::Lmdeploy
         } else if has("total token throughput (tok/s)") {
             Tool::Vllm
         } else {

@@ -53,9 +53,9 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     }
     let mut document = Document { file: name.to_owned(), ..Document::default() };
     if begun.starts_with(['{', '[']) {
-        document.claims = of_json(name, text)?;
+        document.claims = read_json(name, text)?;
     } else if is_yaml_report(begun) {
-        document.claims = of_yaml(name, text)?;
+        document.claims = read_yaml(name, text)?;
     } else if let Some(claims) = table::read(name, begun) {
         document.claims = claims?;
     } else {
@@ -75,19 +75,19 @@ fn error(file: &str, place: Option<String>, what: String, expected: &str) -> Rea
 }
 
 /// One value.
-fn of_yaml(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
+fn read_yaml(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
     let value = yaml::parse(text).map_err(|wrong| {
         let what = format!("the YAML cannot be read from here: {}", wrong.what);
         let expected = "expected one complete report, as llm-d's tool writes it";
         vec![error(name, wrong.place, what, expected)]
     })?;
-    of_value(name, &value)
+    read_value(name, &value)
 }
 
 /// One value, or a value a line.
-fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
+fn read_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
     let whole = match json::parse(text) {
-        Ok(value) => return of_value(name, &value),
+        Ok(value) => return read_value(name, &value),
         Err(whole) => whole,
     };
     let lines: Vec<(usize, &str)> =
@@ -117,30 +117,30 @@ fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
         })?;
         let object = object(name, format!("line {number}"), &value)?;
         let source = Source { file: name.to_owned(), line: Some(number), ..Source::default() };
-        of_object(name, object, source)
+        read_object(name, object, source)
     };
     in_order(name, lines.into_iter().map(read_line))
 }
 
-fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
+fn read_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
     let source = Source { file: name.to_owned(), ..Source::default() };
     let Value::Array(list) = value else {
-        return of_object(name, object(name, String::new(), value)?, source);
+        return read_object(name, object(name, String::new(), value)?, source);
     };
     if let Some(merged) = pytorch(list) {
-        return of_object(name, &merged, source);
+        return read_object(name, &merged, source);
     }
     if inference_perf::is_requests(list) {
-        return inference_perf::read_requests(list, source).map(|claim| vec![claim]);
+        return Ok(vec![inference_perf::read_requests(list, source)?]);
     }
     if evalscope::is_percentiles(list) {
-        return evalscope::read_percentiles(list, source).map(|claim| vec![claim]);
+        return Ok(vec![evalscope::read_percentiles(list, source)?]);
     }
     let read_one = |(index, value): (usize, &Value)| {
         let part = format!("[{index}]");
         let object = object(name, part.clone(), value)?;
         let source = Source { part: Some(part), ..source.clone() };
-        of_object(name, object, source)
+        read_object(name, object, source)
     };
     if list.is_empty() {
         return Err(vec![error(name, None, "the list is empty".into(), KNOWN)]);
@@ -160,23 +160,23 @@ fn object<'v>(name: &str, place: String, value: &'v Value) -> Result<&'v Object,
     })
 }
 
-fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, Vec<ReadError>> {
-    if guidellm::is(object) {
-        guidellm::read(object, name)
+fn read_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, Vec<ReadError>> {
+    let claim = if guidellm::is(object) {
+        return guidellm::read(object, name);
     } else if let Some(tool) = aiperf::tool(object) {
-        aiperf::read(object, tool, source).map(|claim| vec![claim])
+        aiperf::read(object, tool, source)
     } else if let Some(tool) = flat::tool(object) {
-        flat::read(object, tool, source).map(|claim| vec![claim])
+        flat::read(object, tool, source)
     } else if inference_perf::is_summary(object) {
-        inference_perf::read(object, source).map(|claim| vec![claim])
+        inference_perf::read(object, source)
     } else if evalscope::is_summary(object) {
-        evalscope::read(object, source).map(|claim| vec![claim])
+        evalscope::read(object, source)
     } else if genai_bench::is(object) {
-        genai_bench::read(object, source).map(|claim| vec![claim])
+        genai_bench::read(object, source)
     } else if endpoints::is(object) {
-        endpoints::read(object, source).map(|claim| vec![claim])
+        endpoints::read(object, source)
     } else if benchmark_report::is(object) {
-        benchmark_report::read(object, source).map(|claim| vec![claim])
+        benchmark_report::read(object, source)
     } else if genai_bench::is_experiment(object) {
         Err(vec![error(
             name,
@@ -185,15 +185,13 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
             "expected a file that genai-bench wrote beside it for a scenario and a number of users",
         )])
     } else {
-        let keys = object.keys().take(6);
-        let keys: Vec<String> = keys.map(|key| seek::shortened(key, 60)).collect();
+        let keys: Vec<String> = object.keys().take(6).map(|key| seek::shortened(key, 60)).collect();
         let place = source.part.clone().or(source.line.map(|line| format!("line {line}")));
-        let what = format!(
-            "the JSON does not match any known tool; its first keys are {}",
-            keys.join(", ")
-        );
+        let keys = keys.join(", ");
+        let what = format!("the JSON does not match any known tool; its first keys are {keys}");
         Err(vec![error(name, place, what, KNOWN)])
-    }
+    };
+    Ok(vec![claim?])
 }
 
 /// Reads the JSON of `vllm bench serve` for PyTorch's dashboard: an entry a metric, each with all

@@ -19,17 +19,14 @@ pub(super) fn is(object: &Object) -> bool {
 
 /// Reads one such object.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
-    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::Endpoints, source);
     for (key, name) in [
         ("n_samples_completed", "requests.successful"),
         ("n_samples_failed", "requests.failed"),
         ("n_samples_issued", "requests.total"),
     ] {
-        if let Some(count) = lookup.count(object, key) {
-            claim.state(name, count as f64, 0.0);
-        }
+        lookup.state_count(&mut claim, (object, key), name);
     }
     if let Some(duration) = lookup.number(object, "duration_ns") {
         claim.state("throughput.duration-s", duration.value * 1e-9, 0.0);
@@ -43,9 +40,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         for (key, name) in
             [("qps", "throughput.requests-per-s"), ("tps", "throughput.output-tokens-per-s")]
         {
-            if let Some(rate) = lookup.number(object, key) {
-                claim.state(name, rate.value, rate.rounding);
-            }
+            lookup.state(&mut claim, (object, key), name, 1.0);
         }
     }
     for (key, name) in LATENCIES {
@@ -56,9 +51,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     for (key, name) in
         [("input_sequence_lengths", "tokens.input"), ("output_sequence_lengths", "tokens.output")]
     {
-        let Some(series) = lookup.object(object, key) else {
-            continue;
-        };
+        let Some(series) = lookup.object(object, key) else { continue };
         lookup.within(key, |lookup| {
             if let Some(total) = lookup.number(series, "total") {
                 claim.state(name, total.value, 0.0);
@@ -72,25 +65,17 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     if let Some(config) = lookup.object(object, "run_config") {
         settings(&mut claim, config);
     }
-    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
+    lookup.finish(claim)
 }
 
-fn latency(claim: &mut Claim, series: &Object, name: &str, lookup: &mut Lookup<'_>) {
+fn latency(claim: &mut Claim, series: &Object, name: &str, lookup: &mut Lookup) {
     lookup.statistics(claim, series, name, MS);
-    if let Some(std) = lookup.number(series, "std_dev") {
-        claim.state(format!("{name}.std"), std.value * MS, std.rounding * MS);
-    }
-    let Some(percentiles) = lookup.object(series, "percentiles") else {
-        return;
-    };
+    lookup.state(claim, (series, "std_dev"), format!("{name}.std"), MS);
+    let Some(percentiles) = lookup.object(series, "percentiles") else { return };
     lookup.within("percentiles", |lookup| {
         for key in percentiles.keys() {
-            let Some(statistic) = super::statistic(&format!("p{key}")) else {
-                continue;
-            };
-            if let Some(stated) = lookup.number(percentiles, key) {
-                let figure = format!("{name}.{statistic}");
-                claim.state(figure, stated.value * MS, stated.rounding * MS);
+            if let Some(statistic) = super::statistic(&format!("p{key}")) {
+                lookup.state(claim, (percentiles, key), format!("{name}.{statistic}"), MS);
             }
         }
     });

@@ -46,17 +46,14 @@ pub(super) fn is_percentiles(list: &[Value]) -> bool {
 
 /// Reads a summary.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
-    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::Evalscope, source);
     for (key, name) in [
         ("Total Requests", "requests.total"),
         ("Success Requests", "requests.successful"),
         ("Failed Requests", "requests.failed"),
     ] {
-        if let Some(count) = lookup.count(object, key) {
-            claim.state(name, count as f64, 0.0);
-        }
+        lookup.state_count(&mut claim, (object, key), name);
     }
     for (key, name, factor) in FIGURES {
         if let Some(stated) = figure(object, key, &mut lookup) {
@@ -87,10 +84,10 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         (Some(0), Some(1..)) => Some(false),
         _ => None,
     };
-    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
+    lookup.finish(claim)
 }
 
-fn figure(object: &Object, key: &str, lookup: &mut Lookup<'_>) -> Option<Stated> {
+fn figure(object: &Object, key: &str, lookup: &mut Lookup) -> Option<Stated> {
     lookup.number(object, key).filter(|stated| stated.value >= 0.0)
 }
 
@@ -100,17 +97,15 @@ pub(super) fn read_percentiles(rows: &[Value], source: Source) -> Result<Claim, 
     let mut claim = Claim::new(Tool::Evalscope, source);
     let mut errors = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let mut lookup = Lookup::new(&file, format!("[{index}]"));
+        let mut lookup = Lookup::at(&file, format!("[{index}]"));
         let Some(row) = row.as_object() else {
             lookup.unlike("", row, "an object for each percentile");
             errors.append(&mut lookup.errors);
             continue;
         };
         let label = lookup.text(row, "Percentiles").unwrap_or_default();
-        let named = match label.strip_suffix('%') {
-            Some(percent) => format!("p{percent}"),
-            None => label.to_owned(),
-        };
+        let named = label.strip_suffix('%').map(|percent| format!("p{percent}"));
+        let named = named.unwrap_or_else(|| label.to_owned());
         match super::statistic(&named) {
             Some(statistic) => {
                 for (key, name, factor) in COLUMNS {

@@ -56,13 +56,12 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
 
 /// Reads one such object.
 pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
     let place = match (&source.part, source.line) {
         (Some(part), _) => part.clone(),
         (None, Some(line)) => format!("line {line}"),
         (None, None) => String::new(),
     };
-    let mut lookup = Lookup::new(&file, place);
+    let mut lookup = Lookup::at(&source.file, place);
     let mut claim = Claim::new(tool, source);
     for (key, name, count) in WHOLE {
         if let Some(stated) = lookup.number(object, key) {
@@ -82,26 +81,22 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     if tool == Tool::Vllm && backend.is_some_and(|backend| backend == "openai-chat") {
         claim.definitions.extend(vllm_chat(object));
     }
-    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
+    lookup.finish(claim)
 }
 
-fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
     for key in object.keys() {
-        let Some((statistic, metric)) =
-            LATENCIES.iter().find_map(|(end, metric)| Some((key.strip_suffix(end)?, metric)))
-        else {
-            continue;
-        };
-        let Some(statistic) = super::statistic(statistic) else {
-            continue;
-        };
-        if let Some(stated) = lookup.number(object, key) {
-            claim.state(format!("{metric}.{statistic}"), stated.value, stated.rounding);
+        let parts =
+            LATENCIES.iter().find_map(|(end, metric)| Some((key.strip_suffix(end)?, metric)));
+        if let Some((statistic, metric)) = parts
+            && let Some(statistic) = super::statistic(statistic)
+        {
+            lookup.state(claim, (object, key), format!("{metric}.{statistic}"), 1.0);
         }
     }
 }
 
-fn settings(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+fn settings(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
     claim.model = lookup.text(object, "model_id").map(str::to_owned);
     let backend = lookup.text(object, "backend").map(str::to_owned);
     claim.about.notes.extend(backend.map(|backend| ("backend".to_owned(), backend)));
@@ -141,7 +136,7 @@ fn settings(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
 }
 
 /// Reads the lists that `--save-detailed` and `--output-details` add, with an entry a request.
-fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
+fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup) {
     let ttfts = lookup.list(object, "ttfts").unwrap_or_default();
     let outputs = lookup.list(object, "output_lens").unwrap_or_default();
     let requests = ttfts.len().max(outputs.len());

@@ -40,10 +40,9 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         Some(part) => format!("{part}.{key}"),
         None => key.to_owned(),
     };
-    let mut whole = Lookup::new(&file, part.clone().unwrap_or_default());
+    let mut whole = Lookup::new(&source);
     let mut claim = Claim::new(Tool::GenaiBench, source);
-    let unit = whole.text(object, "_time_unit");
-    let factor = match unit {
+    let factor = match whole.text(object, "_time_unit") {
         None | Some("s") => 1e3,
         Some("ms") => 1.0,
         Some(_) => {
@@ -51,9 +50,9 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             1.0
         }
     };
-    let mut lookup = Lookup::new(&file, place("aggregated_metrics"));
+    let mut lookup = Lookup::at(&file, place("aggregated_metrics"));
     if let Some(metrics) = whole.object(object, "aggregated_metrics") {
-        of_run(&mut claim, metrics, factor, &mut lookup);
+        run_figures(&mut claim, metrics, factor, &mut lookup);
     }
     let mut errors = whole.errors;
     errors.append(&mut lookup.errors);
@@ -61,7 +60,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         Some(Value::Array(requests)) => {
             for (index, request) in requests.iter().enumerate() {
                 let part = place(&format!("individual_request_metrics[{index}]"));
-                let mut lookup = Lookup::new(&file, part);
+                let mut lookup = Lookup::at(&file, part);
                 match request.as_object() {
                     Some(request) => claim.samples.push(sample(request, factor, &mut lookup)),
                     None => lookup.unlike("", request, "an object for each request"),
@@ -73,7 +72,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             }
         }
         Some(other) => {
-            let mut lookup = Lookup::new(&file, part.clone().unwrap_or_default());
+            let mut lookup = Lookup::at(&file, part.unwrap_or_default());
             let key = "individual_request_metrics";
             lookup.unlike(key, other, "a list with one entry per request");
             errors.append(&mut lookup.errors);
@@ -83,7 +82,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     if errors.is_empty() { Ok(claim) } else { Err(errors) }
 }
 
-fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<'_>) {
+fn run_figures(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup) {
     for (key, name, count) in WHOLE {
         if let Some(stated) = lookup.number(metrics, key) {
             let rounding = if count { 0.0 } else { stated.rounding };
@@ -103,9 +102,7 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
     };
     let tokens = [("num_input_tokens", "tokens.input"), ("num_output_tokens", "tokens.output")];
     for (key, name) in tokens {
-        let Some(length) = lookup.object(stats, key) else {
-            continue;
-        };
+        let Some(length) = lookup.object(stats, key) else { continue };
         let sum = lookup.number(length, "sum").map(|sum| sum.value);
         let mean = lookup.number(length, "mean").map(|mean| mean.value);
         if let Some(sum) = sum {
@@ -113,8 +110,7 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
         }
         // Its figures leave out the first and the last requests if it is told to, and its counts do
         // not.
-        let of = sum.zip(mean).filter(|(_, mean)| *mean > 0.0);
-        if let Some((sum, mean)) = of {
+        if let Some((sum, mean)) = sum.zip(mean).filter(|(_, mean)| *mean > 0.0) {
             let kept = (sum / mean).round();
             claim.trimmed |= claim.value("requests.successful") != Some(kept);
             if claim.trimmed {
@@ -123,12 +119,9 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
             }
         }
         if name == "tokens.output" {
-            let least = lookup.count(length, "min");
-            let most = lookup.count(length, "max");
-            claim.output_lengths = least
-                .zip(most)
-                .map(|(least, most)| Lengths { least, most })
-                .filter(|_| !claim.trimmed);
+            let ends = lookup.count(length, "min").zip(lookup.count(length, "max"));
+            claim.output_lengths =
+                ends.map(|(least, most)| Lengths { least, most }).filter(|_| !claim.trimmed);
         }
     }
     let generated = claim.value("tokens.output").is_none_or(|sum| sum > 0.0);
@@ -139,10 +132,7 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
         }
         if let Some(metric) = lookup.object(stats, key) {
             lookup.statistics(claim, metric, name, factor);
-            if let Some(std) = lookup.number(metric, "stddev") {
-                let figure = format!("{name}.std");
-                claim.state(figure, std.value * factor, std.rounding * factor);
-            }
+            lookup.state(claim, (metric, "stddev"), format!("{name}.std"), factor);
         }
     }
 }
@@ -153,7 +143,7 @@ fn fixed(scenario: &str) -> Option<(u64, u64)> {
     Some((input.trim().parse().ok()?, output.trim().parse().ok()?))
 }
 
-fn sample(request: &Object, factor: f64, lookup: &mut Lookup<'_>) -> Sample {
+fn sample(request: &Object, factor: f64, lookup: &mut Lookup) -> Sample {
     let error = lookup.number(request, "error_code").map(|code| code.value);
     let mut ms = |key: &str| lookup.number(request, key).map(|stated| stated.value * factor);
     let (ttft_ms, e2e_ms, tpot_ms) = (ms("ttft"), ms("e2e_latency"), ms("tpot"));

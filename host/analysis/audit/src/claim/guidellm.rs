@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::json::{Lookup, Object};
-use super::{Claim, ReadError, Sample, Source, Tool, in_order, number};
+use super::{Claim, ReadError, Sample, Source, Stated, Tool, in_order, number};
 
 /// guidellm's distributions by ours, with the factor from their unit to ours.
 const LATENCIES: [(&str, &str, f64); 4] = [
@@ -25,11 +25,8 @@ const RATES: [(&str, &str); 5] = [
 /// True if an object is such a report.
 pub(super) fn is(object: &Object) -> bool {
     let benchmarks = object.get("benchmarks").and_then(Value::as_array);
-    benchmarks.is_some_and(|benchmarks| {
-        benchmarks
-            .first()
-            .is_none_or(|first| first.pointer("/metrics/time_per_output_token_ms").is_some())
-    })
+    let has_latency = |first: &Value| first.pointer("/metrics/time_per_output_token_ms").is_some();
+    benchmarks.is_some_and(|benchmarks| benchmarks.first().is_none_or(has_latency))
 }
 
 /// Every benchmark of a report.
@@ -40,7 +37,7 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
         let part = format!("benchmarks[{index}]");
         let source =
             Source { file: file.to_owned(), part: Some(part.clone()), ..Source::default() };
-        let mut lookup = Lookup::new(file, part);
+        let mut lookup = Lookup::at(file, part);
         let mut claim = Claim::new(Tool::Guidellm, source);
         if version.is_none() {
             claim.definitions = super::definition::guidellm_before_metadata();
@@ -51,15 +48,13 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
         if let Some(benchmark) = benchmark.as_object() {
             one(&mut claim, benchmark, &mut lookup);
         }
-        if lookup.errors.is_empty() { Ok(vec![claim]) } else { Err(lookup.errors) }
+        lookup.finish(claim).map(|claim| vec![claim])
     };
     in_order(file, benchmarks.into_iter().flatten().enumerate().map(read_one))
 }
 
-fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
-    if let Some(duration) = lookup.number(benchmark, "duration") {
-        claim.state("throughput.duration-s", duration.value, duration.rounding);
-    }
+fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup) {
+    lookup.state(claim, (benchmark, "duration"), "throughput.duration-s", 1.0);
     let Some(metrics) = lookup.object(benchmark, "metrics") else {
         lookup.missing("metrics", "guidellm writes its figures there");
         return;
@@ -74,32 +69,26 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
             ("errored", "requests.failed"),
             ("total", "requests.total"),
         ] {
-            if let Some(count) = lookup.count(totals, key) {
-                claim.state(name, count as f64, 0.0);
-            }
+            lookup.state_count(claim, (totals, key), name);
         }
     }
     let successful = |key: &str| metrics.get(key)?.get("successful")?.as_object();
     for (key, name, factor) in LATENCIES {
         if let Some(distribution) = successful(key) {
-            distribution_of(claim, distribution, name, factor, lookup);
+            latency(claim, distribution, name, factor, lookup);
         }
     }
     for (key, name) in RATES {
-        let Some(distribution) = successful(key) else {
-            continue;
-        };
-        if let Some(mean) = lookup.number(distribution, "mean") {
-            claim.state(name, mean.value, mean.rounding);
+        if let Some(distribution) = successful(key) {
+            lookup.state(claim, (distribution, "mean"), name, 1.0);
         }
     }
     for (key, name) in
         [("prompt_token_count", "tokens.input"), ("output_token_count", "tokens.output")]
     {
-        let Some(distribution) = successful(key) else {
-            continue;
-        };
-        if let Some(total) = lookup.number(distribution, "total_sum") {
+        if let Some(distribution) = successful(key)
+            && let Some(total) = lookup.number(distribution, "total_sum")
+        {
             // A sum of whole numbers that floating point has moved.
             claim.state(name, total.value.round(), 0.0);
         }
@@ -118,28 +107,15 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
     samples(claim, benchmark);
 }
 
-fn distribution_of(
-    claim: &mut Claim,
-    distribution: &Object,
-    name: &str,
-    factor: f64,
-    lookup: &mut Lookup<'_>,
-) {
-    let counted = distribution.get("count").and_then(Value::as_f64);
-    if counted == Some(0.0) {
+fn latency(claim: &mut Claim, distribution: &Object, name: &str, factor: f64, lookup: &mut Lookup) {
+    if distribution.get("count").and_then(Value::as_f64) == Some(0.0) {
         // It writes zeros for figures that it never measured.
         return;
     }
     for (key, statistic) in
         [("mean", "mean"), ("median", "median"), ("std_dev", "std"), ("min", "min"), ("max", "max")]
     {
-        if let Some(stated) = lookup.number(distribution, key) {
-            claim.state(
-                format!("{name}.{statistic}"),
-                stated.value * factor,
-                stated.rounding * factor,
-            );
-        }
+        lookup.state(claim, (distribution, key), format!("{name}.{statistic}"), factor);
     }
     let percentiles = distribution.get("percentiles").and_then(Value::as_object);
     for (key, value) in percentiles.into_iter().flatten() {
@@ -152,12 +128,8 @@ fn distribution_of(
         };
         let statistic = super::statistic(&format!("p{percent}"));
         if let (Some(statistic), Some(value)) = (statistic, value.as_f64()) {
-            let stated = number::in_full(value);
-            claim.state(
-                format!("{name}.{statistic}"),
-                stated.value * factor,
-                stated.rounding * factor,
-            );
+            let Stated { value, rounding } = number::in_full(value);
+            claim.state(format!("{name}.{statistic}"), value * factor, rounding * factor);
         }
     }
 }
@@ -171,8 +143,7 @@ fn samples(claim: &mut Claim, benchmark: &Object) {
     if claim.value("requests.successful") != Some(requests.len() as f64) {
         return;
     }
-    claim.samples = requests
-        .iter()
+    claim.samples = (requests.iter())
         .map(|request| {
             let find = |key: &str| request.get(key).and_then(Value::as_f64);
             Sample {

@@ -50,37 +50,31 @@ pub(super) fn is_requests(list: &[Value]) -> bool {
 
 /// Reads a summary.
 pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let file = source.file.clone();
-    let mut lookup = Lookup::new(&file, source.part.clone().unwrap_or_default());
+    let mut lookup = Lookup::new(&source);
     let mut claim = Claim::new(Tool::InferencePerf, source);
-    if let Some(duration) = lookup.number(object, "benchmark_time_seconds") {
-        claim.state("throughput.duration-s", duration.value, duration.rounding);
-    }
+    let duration = (object, "benchmark_time_seconds");
+    lookup.state(&mut claim, duration, "throughput.duration-s", 1.0);
     if let Some(load) = lookup.object(object, "load_summary") {
-        lookup.within("load_summary", |lookup| of_load(&mut claim, load, lookup));
+        lookup.within("load_summary", |lookup| load_figures(&mut claim, load, lookup));
     }
-    if let Some(failures) = lookup.object(object, "failures")
-        && let Some(failed) = lookup.within("failures", |lookup| lookup.count(failures, "count"))
-    {
-        claim.state("requests.failed", failed as f64, 0.0);
+    if let Some(failures) = lookup.object(object, "failures") {
+        lookup.within("failures", |lookup| {
+            lookup.state_count(&mut claim, (failures, "count"), "requests.failed")
+        });
     }
     if let Some(successes) = lookup.object(object, "successes") {
-        lookup.within("successes", |lookup| of_answered(&mut claim, successes, lookup));
+        lookup.within("successes", |lookup| answered_figures(&mut claim, successes, lookup));
     }
-    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
+    lookup.finish(claim)
 }
 
-fn of_load(claim: &mut Claim, load: &Object, lookup: &mut Lookup<'_>) {
-    if let Some(count) = lookup.count(load, "count") {
-        claim.state("requests.total", count as f64, 0.0);
-    }
+fn load_figures(claim: &mut Claim, load: &Object, lookup: &mut Lookup) {
+    lookup.state_count(claim, (load, "count"), "requests.total");
     claim.asked.max_concurrency = lookup.count(load, "concurrency");
     if claim.asked.max_concurrency.is_none() {
         // For a stage with a cap, the rate sends all requests at once.
         claim.asked.request_rate = lookup.rate(load, "requested_rate");
-        if let Some(sent) = lookup.number(load, "achieved_rate") {
-            claim.state("throughput.sent-per-s", sent.value, sent.rounding);
-        }
+        lookup.state(claim, (load, "achieved_rate"), "throughput.sent-per-s", 1.0);
     }
     if let Some(delay) = lookup.object(load, "schedule_delay") {
         lookup.within("schedule_delay", |lookup| {
@@ -89,11 +83,8 @@ fn of_load(claim: &mut Claim, load: &Object, lookup: &mut Lookup<'_>) {
     }
 }
 
-fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
-    let answered = lookup.count(successes, "count");
-    if let Some(answered) = answered {
-        claim.state("requests.successful", answered as f64, 0.0);
-    }
+fn answered_figures(claim: &mut Claim, successes: &Object, lookup: &mut Lookup) {
+    let answered = lookup.state_count(claim, (successes, "count"), "requests.successful");
     if let Some(latency) = lookup.object(successes, "latency") {
         for (key, name) in LATENCIES {
             if let Some(metric) = lookup.within("latency", |lookup| lookup.object(latency, key)) {
@@ -105,10 +96,9 @@ fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
     }
     if let Some(throughput) = lookup.object(successes, "throughput") {
         for (key, name) in RATES {
-            let rate = lookup.within("throughput", |lookup| lookup.number(throughput, key));
-            if let Some(rate) = rate {
-                claim.state(name, rate.value, rate.rounding);
-            }
+            lookup.within("throughput", |lookup| {
+                lookup.state(claim, (throughput, key), name, 1.0);
+            });
         }
     }
     // Before 0.7 it had only the means of the prompts' lengths.
@@ -126,7 +116,7 @@ fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
         claim.state("tokens.input", input, 0.0);
     }
     match (text, served) {
-        (Some(text), Some(served)) if of_text(claim, text, served) => {
+        (Some(text), Some(served)) if counts_text(claim, text, served) => {
             claim.state("tokens.output", text, 0.0);
             claim.state("tokens.output-served", served, 0.0);
         }
@@ -142,15 +132,14 @@ fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
     if claim.stated("tokens.output-retokenized").is_none()
         && let Some(lengths) = lookup.object(successes, "output_len")
     {
-        let least = lookup.count(lengths, "min");
-        let most = lookup.count(lengths, "max");
-        claim.output_lengths = least.zip(most).map(|(least, most)| Lengths { least, most });
+        let ends = lookup.count(lengths, "min").zip(lookup.count(lengths, "max"));
+        claim.output_lengths = ends.map(|(least, most)| Lengths { least, most });
     }
 }
 
 /// True if the rate of tokens counts the text's tokens, as it does unless
 /// `use_server_output_tokens` is set.
-fn of_text(claim: &Claim, text: f64, served: f64) -> bool {
+fn counts_text(claim: &Claim, text: f64, served: f64) -> bool {
     let rate = claim.value("throughput.output-tokens-per-s");
     let Some(tokens) =
         rate.zip(claim.value("throughput.duration-s")).map(|(rate, duration)| rate * duration)
@@ -168,8 +157,7 @@ pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec
     let mut errors = Vec::new();
     let mut served = Some(0.0);
     for (index, request) in list.iter().enumerate() {
-        let part = format!("[{index}]");
-        let mut lookup = Lookup::new(&file, part);
+        let mut lookup = Lookup::at(&file, format!("[{index}]"));
         let Some(request) = request.as_object() else {
             lookup.unlike("", request, "an object for each request");
             errors.append(&mut lookup.errors);
@@ -191,11 +179,8 @@ pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec
     let answered: Vec<&Sample> =
         (claim.samples.iter()).filter(|sample| sample.error.is_none()).collect();
     let count = answered.len();
-    let sum = |of: fn(&Sample) -> Option<u64>| -> Option<u64> {
-        answered
-            .iter()
-            .map(|sample| of(sample))
-            .try_fold(0_u64, |sum, tokens| sum.checked_add(tokens?))
+    let sum = |tokens: fn(&Sample) -> Option<u64>| -> Option<u64> {
+        answered.iter().try_fold(0_u64, |sum, sample| sum.checked_add(tokens(sample)?))
     };
     let (input, output) = (sum(|sample| sample.input_tokens), sum(|sample| sample.output_tokens));
     claim.state("requests.successful", count as f64, 0.0);
@@ -212,7 +197,7 @@ pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec
 }
 
 /// One request, and the server's count of the tokens of its answer.
-fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
+fn sample(request: &Object, lookup: &mut Lookup) -> (Sample, Option<f64>) {
     let start = lookup.number(request, "start_time").map(|at| at.value);
     let end = lookup.number(request, "end_time").map(|at| at.value);
     let mut sample = Sample {
@@ -220,12 +205,9 @@ fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
         e2e_ms: start.zip(end).map(|(start, end)| (end - start) * 1e3),
         ..Sample::default()
     };
-    match request.get("error") {
-        None | Some(Value::Null) => {}
-        Some(error) => {
-            let kind = error.get("error_type").and_then(Value::as_str);
-            sample.error = Some(kind.unwrap_or("failed").to_owned());
-        }
+    if let Some(error) = request.get("error").filter(|error| !error.is_null()) {
+        let kind = error.get("error_type").and_then(Value::as_str);
+        sample.error = Some(kind.unwrap_or("failed").to_owned());
     }
     let info = lookup.object(request, "info");
     let response = info.and_then(|info| lookup.object(info, "response_metrics"));
@@ -242,10 +224,8 @@ fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
         if let [first, .., last] = times.as_slice() {
             sample.ttft_ms = start.map(|start| (first - start) * 1e3);
             sample.gaps_ms = times.windows(2).map(|pair| (pair[1] - pair[0]) * 1e3).collect();
-            sample.tpot_ms = sample
-                .output_tokens
-                .filter(|tokens| *tokens > 1)
-                .map(|tokens| (last - first) * 1e3 / (tokens - 1) as f64);
+            let tokens = sample.output_tokens.filter(|tokens| *tokens > 1);
+            sample.tpot_ms = tokens.map(|tokens| (last - first) * 1e3 / (tokens - 1) as f64);
         }
     }
     if let Some(info) = info {

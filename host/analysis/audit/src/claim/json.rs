@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Claim, ReadError, Stated, number};
+use super::{Claim, ReadError, Source, Stated, number};
 
 pub(super) type Object = Map<String, Value>;
 
@@ -24,10 +24,7 @@ fn without_additions(text: &str) -> String {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let (piece, length) = match first {
-            '"' => {
-                let length = quoted(rest);
-                (&rest[..length], length)
-            }
+            '"' => (&rest[..quoted(rest)], quoted(rest)),
             _ if rest.starts_with("NaN") => ("null", 3),
             _ if rest.starts_with("-Infinity") => ("null", 9),
             _ if rest.starts_with("Infinity") => ("\"inf\"", 8),
@@ -54,16 +51,51 @@ fn quoted(text: &str) -> usize {
 }
 
 /// Looks values up in one result's JSON, and collects values of an unexpected kind.
-pub(super) struct Lookup<'a> {
-    file: &'a str,
+pub(super) struct Lookup {
+    file: String,
     place: String,
     pub errors: Vec<ReadError>,
 }
 
-impl<'a> Lookup<'a> {
+impl Lookup {
+    /// A look-up in a source.
+    pub fn new(source: &Source) -> Self {
+        Lookup::at(&source.file, source.part.clone().unwrap_or_default())
+    }
+
     /// A look-up in the value at `place` of a file; the place is empty for the whole file.
-    pub fn new(file: &'a str, place: impl Into<String>) -> Self {
-        Lookup { file, place: place.into(), errors: Vec::new() }
+    pub fn at(file: &str, place: String) -> Self {
+        Lookup { file: file.to_owned(), place, errors: Vec::new() }
+    }
+
+    /// The claim, or the mistakes in its source.
+    pub fn finish(self, claim: Claim) -> Result<Claim, Vec<ReadError>> {
+        if self.errors.is_empty() { Ok(claim) } else { Err(self.errors) }
+    }
+
+    /// States the number under a key, times the factor from its unit to ours.
+    pub fn state(
+        &mut self,
+        claim: &mut Claim,
+        (object, key): (&Object, &str),
+        name: impl Into<String>,
+        factor: f64,
+    ) {
+        if let Some(stated) = self.number(object, key) {
+            claim.state(name, stated.value * factor, stated.rounding * factor);
+        }
+    }
+
+    /// States the whole number under a key, which is exact.
+    pub fn state_count(
+        &mut self,
+        claim: &mut Claim,
+        (object, key): (&Object, &str),
+        name: &str,
+    ) -> Option<u64> {
+        let count = self.count(object, key)?;
+        claim.state(name, count as f64, 0.0);
+        Some(count)
     }
 
     /// The number under a key; `None` if the key is missing or null.
@@ -82,12 +114,8 @@ impl<'a> Lookup<'a> {
     /// from its unit to ours. Keys that name no statistic are left alone.
     pub fn statistics(&mut self, claim: &mut Claim, object: &Object, name: &str, factor: f64) {
         for key in object.keys() {
-            let Some(statistic) = super::statistic(key) else {
-                continue;
-            };
-            if let Some(stated) = self.number(object, key) {
-                let figure = format!("{name}.{statistic}");
-                claim.state(figure, stated.value * factor, stated.rounding * factor);
+            if let Some(statistic) = super::statistic(key) {
+                self.state(claim, (object, key), format!("{name}.{statistic}"), factor);
             }
         }
     }
@@ -95,12 +123,11 @@ impl<'a> Lookup<'a> {
     /// The whole number under a key.
     pub fn count(&mut self, object: &Object, key: &str) -> Option<u64> {
         let stated = self.number(object, key)?;
-        let whole = stated.value >= 0.0 && stated.value.fract() == 0.0 && stated.value < 1e15;
-        if !whole {
-            self.unlike(key, &object[key], "a whole number");
-            return None;
+        if stated.value >= 0.0 && stated.value.fract() == 0.0 && stated.value < 1e15 {
+            return Some(stated.value as u64);
         }
-        Some(stated.value as u64)
+        self.unlike(key, &object[key], "a whole number");
+        None
     }
 
     /// The text under a key.
@@ -181,7 +208,7 @@ impl<'a> Lookup<'a> {
             ("", Some(key)) => Some(format!("`{key}`")),
             (place, Some(key)) => Some(format!("{place}, `{key}`")),
         };
-        self.errors.push(ReadError { file: self.file.to_owned(), place, what, expected });
+        self.errors.push(ReadError { file: self.file.clone(), place, what, expected });
     }
 }
 

@@ -68,16 +68,18 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
     let mut lines = Lines::new(text);
     let read_one = |(index, span): (usize, &Span)| {
         let (line, column) = lines.place(span.start);
-        let mut source = Source {
+        // The text before a block begins after the previous block.
+        let begin = index.checked_sub(1).map_or(0, |previous| page.spans[previous].end);
+        let before = &text[begin..span.start];
+        did(before.len());
+        let source = Source {
             file: file.to_owned(),
             line: Some(line),
             column: Some(column),
+            headings: page.above(span.start).into_iter().map(|it| it.text.clone()).collect(),
+            caption: context::caption(before),
             ..Source::default()
         };
-        source.headings = page.above(span.start).into_iter().map(|it| it.text.clone()).collect();
-        let before = &text[page.before(index)..span.start];
-        did(before.len());
-        source.caption = context::caption(before);
         let mut claim = block::read(text, *span, source)?;
         context::fill(&mut claim, &page, &facts, *span, before);
         Ok(vec![claim])
@@ -88,14 +90,6 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
 }
 
 impl Page<'_> {
-    /// The place where the text before a block begins: after the previous block.
-    fn before(&self, index: usize) -> usize {
-        match index.checked_sub(1) {
-            Some(previous) => self.spans[previous].end,
-            None => 0,
-        }
-    }
-
     /// The headings above a place, the outermost first.
     pub(super) fn above(&self, at: usize) -> Vec<&Heading> {
         let after = self.headings.partition_point(|heading| {
@@ -134,8 +128,7 @@ impl Page<'_> {
 fn fences(text: &str) -> Vec<Fence<'_>> {
     let marks = text.match_indices("```").map(|(at, _)| at);
     let marks: Vec<usize> = marks.take(2 * (MOST_PARTS + 1)).collect();
-    marks
-        .chunks_exact(2)
+    (marks.chunks_exact(2))
         .map(|pair| {
             let (start, close) = (pair[0], pair[1]);
             let inner = &text[start + 3..close];

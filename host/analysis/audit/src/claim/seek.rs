@@ -21,43 +21,23 @@ pub(super) fn find(text: &str, pattern: &str) -> Option<usize> {
 pub(super) struct Ahead<'a> {
     text: &'a str,
     pattern: &'static str,
-    next: Next,
-}
-
-enum Next {
-    /// Nobody has looked yet.
-    Unknown,
-    At(usize),
-    Never,
+    /// The next place, if there is one; absent before the first search.
+    next: Option<Option<usize>>,
 }
 
 impl<'a> Ahead<'a> {
     pub fn new(text: &'a str, pattern: &'static str) -> Self {
-        Ahead { text, pattern, next: Next::Unknown }
+        Ahead { text, pattern, next: None }
     }
 
     /// Finds the first occurrence at a place or after it. No place may be before an earlier call's
     /// place.
     pub fn from(&mut self, at: usize) -> Option<usize> {
-        if let Next::Unknown = self.next {
-            self.look(at);
+        // Nobody has looked yet, or only before this place.
+        if self.next.is_none_or(|next| next.is_some_and(|next| next < at)) {
+            self.next = Some(find(&self.text[at..], self.pattern).map(|offset| at + offset));
         }
-        if let Next::At(next) = self.next
-            && next < at
-        {
-            self.look(at);
-        }
-        match self.next {
-            Next::At(next) => Some(next),
-            Next::Unknown | Next::Never => None,
-        }
-    }
-
-    fn look(&mut self, at: usize) {
-        self.next = match find(&self.text[at..], self.pattern) {
-            Some(offset) => Next::At(at + offset),
-            None => Next::Never,
-        };
+        self.next.flatten()
     }
 }
 

@@ -25,9 +25,7 @@ pub(super) fn read(file: &str, text: &str) -> Option<Result<Vec<Claim>, Vec<Read
                 expected: format!("expected {}, one for each name in the first line", names.len()),
             }]);
         }
-        let row: Object = names
-            .iter()
-            .zip(cells)
+        let row: Object = (names.iter().zip(cells))
             .filter(|(_, cell)| !matches!(*cell, "" | "nan" | "None"))
             .map(|(name, cell)| ((*name).to_owned(), value(cell)))
             .collect();

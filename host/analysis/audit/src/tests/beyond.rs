@@ -1,18 +1,18 @@
 //! Figures at the bounds that other figures of the same result set are not reported, and figures
 //! just beyond are.
 
-use super::spread::{One, Style, stated};
+use super::spread::{Request, Style, stated};
 use super::*;
 use crate::claim::Lengths;
 
 /// Makes the claim about 200 requests like these, in hundredths of a millisecond.
-fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
-    written(make, fixed, 2)
+fn claim_of_200(make: impl Fn(u32) -> Request, fixed: bool) -> Claim {
+    claim_of(make, fixed, 2)
 }
 
 /// Makes the claim about 200 such requests with this number of digits after the point.
-fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
-    let ones: Vec<One> = (0..200).map(make).collect();
+fn claim_of(make: impl Fn(u32) -> Request, fixed: bool, decimals: i32) -> Claim {
+    let ones: Vec<Request> = (0..200).map(make).collect();
     let style = Style { tool: Tool::Vllm, decimals, lengths: false, requested: fixed, cap: 10 };
     let mut claim = stated(&ones, fixed, style);
     claim.asked.request_rate = None;
@@ -22,11 +22,11 @@ fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
 /// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms. E2E is as spread as
 /// TPOT, so that every percentile and the deviation are at their bounds.
 fn at_the_bounds() -> Claim {
-    of_200(of_length(100), true)
+    claim_of_200(of_length(100), true)
 }
 
-fn of_length(tokens: u64) -> impl Fn(u32) -> One {
-    move |index| One { ttft: 100.0, tpot: 10.0 + f64::from(index) / 50.0, tokens, after: 0.0 }
+fn of_length(tokens: u64) -> impl Fn(u32) -> Request {
+    move |index| Request { ttft: 100.0, tpot: 10.0 + f64::from(index) / 50.0, tokens, after: 0.0 }
 }
 
 /// The findings, with their severities, of a claim with changed figures.
@@ -57,6 +57,12 @@ fn assert_found(found: Option<(Severity, String)>, severity: Severity, words: &s
     assert!(seen.contains(words), "{seen}");
 }
 
+/// Checks that the claim with changed figures is suspect, with a part of the finding's text.
+#[track_caller]
+fn suspect(claim: &Claim, changes: &[(&str, f64)], words: &str) {
+    assert_found(finding(claim, changes), Severity::Suspect, words);
+}
+
 #[test]
 fn percentiles_of_one_length_are_bounded_from_both_sides() {
     let honest = at_the_bounds();
@@ -65,15 +71,15 @@ fn percentiles_of_one_length_are_bounded_from_both_sides() {
     for by in [-2.0, 2.0] {
         assert_eq!(finding(&honest, &[("e2e.p90", by)]), None);
     }
-    assert_found(
-        finding(&honest, &[("e2e.p90", -4.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("e2e.p90", -4.0)],
         "P90 E2E is 1440.62 ms, but min TTFT and P90 TPOT * (n - 1) allow no less than 100 + 13.58 * 99 = 1444.42 ms, and \
          all answers have 100 tokens",
     );
-    assert_found(
-        finding(&honest, &[("e2e.p90", 4.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("e2e.p90", 4.0)],
         "P90 E2E is 1448.62 ms, but max TTFT and P90 TPOT * (n - 1) allow no more than 100 + 13.58 * 99 = 1444.42 ms",
     );
     assert_found(
@@ -100,9 +106,9 @@ fn outer_percentiles_bound_inner_ones() {
     let honest = without(&at_the_bounds(), &ends);
     // No more than 2 of 200 are above each P99, and no more than 10 above the P95.
     assert_eq!(finding(&honest, &[("e2e.p90", 20.0)]), None);
-    assert_found(
-        finding(&honest, &[("e2e.p90", 25.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("e2e.p90", 25.0)],
         "but P99 TTFT and P95 TPOT * (n - 1) allow no more than 100 + 13.78 * 99",
     );
     // Of the other half, a P50 and a P25 leave too few for the P75: nothing is known then.
@@ -116,9 +122,9 @@ fn outer_percentiles_bound_inner_ones() {
     let first: Vec<&str> = first.iter().map(String::as_str).collect();
     let honest = without(&honest, &first);
     assert_eq!(finding(&honest, &[("e2e.p75", -100.0)]), None);
-    assert_found(
-        finding(&honest, &[("e2e.p75", -105.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("e2e.p75", -105.0)],
         "but P75 TPOT * (n - 1) allows no less than 12.99 * 99 = 1286.01 ms",
     );
 }
@@ -129,9 +135,9 @@ fn deviations_of_one_length_bound_each_other() {
     for by in [-0.1, 0.1] {
         assert_eq!(finding(&honest, &[("e2e.std", by)]), None);
     }
-    assert_found(
-        finding(&honest, &[("e2e.std", -2.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("e2e.std", -2.0)],
         "the deviations of TTFT and of TPOT * (n - 1), 0 ms and 1.15 * 99 = 113.85 ms, allow no less than 113.35, and all",
     );
     assert_found(
@@ -147,7 +153,7 @@ fn deviations_of_one_length_bound_each_other() {
 /// rounded ones cannot.
 #[test]
 fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
-    let mut honest = written(of_length(100), false, 9);
+    let mut honest = claim_of(of_length(100), false, 9);
     honest.asked.most_output_tokens = None;
     let wrong = ("e2e.max", 100.0);
     let inferred = "* 99 = 1484.02 ms, and the totals fit 100 tokens for each request";
@@ -155,7 +161,7 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     assert_eq!(finding(&honest, &[]), None);
     let (_, words) = finding(&honest, &[wrong]).unwrap();
     assert!(!words.contains(mix), "{words}");
-    assert_found(finding(&honest, &[wrong]), Severity::Suspect, inferred);
+    suspect(&honest, &[wrong], inferred);
     let rounded = |name: &str, half: f64| {
         let mut claim = honest.clone();
         claim.state(name, claim.value(name).unwrap(), half);
@@ -186,18 +192,19 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     }
     // A length that is not round takes an input total that divides as well.
     let make = of_length(107);
-    let mut honest = written(&make, false, 9);
+    let mut honest = claim_of(&make, false, 9);
     honest.asked.most_output_tokens = None;
     honest.state("tokens.input", 64_001.0, 0.0);
     assert_eq!(finding(&honest, &[wrong]), None);
     honest.state("tokens.input", 64_000.0, 0.0);
-    assert_found(finding(&honest, &[wrong]), Severity::Suspect, "fit 107 tokens for each");
+    suspect(&honest, &[wrong], "fit 107 tokens for each");
     // Where the source states different lengths, nothing is inferred.
     honest.output_lengths = Some(Lengths { least: 100, most: 114 });
     assert_eq!(finding(&honest, &[wrong]), None);
     // Where TPOT hardly varies, the means of different lengths agree too.
-    let make = |index: u32| One { tpot: 10.0, tokens: u64::from(51 + index % 100), ..make(index) };
-    let mut constant = of_200(make, false);
+    let make =
+        |index: u32| Request { tpot: 10.0, tokens: u64::from(51 + index % 100), ..make(index) };
+    let mut constant = claim_of_200(make, false);
     constant.state("tokens.output", 20_000.0, 0.0);
     constant.state("e2e.mean", 1090.0, 0.005);
     assert_eq!(finding(&constant, &[]), None);
@@ -207,13 +214,13 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
 #[test]
 fn mean_decode_time_lies_between_the_extremes_of_tpot() {
     let make =
-        |index: u32| One { ttft: 100.0, tpot: 10.0, tokens: u64::from(50 + index), after: 0.0 };
-    let honest = of_200(make, false);
+        |index: u32| Request { ttft: 100.0, tpot: 10.0, tokens: u64::from(50 + index), after: 0.0 };
+    let honest = claim_of_200(make, false);
     assert_eq!(finding(&honest, &[]), None);
     assert_eq!(finding(&honest, &[("e2e.mean", -0.5)]), None);
-    assert_found(
-        finding(&honest, &[("e2e.mean", -4.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("e2e.mean", -4.0)],
         "/ 148.5 = 9.97 ms, but mean TPOT is 10 ms, and no request has less than 10 ms",
     );
     // A stated maximum says nothing while one-token answers may have taken the rest.
@@ -221,11 +228,7 @@ fn mean_decode_time_lies_between_the_extremes_of_tpot() {
     let mut known = honest;
     known.output_lengths = Some(Lengths { least: 50, most: 249 });
     assert_eq!(finding(&known, &[("e2e.mean", 0.5)]), None);
-    assert_found(
-        finding(&known, &[("e2e.mean", 4.0)]),
-        Severity::Suspect,
-        "and no request has more than 10 ms",
-    );
+    suspect(&known, &[("e2e.mean", 4.0)], "and no request has more than 10 ms");
 }
 
 /// Half of the answers have 2 tokens and half 100, at 10 and 20 ms a token: such halves reach the
@@ -238,28 +241,24 @@ fn the_deviation_of_tpot_bounds_the_effect_of_lengths() {
     let extremes: Vec<&str> = extremes.iter().map(String::as_str).collect();
     let halves = |short: f64, long: f64| {
         let make = |index: u32| match index % 2 {
-            0 => One { ttft: 100.0, tpot: short, tokens: 2, after: 0.0 },
-            _ => One { ttft: 100.0, tpot: long, tokens: 100, after: 0.0 },
+            0 => Request { ttft: 100.0, tpot: short, tokens: 2, after: 0.0 },
+            _ => Request { ttft: 100.0, tpot: long, tokens: 100, after: 0.0 },
         };
-        let mut claim = without(&of_200(make, false), &extremes);
+        let mut claim = without(&claim_of_200(make, false), &extremes);
         claim.output_lengths = Some(Lengths { least: 2, most: 100 });
         claim
     };
     let slow_short = halves(20.0, 10.0);
     assert_eq!(finding(&slow_short, &[]), None);
     assert_eq!(finding(&slow_short, &[("e2e.mean", -0.4)]), None);
-    assert_found(
-        finding(&slow_short, &[("e2e.mean", -2.0)]),
-        Severity::Suspect,
+    suspect(
+        &slow_short,
+        &[("e2e.mean", -2.0)],
         "and its deviation of 5 ms allows no less than 10.09 ms with at most 100 tokens an answer",
     );
     let slow_long = halves(10.0, 20.0);
     assert_eq!(finding(&slow_long, &[]), None);
-    assert_found(
-        finding(&slow_long, &[("e2e.mean", 2.0)]),
-        Severity::Suspect,
-        "allows no more than 19.91 ms",
-    );
+    suspect(&slow_long, &[("e2e.mean", 2.0)], "allows no more than 19.91 ms");
     // With a cap alone, from the requested lengths, there may be one-token answers, and the lower
     // bound is left.
     let mut capped = slow_long;
@@ -281,9 +280,9 @@ fn the_deviation_of_tpot_bounds_the_effect_of_lengths() {
 fn no_gap_is_longer_than_the_longest_request() {
     let honest = at_the_bounds();
     assert_eq!(finding(&honest, &[("itl.max", 1470.0)]), None);
-    assert_found(
-        finding(&honest, &[("itl.max", 1475.0)]),
-        Severity::Suspect,
+    suspect(
+        &honest,
+        &[("itl.max", 1475.0)],
         "gap-over-e2e: the longest gap is 1488.98 ms, but the longest request took 1484.02 ms",
     );
     assert_found(finding(&honest, &[("itl.max", 2000.0)]), Severity::Invalid, "gap-over-e2e");
@@ -330,7 +329,7 @@ fn bursts_explain_more_than_poisson_arrivals_do() {
     claim.state("requests.successful", 200.0, 0.0);
     claim.state("throughput.duration-s", 12.0, 0.005);
     claim.state("e2e.mean", 20.0, 0.005);
-    let told_of = |shape: Option<f64>| {
+    let words_of_shape = |shape: Option<f64>| {
         let mut claim = claim.clone();
         claim.asked.burstiness = shape;
         finding(&claim, &[]).map(|(_, words)| words)
@@ -343,17 +342,17 @@ fn bursts_explain_more_than_poisson_arrivals_do() {
         (Some(0.5), None),
         (Some(0.0), Some(exceeded)),
     ] {
-        assert_eq!(told_of(shape).as_deref(), words, "{shape:?}");
+        assert_eq!(words_of_shape(shape).as_deref(), words, "{shape:?}");
     }
     // Even arrivals stray by less: 18 s of 20 are chance for Poisson's.
     claim.state("throughput.duration-s", 18.0, 0.005);
-    let told_of = |shape: f64| {
+    let words_of_shape = |shape: f64| {
         let mut claim = claim.clone();
         claim.asked.burstiness = Some(shape);
         finding(&claim, &[]).map(|(_, words)| words)
     };
-    assert_eq!(told_of(1.0), None);
-    assert!(told_of(100.0).unwrap().starts_with("rate-exceeded"));
+    assert_eq!(words_of_shape(1.0), None);
+    assert!(words_of_shape(100.0).unwrap().starts_with("rate-exceeded"));
 }
 
 /// Lengths and arrivals, which these rules need beyond figures, are read from the files that state

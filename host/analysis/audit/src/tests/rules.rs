@@ -52,169 +52,82 @@ fn block_with(before: &str, lines: &[(&str, &str)]) -> Audited {
     audited(&text)
 }
 
+/// The expected findings, each with its severity and a part of its text; below each of them, the
+/// changed lines of the block.
+const CASES: &str = "\
+failures invalid: are missing
+    Successful requests: 90; Request throughput (req/s): 0.90; Total generated tokens: 9000
+    Output token throughput (tok/s): 90.00; Total generated tokens (retokenized): 9000
+retokenized-differs suspect: 15 % fewer
+    Total generated tokens (retokenized): 17000
+retokenized-differs note: 1.5 % fewer
+    Total generated tokens (retokenized): 19700
+request-rate-disagrees invalid: are 2 per second, but 2.2 is stated
+    Request throughput (req/s): 2.20
+token-rate-disagrees suspect: over 99.01 s
+    Output token throughput (tok/s): 202.00
+latency-disagrees suspect: (E2E - TTFT) / n: it counts the first token
+    Mean TPOT (ms): 9.90
+latency-disagrees invalid: E2E / n
+    Mean TPOT (ms): 14.90; P99 TPOT (ms): 16.00
+latency-disagrees invalid: 500 + 5 * 99 = 995 ms
+    Mean TPOT (ms): 5.00; P99 TPOT (ms): 6.00; Median TPOT (ms): 5.00
+gaps-disagree invalid: 99 gaps of 4 ms
+    Mean ITL (ms): 4.00; Median ITL (ms): 4.00
+tokens-per-gap note: about 1.9 tokens
+    Mean ITL (ms): 19.00
+zero-means-absent invalid: mean ITL is 0
+    Mean ITL (ms): 0.00; Median ITL (ms): 0.00; P99 ITL (ms): 0.00
+zero-gaps suspect: median ITL is 0 at a mean of 10 ms
+    Median ITL (ms): 0.00
+disordered invalid: median TTFT is 500 ms and P99 TTFT is 400 ms
+    P99 TTFT (ms): 400.00
+mean-impossible invalid: allow no less than
+    Median E2E Latency (ms): 4000.00
+latency-over-duration invalid: the run took 100000 ms
+    Mean E2E Latency (ms): 149000.00
+ttft-over-e2e invalid: mean TTFT is 1700 ms and mean E2E 1490 ms
+    Mean TTFT (ms): 1700.00
+concurrency-disagrees suspect: 2.98 requests in flight
+    Concurrency: 9.00
+over-cap invalid: the cap is 2
+    Max request concurrency: 2; Concurrency: 2.98
+peak-impossible invalid: generated only 20000 tokens
+    Peak output token throughput (tok/s): 30000.00
+peak-implausible note: 1800 for each
+    Peak output token throughput (tok/s): 9000.00; Peak concurrent requests: 5
+peak-below-mean suspect: but the mean is 200
+    Peak output token throughput (tok/s): 50.00
+rate-not-reached note: the requested rate is 9 requests per second
+    Traffic request rate: 9
+rate-exceeded suspect: but 2 went through
+    Traffic request rate: 1
+total-disagrees invalid: add up to 400 tok/s
+    Total token throughput (tok/s): 500.00
+nothing-answered invalid: none
+    Successful requests: 0";
+
 #[test]
 fn each_rule_finds_its_wrong_figure() {
     assert_eq!(with(&[]).findings, []);
-    /// Changed lines of the block, and the expected finding.
-    type Case = (&'static [(&'static str, &'static str)], Id, Severity, &'static str);
-    let cases: &[Case] = &[
-        (
-            &[
-                ("Successful requests", "90"),
-                ("Request throughput (req/s)", "0.90"),
-                ("Total generated tokens", "9000"),
-                ("Output token throughput (tok/s)", "90.00"),
-                ("Total generated tokens (retokenized)", "9000"),
-            ],
-            Id::Failures,
-            Severity::Invalid,
-            "are missing",
-        ),
-        (
-            &[("Total generated tokens (retokenized)", "17000")],
-            Id::RetokenizedDiffers,
-            Severity::Suspect,
-            "15 % fewer",
-        ),
-        (
-            &[("Total generated tokens (retokenized)", "19700")],
-            Id::RetokenizedDiffers,
-            Severity::Note,
-            "1.5 % fewer",
-        ),
-        (
-            &[("Request throughput (req/s)", "2.20")],
-            Id::RequestRateDisagrees,
-            Severity::Invalid,
-            "are 2 per second, but 2.2 is stated",
-        ),
-        (
-            &[("Output token throughput (tok/s)", "202.00")],
-            Id::TokenRateDisagrees,
-            Severity::Suspect,
-            "over 99.01 s",
-        ),
-        (
-            &[("Mean TPOT (ms)", "9.90")],
-            Id::LatencyDisagrees,
-            Severity::Suspect,
-            "(E2E - TTFT) / n: it counts the first token",
-        ),
-        (
-            &[("Mean TPOT (ms)", "14.90"), ("P99 TPOT (ms)", "16.00")],
-            Id::LatencyDisagrees,
-            Severity::Invalid,
-            "E2E / n",
-        ),
-        (
-            &[("Mean TPOT (ms)", "5.00"), ("P99 TPOT (ms)", "6.00"), ("Median TPOT (ms)", "5.00")],
-            Id::LatencyDisagrees,
-            Severity::Invalid,
-            "500 + 5 * 99 = 995 ms",
-        ),
-        (
-            &[("Mean ITL (ms)", "4.00"), ("Median ITL (ms)", "4.00")],
-            Id::GapsDisagree,
-            Severity::Invalid,
-            "99 gaps of 4 ms",
-        ),
-        (&[("Mean ITL (ms)", "19.00")], Id::TokensPerGap, Severity::Note, "about 1.9 tokens"),
-        (
-            &[("Mean ITL (ms)", "0.00"), ("Median ITL (ms)", "0.00"), ("P99 ITL (ms)", "0.00")],
-            Id::ZeroMeansAbsent,
-            Severity::Invalid,
-            "mean ITL is 0",
-        ),
-        (
-            &[("Median ITL (ms)", "0.00")],
-            Id::ZeroGaps,
-            Severity::Suspect,
-            "median ITL is 0 at a mean of 10 ms",
-        ),
-        (
-            &[("P99 TTFT (ms)", "400.00")],
-            Id::Disordered,
-            Severity::Invalid,
-            "median TTFT is 500 ms and P99 TTFT is 400 ms",
-        ),
-        (
-            &[("Median E2E Latency (ms)", "4000.00")],
-            Id::MeanImpossible,
-            Severity::Invalid,
-            "allow no less than",
-        ),
-        (
-            &[("Mean E2E Latency (ms)", "149000.00")],
-            Id::LatencyOverDuration,
-            Severity::Invalid,
-            "the run took 100000 ms",
-        ),
-        (
-            &[("Mean TTFT (ms)", "1700.00")],
-            Id::TtftOverE2e,
-            Severity::Invalid,
-            "mean TTFT is 1700 ms and mean E2E 1490 ms",
-        ),
-        (
-            &[("Concurrency", "9.00")],
-            Id::ConcurrencyDisagrees,
-            Severity::Suspect,
-            "2.98 requests in flight",
-        ),
-        (
-            &[("Max request concurrency", "2"), ("Concurrency", "2.98")],
-            Id::OverCap,
-            Severity::Invalid,
-            "the cap is 2",
-        ),
-        (
-            &[("Peak output token throughput (tok/s)", "30000.00")],
-            Id::PeakImpossible,
-            Severity::Invalid,
-            "generated only 20000 tokens",
-        ),
-        (
-            &[
-                ("Peak output token throughput (tok/s)", "9000.00"),
-                ("Peak concurrent requests", "5"),
-            ],
-            Id::PeakImplausible,
-            Severity::Note,
-            "1800 for each",
-        ),
-        (
-            &[("Peak output token throughput (tok/s)", "50.00")],
-            Id::PeakBelowMean,
-            Severity::Suspect,
-            "but the mean is 200",
-        ),
-        (
-            &[("Traffic request rate", "9")],
-            Id::RateNotReached,
-            Severity::Note,
-            "the requested rate is 9 requests per second",
-        ),
-        (
-            &[("Traffic request rate", "1")],
-            Id::RateExceeded,
-            Severity::Suspect,
-            "but 2 went through",
-        ),
-        (
-            &[("Total token throughput (tok/s)", "500.00")],
-            Id::TotalDisagrees,
-            Severity::Invalid,
-            "add up to 400 tok/s",
-        ),
-        (&[("Successful requests", "0")], Id::NothingAnswered, Severity::Invalid, "none"),
-    ];
-    for (lines, id, severity, words) in cases {
-        let result = with(lines);
-        let finding = result.findings.iter().find(|finding| finding.id == *id);
-        let Some(finding) = finding else {
-            panic!("{lines:?} has no {}: {:#?}", id.name(), result.findings);
-        };
-        assert_eq!(finding.severity, *severity, "{lines:?}: {finding:?}");
+    let mut cases: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
+    for line in CASES.lines() {
+        match line.strip_prefix("    ") {
+            Some(lines) => {
+                let lines = lines.split("; ").map(|line| line.split_once(": ").unwrap());
+                cases.last_mut().unwrap().1.extend(lines);
+            }
+            None => cases.push((line, Vec::new())),
+        }
+    }
+    assert_eq!(cases.len(), 25);
+    for (expected, lines) in cases {
+        let (kind, words) = expected.split_once(": ").unwrap();
+        let (id, severity) = kind.split_once(' ').unwrap();
+        let findings = with(&lines).findings;
+        let finding = findings.iter().find(|finding| finding.id.name() == id);
+        let finding = finding.unwrap_or_else(|| panic!("{lines:?} has no {id}: {findings:#?}"));
+        assert_eq!(finding.severity.name(), severity, "{lines:?}: {finding:?}");
         let all = format!("{} {}", finding.seen, finding.formula.as_deref().unwrap_or_default());
         assert!(all.contains(words), "{lines:?}: {all}");
     }

@@ -7,16 +7,16 @@ use proptest::test_runner::TestRunner;
 use super::*;
 use crate::claim::Lengths;
 
-/// One request as a tool saw it: `after` is the time that follows an only token.
+/// Request request as a tool saw it: `after` is the time that follows an only token.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct One {
+pub(super) struct Request {
     pub(super) ttft: f64,
     pub(super) tpot: f64,
     pub(super) tokens: u64,
     pub(super) after: f64,
 }
 
-impl One {
+impl Request {
     /// The same formula as the tools': TPOT covers the time after the last token, if there is a
     /// second one.
     fn e2e(self) -> f64 {
@@ -48,7 +48,7 @@ fn deviation(values: &[f64]) -> f64 {
 }
 
 /// Makes the tool's claim about these requests.
-pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
+pub(super) fn stated(ones: &[Request], fixed: bool, style: Style) -> Claim {
     let mut claim = Claim::new(style.tool, Source::default());
     let half = 0.5 * 10f64.powi(-style.decimals);
     let mut state = |name: String, value: f64, rounding: f64| {
@@ -71,7 +71,7 @@ pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
     }
     let duration = free.into_iter().fold(0.0, f64::max);
     state("throughput.duration-s".into(), duration, half);
-    let second = |one: &&One| one.tokens > 1;
+    let second = |one: &&Request| one.tokens > 1;
     let gaps = ones.iter().filter(second);
     let latencies: [(&str, Vec<f64>); 4] = [
         ("e2e", ones.iter().map(|one| one.e2e()).collect()),
@@ -138,14 +138,14 @@ fn style() -> impl Strategy<Value = Style> {
 
 /// Requests whose TTFT, TPOT and length follow a common cause to any degree, in either direction,
 /// with heavy tails; or with hardly any spread.
-fn requests(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<One>> {
+fn requests(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Request>> {
     let weights = (-3.0f64..3.0, -2.0f64..2.0, -1.5f64..1.5);
     let one = (0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0);
     let ones = prop::collection::vec(one, count);
     let own = prop::sample::select(vec![0.0f64, 1e-3, 0.1, 1.0, 3.0]);
     (weights, own, 1.5f64..5.0, ones).prop_map(
         |((of_ttft, of_tpot, of_tokens), own, long, ones)| {
-            let make = |&(cause, ttft, tpot, tokens, after): &(f64, f64, f64, f64, f64)| One {
+            let make = |&(cause, ttft, tpot, tokens, after): &(f64, f64, f64, f64, f64)| Request {
                 ttft: (3.0 + of_ttft * cause + own * ttft).exp(),
                 tpot: (2.0 + of_tpot * cause + own * tpot * tpot).exp(),
                 tokens: (long * tokens + of_tokens * cause).exp() as u64,
@@ -180,7 +180,7 @@ proptest! {
         length in prop::sample::select(vec![2u64, 3, 16, 37, 50, 100, 128, 129, 1000, 1024]),
         style in style(),
     ) {
-        let ones: Vec<One> = ones.into_iter().map(|one| One { tokens: length, ..one }).collect();
+        let ones: Vec<Request> = ones.into_iter().map(|one| Request { tokens: length, ..one }).collect();
         prop_assert_eq!(found(&stated(&ones, true, style)), Vec::<String>::new());
     }
 }
@@ -192,7 +192,7 @@ proptest! {
 fn totals_of_one_length_by_chance_are_seldom_believed() {
     let mut runner = TestRunner::deterministic();
     let mut doubted = Vec::new();
-    let runs = usual_or_asked(600);
+    let runs = case_count(600);
     for _ in 0..runs {
         let strategy = (requests(100..260), style());
         let (mut ones, style) = strategy.new_tree(&mut runner).unwrap().current();
@@ -225,11 +225,11 @@ fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed
         ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     };
     let mut normal = || (0..12).map(|_| chance()).sum::<f64>() - 6.0;
-    let ones: Vec<One> = lengths
+    let ones: Vec<Request> = lengths
         .iter()
         .cycle()
         .take(lengths.len() * times)
-        .map(|tokens| One {
+        .map(|tokens| Request {
             ttft: 150.0 * (0.2 * normal()).exp(),
             tpot: 20.0 * (1.0 + deviation * normal()),
             tokens: *tokens,

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::Search;
 use super::interval::Interval;
+use super::{Search, nearest};
 use crate::answer::Ended;
 use crate::config::Config;
 use crate::decision::Decision;
@@ -14,10 +14,9 @@ use statistics::crossing::{NEAR, STEADY};
 /// The most by which two loads on either side of the crossing may differ, as a factor, before
 /// others are placed about the crossing.
 const COARSE: f64 = 1.3;
-/// The distance from the crossing at which loads are placed, as a change of the logarithm of the
-/// odds of a miss, and as a change of the logarithm of the load at most. Further out, requests say
-/// less of the crossing; closer in, they say less of the slope, without which the crossing has no
-/// bounds.
+/// The distance of loads from the crossing, as a change of the logarithm of the odds of a miss, and
+/// at most as a change of the logarithm of the load. Requests further out say less of the crossing;
+/// requests closer in say less of the slope, without which the crossing has no bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
 /// The parts of the requests about the crossing that go below it, to it and above it. Requests
 /// below are worth less, because fewer miss; requests at it show whether the curve is bent.
@@ -69,16 +68,16 @@ impl Search {
             .filter(|(level, side)| *side != Side::Above || !is_refuted(level))
             .map(|(level, side)| (level.at, *side))
             .collect();
-        let of = |wanted: Side| {
+        let on = |wanted: Side| {
             let own = sides.iter().filter(move |(_, side)| *side == wanted);
             own.map(|(at, _)| *at)
         };
-        let above = of(Side::Above).min_by(f64::total_cmp);
+        let above = on(Side::Above).min_by(f64::total_cmp);
         let is_lower = |at: &f64| above.is_none_or(|above| *at < above);
-        let below = of(Side::Below).filter(is_lower).max_by(f64::total_cmp);
+        let below = on(Side::Below).filter(is_lower).max_by(f64::total_cmp);
         let is_higher = |at: &f64| below.is_none_or(|below| *at > below);
         let within = |wanted: Side| {
-            let mut own: Vec<f64> = of(wanted).filter(is_lower).filter(is_higher).collect();
+            let mut own: Vec<f64> = on(wanted).filter(is_lower).filter(is_higher).collect();
             own.sort_unstable_by(f64::total_cmp);
             own
         };
@@ -116,27 +115,17 @@ impl Search {
                 return Goal::Run { at, purpose: Purpose::Bracket, requests };
             }
         }
-        match (below, above) {
+        let (run, end) = match (*below, *above) {
             (Some(below), Some(above)) if unknown.is_empty() => {
-                if let Some(goal) = self.ends([*below, *above], &interval) {
-                    return goal;
-                }
-                if let Some(goal) = self.narrowing([*below, *above], &interval) {
-                    return goal;
-                }
-                self.confirming(&interval).unwrap_or(Goal::Done(Ended::Undecided))
+                let ends = [below, above];
+                let run = self.ends(ends, &interval).or_else(|| self.narrowing(ends, &interval));
+                (run, Ended::Undecided)
             }
-            _ => {
-                if let Some(goal) = self.deciding(tier, *below) {
-                    return goal;
-                }
-                self.confirming(&interval).unwrap_or(Goal::Done(match (below, above) {
-                    _ if !unknown.is_empty() => Ended::Undecided,
-                    (_, None) => Ended::Highest,
-                    _ => Ended::Lowest,
-                }))
-            }
-        }
+            _ if !unknown.is_empty() => (self.deciding(tier, *below), Ended::Undecided),
+            (_, None) => (self.deciding(tier, *below), Ended::Highest),
+            _ => (self.deciding(tier, *below), Ended::Lowest),
+        };
+        run.or_else(|| self.confirming(&interval)).unwrap_or(Goal::Done(end))
     }
 
     /// Requests of a run that looks for the side on which a load lies.
@@ -146,13 +135,12 @@ impl Search {
         usual.max(self.filling(at).min(due))
     }
 
-    /// A further run at the load below, where a glance alone says so, and one that is to show a load
-    /// that does not hold: at the load above, and then far above it.
+    /// A further run at the load below, where a glance alone says so. Then a run that is to show a
+    /// load that does not hold: at the load above, and then far above it.
     fn ends(&self, [below, above]: [f64; 2], interval: &Interval) -> Option<Goal> {
         let Config { most, factor, .. } = self.config;
         let is_glance = |at: f64| {
-            let level = self.place(at, false).map(|place| &self.levels[place]);
-            level.is_none_or(|own| {
+            self.level(at, false).is_none_or(|own| {
                 !own.closed && !own.grew() && own.requests < first_requests(&self.config, at, 1.0)
             })
         };
@@ -166,7 +154,7 @@ impl Search {
         lower.sort_unstable_by(|a, b| b.total_cmp(a));
         let mut candidates = [below].into_iter().chain(unsure).chain(lower);
         let at = candidates.find(|at| is_glance(*at))?;
-        let known = self.place(at, false).map_or(0, |place| self.levels[place].requests);
+        let known = self.level(at, false).map_or(0, |level| level.requests);
         Some(Goal::Run {
             at,
             purpose: Purpose::Bracket,
@@ -177,7 +165,7 @@ impl Search {
     /// A further run at a load that is to pass by its own requests, because no load is above it.
     fn deciding(&self, tier: usize, at: Option<f64>) -> Option<Goal> {
         let at = at?;
-        let level = &self.levels[self.place(at, false)?];
+        let level = self.level(at, false)?;
         let is_open =
             matches!(level.tiers[tier].decision, Decision::Undecided { more: Some(_), .. });
         (is_open && !level.closed).then_some(Goal::Run {
@@ -191,8 +179,7 @@ impl Search {
     /// made.
     fn confirming(&self, interval: &Interval) -> Option<Goal> {
         let at = interval.low.filter(|_| self.config.confirm)?;
-        let made = self.place(at, true).map(|place| &self.levels[place]);
-        let is_made = made.is_some_and(|level| level.requests > 0 || level.closed);
+        let is_made = self.level(at, true).is_some_and(|level| level.requests > 0 || level.closed);
         let quarter = self.spent() / 4;
         let effect = interval.effect_near(at);
         let requests = first_requests(&self.config, at, effect);
@@ -242,10 +229,7 @@ impl Search {
 
     /// A load in few digits at which another run may be made: the wanted one, or one beside it.
     fn free_near(&self, at: f64, [below, above]: [f64; 2]) -> Option<f64> {
-        let may = |at: &f64| {
-            let level = self.place(*at, false).map(|place| &self.levels[place]);
-            level.is_none_or(|level| !level.closed)
-        };
+        let may = |at: &f64| self.level(*at, false).is_none_or(|level| !level.closed);
         if self.config.load.is_whole() {
             let at = at.round();
             let beside = [at, at + 1.0, at - 1.0, below, above];
@@ -276,12 +260,10 @@ impl Search {
 
     /// Requests for each independent load, at the nearest load where that is known.
     fn pace_near(&self, at: f64) -> f64 {
-        let known =
-            (self.levels.iter()).filter_map(|own| Some((own.at, own.pace()?, own.requests)));
-        let distance = |own: f64| (own / at).ln().abs();
-        known
-            .min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
-            .map_or(1.0, |(_, pace, requests)| pace.min(requests as f64 / 4.0))
+        let known = self.levels.iter().filter(|own| own.pace().is_some());
+        nearest(known, at, |own| own.at)
+            .and_then(|own| Some(own.pace()?.min(own.requests as f64 / 4.0)))
+            .unwrap_or(1.0)
     }
 
     /// Requests at loads near one, except loads whose backlog grew.

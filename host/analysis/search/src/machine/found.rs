@@ -58,8 +58,7 @@ impl Search {
                 interval.more(&self.config).filter(|more| *more > 0)
             },
             again: interval.low.filter(|_| self.config.confirm).map(|at| {
-                let level = self.place(at, true).map(|place| &self.levels[place]);
-                match level.filter(|level| level.requests > 0) {
+                match self.level(at, true).filter(|level| level.requests > 0) {
                     None => Again::NotMade,
                     Some(level) if level.tiers[tier].decision.is_pass() => Again::Shown,
                     Some(level) if self.is_above(level, tier) => Again::Doubtful,
@@ -100,11 +99,9 @@ impl Search {
         if is_close && interval.low.is_some_and(|low| at <= low) {
             own.decision = Decision::Below;
         } else if is_close && interval.high.is_some_and(|high| at >= high) {
-            let why = Failure::Above;
-            own.decision = Decision::Fail { why };
+            own.decision = Decision::Fail { why: Failure::Above };
         } else if is_close && interval.low.is_some() && interval.high.is_some() {
-            let why = Doubt::Within;
-            own.decision = Decision::Undecided { why, more: None };
+            own.decision = Decision::Undecided { why: Doubt::Within, more: None };
         }
     }
 }

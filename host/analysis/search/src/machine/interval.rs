@@ -1,10 +1,10 @@
 //! The interval of a tier: which loads all runs together leave as the highest that holds.
 
-use super::Search;
 use super::bracket::Bracket;
+use super::{Search, nearest};
 use crate::config::{Config, Load};
 use crate::decide::{Pooled, decide};
-use crate::decision::{Decision, Failure};
+use crate::decision::{Decision, Failure, Stated};
 use crate::level::{Level, Side};
 use statistics::crossing::{Curve, NEAR, Point, crossing, effects, fit};
 
@@ -61,8 +61,7 @@ impl Interval {
     /// Returns the number of requests that one independent one takes at the nearest load.
     pub(super) fn effect_near(&self, at: f64) -> f64 {
         let all = self.points.iter().zip(effects(&self.points, self.allowed));
-        let distance = |own: &Point| (own.at / at).ln().abs();
-        all.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))).map_or(1.0, |(_, effect)| effect)
+        nearest(all, at, |(own, _)| own.at).map_or(1.0, |(_, effect)| effect)
     }
 }
 
@@ -139,7 +138,7 @@ impl Search {
         });
         let overload = guess.and_then(|guess| {
             let is_far = |level: &&Level| {
-                let shares = |own: &crate::decision::Stated| {
+                let shares = |own: &Stated| {
                     let most = (FAR.0 * own.allowed).min(FAR.1);
                     own.low > own.allowed && own.bad as f64 > most * own.requests as f64
                 };

@@ -4,19 +4,24 @@ mod queues;
 
 use super::*;
 use crate::answer::{Again, Ended};
-use crate::config::Config;
-use crate::config::Load;
-use crate::gather::Counted;
-use crate::gather::Measured;
-use crate::laboratory::{Queue, Service, drive, measured};
+use crate::config::{Config, Load};
+use crate::gather::{Counted, Measured};
+use crate::laboratory::{drive, queued};
 use crate::slo::tiers;
-use crate::watch::Alarm;
-use crate::watch::Progress;
+use crate::watch::{Alarm, Progress};
 use model::units::Nanos;
 use result::summary::Backlog;
 
 fn config(load: Load, start: f64) -> Config {
     Config::new(load, tiers(["e2e.p99 < 1s"]).unwrap(), start)
+}
+
+fn conduct(config: Config, run: impl FnMut(&Probe) -> Outcome) -> Answer {
+    drive(&mut Search::new(config).unwrap(), run)
+}
+
+fn invalid(why: &str) -> Outcome {
+    Outcome::Invalid { why: why.into() }
 }
 
 /// Makes the outcome of a run in which this share of the requests is bad, of each tier.
@@ -50,8 +55,7 @@ fn step(at: f64) -> impl Fn(&Probe) -> Outcome {
 fn the_interval_holds_the_truth_wherever_the_search_starts() {
     for truth in [0.7, 3.3, 20.0, 317.0] {
         for start in [0.5, 4.0, 100.0] {
-            let mut search = Search::new(config(Load::Rate, start)).unwrap();
-            let answer = drive(&mut search, step(truth));
+            let answer = conduct(config(Load::Rate, start), step(truth));
             let found = &answer.tiers[0];
             let (passed, failed) = (found.passed.unwrap(), found.failed.unwrap());
             assert!(passed <= truth && truth < failed, "{truth} {start}: {found:?}");
@@ -68,7 +72,7 @@ fn whole_numbers_are_found_exactly() {
         for truth in [1.0, 2.0, 7.0, 40.0] {
             for start in [1.0, 5.0, 64.0] {
                 let narrow = Config { width: 0.001, ..config(load, start) };
-                let answer = drive(&mut Search::new(narrow).unwrap(), step(truth));
+                let answer = conduct(narrow, step(truth));
                 let found = &answer.tiers[0];
                 assert_eq!((found.passed, found.failed), (Some(truth), Some(truth + 1.0)));
                 assert!(answer.levels.iter().all(|level| level.at.fract() == 0.0));
@@ -80,24 +84,23 @@ fn whole_numbers_are_found_exactly() {
 #[test]
 fn loads_beyond_the_bounds_are_not_tried() {
     let bounded = Config { least: 2.0, most: 10.0, ..config(Load::Rate, 4.0) };
-    let of = |truth: f64| {
-        let answer = drive(&mut Search::new(bounded.clone()).unwrap(), step(truth));
+    let ends = |truth: f64| {
+        let answer = conduct(bounded.clone(), step(truth));
         let found = answer.tiers[0].clone();
         (found.passed, found.failed, found.ended)
     };
-    assert_eq!(of(1.0), (None, Some(2.0), Ended::Lowest));
-    assert_eq!(of(50.0), (Some(10.0), None, Ended::Highest));
+    assert_eq!(ends(1.0), (None, Some(2.0), Ended::Lowest));
+    assert_eq!(ends(50.0), (Some(10.0), None, Ended::Highest));
 }
 
 #[test]
 fn a_run_that_is_not_valid_is_made_once_more() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let invalid = |_: &Probe| Outcome::Invalid { why: "send-lag".into() };
     let mut attempts = Vec::new();
     let answer = drive(&mut search, |probe| {
         attempts.push((probe.at, probe.attempt, probe.seed));
         // Once at the first load, and always at 8.
-        if probe.number == 1 || probe.at == 8.0 { invalid(probe) } else { step(14.0)(probe) }
+        if probe.number == 1 || probe.at == 8.0 { invalid("send-lag") } else { step(14.0)(probe) }
     });
     assert_eq!((attempts[0].0, attempts[0].1), (4.0, 1));
     assert_eq!((attempts[1].0, attempts[1].1), (4.0, 2));
@@ -117,13 +120,8 @@ fn a_run_that_is_not_valid_is_made_once_more() {
 
 #[test]
 fn loads_that_cannot_be_offered_end_the_way_up() {
-    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let answer = drive(&mut search, |probe| {
-        if probe.at > 10.0 {
-            Outcome::Invalid { why: "send-lag".into() }
-        } else {
-            shares(probe, &[0.0])
-        }
+    let answer = conduct(config(Load::Rate, 4.0), |probe| {
+        if probe.at > 10.0 { invalid("send-lag") } else { shares(probe, &[0.0]) }
     });
     let found = &answer.tiers[0];
     assert!(found.failed.is_none() && found.ended == Ended::Undecided);
@@ -131,9 +129,7 @@ fn loads_that_cannot_be_offered_end_the_way_up() {
     let highest = answer.levels.last().unwrap();
     assert!(highest.at <= 32.0 && highest.is_given_up(), "{highest:?}");
     // Nor is the way down long where nothing can be run at all.
-    let answer = drive(&mut Search::new(config(Load::Rate, 4.0)).unwrap(), |_| Outcome::Invalid {
-        why: "no server".into(),
-    });
+    let answer = conduct(config(Load::Rate, 4.0), |_| invalid("no server"));
     assert_eq!((answer.probes, answer.levels.len()), (4, 2));
     assert_eq!((answer.tiers[0].passed, answer.tiers[0].failed), (None, None));
 }
@@ -141,13 +137,11 @@ fn loads_that_cannot_be_offered_end_the_way_up() {
 #[test]
 fn runs_are_as_long_as_they_must_be() {
     let long = Config { seconds_least: 600.0, requests_least: 5000, ..config(Load::Rate, 4.0) };
-    let mut search = Search::new(long).unwrap();
-    drive(&mut search, |probe| {
+    conduct(long, |probe| {
         assert!(probe.requests >= 5000 && probe.requests as f64 >= 600.0 * probe.at);
         step(900.0)(probe)
     });
-    let mut search = Search::new(config(Load::Concurrency, 64.0)).unwrap();
-    drive(&mut search, |probe| {
+    conduct(config(Load::Concurrency, 64.0), |probe| {
         assert!(probe.requests as f64 >= 20.0 * probe.at);
         step(900.0)(probe)
     });
@@ -155,8 +149,7 @@ fn runs_are_as_long_as_they_must_be() {
 
 #[test]
 fn a_rate_without_its_backlog_does_not_pass() {
-    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let answer = drive(&mut search, |probe| {
+    let answer = conduct(config(Load::Rate, 4.0), |probe| {
         let Outcome::Measured(own) = shares(probe, &[0.0]) else { unreachable!() };
         Outcome::Measured(Measured { backlog: None, ..own })
     });
@@ -175,24 +168,23 @@ fn alarm(sent: u64) -> Alarm {
 
 #[test]
 fn over_saturated_runs_fail_unless_this_client_held_them_back() {
-    let of = |sent: u64| {
-        let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-        drive(&mut search, |probe| {
+    let answer = |sent: u64| {
+        conduct(config(Load::Rate, 4.0), |probe| {
             if probe.at > 9.0 { Outcome::Stopped(alarm(sent)) } else { shares(probe, &[0.0]) }
         })
     };
-    let saturated = &of(1000).tiers[0];
+    let saturated = &answer(1000).tiers[0];
     assert!(saturated.failed.unwrap() > 9.0 && saturated.passed.unwrap() <= 9.0);
-    let held_back = &of(450).tiers[0];
+    let held_back = &answer(450).tiers[0];
     assert_eq!(held_back.failed, None);
     assert!(held_back.passed.unwrap() <= 9.0);
 }
 
 #[test]
-fn what_contradicts_monotonicity_is_flagged() {
-    let mut search = Search::new(Config { confirm: false, ..config(Load::Rate, 4.0) }).unwrap();
+fn a_pass_above_a_failure_is_flagged() {
+    let once = Config { confirm: false, ..config(Load::Rate, 4.0) };
     // 5.7 fails, between 4 and 8 which pass; 16 fails.
-    let answer = drive(&mut search, |probe| {
+    let answer = conduct(once.clone(), |probe| {
         let bad = probe.at > 12.0 || (10.0..11.5).contains(&probe.at);
         shares(probe, &[if bad { 0.5 } else { 0.0 }])
     });
@@ -200,13 +192,8 @@ fn what_contradicts_monotonicity_is_flagged() {
     assert!(found.passed.unwrap() <= 10.0 && found.failed.unwrap() >= 10.0);
     assert_eq!(found.violations, []);
     // The same loads, and a second tier for which a lower one fails after a higher one has passed.
-    let mut search = Search::new(Config {
-        tiers: tiers(["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]).unwrap(),
-        confirm: false,
-        ..config(Load::Rate, 4.0)
-    })
-    .unwrap();
-    let answer = drive(&mut search, |probe| {
+    let tiers = tiers(["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]).unwrap();
+    let answer = conduct(Config { tiers, ..once }, |probe| {
         let first = if probe.at > 6.0 { 0.5 } else { 0.0 };
         let second = if (5.0..6.0).contains(&probe.at) || probe.at > 14.0 { 0.5 } else { 0.0 };
         shares(probe, &[first, second])
@@ -220,8 +207,7 @@ fn what_contradicts_monotonicity_is_flagged() {
 
 #[test]
 fn a_load_that_does_not_hold_again_is_no_answer() {
-    let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let answer = drive(&mut search, |probe| {
+    let answer = conduct(config(Load::Rate, 4.0), |probe| {
         // Holds up to 10, and runs that confirm say 9.
         let truth = if probe.purpose == Purpose::Confirm { 9.0 } else { 10.0 };
         step(truth)(probe)
@@ -241,8 +227,7 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
 /// them.
 #[test]
 fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
-    let mut search = Search::new(Config { loads: 25, ..config(Load::Rate, 4.0) }).unwrap();
-    let answer = drive(&mut search, |probe| {
+    let answer = conduct(Config { loads: 25, ..config(Load::Rate, 4.0) }, |probe| {
         let share = match probe.at {
             at if at < 9.0 => 0.0,
             at if at < 10.0 => 0.01,
@@ -261,14 +246,14 @@ fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
 #[test]
 fn a_search_ends_when_its_budget_does() {
     let few = Config { loads: 5, ..config(Load::Rate, 4.0) };
-    let answer = drive(&mut Search::new(few).unwrap(), step(100.0));
+    let answer = conduct(few, step(100.0));
     assert_eq!(answer.levels.len(), 5);
     assert_eq!(answer.tiers[0].ended, Ended::Budget);
     assert_eq!(answer.tiers[0].passed, Some(64.0));
 }
 
-/// Six hundred requests of a closed loop, none bad, of which some come near the limit together: they
-/// show no load, and the answer has an estimate.
+/// Six hundred requests of a closed loop show no load, and the answer has an estimate. None is bad,
+/// and some come near the limit together.
 #[test]
 fn a_search_that_shows_nothing_has_a_best_estimate() {
     let few = Config {
@@ -276,7 +261,7 @@ fn a_search_that_shows_nothing_has_a_best_estimate() {
         requests_in_all: Some(600),
         ..config(Load::Concurrency, 1.0)
     };
-    let answer = drive(&mut Search::new(few).unwrap(), |probe| {
+    let answer = conduct(few, |probe| {
         let Outcome::Measured(mut own) = shares(probe, &[0.0]) else { unreachable!() };
         own.tiers[0][0].near_effect = 12.0;
         Outcome::Measured(own)
@@ -297,7 +282,7 @@ fn every_answer_has_a_best_estimate() {
         search.report(Report { probe, outcome, seconds: 0.0 }).unwrap();
         let found = search.answer().tiers.remove(0);
         if seen.len() == 3 {
-            // 4, 8, 16 and 32, none of which is shown.
+            // None of 4, 8, 16 and 32 is shown.
             assert_eq!((found.passed, found.failed), (None, None));
             assert_eq!((found.seems_to_hold, found.seems_to_fail), (Some(16.0), Some(32.0)));
             assert_eq!(found.ended, Ended::Open);
@@ -310,7 +295,7 @@ fn every_answer_has_a_best_estimate() {
     assert!(seen[3..].iter().all(|own| (16.0..=32.0).contains(own)), "{seen:?}");
     // None holds.
     let low = Config { least: 2.0, ..config(Load::Rate, 4.0) };
-    let answer = drive(&mut Search::new(low).unwrap(), step(1.0));
+    let answer = conduct(low, step(1.0));
     let found = &answer.tiers[0];
     assert_eq!((found.estimate, found.seems_to_fail), (None, Some(2.0)));
 }
@@ -323,10 +308,10 @@ fn a_search_never_takes_more_requests_than_it_may() {
             let short = Config { requests_in_all: Some(most), ..config(Load::Rate, 4.0) };
             let mut sent = 0;
             let shares = step(100.0);
-            let answer = drive(&mut Search::new(short).unwrap(), |probe| {
+            let answer = conduct(short, |probe| {
                 sent += probe.requests;
                 if wrong > 0 && probe.number % wrong == 0 {
-                    Outcome::Invalid { why: "the client was busy".into() }
+                    invalid("the client was busy")
                 } else {
                     shares(probe)
                 }
@@ -339,19 +324,16 @@ fn a_search_never_takes_more_requests_than_it_may() {
 
 #[test]
 fn tiers_share_probes() {
-    let search = |texts: &[&str]| {
-        Search::new(Config {
-            tiers: tiers(texts.iter().copied()).unwrap(),
-            ..config(Load::Rate, 4.0)
-        })
-        .unwrap()
+    let with = |texts: &[&str]| {
+        let tiers = tiers(texts.iter().copied()).unwrap();
+        Config { tiers, ..config(Load::Rate, 4.0) }
     };
-    let of = |at: f64, truth: f64| if at <= truth { 0.0 } else { 0.5 };
-    let both = drive(&mut search(&["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]), |probe| {
-        shares(probe, &[of(probe.at, 11.0), of(probe.at, 30.0)])
+    let share = |at: f64, truth: f64| if at <= truth { 0.0 } else { 0.5 };
+    let both = conduct(with(&["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]), |probe| {
+        shares(probe, &[share(probe.at, 11.0), share(probe.at, 30.0)])
     });
     let alone =
-        drive(&mut search(&["b: e2e.p99 < 2s"]), |probe| shares(probe, &[of(probe.at, 30.0)]));
+        conduct(with(&["b: e2e.p99 < 2s"]), |probe| shares(probe, &[share(probe.at, 30.0)]));
     for (found, truth) in both.tiers.iter().zip([11.0, 30.0]) {
         assert!(found.passed.unwrap() <= truth && truth < found.failed.unwrap());
         assert_eq!((found.ended, found.again), (Ended::Narrow, Some(Again::Shown)));
@@ -370,13 +352,9 @@ fn an_interrupted_search_goes_on_where_it_was() {
     })
     .unwrap();
     let run = |probe: &Probe, tiers: &[crate::slo::Tier]| match probe.number {
-        3 => Outcome::Invalid { why: "lag".into() },
+        3 => invalid("lag"),
         7 => Outcome::Stopped(alarm(1000)),
-        _ => {
-            let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
-            let run = queue.run(probe.requests as usize, probe.seed);
-            Outcome::Measured(measured(tiers, &run, true))
-        }
+        _ => queued(tiers, probe),
     };
     let both = whole.config().tiers.clone();
     let answer = drive(&mut whole, |probe| run(probe, &both));

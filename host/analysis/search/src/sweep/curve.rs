@@ -2,10 +2,10 @@
 //!
 //! **The knee** is where throughput stops following the load: the corner of the two straight lines
 //! that fit the throughput over the load best (`statistics::corner`). A corner is a knee only if
-//! throughput rises less than half as fast beyond it, and if the two lines leave at most a quarter
-//! of the squares that one line leaves. Latency takes no part: beyond capacity it depends on the
-//! length of a run. Methods that scale a curve to its ends, such as Kneedle (Satopää et al. 2011),
-//! would move the knee with the highest load that somebody tried.
+//! throughput rises less than half as fast beyond it. The two lines must also leave at most a
+//! quarter of the squares that one line leaves. Latency takes no part: beyond capacity it depends
+//! on the length of a run. Methods that scale a curve to its ends, such as Kneedle (Satopää et al.
+//! 2011), would move the knee with the highest load that somebody tried.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ::fleet::link::ReadyAgent;
 use ::fleet::place::Place;
 use ::fleet::rendezvous::Event;
-use ::fleet::run::{Combined, Coordinator, Monitor, NotStarted};
+use ::fleet::run::{CombinedRun, Coordinator, Monitor, NotStarted};
 use ::fleet::token::Token;
 use load::thread_group::ThreadGroup;
 use session::stages::StartedRun;
@@ -52,7 +52,7 @@ pub(super) fn exec(
     let agent = |place, local| {
         take_part(args, place, token.clone(), Some(LocalAgent { local, scenario }), interrupt)
     };
-    let Combined { run, made, kept } =
+    let CombinedRun { run, made, kept } =
         coordinator.run(checked, record, interrupt, &mut shown, agent).map_err(not_started)?;
     if let Some(folder) = kept {
         tell(format_args!(

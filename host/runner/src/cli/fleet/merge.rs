@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::fleet::run::merge::{TakenIn, merge};
+use ::fleet::run::merge::{MergedAgent, merge};
 use clap::builder::FalseyValueParser;
 use report::{json, text};
 
@@ -45,8 +45,8 @@ pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn taken(agent: &TakenIn) {
-    let TakenIn { name, came, known, .. } = agent;
+fn taken(agent: &MergedAgent) {
+    let MergedAgent { name, came, known, .. } = agent;
     let left = if agent.is_lost {
         "it stopped before its last request, and still counts as lost"
     } else {

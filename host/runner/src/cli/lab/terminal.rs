@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use experiment::{Caller, Progress, Running, Unmeasured};
+use experiment::{Caller, NoResult, Progress, Running};
 use session::live::Snapshot;
 use session::{MeasuredRun, Source, resolve};
 
@@ -26,7 +26,7 @@ impl Caller for Terminal<'_> {
         scenario: &Source,
         within: &Path,
         engine: &Running,
-    ) -> Result<MeasuredRun, Unmeasured<Failure>> {
+    ) -> Result<MeasuredRun, NoResult<Failure>> {
         let place = Place { within, repeat: None, overseer: Some(engine) };
         let made = resolve(scenario)
             .map_err(Failure::from)
@@ -36,9 +36,9 @@ impl Caller for Terminal<'_> {
             let message = failure.message();
             let number = failure.number();
             if number == Exit::Input as u8 || number == Exit::Bug as u8 {
-                Unmeasured::Machine { failure, message }
+                NoResult::Machine { failure, message }
             } else {
-                Unmeasured::Run(message)
+                NoResult::Run(message)
             }
         })
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use super::super::failure::{Exit, Failure};
 use super::super::mock::interrupted;
 use super::files;
-use launch::{Ran, Value};
+use launch::{ProgramOutput, Value};
 use mock::{Mounts, Script};
 use model::{clean, glob, private};
 use tokenizer::Tokenizer;
@@ -61,7 +61,7 @@ impl Drop for Folder {
 
 struct ClientRun {
     run: Run,
-    ran: Ran,
+    ran: ProgramOutput,
 }
 
 fn system(task: &str) -> impl Fn(std::io::Error) -> Failure {
@@ -374,7 +374,7 @@ impl Conductor {
         }
     }
 
-    fn keep(&self, folder: &Path, log: &str, ran: &Ran) -> Result<(), Failure> {
+    fn keep(&self, folder: &Path, log: &str, ran: &ProgramOutput) -> Result<(), Failure> {
         if !self.folder.keep {
             return Ok(());
         }
@@ -390,7 +390,11 @@ impl Conductor {
     }
 
     /// The content of each source, or the reason why there is none.
-    fn contents(&self, folder: &Path, ran: &Ran) -> BTreeMap<String, Result<Vec<u8>, String>> {
+    fn contents(
+        &self,
+        folder: &Path,
+        ran: &ProgramOutput,
+    ) -> BTreeMap<String, Result<Vec<u8>, String>> {
         let sources = self.profile.sources.iter();
         let content = sources.map(|source| {
             let content = match (&source.file, source.name.as_str()) {
@@ -415,7 +419,7 @@ fn own_tokenizer(folder: &Path) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-fn last_lines(ran: &Ran) -> Vec<String> {
+fn last_lines(ran: &ProgramOutput) -> Vec<String> {
     let text = [String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)];
     let lines = text.iter().flat_map(|text| text.lines());
     let lines: Vec<String> = lines

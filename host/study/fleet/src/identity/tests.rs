@@ -18,7 +18,8 @@ fn token(digit: char) -> Token {
 }
 
 fn identity(digit: char) -> Identity {
-    Identity { server: server(&token(digit)).unwrap(), client: client(&token(digit)).unwrap() }
+    let token = token(digit);
+    Identity { server: server(&token).unwrap(), client: client(&token).unwrap() }
 }
 
 /// Runs the coordinator's side of a handshake, and sends a secret to a peer that it accepts.
@@ -55,8 +56,9 @@ fn the_same_token_connects() {
 #[test]
 fn both_sides_refuse_another_token_by_name() {
     let (served, read) = both(identity('a'), identity('b').client);
-    assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
-    assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
+    for error in [served.unwrap_err(), read.unwrap_err()] {
+        assert_eq!(meaning(&error), Some(TOKENS_DIFFER));
+    }
 }
 
 /// A client that does not look at the server's key is still refused for its own.
@@ -66,8 +68,9 @@ fn the_coordinator_verifies_even_a_careless_client() {
     let mut config = (*identity('b').client).clone();
     config.dangerous().set_certificate_verifier(careless);
     let (served, read) = both(identity('a'), Arc::new(config));
-    assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
-    assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
+    for error in [served.unwrap_err(), read.unwrap_err()] {
+        assert_eq!(meaning(&error), Some(TOKENS_DIFFER));
+    }
 }
 
 /// A peer with the right public key, which is no secret, and without its private half.

@@ -23,27 +23,21 @@ use crate::wire::{Hello, Interrupt, PROTOCOL, Welcome};
 pub struct Join {
     /// This process's place, and the coordinator's address.
     pub place: Place,
-    /// The run's token.
     pub token: Token,
-    /// The program's version.
     pub version: String,
     /// This machine's name.
     pub host: String,
-    /// The clock for instants.
     pub clock: Clock,
     /// The time to wait for a coordinator that starts later.
     pub patience: Duration,
-    /// The times of connections.
     pub timing: Timing,
 }
 
 /// An agent takes no part, or no part any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
-    /// The coordinator has another token.
     #[error("the coordinator at {0} was not accepted: {TOKENS_DIFFER}")]
     Tokens(String),
-    /// No coordinator was found.
     #[error("no coordinator answered at {address} within {after} s: {why}")]
     Unreachable {
         /// The place where it should listen.
@@ -53,21 +47,16 @@ pub enum JoinError {
         /// The error of the last attempt.
         why: String,
     },
-    /// The coordinator refused the run or this process.
     #[error("the coordinator refused:\n  {}", .0.join("\n  "))]
     Refused(Vec<String>),
-    /// The run was stopped before it began.
     #[error("the run was stopped before it began: {}", .0.why)]
     Interrupted(Interrupt),
-    /// The coordinator is gone.
     #[error("the coordinator has been gone for {after} s: {why}")]
     Lost {
         /// The length of its absence, in seconds.
         after: u64,
-        /// The broken part.
         why: String,
     },
-    /// This machine cannot take part.
     #[error("this machine cannot take part: {0}")]
     Unable(String),
 }
@@ -103,7 +92,7 @@ impl Agent {
     ///
     /// # Errors
     /// If there is no coordinator, or it refuses.
-    pub async fn join(join: Join) -> Result<Joined, JoinError> {
+    pub async fn join(join: Join) -> Result<Member, JoinError> {
         let unable = |error: &dyn std::fmt::Display| JoinError::Unable(error.to_string());
         let identity = identity::client(&join.token).map_err(|error| unable(&error))?;
         let mut instance = [0; 8];
@@ -120,8 +109,7 @@ impl Agent {
             instance,
         };
         // The owner's own wishes, a few in a run; figures go through a place that holds only the
-        // last
-        // ones.
+        // last ones.
         let (commands, requests) = mpsc::unbounded_channel();
         let (view, seen) = watch::channel(View::default());
         let (live, figures) = watch::channel(None);
@@ -142,9 +130,9 @@ impl Agent {
             figures,
         };
         let task = Task(tokio::spawn(driver.run()));
-        let mut joined = Joined { welcome: None, commands, seen, live, _task: task };
-        joined.welcome = joined.until(|view| view.welcome.is_some()).await?.welcome;
-        Ok(joined)
+        let mut member = Member { welcome: None, commands, seen, live, _task: task };
+        member.welcome = member.until(|view| view.welcome.is_some()).await?.welcome;
+        Ok(member)
     }
 }
 
@@ -158,7 +146,7 @@ impl Drop for Task {
 }
 
 /// An agent that belongs to a fleet.
-pub struct Joined {
+pub struct Member {
     welcome: Option<Welcome>,
     commands: mpsc::UnboundedSender<Command>,
     seen: watch::Receiver<View>,
@@ -178,7 +166,7 @@ impl Reporter {
     }
 }
 
-impl Joined {
+impl Member {
     /// The index of this agent's slice, and the number of slices.
     pub fn slice(&self) -> (u32, u32) {
         let slice = |welcome: &Welcome| (welcome.index, welcome.of);
@@ -205,10 +193,7 @@ impl Joined {
 
     /// Waits until there is no hope of a run; returns the reason.
     pub async fn refused(&mut self) -> JoinError {
-        match self.until(|_| false).await {
-            Err(error) => error,
-            Ok(_) => JoinError::Refused(Vec::new()),
-        }
+        self.until(|_| false).await.err().unwrap_or(JoinError::Refused(Vec::new()))
     }
 
     /// Reports that connections are open, and waits for the start.

@@ -16,7 +16,6 @@ pub struct Board(Arc<Mutex<BTreeMap<u32, Latest>>>);
 /// The latest news of one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
-    /// Its name or number.
     pub who: Who,
     /// Its figures, opaque here; absent before the first.
     pub figures: Option<Arc<Value>>,

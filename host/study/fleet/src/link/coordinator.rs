@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 use super::board::Board;
 use super::hub::{Command, Hub, LEAVE, Links};
 use super::lobby::Lobby;
-use super::peer::{self, Shared};
+use super::peer::{self, Context};
 use super::{Timing, lock};
-use crate::clock::{Estimate, Moved};
+use crate::clock::{ClockStep, Estimate};
 use crate::identity;
 use crate::records::Incoming;
 use crate::rendezvous::{Event, Reason, Rendezvous, Rules, Who};
@@ -35,11 +35,8 @@ const RECOVER: Duration = Duration::from_millis(50);
 pub struct Listen {
     /// The address, such as `0.0.0.0:7433`; port 0 takes a free one.
     pub address: String,
-    /// The run's token.
     pub token: Token,
-    /// The clock for instants.
     pub clock: Clock,
-    /// The times of connections.
     pub timing: Timing,
 }
 
@@ -57,15 +54,8 @@ pub struct Offer {
 /// The coordinator cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The address cannot be used.
     #[error("the coordinator cannot listen on `{address}`: {cause}")]
-    Address {
-        /// The address.
-        address: String,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// TLS cannot be set up.
+    Address { address: String, cause: std::io::Error },
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
@@ -75,10 +65,8 @@ pub enum BindError {
 #[error("the fleet cannot start:\n  {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
 pub struct Refusal(pub Vec<Reason>);
 
-/// An agent that is ready.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadyAgent {
-    /// Its name or number.
     pub who: Who,
     /// The facts that it recorded of its machine.
     pub facts: Value,
@@ -89,7 +77,6 @@ pub struct ReadyAgent {
 /// The end of an agent's part of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Its name or number.
     pub who: Who,
     pub outcome: Outcome,
     /// Its records, as far as they came; absent if none did.
@@ -101,7 +88,7 @@ pub struct Ending {
     /// Its clock at the end.
     pub at_end: Option<Estimate>,
     /// The first moves of its clock.
-    pub moves: Vec<Moved>,
+    pub moves: Vec<ClockStep>,
 }
 
 /// The end of an agent's part in the run.
@@ -113,7 +100,6 @@ pub enum Outcome {
     Lost {
         /// The time of its last message, by the coordinator's clock.
         from: Nanos,
-        /// The broken part.
         why: String,
     },
     /// It had not finished when the caller asked.
@@ -181,7 +167,7 @@ impl Coordinator {
     ///
     /// # Errors
     /// With every reason why there is no run.
-    pub async fn gather(self, rules: Rules, offer: Offer) -> Result<Gathered, Refusal> {
+    pub async fn gather(self, rules: Rules, offer: Offer) -> Result<ReadyFleet, Refusal> {
         let copies: Vec<_> = (0..rules.size)
             .map(|rank| {
                 let path = offer.records.join(format!("records-{rank:04}.jsonl.zst"));
@@ -190,7 +176,7 @@ impl Coordinator {
             .collect();
         let written: Arc<[AtomicU64]> = copies.iter().map(|_| AtomicU64::new(0)).collect();
         let (hub, notes) = mpsc::channel(NOTES);
-        let shared = Arc::new(Shared {
+        let context = Arc::new(Context {
             identity: self.identity,
             clock: self.clock,
             timing: self.timing,
@@ -217,12 +203,12 @@ impl Coordinator {
         };
         let (stop, stopped) = oneshot::channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(self.listener, shared, stopped));
+        tasks.spawn(accept(self.listener, context, stopped));
         tasks.spawn(hub.run());
         let running =
             Running { commands: self.commands, events: received, board, copies, stop, tasks };
         match gathered.await {
-            Ok(Ok(agents)) => Ok(Gathered { agents, running }),
+            Ok(Ok(agents)) => Ok(ReadyFleet { agents, running }),
             Ok(Err(refusal)) => {
                 // The reasons reach all connected processes before everything ends.
                 running.finish().await;
@@ -235,7 +221,7 @@ impl Coordinator {
 
 /// Accepts connections, with a limit on handshakes ([`Lobby`]), until it is stopped. Open
 /// connections then have time to send waiting messages.
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+async fn accept(listener: TcpListener, context: Arc<Context>, mut stopped: oneshot::Receiver<()>) {
     let lobby = Lobby::default();
     let mut served = JoinSet::new();
     let mut conn = 0;
@@ -245,7 +231,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
                 Ok((tcp, address)) => {
                     conn += 1;
                     let guest = lobby.enter(conn, address.ip().to_canonical());
-                    served.spawn(peer::serve(Arc::clone(&shared), tcp, address, conn, guest));
+                    served.spawn(peer::serve(Arc::clone(&context), tcp, address, conn, guest));
                 }
                 Err(_) => tokio::time::sleep(RECOVER).await,
             },
@@ -259,12 +245,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
 }
 
 /// Everybody is ready.
-pub struct Gathered {
+pub struct ReadyFleet {
     agents: Vec<ReadyAgent>,
     running: Running,
 }
 
-impl Gathered {
+impl ReadyFleet {
     /// The agents, by rank.
     pub fn agents(&self) -> &[ReadyAgent] {
         &self.agents
@@ -326,11 +312,9 @@ impl Running {
     pub async fn finish(self) -> Vec<Ending> {
         let (answer, endings) = oneshot::channel();
         let _ = self.commands.send(Command::Finish(answer));
-        let endings = match endings.await {
-            Ok(endings) => endings,
-            // The deciding task has failed; the agents' records are there all the same.
-            Err(_) => (0..).zip(&self.copies).map(unknown).collect(),
-        };
+        // If the deciding task has failed, the agents' records are there all the same.
+        let unknown = || (0..).zip(&self.copies).map(unknown).collect();
+        let endings = endings.await.unwrap_or_else(|_| unknown());
         drop(self.stop);
         let mut tasks = self.tasks;
         while tasks.join_next().await.is_some() {}
@@ -377,8 +361,7 @@ mod tests {
             tasks: JoinSet::new(),
         };
         let endings = running.finish().await;
-        let known: Vec<_> = endings
-            .iter()
+        let known: Vec<_> = (endings.iter())
             .map(|ending| (ending.who.rank, ending.bytes, ending.records.is_some()))
             .collect();
         assert_eq!(known, [(0, 0, false), (1, 7, true)]);

@@ -116,11 +116,9 @@ impl Driver {
                     End::Broken(why) => why,
                 },
                 // An agent of a run waits for its own coordinator, which may come back to an
-                // address that
-                // another coordinator has meanwhile.
+                // address that another coordinator has meanwhile.
                 Err(why) if why == TOKENS_DIFFER && self.state.welcome.is_none() => {
-                    let address = self.address();
-                    return self.fail(Failure::Tokens(address));
+                    return self.fail(Failure::Tokens(self.address()));
                 }
                 Err(why) => why,
             };
@@ -144,11 +142,9 @@ impl Driver {
     }
 
     fn address(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
+        let host = &self.host;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        format!("{host}:{}", self.port)
     }
 
     fn fail(&self, failure: Failure) {
@@ -157,20 +153,16 @@ impl Driver {
 
     async fn connect(&self) -> Result<Stream, String> {
         let connecting = async {
-            let tcp = TcpStream::connect((self.host.as_str(), self.port))
-                .await
-                .map_err(|error| error.to_string())?;
+            let tcp = TcpStream::connect((self.host.as_str(), self.port)).await;
+            let tcp = tcp.map_err(|error| error.to_string())?;
             tcp.set_nodelay(true).map_err(|error| error.to_string())?;
             let config = Arc::clone(&self.identity);
             let stream = TlsConnector::from(config).connect(name(), tcp).await;
             stream.map_err(|error| meaning(&error).map_or(error.to_string(), str::to_owned))
         };
-        match timeout(self.timing.handshake, connecting).await {
-            Ok(connected) => connected,
-            Err(_) => {
-                Err(format!("the handshake took longer than {} s", self.timing.handshake.as_secs()))
-            }
-        }
+        timeout(self.timing.handshake, connecting).await.unwrap_or_else(|_| {
+            Err(format!("the handshake took longer than {} s", self.timing.handshake.as_secs()))
+        })
     }
 
     /// Uses a connection until it ends.
@@ -203,8 +195,7 @@ impl Driver {
         reader: &mut Reader<tokio::io::ReadHalf<Stream>>,
         out: &Out,
     ) -> End {
-        let hello = Message::Hello(self.hello.clone());
-        if let Err(end) = out.send(hello).await {
+        if let Err(end) = out.send(Message::Hello(self.hello.clone())).await {
             return end;
         }
         let mut welcomed = false;
@@ -277,10 +268,7 @@ impl Driver {
                 Ok(())
             }
             Command::Sealed(ending, sealed) => {
-                let (records, sha256) = match sealed {
-                    Ok(sealed) => sealed,
-                    Err(error) => return Err(self.unable(error.to_string())),
-                };
+                let (records, sha256) = sealed.map_err(|error| self.unable(error.to_string()))?;
                 self.state.finish(Finished { ending, records, sha256 });
                 // The ending is noted: it is repeated after a broken connection.
                 if self.figures.has_changed().unwrap_or(false) {
@@ -316,8 +304,7 @@ impl Driver {
             let outgoing = Arc::clone(&records.outgoing);
             match blocking(move || lock(&outgoing).piece()).await {
                 Ok(Some((offset, body))) => {
-                    let message = Message::Records { offset };
-                    place.send(Frame { message, body });
+                    place.send(Frame { message: Message::Records { offset }, body });
                 }
                 Ok(None) => break,
                 Err(error) => return Err(self.unable(error.to_string())),
@@ -329,14 +316,9 @@ impl Driver {
     async fn take(&mut self, frame: Frame, received: Nanos, out: &Out) -> Result<(), End> {
         match frame.message {
             Message::Ping { id, sent: asked } => {
-                let pong = Message::Pong {
-                    id,
-                    asked,
-                    received,
-                    // The writer fills in the time of sending.
-                    sent: Nanos::ZERO,
-                };
-                return out.send(pong).await;
+                // The writer fills in the time of sending.
+                let sent = Nanos::ZERO;
+                return out.send(Message::Pong { id, asked, received, sent }).await;
             }
             message => {
                 let kind = message.kind();

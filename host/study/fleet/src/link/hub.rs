@@ -13,7 +13,7 @@ use super::board::Board;
 use super::coordinator::{Ending, Outcome, ReadyAgent, Refusal};
 use super::lock;
 use crate::records::Incoming;
-use crate::rendezvous::{Action, Conn, Event, Input, Reason, Rendezvous, Step};
+use crate::rendezvous::{Action, Conn, Event, Input, Rendezvous, Step};
 use crate::wire::{Frame, Hello, Message, Welcome};
 
 /// The interval at which to check deadlines.
@@ -88,28 +88,25 @@ impl Hub {
                     Some(Command::Finish(answer)) => return self.finish(answer).await,
                     None => return,
                 },
-                Some(note) = self.notes.recv() => match self.note(note) {
-                    Some(input) => input,
-                    None => continue,
-                },
+                Some(note) = self.notes.recv() => self.note(note),
                 _ = tick.tick() => Input::Tick,
             };
             self.decide(input);
         }
     }
 
-    fn note(&mut self, note: Note) -> Option<Input> {
+    fn note(&mut self, note: Note) -> Input {
         match note {
             Note::Greeting { conn, hello, out, accept, leash } => {
                 let link = Link { out, accept: Some(accept), _leash: leash };
                 self.links.0.insert(conn, link);
-                Some(Input::Hello(conn, hello))
+                Input::Hello(conn, hello)
             }
             Note::Input(input) => {
                 if let Input::Broken(conn, _) = &input {
                     self.links.0.remove(conn);
                 }
-                Some(input)
+                input
             }
         }
     }
@@ -152,7 +149,9 @@ impl Hub {
                 let agents = self.agents();
                 self.verdict.take().map(|verdict| verdict.send(Ok(agents)));
             }
-            Action::GaveUp(reasons) => self.give_up(reasons),
+            Action::GaveUp(reasons) => {
+                self.verdict.take().map(|verdict| verdict.send(Err(Refusal(reasons))));
+            }
             Action::Event(Event::Live { rank, figures }) => {
                 let who = &self.machine.seats()[rank as usize].who;
                 self.board.figures(who, figures, self.clock.now());
@@ -170,12 +169,6 @@ impl Hub {
             }
         }
         None
-    }
-
-    fn give_up(&mut self, reasons: Vec<Reason>) {
-        if let Some(verdict) = self.verdict.take() {
-            let _ = verdict.send(Err(Refusal(reasons)));
-        }
     }
 
     /// Sends to a peer. A peer with too many waiting messages is cut off, and may come back.
@@ -215,18 +208,13 @@ impl Hub {
                 moves: seat.clock.moves().0.to_vec(),
             }
         };
-        let seats = self.machine.seats().iter();
-        let endings = seats.zip(&self.copies).map(ending).collect();
+        let endings = self.machine.seats().iter().zip(&self.copies).map(ending).collect();
         let left = async {
-            while !self.links.0.is_empty() {
-                match self.notes.recv().await {
-                    Some(note) => {
-                        if let Some(input) = self.note(note) {
-                            self.decide(input);
-                        }
-                    }
-                    None => return,
-                }
+            while !self.links.0.is_empty()
+                && let Some(note) = self.notes.recv().await
+            {
+                let input = self.note(note);
+                self.decide(input);
             }
         };
         let _ = tokio::time::timeout(LEAVE, left).await;

@@ -16,7 +16,7 @@ use crate::rendezvous::Conn;
 /// The number of connections that may be in their handshake at the same time.
 pub const HANDSHAKES: usize = 64;
 /// Handshakes under way from one address, at most; the processes of a large machine come from one.
-const OF_ONE_ADDRESS: usize = HANDSHAKES / 2;
+const MOST_OF_ADDRESS: usize = HANDSHAKES / 2;
 
 /// The connections in their handshake, the oldest first.
 #[derive(Clone, Default)]
@@ -42,10 +42,10 @@ impl Lobby {
     pub(super) fn enter(&self, conn: Conn, address: IpAddr) -> (Guest, oneshot::Receiver<()>) {
         let (leash, sent_away) = oneshot::channel();
         let mut waiting = lock(&self.0);
-        let of_address = |other: &Waiting| other.address == address;
-        let crowded = waiting.iter().filter(|other| of_address(other)).count() >= OF_ONE_ADDRESS;
+        let is_same = |other: &Waiting| other.address == address;
+        let crowded = waiting.iter().filter(|other| is_same(other)).count() >= MOST_OF_ADDRESS;
         if crowded || waiting.len() >= HANDSHAKES {
-            let may_go = |other: &&Waiting| !crowded || of_address(other);
+            let may_go = |other: &&Waiting| !crowded || is_same(other);
             let mut candidates = waiting.iter().filter(may_go);
             let oldest = candidates.clone().next().map(|other| other.conn);
             let silent = candidates.find(|other| !other.spoke);
@@ -114,7 +114,7 @@ mod tests {
         let held: Vec<Guest> =
             (10..10 + 3 * HANDSHAKES as u64).map(|conn| lobby.enter(conn, address(2)).0).collect();
         let inside = inside(&lobby);
-        assert_eq!(inside.len(), 1 + OF_ONE_ADDRESS);
+        assert_eq!(inside.len(), 1 + MOST_OF_ADDRESS);
         assert!(inside.contains(&1), "the oldest, of another address");
         drop((agent, held));
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::clock::Clock;
+use model::units::Nanos;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -26,7 +27,7 @@ use crate::wire::{Bound, Frame, Hello, Message};
 const LINGER: Duration = Duration::from_secs(1);
 
 /// State that all connections of a coordinator share.
-pub(super) struct Shared {
+pub(super) struct Context {
     pub(super) identity: Arc<rustls::ServerConfig>,
     pub(super) clock: Clock,
     pub(super) timing: Timing,
@@ -38,25 +39,25 @@ pub(super) struct Shared {
 }
 
 type Stream = tokio_rustls::server::TlsStream<TcpStream>;
-type Read = Reader<tokio::io::ReadHalf<Stream>>;
+type PeerReader = Reader<tokio::io::ReadHalf<Stream>>;
 
 /// Serves a connection from its first byte to its last.
 pub(super) async fn serve(
-    shared: Arc<Shared>,
+    context: Arc<Context>,
     tcp: TcpStream,
     address: SocketAddr,
     conn: Conn,
     (guest, sent_away): (Guest, oneshot::Receiver<()>),
 ) {
     let greeted = tokio::select! {
-        greeted = timeout(shared.timing.handshake, greet(&shared, tcp, &guest)) => greeted,
+        greeted = timeout(context.timing.handshake, greet(&context, tcp, &guest)) => greeted,
         _ = sent_away => return,
     };
     let (hello, mut reader, half) = match greeted {
         Ok(Ok(greeted)) => greeted,
         Ok(Err(Some(why))) => {
             let stranger = Input::Stranger(address.to_string(), why);
-            let _ = shared.hub.send(Note::Input(stranger)).await;
+            let _ = context.hub.send(Note::Input(stranger)).await;
             return;
         }
         // A silent connection: a probe of a port, or an agent that comes again.
@@ -66,29 +67,23 @@ pub(super) async fn serve(
     let (out, messages) = mpsc::channel(WAITING);
     // A coordinator sends only messages.
     let (_, none) = mpsc::channel(1);
-    let (clock, silence) = (shared.clock, shared.timing.silence);
+    let (clock, silence) = (context.clock, context.timing.silence);
     let writer = write(half, messages, none, clock, Bound::Coordinator, silence);
     let mut writer = tokio::spawn(writer);
     let (accept, accepted) = oneshot::channel();
     let (leash, mut closed) = oneshot::channel();
     let rank = hello.rank;
     let greeting = Note::Greeting { conn, hello, out: out.clone(), accept, leash };
-    if shared.hub.send(greeting).await.is_err() {
+    if context.hub.send(greeting).await.is_err() {
         return;
     }
-    let copy = shared.copies.get(rank as usize).cloned();
+    let copy = context.copies.get(rank as usize).cloned();
     if let (Ok(()), Some(copy)) = (accepted.await, copy) {
         reader.widen(Bound::Agent);
-        let peer = Peer {
-            shared: &shared,
-            conn,
-            copy,
-            written: &shared.written[rank as usize],
-            out: &out,
-        };
-        let why = peer.converse(&mut reader, &mut writer, &mut closed).await;
-        if let Some(why) = why {
-            let _ = shared.hub.send(Note::Input(Input::Broken(conn, why))).await;
+        let written = &context.written[rank as usize];
+        let peer = Peer { context: &context, conn, copy, written, out: &out };
+        if let Some(why) = peer.converse(&mut reader, &mut writer, &mut closed).await {
+            let _ = context.hub.send(Note::Input(Input::Broken(conn, why))).await;
         }
     }
     // Waiting messages are still sent: a refusal, or leave to go. Meanwhile input is read, because
@@ -104,33 +99,32 @@ pub(super) async fn serve(
 
 /// The handshake and the greeting; returns the error, or none if the connection just ended.
 async fn greet(
-    shared: &Shared,
+    context: &Context,
     tcp: TcpStream,
     guest: &Guest,
-) -> Result<(Hello, Read, tokio::io::WriteHalf<Stream>), Option<String>> {
+) -> Result<(Hello, PeerReader, tokio::io::WriteHalf<Stream>), Option<String>> {
     // Messages are small, and their instants matter.
     tcp.set_nodelay(true).map_err(|_| None)?;
-    match timeout(shared.timing.first_byte, tcp.peek(&mut [0])).await {
+    match timeout(context.timing.first_byte, tcp.peek(&mut [0])).await {
         Ok(Ok(1..)) => guest.spoke(),
         Ok(Ok(0) | Err(_)) | Err(_) => return Err(None),
     }
-    let accepting = TlsAcceptor::from(Arc::clone(&shared.identity)).accept(tcp);
+    let accepting = TlsAcceptor::from(Arc::clone(&context.identity)).accept(tcp);
     let stream =
         accepting.await.map_err(|error| crate::identity::meaning(&error).map(str::to_owned))?;
     let (read, half) = tokio::io::split(stream);
-    let mut reader = Reader::new(read, Bound::Hello, shared.clock);
+    let mut reader = Reader::new(read, Bound::Hello, context.clock);
     match reader.next().await {
         Ok((Frame { message: Message::Hello(hello), .. }, _)) => Ok((hello, reader, half)),
         Ok((frame, _)) => {
-            let kind = frame.message.kind();
-            Err(Some(format!("it began with a message of kind `{kind}`")))
+            Err(Some(format!("it began with a message of kind `{}`", frame.message.kind())))
         }
         Err(why) => Err(Some(format!("it has the token and did not greet: {why}"))),
     }
 }
 
 struct Peer<'a> {
-    shared: &'a Shared,
+    context: &'a Context,
     conn: Conn,
     copy: Arc<Mutex<Incoming>>,
     written: &'a AtomicU64,
@@ -142,13 +136,13 @@ impl Peer<'_> {
     /// closed it.
     async fn converse(
         &self,
-        reader: &mut Read,
+        reader: &mut PeerReader,
         writer: &mut JoinHandle<Result<(), String>>,
         closed: &mut oneshot::Receiver<()>,
     ) -> Option<String> {
-        let timing = self.shared.timing;
+        let timing = self.context.timing;
         let mut questions = 0_u64;
-        let mut last_contact = self.shared.clock.now();
+        let mut last_contact = self.context.clock.now();
         let mut ping = Box::pin(sleep(Duration::ZERO));
         loop {
             tokio::select! {
@@ -162,13 +156,12 @@ impl Peer<'_> {
                     Err(why) => return Some(why),
                 },
                 () = &mut ping => {
-                    if self.shared.clock.now().since(last_contact) > timing.silence.into() {
+                    if self.context.clock.now().since(last_contact) > timing.silence.into() {
                         return Some(format!("it sent nothing for {} s", timing.silence.as_secs()));
                     }
                     let first = questions < u64::from(timing.first);
                     ping = Box::pin(sleep(if first { timing.first_pings } else { timing.ping }));
-                    let sent = model::units::Nanos::ZERO;
-                    let question = Message::Ping { id: questions, sent };
+                    let question = Message::Ping { id: questions, sent: Nanos::ZERO };
                     questions += 1;
                     if self.out.try_send(question.into()).is_err() {
                         return Some("it does not read its messages".to_owned());
@@ -184,11 +177,11 @@ impl Peer<'_> {
     }
 
     async fn tell(&self, input: Input) -> Result<(), String> {
-        let sent = self.shared.hub.send(Note::Input(input)).await;
+        let sent = self.context.hub.send(Note::Input(input)).await;
         sent.map_err(|_| "the coordinator has ended".to_owned())
     }
 
-    async fn take(&self, frame: Frame, arrived: model::units::Nanos) -> Result<(), String> {
+    async fn take(&self, frame: Frame, arrived: Nanos) -> Result<(), String> {
         match frame.message {
             Message::Pong { asked, received, sent, .. } => {
                 let exchange = Exchange { origin: asked, received, sent, arrived };
@@ -196,8 +189,7 @@ impl Peer<'_> {
             }
             Message::Records { offset } => {
                 let copy = Arc::clone(&self.copy);
-                let taken = blocking(move || lock(&copy).take(offset, &frame.body)).await;
-                match taken {
+                match blocking(move || lock(&copy).take(offset, &frame.body)).await {
                     Ok(offset) => {
                         self.written.fetch_max(offset, Ordering::Relaxed);
                         self.tell(Input::Records(self.conn)).await?;

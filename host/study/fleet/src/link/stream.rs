@@ -44,14 +44,13 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                     self.decoder.feed(&self.chunk[..read]);
                 }
                 Err(error) => {
-                    let message = match (crate::identity::meaning(&error), error.kind()) {
+                    return Err(match (crate::identity::meaning(&error), error.kind()) {
                         (Some(meaning), _) => meaning.to_owned(),
                         // A killed process sends nothing, and the library's message is for its own
                         // users.
                         (None, std::io::ErrorKind::UnexpectedEof) => "the connection ended without notice, as when a process is killed or its machine goes down".to_owned(),
                         (None, _) => error.to_string(),
-                    };
-                    return Err(message);
+                    });
                 }
             }
         }

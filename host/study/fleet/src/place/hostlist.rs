@@ -16,7 +16,6 @@ pub const MOST: usize = 65_536;
     "`{list}` is not a host list: {mistake}, at character {at}; expected names such as `node[01-03,7],login2`"
 )]
 pub struct NotAList {
-    /// The list as given.
     pub list: String,
     pub mistake: String,
     /// Position in the text, counted from 1.

@@ -31,16 +31,13 @@ fn environments_have_their_places() {
         let found = read(&case.environment);
         match (case.place, case.errors) {
             (Some(expected), None) => {
-                let place = found.unwrap_or_else(|error| panic!("{}: {error}", case.name));
-                let (rank, size) = (place.rank, place.size);
-                let (host, port) = (&place.host, place.port);
-                let starter = place.starter.name();
-                let shown = format!("{rank}/{size} {host}:{port} {starter}");
+                let Place { rank, size, host, port, starter } =
+                    found.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+                let shown = format!("{rank}/{size} {host}:{port} {}", starter.name());
                 assert_eq!(shown, expected, "{}", case.name);
             }
             (None, Some(expected)) => {
-                let errors = found.expect_err(&case.name).0;
-                assert_eq!(errors, expected, "{}", case.name);
+                assert_eq!(found.expect_err(&case.name).0, expected, "{}", case.name);
             }
             _ => panic!("{}: a case has a place or errors", case.name),
         }

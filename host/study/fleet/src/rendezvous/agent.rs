@@ -96,12 +96,9 @@ impl Agent {
         match message {
             Message::Welcome(welcome) => {
                 self.acknowledged = welcome.records;
-                match &self.welcome {
-                    Some(known) if (known.index, known.of) != (welcome.index, welcome.of) => {
-                        return Err("the coordinator gave another slice than before".to_owned());
-                    }
-                    Some(_) => {}
-                    None => self.welcome = Some(*welcome),
+                let known = self.welcome.get_or_insert_with(|| (*welcome).clone());
+                if (known.index, known.of) != (welcome.index, welcome.of) {
+                    return Err("the coordinator gave another slice than before".to_owned());
                 }
             }
             // The first start holds: a second differs only by the clocks' estimate.

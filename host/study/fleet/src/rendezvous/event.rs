@@ -4,34 +4,22 @@ use model::units::Nanos;
 use serde_json::Value;
 
 use super::Who;
-use crate::clock::Moved;
+use crate::clock::ClockStep;
 
 /// An event of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// An agent is gone for good: its remaining requests count as not offered.
     Lost {
-        /// Its name or number.
         who: Who,
         /// The time of its last message, by the coordinator's clock.
         from: Nanos,
-        /// The broken part.
         why: String,
     },
     /// A clock moved against the coordinator's.
-    ClockMoved {
-        /// The name or number of its process.
-        who: Who,
-        /// The instant and the size of the step.
-        moved: Moved,
-    },
+    ClockMoved { who: Who, moved: ClockStep },
     /// An agent stopped the run, because somebody stopped it there.
-    Interrupted {
-        /// Its name or number.
-        who: Who,
-        /// The reason.
-        why: String,
-    },
+    Interrupted { who: Who, why: String },
     /// Figures of an agent's part of the run.
     Live { rank: u32, figures: Value },
     /// An agent's part of the run has ended.

@@ -20,25 +20,16 @@ impl Rendezvous {
                 (ours, &seat.plan, &seat.facts)
                 && ours != theirs
             {
-                let (their_parts, our_parts) = (parts(facts), parts(our_facts));
-                found.push(Reason::Plan {
-                    who: seat.who.clone(),
-                    differs: differences(
-                        &their_parts,
-                        &our_parts,
-                        (theirs.as_str(), ours.as_str()),
-                    ),
-                });
+                let digests = (theirs.as_str(), ours.as_str());
+                let differs = differences(&parts(facts), &parts(our_facts), digests);
+                found.push(Reason::Plan { who: seat.who.clone(), differs });
             }
             if let Some((at, why)) = &seat.broken
                 && now.since(*at) >= rules.grace
                 && !seat.turned_away
             {
-                found.push(Reason::Lost {
-                    who: seat.who.clone(),
-                    step: seat.step,
-                    why: why.clone(),
-                });
+                let (who, step, why) = (seat.who.clone(), seat.step, why.clone());
+                found.push(Reason::Lost { who, step, why });
             }
         }
         let here = |seat: &Seat| seat.instance.is_some() || seat.turned_away;
@@ -59,11 +50,8 @@ impl Rendezvous {
         if self.arrived.is_some_and(|at| now.since(at) >= rules.prepare) {
             for seat in self.seats.iter().filter(idle) {
                 late = true;
-                found.push(Reason::NotReady {
-                    who: seat.who.clone(),
-                    step: seat.step,
-                    after: rules.prepare,
-                });
+                let (who, step, after) = (seat.who.clone(), seat.step, rules.prepare);
+                found.push(Reason::NotReady { who, step, after });
             }
         }
         let all_ready = (self.seats.iter())
@@ -84,8 +72,7 @@ impl Rendezvous {
             }
         }
         // Rank 0's own agent gets the reasons too: without a coordinator, it would try to join
-        // until
-        // its patience ends.
+        // until its patience ends.
         let settled = (now.since(self.news) >= rules.settle && first.is_none_or(here))
             || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
         if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {

@@ -55,123 +55,52 @@ impl Step {
 /// A reason why there is no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// A process never came.
     #[error("{who} did not connect within {:.0} s", after.as_secs_f64())]
-    Missing {
-        /// Its name or number.
-        who: Who,
-        /// The time waited.
-        after: Nanos,
-    },
-    /// A process came and was never ready.
+    Missing { who: Who, after: Nanos },
     #[error("{who} was not ready within {:.0} s: it {}", after.as_secs_f64(), step.doing())]
-    NotReady {
-        /// Its name or number.
-        who: Who,
-        /// Its progress.
-        step: Step,
-        /// The time waited.
-        after: Nanos,
-    },
-    /// A process speaks another version of the protocol.
+    NotReady { who: Who, step: Step, after: Nanos },
     #[error(
         "{who} speaks version {theirs} of the protocol, the coordinator version {ours}: install the same runner on every machine"
     )]
-    Protocol {
-        /// Its name or number.
-        who: Who,
-        /// Its version.
-        theirs: u32,
-        /// The coordinator's.
-        ours: u32,
-    },
-    /// A process runs another version of the program.
+    Protocol { who: Who, theirs: u32, ours: u32 },
     #[error(
         "{who} runs version {theirs}, the coordinator version {ours}: install the same runner on every machine"
     )]
-    Version {
-        /// Its name or number.
-        who: Who,
-        /// Its version.
-        theirs: String,
-        /// The coordinator's.
-        ours: String,
-    },
-    /// A process counts another number of processes.
+    Version { who: Who, theirs: String, ours: String },
     #[error(
         "{who} counts {theirs} processes, the coordinator {ours}: start all of them with the same size"
     )]
-    Size {
-        /// Its name or number.
-        who: Who,
-        /// Its number.
-        theirs: u32,
-        /// The coordinator's.
-        ours: u32,
-    },
-    /// Two processes have the same rank.
+    Size { who: Who, theirs: u32, ours: u32 },
     #[error("{first} and a second process on {second} have the same rank: give each its own")]
     Duplicate {
         /// The process that came first.
         first: Who,
-        /// The other's machine.
         second: String,
     },
-    /// A process made another plan.
     #[error(
         "{who} made another plan than rank 0: {differs}; the same command line, scenario, files and variables must be on every machine"
     )]
     Plan {
-        /// Its name or number.
         who: Who,
         /// The parts that differ.
         differs: String,
     },
-    /// A process cannot take part, as it says itself.
     #[error("{who} cannot take part: {}", reasons.join("; "))]
-    Declined {
-        /// Its name or number.
-        who: Who,
-        /// The reason.
-        reasons: Vec<String>,
-    },
-    /// A process's connection broke before the start and did not come back.
+    Declined { who: Who, reasons: Vec<String> },
     #[error("{who} was lost before the start, when it {}: {why}", step.doing())]
-    Lost {
-        /// Its name or number.
-        who: Who,
-        /// Its progress.
-        step: Step,
-        /// The broken part.
-        why: String,
-    },
-    /// A clock is not known exactly enough.
+    Lost { who: Who, step: Step, why: String },
     #[error("{who}: {cause}")]
-    Clock {
-        /// Its name or number.
-        who: Who,
-        /// Both numbers.
-        cause: TooWide,
-    },
-    /// A process answers no questions about its clock.
+    Clock { who: Who, cause: TooWide },
     #[error("{who} answered {answers} questions about its clock; {needed} are needed")]
     NoClock {
-        /// Its name or number.
         who: Who,
         /// The questions that it answered.
         answers: u64,
         /// The answers that are needed.
         needed: u64,
     },
-    /// A connection that is no process of this run. It may be one of the missing processes.
     #[error("{address} was turned away: {why}")]
-    Stranger {
-        /// Its address.
-        address: String,
-        /// The reason.
-        why: String,
-    },
-    /// The run was stopped before it began.
+    Stranger { address: String, why: String },
     #[error("stopped before the start: {0}")]
     Interrupted(String),
 }

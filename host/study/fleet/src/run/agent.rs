@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::link::{self, Join, JoinError, Joined, Reporter, host_name};
+use crate::link::{self, Join, JoinError, Member, Reporter, host_name};
 use crate::place::Place;
 use crate::token::Token;
 use load::transport::Dial;
@@ -48,7 +48,7 @@ pub(super) struct AgentPart {
 
 /// A process that has joined a fleet, and prepares its part.
 pub struct Agent {
-    joined: Joined,
+    member: Member,
     started: jiff::Timestamp,
     local: Option<Local>,
     clock: Clock,
@@ -80,13 +80,13 @@ impl Agent {
             patience: settings.wait,
             timing: settings.timing(),
         };
-        let joined = connections.wait(link::Agent::join(join))?;
-        let Ok(started) = joined.began().parse() else {
-            let error = FleetError::NoTime(joined.began().to_owned());
-            connections.wait(joined.decline(vec![error.to_string()]));
+        let member = connections.wait(link::Agent::join(join))?;
+        let Ok(started) = member.began().parse() else {
+            let error = FleetError::NoTime(member.began().to_owned());
+            connections.wait(member.decline(vec![error.to_string()]));
             return Err(error);
         };
-        Ok(Agent { joined, started, local, clock, work, connections })
+        Ok(Agent { member, started, local, clock, work, connections })
     }
 
     /// Resolves this process's slice of the run.
@@ -94,14 +94,14 @@ impl Agent {
     /// # Errors
     /// If the scenario is wrong, or a file cannot be read.
     pub fn resolve(&self, mut source: Source) -> Result<ResolvedRun, FleetError> {
-        let (index, of) = self.joined.slice();
+        let (index, of) = self.member.slice();
         source.slice = Some(Slice { index, of });
         resolve(&source).map_err(FleetError::Faults)
     }
 
     /// Reports that this process cannot take part, with the reason. Rank 0 then starts nothing.
     pub fn decline(self, why: String) {
-        self.connections.wait(self.joined.decline(vec![why]));
+        self.connections.wait(self.member.decline(vec![why]));
     }
 
     /// Waits for the start, makes this process's part of the load, and hands everything over to
@@ -117,9 +117,9 @@ impl Agent {
         environment: Environment,
         interrupts: &impl Interrupts,
     ) -> Result<(), FleetError> {
-        let Agent { mut joined, started, local, clock, work, connections, .. } = self;
+        let Agent { mut member, started, local, clock, work, connections, .. } = self;
         let facts = json!({"environment": environment, "plan": parts(&checked.plan)});
-        joined.prepared(&digest(&checked.plan)?, facts);
+        member.prepared(&digest(&checked.plan)?, facts);
         let record = Record {
             output: work.0.clone(),
             // It is part of the salt, so all processes have the same.
@@ -141,9 +141,9 @@ impl Agent {
         }
         interrupts.watch(run.signal());
         let folder = run.folder().path().to_owned();
-        joined.records(&folder.join(record::FILE));
+        member.records(&folder.join(record::FILE));
         let (signal, live) = (run.signal().clone(), Arc::clone(run.live()));
-        let reporter = joined.reporter();
+        let reporter = member.reporter();
         let (done, ended) = oneshot::channel();
         let (loaded, talked) = std::thread::scope(|scope| {
             let loading = scope.spawn(|| {
@@ -151,7 +151,7 @@ impl Agent {
                 let _ = done.send(());
                 loaded
             });
-            let talk = Messages { joined: &mut joined, gate: &gate, interrupts };
+            let talk = Messages { member: &mut member, gate: &gate, interrupts };
             let talked = connections.wait(async {
                 tokio::select! {
                     talked = talk.until(ended) => talked,
@@ -176,7 +176,7 @@ impl Agent {
         let kept = loaded.keep(&ending);
         let part = json!(AgentPart { start: gate.start().unwrap_or_default(), part: kept.part() });
         let (ended, written) = kept.ended();
-        let released = talked.and_then(|()| connections.wait(joined.finish(part.clone())));
+        let released = talked.and_then(|()| connections.wait(member.finish(part.clone())));
         released.map_err(|why| {
             let has_measured = *gate.stages().borrow() >= Stage::Measuring;
             let kept = has_measured.then(|| {
@@ -205,7 +205,7 @@ async fn report(reporter: &Reporter, live: &Live) -> Infallible {
 
 /// The messages between an agent and rank 0 during the load.
 struct Messages<'t, I> {
-    joined: &'t mut Joined,
+    member: &'t mut Member,
     gate: &'t Gate,
     interrupts: &'t I,
 }
@@ -213,25 +213,24 @@ struct Messages<'t, I> {
 impl<I: Interrupts> Messages<'_, I> {
     /// Exchanges messages until the load has ended.
     async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
-        let Messages { joined, gate, interrupts } = self;
+        let Messages { member, gate, interrupts } = self;
         let mut stages = gate.stages();
         tokio::select! {
             _ = &mut ended => return Ok(()),
             // Warming up may take long, or not end where the engine does not answer.
-            why = joined.refused() => return Err(why),
+            why = member.refused() => return Err(why),
             // A process that asks the server waits until the others are warm; the start shows that
-            // they
-            // are.
+            // they are.
             _ = stages.wait_for(|stage| *stage >= Stage::Warm) => {}
         }
         let start = tokio::select! {
             _ = &mut ended => {
                 if interrupts.count() > 0 {
-                    joined.interrupt("somebody stopped it");
+                    member.interrupt("somebody stopped it");
                 }
                 return Ok(());
             }
-            start = joined.ready() => start?,
+            start = member.ready() => start?,
         };
         gate.others_are_warm();
         gate.start_at(start.at);
@@ -240,7 +239,7 @@ impl<I: Interrupts> Messages<'_, I> {
         loop {
             tokio::select! {
                 _ = &mut ended => break,
-                stop = joined.interrupted(ordered) => {
+                stop = member.interrupted(ordered) => {
                     ordered = stop.times;
                     while interrupts.count() < ordered.min(2) {
                         handled += 1;
@@ -251,14 +250,14 @@ impl<I: Interrupts> Messages<'_, I> {
                 () = tokio::time::sleep(LOOK_EVERY) => {
                     if interrupts.count() > handled {
                         handled = interrupts.count();
-                        joined.interrupt("somebody stopped it");
+                        member.interrupt("somebody stopped it");
                     }
                 }
             }
         }
         if interrupts.count() > handled {
             // The load was over before the next look.
-            joined.interrupt("somebody stopped it");
+            member.interrupt("somebody stopped it");
         }
         Ok(())
     }

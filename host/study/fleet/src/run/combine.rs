@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::link::{Ending, Outcome};
 use model::arrival::{Due, Trace};
 use model::units::Nanos;
+use result::summary::Client;
 use result::summary::fleet::{Agent, Fleet, Lost, Moved};
-use result::summary::{Client, Dataset, Server};
 use runs::record::{self, Part as Records, RecordError};
 use scenario::plan::{Amount, Plan, Slice};
 use session::Measurements;
@@ -28,26 +28,22 @@ pub(super) fn combine(
 ) -> Result<Measurements, RecordError> {
     let handed: Vec<Option<AgentPart>> = endings.iter().map(handed_over).collect();
     let mut parts = Vec::new();
-    let mut of_parts = Vec::new();
+    let mut ranks = Vec::new();
     for (rank, (ending, handed)) in endings.iter().zip(&handed).enumerate() {
         if let Some(path) = &ending.records {
-            parts.push(Records {
-                path: path.clone(),
-                ahead: ahead(ending, handed.as_ref(), start),
-                ..Records::default()
-            });
-            of_parts.push(rank);
+            let ahead = ahead(ending, handed.as_ref(), start);
+            parts.push(Records { path: path.clone(), ahead, ..Records::default() });
+            ranks.push(rank);
         }
     }
     let (records, counts) = record::merge(folder, &parts)?;
     let mut counted = vec![0; endings.len()];
-    for (rank, count) in of_parts.into_iter().zip(counts) {
+    for (rank, count) in ranks.into_iter().zip(counts) {
         counted[rank] = count;
     }
     let size = endings.len() as u32;
     let (mut unsent, mut agents) = (0, Vec::new());
-    let (mut clients, mut server, mut dataset): (Vec<Client>, Option<Server>, Option<Dataset>) =
-        (Vec::new(), None, None);
+    let (mut clients, mut server, mut dataset) = (Vec::<Client>::new(), None, None);
     for ((ending, handed), records) in endings.into_iter().zip(handed).zip(counted) {
         let rank = ending.who.rank;
         let since = |at: Nanos| at.since(start).as_secs_f64();
@@ -58,7 +54,7 @@ pub(super) fn combine(
         };
         let lost = lost.map(|(from_s, why)| {
             let slice = Slice { index: rank, of: size };
-            let unknown = held(plan, slice, trace).map(|held| held.saturating_sub(records));
+            let unknown = planned(plan, slice, trace).map(|all| all.saturating_sub(records));
             Lost { from_s, why, unknown }
         });
         let part = handed.map(|handed| handed.part).unwrap_or_default();
@@ -72,9 +68,7 @@ pub(super) fn combine(
             host: ending.who.host.clone().unwrap_or_else(|| "an unknown machine".to_owned()),
             records,
             clock_bound_us: ending.at_start.map(|estimate| micros(estimate.bound)),
-            clock_moved: ending
-                .moves
-                .first()
+            clock_moved: (ending.moves.first())
                 .map(|moved| Moved { from_s: since(moved.from), by_ms: moved.by as f64 / 1e6 }),
             lost,
             merged: false,
@@ -118,7 +112,7 @@ fn ahead(ending: &Ending, part: Option<&AgentPart>, start: Nanos) -> i128 {
 
 /// The number of requests of a slice, if the plan has it; requests that depend on others are not
 /// counted.
-fn held(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
+fn planned(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
     let plan = Plan { slice: Some(slice), ..plan.clone() };
     match plan.load.amount {
         Amount::Requests(_) => plan.held_requests(),

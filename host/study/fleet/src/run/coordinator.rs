@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use crate::link::{self, Gathered, Listen, Offer, Outcome, ReadyAgent, Refusal, Running};
+use crate::link::{self, Listen, Offer, Outcome, ReadyAgent, ReadyFleet, Refusal, Running};
 use crate::place::Place;
 use crate::rendezvous::{Event, Rules};
 use crate::token::Token;
@@ -61,7 +61,6 @@ pub struct Coordinator {
     pub settings: Settings,
     /// The place of this process.
     pub place: Place,
-    /// The run's token.
     pub token: Token,
 }
 
@@ -80,7 +79,7 @@ impl<E> From<FleetError> for NotStarted<E> {
 }
 
 /// A run whose records are in its folder, and the measurements beside them.
-pub struct Combined {
+pub struct CombinedRun {
     pub run: StartedRun<Threads>,
     /// The agents' measurements.
     pub made: Measurements,
@@ -103,7 +102,7 @@ impl Coordinator {
         interrupts: &impl Interrupts,
         monitor: &mut M,
         agent: impl FnOnce(Place, Local) -> Result<(), M::Failure> + Send,
-    ) -> Result<Combined, NotStarted<M::Failure>> {
+    ) -> Result<CombinedRun, NotStarted<M::Failure>> {
         let trace = checked.parts.trace.clone();
         let began = record.started.to_string();
         let run = checked.begin(record, Threads).map_err(FleetError::from)?;
@@ -115,20 +114,16 @@ impl Coordinator {
             let _ = std::fs::remove_dir_all(&records);
             run.folder().discard_unbegun();
         })?;
-        let unknown = |ending: &link::Ending| ending.outcome == Outcome::Unfinished;
-        let is_known = !endings.iter().any(unknown);
+        let is_known = endings.iter().all(|ending| ending.outcome != Outcome::Unfinished);
         let made = combine(run.folder().path(), run.plan(), &trace, start, endings)
             .map_err(FleetError::from)?;
         if is_known {
             // They are in the run's own file now.
             let _ = std::fs::remove_dir_all(&records);
         }
-        Ok(Combined {
-            run,
-            made,
-            // Without its clock, an agent's instants may be wrong there.
-            kept: (!is_known).then_some(records),
-        })
+        // Without its clock, an agent's instants may be wrong there.
+        let kept = (!is_known).then_some(records);
+        Ok(CombinedRun { run, made, kept })
     }
 
     /// Gathers all processes, this one among them, and has them make the load. Returns their
@@ -164,16 +159,14 @@ impl Coordinator {
                 Ok(gathered) => gathered,
                 Err(refusal) => {
                     let local = ended(agent).err();
-                    let why = match interrupts.count() {
-                        0 => FleetError::Refused(refusal),
-                        _ => FleetError::Interrupted(refusal),
+                    let reason = match interrupts.count() {
+                        0 => FleetError::Refused,
+                        _ => FleetError::Interrupted,
                     };
-                    return Err(NotStarted { why, local });
+                    return Err(NotStarted { why: reason(refusal), local });
                 }
             };
-            for ready in gathered.agents() {
-                monitor.ready(ready);
-            }
+            gathered.agents().iter().for_each(|ready| monitor.ready(ready));
             let lead = if run.plan().control.flush_cache { LEAD + FLUSH } else { LEAD };
             let view = View::new(gathered.board(), clock, size, Arc::clone(&local));
             run.live().made_by(Arc::new(view));
@@ -201,8 +194,7 @@ impl Coordinator {
 }
 
 fn ended<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    let ended = thread.join();
-    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Listens on every address of this machine.
@@ -225,7 +217,7 @@ async fn gather(
     coordinator: link::Coordinator,
     offer: Offer,
     interrupts: &impl Interrupts,
-) -> Result<Gathered, Refusal> {
+) -> Result<ReadyFleet, Refusal> {
     let nanos = Nanos::from;
     let stopper = coordinator.stopper();
     let rules = Rules {

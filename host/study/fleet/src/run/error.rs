@@ -12,26 +12,17 @@ use session::{BeginError, Faults};
 /// The reason why there is no run, or no part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The system refuses an operation that a process needs.
     #[error("cannot {operation}: {cause}")]
     System {
         /// The request, as a verb with its object.
         operation: String,
-        /// Its error.
         cause: io::Error,
     },
-    /// A folder cannot be made.
     #[error("cannot make the folder `{path}`: {cause}; give a writable one with --output-dir")]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        cause: io::Error,
-    },
+    Folder { path: PathBuf, cause: io::Error },
     /// Rank 0 cannot listen.
     #[error(transparent)]
     Listen(#[from] BindError),
-    /// The plan cannot be written as JSON, which is a bug.
     #[error("cannot write the plan: {0}")]
     Plan(#[from] serde_json::Error),
     /// Processes are in the way of the run.
@@ -43,7 +34,6 @@ pub enum FleetError {
     /// Rank 0 cannot be reached, or does not take this process.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// Rank 0 is gone before it had everything.
     #[error("{why}")]
     NotHandedOver {
         /// The end of rank 0.
@@ -51,7 +41,6 @@ pub enum FleetError {
         /// The folder with the measurements of this process, if there are any.
         kept: Option<PathBuf>,
     },
-    /// Rank 0 gave no time at which the run began, which is a bug.
     #[error(
         "rank 0 gave `{0}` as the time when the run began; expected a time such as 2026-01-02T03:04:05Z"
     )]

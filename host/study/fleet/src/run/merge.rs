@@ -20,7 +20,7 @@ use super::plan::digest;
 const MERGING: &str = "merging";
 
 /// An agent whose records were added.
-pub struct TakenIn {
+pub struct MergedAgent {
     pub name: String,
     /// The number of records that were new to the run.
     pub came: usize,
@@ -37,7 +37,7 @@ pub struct TakenIn {
 pub fn merge(
     path: &Path,
     agents: &[PathBuf],
-    taken: impl Fn(&TakenIn),
+    taken: impl Fn(&MergedAgent),
 ) -> Result<(RunFolder, Summary), FleetError> {
     let folder = RunFolder::at(path);
     let plan = folder.plan()?;
@@ -102,10 +102,9 @@ impl RequestFacts {
 }
 
 impl Run {
-    fn take_in(&mut self, path: &Path) -> Result<TakenIn, FleetError> {
+    fn take_in(&mut self, path: &Path) -> Result<MergedAgent, FleetError> {
         let theirs = agent_folder(path)?;
-        let of_agent = theirs.plan()?;
-        let rank = self.rank_of(&of_agent, path)?;
+        let rank = self.rank_of(&theirs.plan()?, path)?;
         let ended = theirs.status()?;
         if let Some(ended) = &ended
             && ended.started != self.status.started
@@ -127,7 +126,7 @@ impl Run {
         let measured = self.rewrite(&theirs, ahead, &seen)?;
         let came = seen.len() - known;
         let agent = &mut self.fleet.agents[rank as usize];
-        let held = (agent.lost.as_ref()).and_then(|lost| Some(lost.unknown? + agent.records));
+        let planned = (agent.lost.as_ref()).and_then(|lost| Some(lost.unknown? + agent.records));
         agent.records = measured;
         agent.merged = true;
         agent.client = theirs.facts()?.client;
@@ -146,11 +145,11 @@ impl Run {
             }
             None => {
                 if let Some(lost) = &mut agent.lost {
-                    lost.unknown = held.map(|held| held.saturating_sub(measured));
+                    lost.unknown = planned.map(|all| all.saturating_sub(measured));
                 }
             }
         }
-        Ok(TakenIn { name: agent.name(), came, known, is_lost: agent.lost.is_some() })
+        Ok(MergedAgent { name: agent.name(), came, known, is_lost: agent.lost.is_some() })
     }
 
     /// Finds the lost agent that has this plan.
@@ -162,10 +161,8 @@ impl Run {
             )));
         };
         let size = self.fleet.agents.len();
-        let same = |plan: &Plan| {
-            // Rank 0 reads the devices for all.
-            digest(&Plan { device_metrics: None, ..plan.clone() })
-        };
+        // Rank 0 reads the devices for all.
+        let same = |plan: &Plan| digest(&Plan { device_metrics: None, ..plan.clone() });
         let agent = self.fleet.agents.get(index as usize);
         let Some(agent) = agent.filter(|_| of as usize == size) else {
             return Err(wrong(format!(
@@ -254,13 +251,11 @@ impl Run {
             std::fs::remove_dir_all(&merging).map_err(unable)?;
         }
         private::create_folder(&merging).map_err(unable)?;
+        let (ours, theirs) = (self.folder.path(), theirs.path());
+        let except = seen.keys().copied().collect();
         let parts = [
-            Part {
-                path: self.folder.path().join(record::FILE),
-                ahead: 0,
-                except: seen.keys().copied().collect(),
-            },
-            Part { path: theirs.path().join(record::FILE), ahead, ..Part::default() },
+            Part { path: ours.join(record::FILE), ahead: 0, except },
+            Part { path: theirs.join(record::FILE), ahead, ..Part::default() },
         ];
         let made = record::merge(&merging, &parts);
         let placed = made.map_err(FleetError::from).and_then(|made| {
@@ -289,8 +284,7 @@ impl Run {
 
 /// The folder of an agent's part: this one, or the single run in it.
 fn agent_folder(path: &Path) -> Result<RunFolder, FleetError> {
-    let found = runs::folder::runs(path)?;
-    match &found[..] {
+    match &runs::folder::runs(path)?[..] {
         [one] => Ok(one.clone()),
         several => Err(wrong(format!(
             "`{}` has {} runs; give the folder of one agent's part",

@@ -28,7 +28,7 @@ pub struct LocalPart {
 pub type Local = Arc<OnceLock<LocalPart>>;
 
 /// The number of an agent's figures, and the figures; nothing if they could not be read.
-type Read = (u64, Option<Arc<Figures>>);
+type Reading = (u64, Option<Arc<Figures>>);
 
 /// All processes of a fleet, as rank 0 shows them.
 pub(super) struct View {
@@ -37,7 +37,7 @@ pub(super) struct View {
     size: u32,
     local: Local,
     /// The last figures that were read, by rank.
-    read: Mutex<BTreeMap<u32, Read>>,
+    read: Mutex<BTreeMap<u32, Reading>>,
 }
 
 impl View {
@@ -63,8 +63,7 @@ impl Agents for View {
         let (board, now) = (self.board.read(), self.clock.now());
         let known: BTreeMap<u32, (&Latest, Option<Arc<Figures>>)> =
             (board.iter()).map(|(rank, latest)| (*rank, (latest, self.figures(latest)))).collect();
-        let parts = known.values();
-        let parts = parts.filter_map(|(latest, figures)| Some((figures.as_deref()?, latest.lost)));
+        let parts = known.values().filter_map(|(latest, own)| Some((own.as_deref()?, latest.lost)));
         // Each part adds up by itself, so the whole does.
         let whole = State::together(parts).unwrap_or_default();
         let agents = (0..self.size).map(|rank| match known.get(&rank) {

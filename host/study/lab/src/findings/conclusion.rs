@@ -94,9 +94,9 @@ pub(crate) fn held_text(held: &HeldRow) -> String {
 /// Describes a stage that shows no gain: its best gain, and its smallest detectable gain.
 fn not_shown(lab: &Lab, stage: &StageReport) -> String {
     let percent = |row: &&Row| row.gain.map_or(f64::NEG_INFINITY, |gain| gain.percent);
-    let rows = stage.rows.iter().filter(|row| row.may_win());
-    let best = rows.max_by(|a, b| percent(a).total_cmp(&percent(b)));
-    let best = best.filter(|row| percent(row) > 0.0);
+    let best = (stage.rows.iter().filter(|row| row.may_win()))
+        .max_by(|a, b| percent(a).total_cmp(&percent(b)))
+        .filter(|row| percent(row) > 0.0);
     let mut text = String::new();
     if let Some((row, gain)) = best.and_then(|row| Some((row, row.gain?))) {
         text = format!(" The best was `{}` with {}.", row.label, gain_text(&gain));
@@ -163,8 +163,8 @@ fn sentences(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> 
             text.extend(compared.next().map(|stage| not_shown(lab, stage)));
         }
         (Kind::NotConfirmed, Some(chosen)) => {
-            let mut of = last.filter(|stage| stage.row(&chosen.id).is_some());
-            let row = of.next().and_then(|stage| Some((stage, stage.row(&chosen.id)?)));
+            let stage = study.stages.iter().rev().find(|stage| stage.row(&chosen.id).is_some());
+            let row = stage.and_then(|stage| Some((stage, stage.row(&chosen.id)?)));
             text.extend(row.map(|(stage, row)| not_confirmed(decision, stage, row)));
         }
         _ => {}

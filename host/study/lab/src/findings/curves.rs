@@ -44,7 +44,7 @@ impl Tables<'_> {
     /// The curves of every group of scenarios that differ only in their load.
     pub fn curves(&self) -> Vec<LoadCurves> {
         let mut groups: Vec<Vec<(&Scenario, &OfLoad)>> = Vec::new();
-        for scenario in self.scenarios() {
+        for scenario in self.sides.scenarios {
             let Some(load) = &scenario.load else { continue };
             let same = |(_, other): &(&Scenario, &OfLoad)| {
                 other.kind == load.kind && other.besides == load.besides
@@ -61,14 +61,14 @@ impl Tables<'_> {
 
     fn curve(&self, group: &[(&Scenario, &OfLoad)]) -> Option<LoadCurves> {
         let figures = self.throughput_and_latency()?;
-        let lines = self.trials().iter().filter_map(|trial| {
+        let lines = self.study.trials.iter().filter_map(|trial| {
             let points: Vec<Point> = (group.iter())
                 .flat_map(|(scenario, load)| self.points(trial, scenario, load, &figures))
                 .collect();
             let curve = curve(&points);
             (curve.places.len() > 1).then(|| LoadLine {
                 trial: trial.id.clone(),
-                label: self.label(trial),
+                label: self.sides.lab.label(trial),
                 curve,
             })
         });
@@ -85,7 +85,7 @@ impl Tables<'_> {
 
     /// The figures of the objective's front, if one is a throughput and one a latency.
     fn throughput_and_latency(&self) -> Option<[Figure; 2]> {
-        if let Some([a, b]) = self.objective().map(|objective| &objective.pareto) {
+        if let Some([a, b]) = self.sides.lab.objective.as_ref().map(|objective| &objective.pareto) {
             match (a.better(), b.better()) {
                 (Better::Higher, Better::Lower) => return Some([a.clone(), b.clone()]),
                 (Better::Lower, Better::Higher) => return Some([b.clone(), a.clone()]),
@@ -104,12 +104,11 @@ impl Tables<'_> {
         load: &OfLoad,
         figures: &[Figure; 2],
     ) -> Vec<Point> {
-        let runs = self.runs(&trial.id, scenario).into_iter();
+        let runs = self.sides.runs(&trial.id, scenario, &self.rounds).into_iter();
         let point = |(run, repeat)| {
             let [throughput, latency] = figures.each_ref().map(|figure| {
-                over(&[run], figure)
-                    .map(|spread| spread.mean)
-                    .filter(|value: &f64| value.is_finite())
+                let value = over(&[run], figure).map(|spread| spread.mean);
+                value.filter(|value| value.is_finite())
             });
             Point { at: load.at, repeat, valid: true, throughput, latency }
         };

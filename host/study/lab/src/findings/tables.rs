@@ -6,24 +6,23 @@ use std::collections::BTreeMap;
 use super::{Front, OptionTable, OptionValue, Point};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
-use crate::journal::{Cell, Finished, Outcome, Results};
+use crate::journal::{Finished, Outcome, Results};
 use crate::judge::{self, Errors, Fits, Judgement, Row, Sides, StageReport};
 use crate::measured::Measured;
-use crate::objective::Objective;
 use crate::stat::{self, Drift, Spread};
 use crate::strategy::Study;
-use crate::study::{Scenario, key};
+use crate::study::Scenario;
 use result::figure::{Better, Figure};
 use result::finding::Verdict;
 
 /// The data of the tables.
 pub(super) struct Tables<'a> {
-    sides: Sides<'a>,
-    study: &'a Study,
+    pub sides: Sides<'a>,
+    pub study: &'a Study,
     /// The stages, with their fits.
     stages: Vec<(&'a StageReport, Fits)>,
     /// Every round of any stage.
-    rounds: Vec<u32>,
+    pub rounds: Vec<u32>,
 }
 
 impl<'a> Tables<'a> {
@@ -34,14 +33,15 @@ impl<'a> Tables<'a> {
         study: &'a Study,
     ) -> Self {
         let sides = Sides { lab, scenarios, results };
-        let stages = study.stages.iter().map(|stage| {
-            let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
-            let is_out = |place: usize| place > 0 && stage.rows[place].why.is_some();
-            (stage, Fits::new(&sides, &trials, &rounds(stage), is_out))
-        });
-        let stages: Vec<_> = stages.collect();
-        let rounds = stages.iter().flat_map(|(stage, _)| rounds(stage));
-        Tables { rounds: rounds.collect(), sides, study, stages }
+        let stages: Vec<(&StageReport, Fits)> = (study.stages.iter())
+            .map(|stage| {
+                let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
+                let is_out = |place: usize| place > 0 && stage.rows[place].why.is_some();
+                (stage, Fits::new(&sides, &trials, &rounds(stage), is_out))
+            })
+            .collect();
+        let rounds = study.stages.iter().flat_map(rounds).collect();
+        Tables { rounds, sides, study, stages }
     }
 
     /// Finds the baseline of comparisons; the first trial of an unfinished study.
@@ -64,19 +64,21 @@ impl<'a> Tables<'a> {
         };
         let mut trials: Vec<&Trial> = self.study.trials.iter().collect();
         trials.sort_by_key(|trial| trial.id != baseline.id);
-        let places = trials.iter().map(|trial| self.last(trial, baseline));
-        let places: Vec<Option<(usize, usize, usize)>> = places.collect();
-        let rows = trials.iter().zip(&places).map(|(trial, place)| {
-            let stage = place.map(|(stage, ..)| self.stages[stage].0);
-            self.row(trial, baseline, stage)
-        });
-        let mut rows: Vec<Row> = rows.collect();
+        let places: Vec<Option<(usize, usize, usize)>> =
+            trials.iter().map(|trial| self.last(trial, baseline)).collect();
+        let mut rows: Vec<Row> = (trials.iter().zip(&places))
+            .map(|(trial, place)| {
+                let stage = place.map(|(stage, ..)| self.stages[stage].0);
+                self.row(trial, baseline, stage)
+            })
+            .collect();
         let is_judged = |row: &Row| row.judgement != Judgement::Reference && row.why.is_none();
-        let pairs = rows.iter().zip(&places).map(|(row, place)| {
-            let (stage, base, trial) = (*place).filter(|_| is_judged(row))?;
-            Some((&self.stages[stage].1, base, trial))
-        });
-        let pairs: Vec<Option<judge::Pair<'_>>> = pairs.collect();
+        let pairs: Vec<Option<judge::Pair<'_>>> = (rows.iter().zip(&places))
+            .map(|(row, place)| {
+                let (stage, base, trial) = (*place).filter(|_| is_judged(row))?;
+                Some((&self.stages[stage].1, base, trial))
+            })
+            .collect();
         let errors = self.stages.iter();
         let errors = errors.fold(Errors::default(), |errors, (_, fits)| errors.and(fits));
         let correlation = self.correlation(&pairs);
@@ -86,13 +88,11 @@ impl<'a> Tables<'a> {
 
     /// The last stage that compares a trial with the baseline, and their places in it.
     fn last(&self, trial: &Trial, baseline: &Trial) -> Option<(usize, usize, usize)> {
-        let stages = self.stages.iter().enumerate().rev();
-        let mut found = stages.filter_map(|(number, (stage, fits))| {
+        self.stages.iter().enumerate().rev().find_map(|(number, (stage, fits))| {
             let place = |trial: &Trial| stage.rows.iter().position(|row| row.trial == trial.id);
             let (base, own) = (place(baseline)?, place(trial)?);
             fits.starts.apart(base, own).map(|_| (number, base, own))
-        });
-        found.next()
+        })
     }
 
     /// The least correlation of differences: none between differences of different stages, which
@@ -102,9 +102,7 @@ impl<'a> Tables<'a> {
         let Some((fits, base, _)) = compared.next() else {
             return 0.0;
         };
-        let trials: Option<Vec<usize>> = pairs
-            .iter()
-            .flatten()
+        let trials: Option<Vec<usize>> = (pairs.iter().flatten())
             .map(|(own, _, trial)| std::ptr::eq(*own, *fits).then_some(*trial))
             .collect();
         trials.map_or(0.0, |trials| fits.starts.correlation(*base, &trials))
@@ -113,25 +111,22 @@ impl<'a> Tables<'a> {
     /// A trial's row, not judged yet, with its figures in that stage; else in the trial's last
     /// stage.
     fn row(&self, trial: &Trial, baseline: &Trial, stage: Option<&StageReport>) -> Row {
-        let in_stage = stage.and_then(|stage| stage.row(&trial.id));
         let mut own = self.study.stages.iter().rev();
-        let row = in_stage.or_else(|| own.find_map(|stage| stage.row(&trial.id)));
-        let mut row = match row {
-            Some(row) => row.clone(),
-            None => self.sides.row(trial, &self.rounds),
-        };
+        let row = (stage.and_then(|stage| stage.row(&trial.id)))
+            .or_else(|| own.find_map(|stage| stage.row(&trial.id)));
+        let mut row = row.cloned().unwrap_or_else(|| self.sides.row(trial, &self.rounds));
         row.why = self.why(&trial.id);
-        let is_reference = trial.id == baseline.id;
-        let is_out = row.why.is_some() && !is_reference;
         // Its stage may have compared it with another trial than the baseline.
         row.gain = None;
         for scenario in &mut row.scenarios {
             scenario.gain = None;
         }
-        row.judgement = match (is_reference, is_out) {
-            (true, _) => Judgement::Reference,
-            (false, true) => Judgement::RuledOut,
-            (false, false) => Judgement::NotJudged,
+        row.judgement = if trial.id == baseline.id {
+            Judgement::Reference
+        } else if row.why.is_some() {
+            Judgement::RuledOut
+        } else {
+            Judgement::NotJudged
         };
         row
     }
@@ -144,22 +139,20 @@ impl<'a> Tables<'a> {
             let Some(baseline) = lab.baseline(place, self.study.model) else {
                 continue;
             };
-            for (dimension, varied) in engine.dimensions.iter().enumerate() {
-                if !varied.is_varied() {
-                    continue;
-                }
+            let varied = engine.dimensions.iter().enumerate();
+            for (dimension, varied) in varied.filter(|(_, dimension)| dimension.is_varied()) {
                 let differs_here_alone = |trial: &&Trial| {
                     let pairs = trial.choice.iter().zip(&baseline.choice).enumerate();
                     let others = pairs.into_iter().filter(|(place, _)| *place != dimension);
                     trial.engine == place && others.into_iter().all(|(_, (a, b))| a == b)
                 };
                 let trials = self.study.trials.iter().filter(differs_here_alone);
-                let values = trials.filter_map(|trial| {
-                    let row = against.iter().find(|row| row.trial == trial.id)?.clone();
-                    let value = lab.value_in(trial, dimension)?;
-                    Some(OptionValue { value, row })
-                });
-                let values: Vec<OptionValue> = values.collect();
+                let values: Vec<OptionValue> = (trials)
+                    .filter_map(|trial| {
+                        let row = against.iter().find(|row| row.trial == trial.id)?.clone();
+                        Some(OptionValue { value: lab.value_in(trial, dimension)?, row })
+                    })
+                    .collect();
                 if values.len() > 1 {
                     tables.push(OptionTable {
                         engine: engine.name.clone(),
@@ -180,7 +173,7 @@ impl<'a> Tables<'a> {
         let fronts = self.sides.scenarios.iter().map(|scenario| {
             let trials = self.study.trials.iter().filter(|trial| self.why(&trial.id).is_none());
             let points = trials.filter_map(|trial| {
-                let runs = self.runs(&trial.id, scenario);
+                let runs = self.sides.runs(&trial.id, scenario, &self.rounds);
                 let [first, second] = &objective.pareto;
                 Some(Point {
                     trial: trial.id.clone(),
@@ -191,8 +184,7 @@ impl<'a> Tables<'a> {
             });
             let mut points: Vec<Point> = points.collect();
             let higher = objective.pareto.each_ref().map(|figure| figure.better() != Better::Lower);
-            let front: Vec<bool> = points
-                .iter()
+            let front: Vec<bool> = (points.iter())
                 .map(|point| !points.iter().any(|other| dominates(other, point, higher)))
                 .collect();
             for (point, is_on_front) in points.iter_mut().zip(front) {
@@ -207,42 +199,11 @@ impl<'a> Tables<'a> {
         fronts.filter(|front| !front.points.is_empty()).collect()
     }
 
-    /// The lab's scenarios.
-    pub fn scenarios(&self) -> &'a [Scenario] {
-        self.sides.scenarios
-    }
-
-    /// The lab's objective.
-    pub fn objective(&self) -> Option<&'a Objective> {
-        self.sides.lab.objective.as_ref()
-    }
-
-    /// The study's trials.
-    pub fn trials(&self) -> &'a [Trial] {
-        &self.study.trials
-    }
-
-    pub fn label(&self, trial: &Trial) -> String {
-        self.sides.lab.label(trial)
-    }
-
-    /// The counted runs of a trial on a scenario.
-    pub fn runs(&self, trial: &TrialId, scenario: &Scenario) -> Vec<&'a Measured> {
-        let counted = self.rounds.iter().filter_map(|round| {
-            let key = key(trial, scenario, *round);
-            match self.sides.results.cell(&key, self.sides.lab.retries) {
-                Cell::Counted(_, measured) => Some(measured),
-                _ => None,
-            }
-        });
-        counted.collect()
-    }
-
     /// The trend over rounds that is common to all trials.
     pub fn drift(&self) -> Option<Drift> {
-        let effects = self.stages.iter();
-        let effects = effects.map(|(_, fits)| fits.starts.rounds().collect());
-        stat::drift(&effects.collect::<Vec<_>>())
+        let effects: Vec<_> =
+            self.stages.iter().map(|(_, fits)| fits.starts.rounds().collect()).collect();
+        stat::drift(&effects)
     }
 }
 
@@ -258,9 +219,10 @@ pub(super) fn over(runs: &[&Measured], measure: &Figure) -> Option<Spread> {
 
 /// True if a point is at least as good as another in both figures, and better in one.
 fn dominates(a: &Point, b: &Point, higher: [bool; 2]) -> bool {
-    let sign = higher.map(|higher| if higher { 1.0 } else { -1.0 });
-    let apart = |place: usize| sign[place] * (a.at[place].mean - b.at[place].mean);
-    let apart = [apart(0), apart(1)];
+    let apart = [0, 1].map(|place| {
+        let apart = a.at[place].mean - b.at[place].mean;
+        if higher[place] { apart } else { -apart }
+    });
     apart.iter().all(|apart| *apart >= 0.0) && apart.iter().any(|apart| *apart > 0.0)
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::names;
 use crate::condition::Condition;
 use crate::file::{Dimension, Model};
-use model::nearest;
+use crate::read::suggestion;
 use reader::words::list;
 use reader::{Located, Problem, Reader};
 
@@ -73,10 +73,9 @@ impl Names {
                 format!(
                     "`{path}`: `{name}` has a condition of its own, so no condition can depend on it"
                 )
-            } else if let Some(meant) = nearest(name, all.iter().copied()) {
-                format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
             } else {
-                format!("`{path}`: there is no option `{name}`")
+                let near = suggestion(name, all.iter().copied());
+                format!("`{path}`: there is no option `{name}`{near}")
             };
             report(message, Some(format!("conditions can name {}", list(&all))));
         }

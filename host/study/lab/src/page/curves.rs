@@ -157,37 +157,30 @@ pub(super) fn fronts(
 }
 
 fn plane(pareto: &Front, name: String) -> Plot {
-    let [words_x, words_y] = pareto.figures.each_ref().map(|figure| label(figure));
-    let (x, y) = (words_x.clone(), words_y.clone());
+    let [x, y] = pareto.figures.each_ref().map(|figure| label(figure));
     let spots = |wanted: bool| -> Vec<Spot> {
         let points = pareto.points.iter().filter(|point| point.is_on_front == wanted);
         let spot = |point: &crate::findings::Point| Spot {
             row: point.label.clone(),
             x: point.at[0].mean,
             y: point.at[1].mean,
-            text: format!(
-                "{words_x}: {}; {words_y}: {}",
-                spread(&point.at[0]),
-                spread(&point.at[1])
-            ),
+            text: format!("{x}: {}; {y}: {}", spread(&point.at[0]), spread(&point.at[1])),
         };
         points.map(spot).collect()
     };
     let line = |label: &str, spots| Line { label: label.to_owned(), shape: Style::Apart, spots };
-    let lines = [line("On the front", spots(true)), line("Beaten by another trial", spots(false))];
-    let lines = lines.into_iter().filter(|line| !line.spots.is_empty());
+    let lines = [line("On the front", spots(true)), line("Beaten by another trial", spots(false))]
+        .into_iter()
+        .filter(|line| !line.spots.is_empty())
+        .chain(front(spots(true)))
+        .collect();
     Plot {
         name,
         title: format!("Pareto front: {}", pareto.scenario),
         note: "One point for each trial, over all rounds.".to_owned(),
-        x,
         head: "Trial".to_owned(),
-        panels: vec![Plane {
-            y,
-            is_share: false,
-            lines: lines.chain(front(spots(true))).collect(),
-            rules: Vec::new(),
-        }],
+        panels: vec![Plane { y, is_share: false, lines, rules: Vec::new() }],
+        x,
         bands: Vec::new(),
         is_named: true,
     }

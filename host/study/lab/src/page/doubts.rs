@@ -42,9 +42,10 @@ pub(super) fn suspect(study: &StudyReport) -> Option<String> {
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let names: Vec<String> =
         counts.iter().take(4).map(|(name, count)| format!("`{name}` ({count})")).collect();
-    let names = match names.as_slice() {
-        [] => String::new(),
-        names => format!("; their findings: {}", names.join(", ")),
+    let names = if names.is_empty() {
+        String::new()
+    } else {
+        format!("; their findings: {}", names.join(", "))
     };
     let suspect = suspect.len();
     Some(format!(

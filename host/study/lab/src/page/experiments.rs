@@ -30,9 +30,9 @@ pub(super) fn experiments(
     }
     if study.options.len() > 1 {
         page.heading(2, format!("By option{}", of_model(report, study)));
-        for of in &study.options {
-            page.heading(3, of.option.as_str());
-            let rows = of.values.iter().map(|value| (value.value.as_str(), &value.row));
+        for table_of in &study.options {
+            page.heading(3, table_of.option.as_str());
+            let rows = table_of.values.iter().map(|value| (value.value.as_str(), &value.row));
             page.table(table("Value", report, study, rows));
         }
     }
@@ -63,9 +63,9 @@ pub(super) fn experiments(
 
 /// Differences that are not shown, with the rounds that would show them.
 fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
-    let rows = study.against_baseline.iter();
-    let rows = rows.filter(|row| row.judgement == Judgement::NoDifference);
-    let rows: Vec<&Row> = rows.collect();
+    let rows: Vec<&Row> = (study.against_baseline.iter())
+        .filter(|row| row.judgement == Judgement::NoDifference)
+        .collect();
     if rows.is_empty() {
         return;
     }
@@ -89,9 +89,8 @@ fn not_shown(page: &mut Document, report: &LabReport, study: &StudyReport) {
 
 /// Constraints that trials are not shown to meet; broken constraints are among the failures.
 fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
-    let held = study.against_baseline.iter().flat_map(|row| {
-        let not_shown = row.constraints.iter();
-        let not_shown = not_shown.filter(|held| row.why.is_none() && held.figure.is_some());
+    let held = study.against_baseline.iter().filter(|row| row.why.is_none()).flat_map(|row| {
+        let not_shown = row.constraints.iter().filter(|held| held.figure.is_some());
         not_shown.map(move |held| (row, held))
     });
     let mut lines = held
@@ -164,14 +163,10 @@ fn rows(page: &mut Document, report: &LabReport, study: &StudyReport, all: &[Row
     let mut table = Table::new(["Trial", "Scenario", "Against the reference"]);
     for row in all {
         for scenario in &row.scenarios {
-            let Some(gain) = &scenario.gain else {
-                continue;
-            };
-            table.row([
-                Cell::from(row.label.as_str()),
-                scenario.scenario.as_str().into(),
-                gain_cell(gain),
-            ]);
+            if let Some(gain) = &scenario.gain {
+                let name = scenario.scenario.as_str().into();
+                table.row([Cell::from(row.label.as_str()), name, gain_cell(gain)]);
+            }
         }
     }
     page.table(table);
@@ -190,8 +185,7 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
     for trial in study.trials.iter().filter(|trial| !trial.runs.is_empty()) {
         page.heading(3, trial.label.as_str());
         page.code("bash", trial.command.as_str());
-        let head = ["Scenario", "Round", &figure, "Verdict", "Folder", "Findings"];
-        let mut table = Table::new(head);
+        let mut table = Table::new(["Scenario", "Round", &figure, "Verdict", "Folder", "Findings"]);
         for run in &trial.runs {
             let verdict = Cell {
                 text: run.verdict.map_or("failed", Verdict::name).into(),
@@ -237,11 +231,9 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
 /// The names of findings, which a list below the tables explains; a text without a name stays
 /// unchanged.
 fn names(findings: &[String]) -> String {
-    let names = findings.iter().map(|text| match named(text) {
-        Some((name, _)) => name,
-        None => text,
-    });
-    names.collect::<Vec<_>>().join(", ")
+    let names: Vec<&str> =
+        findings.iter().map(|text| named(text).map_or(text.as_str(), |(name, _)| name)).collect();
+    names.join(", ")
 }
 
 /// A finding's name and its observation; nothing if the text is no finding.

@@ -63,11 +63,10 @@ pub(super) fn overview(page: &mut Document, report: &LabReport) {
 pub(super) fn figures(page: &mut Document, report: &LabReport) {
     page.heading(2, "Figures");
     for scenario in &report.scenarios {
-        let measured = report.studies.iter().flat_map(|study| {
-            let trials = study.trials.iter();
-            trials.filter_map(move |trial| Some((study, trial, trial.figures.get(&scenario.name)?)))
-        });
-        let measured: Vec<_> = measured.collect();
+        let measured: Vec<_> = (report.studies.iter())
+            .flat_map(|study| study.trials.iter().map(move |trial| (study, trial)))
+            .filter_map(|(study, trial)| Some((study, trial, trial.figures.get(&scenario.name)?)))
+            .collect();
         if measured.is_empty() {
             continue;
         }

@@ -41,19 +41,19 @@ fn differences(row: &Row) -> Vec<Difference> {
     if !is_drawn {
         return Vec::new();
     }
-    let scenarios = row.scenarios.iter();
-    let each = scenarios.filter_map(|scenario| Some((scenario.scenario.as_str(), scenario.gain?)));
-    let each = each.map(|(scenario, gain)| Difference {
-        name: match row.scenarios.len() {
-            1 => row.label.clone(),
-            _ => format!("{}, {scenario}", row.label),
-        },
-        share: gain.percent / 100.0,
-        interval: gain.interval.map(|ends| ends.map(|end| end / 100.0)),
-        is_better: is_better(row.judgement, &gain),
-        text: gain_text(&gain),
-    });
-    each.collect()
+    (row.scenarios.iter())
+        .filter_map(|scenario| Some((scenario.scenario.as_str(), scenario.gain?)))
+        .map(|(scenario, gain)| Difference {
+            name: match row.scenarios.len() {
+                1 => row.label.clone(),
+                _ => format!("{}, {scenario}", row.label),
+            },
+            share: gain.percent / 100.0,
+            interval: gain.interval.map(|ends| ends.map(|end| end / 100.0)),
+            is_better: is_better(row.judgement, &gain),
+            text: gain_text(&gain),
+        })
+        .collect()
 }
 
 /// True or false where a scenario's gain is shown, for better or worse: its interval holds no zero,

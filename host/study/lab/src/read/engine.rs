@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{bounded, required, time, unique};
+use super::{bounded, required, suggestion, time, unique, wrong};
 use crate::expand;
 use crate::file::{Dimension, Engine, Flags, Model};
 use crate::options::{self, Names};
@@ -18,7 +18,7 @@ pub(super) fn engines(t: &mut Reader<'_, '_>, models: &[Model], set: &ConfigTabl
     if read.as_ref().is_none_or(Vec::is_empty) {
         t.report(Problem::new("the lab has no engines").help("describe each under [[engines]]"));
     }
-    let known = placeholders(models, true);
+    let known = placeholders(models);
     let mut texts = Vec::new();
     options::texts(set, &mut texts);
     for (text, place) in texts {
@@ -59,7 +59,7 @@ fn engine(
     let exclude = options::conditions(t, "exclude", &names);
     let models_of = models_of(t, models);
 
-    let known = placeholders(models, true);
+    let known = placeholders(models);
     for (key, words) in [("launch", &launch), ("version-command", &version_command)] {
         for word in words.iter().flat_map(|words| &words.value) {
             check_word(t, key, word, &known);
@@ -69,13 +69,8 @@ fn engine(
         check_launch(t, launch);
     } else {
         let is_there = t.has("launch");
-        check_running(
-            t,
-            &place,
-            own,
-            is_there || base_url.is_some(),
-            !dimensions.is_empty() && !is_there,
-        );
+        let has_options = !dimensions.is_empty() && !is_there;
+        check_running(t, &place, own, is_there || base_url.is_some(), has_options);
     }
     for dimension in &dimensions {
         check_values(t, dimension, &known);
@@ -116,20 +111,19 @@ fn check_running(
         "" => "an engine".to_owned(),
         name => format!("the engine `{name}`"),
     };
+    let report = |problem: String, help: &str| {
+        t.report(Problem::new(problem).at(place.clone(), "here").help(help));
+    };
     if !has_address {
-        let message = format!("{engine} has neither `launch` nor `base-url`");
-        t.report(
-            Problem::new(message)
-                .at(place.clone(), "here")
-                .help("add `launch` to start it, or the `base-url` where it runs already"),
+        report(
+            format!("{engine} has neither `launch` nor `base-url`"),
+            "add `launch` to start it, or the `base-url` where it runs already",
         );
     }
     if has_options {
-        let message = format!("{engine} has options but no `launch`");
-        t.report(
-            Problem::new(message)
-                .at(place.clone(), "here")
-                .help("options are given to an engine when it is started; add `launch`, or leave the options out"),
+        report(
+            format!("{engine} has options but no `launch`"),
+            "options are given to an engine when it is started; add `launch`, or leave the options out",
         );
     }
 }
@@ -177,15 +171,15 @@ fn check_values(t: &Reader<'_, '_>, dimension: &Dimension, known: &[String]) {
     for (option, value) in dimension.rows.iter().flat_map(|row| dimension.options.iter().zip(row)) {
         let text = shown(value);
         check_placeholders(t, &key, &text, &dimension.place, known);
-        let wrong = if option.is_env {
+        let error = if option.is_env {
             template::variables(&text).err()
         } else {
             text.contains("${").then(|| {
                 "a command line cannot hold variables, because everybody can see it".to_owned()
             })
         };
-        if let Some(wrong) = wrong {
-            t.report(Problem::new(format!("`{key}`: {wrong}")).at(dimension.place.clone(), "here"));
+        if let Some(error) = error {
+            wrong(t, format!("`{key}`: {error}"), &dimension.place);
         }
     }
 }
@@ -197,12 +191,8 @@ fn check_placeholders(t: &Reader<'_, '_>, key: &str, text: &str, place: &Place, 
             continue;
         }
         let meant = nearest(name, known.iter().map(String::as_str));
-        let message = match meant {
-            Some(meant) => {
-                format!("`{key}`: unknown placeholder {{{name}}}; did you mean {{{meant}}}?")
-            }
-            None => format!("`{key}`: unknown placeholder {{{name}}}"),
-        };
+        let meant = meant.map(|meant| format!("; did you mean {{{meant}}}?")).unwrap_or_default();
+        let message = format!("`{key}`: unknown placeholder {{{name}}}{meant}");
         let problem = Problem::new(message).at(place.clone(), "here");
         let help = format!("known are {}; write {{{{{name}}}}} for the text itself", list(known));
         t.report(problem.help(help));
@@ -210,23 +200,18 @@ fn check_placeholders(t: &Reader<'_, '_>, key: &str, text: &str, place: &Place, 
 }
 
 /// The names that placeholders may have: the names that all models share.
-fn placeholders(models: &[Model], with_engine: bool) -> Vec<String> {
-    let mut names = Vec::new();
-    if with_engine {
-        names.extend(["port", "host", "engine"].map(str::to_owned));
-    }
+fn placeholders(models: &[Model]) -> Vec<String> {
+    let mut names = ["port", "host", "engine"].map(str::to_owned).to_vec();
     if let Some((first, others)) = models.split_first() {
-        let common = first
-            .values
-            .keys()
-            .filter(|key| others.iter().all(|model| model.values.contains_key(*key)));
+        let is_common = |key: &&String| others.iter().all(|model| model.values.contains_key(*key));
+        let common = first.values.keys().filter(is_common);
         names.extend(common.map(|key| format!("model.{key}")));
     }
     names
 }
 
 fn variables(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<(String, String)> {
-    let known = placeholders(models, true);
+    let known = placeholders(models);
     let parse = |text: &str| template::variables(text).map(|_| text.to_owned());
     let variables: Vec<(String, Located<String>)> = t.strings("env", parse).collect();
     for (name, value) in &variables {
@@ -239,8 +224,7 @@ fn variables(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<(String, String)> 
 /// Reports a name that no environment variable can have.
 pub(crate) fn check_variable_name(t: &Reader<'_, '_>, name: &str, place: &Place) {
     if name.is_empty() || name.contains(['=', '\0']) {
-        let message = format!("`{name}` cannot be the name of an environment variable");
-        t.report(Problem::new(message).at(place.clone(), "here"));
+        wrong(t, format!("`{name}` cannot be the name of an environment variable"), place);
     }
 }
 
@@ -280,22 +264,14 @@ fn models_of(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<usize> {
             Some(place) => places.push(place),
             None => {
                 let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
-                let message = match nearest(&name.value, names.iter().copied()) {
-                    Some(meant) => format!(
-                        "`engines.models`: there is no model `{}`; did you mean `{meant}`?",
-                        name.value
-                    ),
-                    None if names.is_empty() => format!(
-                        "`engines.models`: there is no model `{}`; a lab defines its models in [[models]]",
-                        name.value
-                    ),
-                    None => format!(
-                        "`engines.models`: there is no model `{}`; there are {}",
-                        name.value,
-                        list(&names)
-                    ),
-                };
-                t.report(Problem::new(message).at(name.place, "here"));
+                let mut end = suggestion(&name.value, names.iter().copied());
+                if names.is_empty() {
+                    end = "; a lab defines its models in [[models]]".to_owned();
+                } else if end.is_empty() {
+                    end = format!("; there are {}", list(&names));
+                }
+                let message = format!("`engines.models`: there is no model `{}`{end}", name.value);
+                wrong(t, message, &name.place);
             }
         }
     }

@@ -52,11 +52,10 @@ impl Walk<'_> {
             }
             let trials = [from.clone(), baseline.clone()].into_iter().chain(trials).collect();
             let stage = self.stage(self.planned("Each option alone", trials, self.lab.repeats))?;
-            let kept = each.iter().filter_map(|group| {
-                self.best(&stage, |id| group.iter().any(|trial| trial.id == *id))
-            });
-            let kept: Vec<(usize, Choice)> =
-                kept.map(|choice| (differing(&from, &choice.trial), choice)).collect();
+            let kept: Vec<(usize, Choice)> = (each.iter())
+                .filter_map(|group| self.best(&stage, |id| group.iter().any(|own| own.id == *id)))
+                .map(|choice| (differing(&from, &choice.trial), choice))
+                .collect();
             let Some(best) =
                 self.best(&stage, |id| kept.iter().any(|(_, choice)| choice.trial.id == *id))
             else {
@@ -78,8 +77,7 @@ impl Walk<'_> {
                     ))?;
                     confirmed = Some(stage.clone());
                     // The best single value stays if the stage shows neither, and the last stage
-                    // then
-                    // decides.
+                    // then decides.
                     self.best(&stage, |_| true).unwrap_or(Choice { stage, ..best })
                 }
             };
@@ -127,6 +125,5 @@ impl Walk<'_> {
 
 /// The first dimension in which two trials of an engine differ.
 fn differing(a: &Trial, b: &Trial) -> usize {
-    let pairs = a.choice.iter().zip(&b.choice);
-    pairs.into_iter().position(|(a, b)| a != b).unwrap_or_default()
+    a.choice.iter().zip(&b.choice).position(|(a, b)| a != b).unwrap_or_default()
 }

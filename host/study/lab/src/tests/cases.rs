@@ -73,14 +73,6 @@ fn trial(out: &mut String, lab: &Lab, trial: &Trial) {
     }
 }
 
-fn compare(path: &Path, now: &str) {
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(path, now).unwrap();
-    }
-    let wanted = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(wanted == now, "{} differs; BLESS=1 writes it anew. Now:\n{now}", path.display());
-}
-
 #[test]
 fn lab_files_expand_or_are_refused() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cases");
@@ -99,7 +91,7 @@ fn lab_files_expand_or_are_refused() {
             Err(error) => ("error.txt", "trials.txt", format!("{error}\n")),
         };
         assert!(!folder.join(other).exists(), "{} is now {file}: {now}", folder.display());
-        compare(&folder.join(file), &now);
+        super::pages::golden(&folder.join(file), &now);
     }
 }
 
@@ -159,8 +151,8 @@ fn the_table_of_keys_is_complete() {
         // The advice is the list of the table's keys.
         let advice = miette::Diagnostic::help(problem).unwrap().to_string();
         let (table, keys) = advice.strip_prefix("the keys ").unwrap().split_once(" are ").unwrap();
-        let table =
-            table.trim_start_matches("in [").trim_end_matches(']').replace("at the top", "");
+        let table = table.trim_start_matches("in [").trim_end_matches(']');
+        let table = table.replace("at the top", "");
         let keys = keys.split('`').skip(1).step_by(2);
         found.extend(keys.map(|key| (table.clone(), key.to_owned())));
     }

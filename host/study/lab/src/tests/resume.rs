@@ -39,11 +39,11 @@ fn world(strategy: &str) -> World {
 const STRATEGIES: [&str; 2] = ["matrix", "one-at-a-time"];
 
 /// A lab that was run without a stop: its journal and its findings.
-type Ran = (World, Vec<Event>, Vec<findings::StudyReport>);
+type LabRun = (World, Vec<Event>, Vec<findings::StudyReport>);
 
 /// Each strategy's.
-fn uninterrupted() -> &'static [Ran] {
-    static LABS: OnceLock<Vec<Ran>> = OnceLock::new();
+fn uninterrupted() -> &'static [LabRun] {
+    static LABS: OnceLock<Vec<LabRun>> = OnceLock::new();
     LABS.get_or_init(|| {
         let lab = |strategy: &&str| {
             let world = world(strategy);

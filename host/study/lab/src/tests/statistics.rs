@@ -1,14 +1,14 @@
 //! The share of right results among few simulated labs, to find gross mistakes. The benchmark
 //! `labs` makes many, and writes the guide's page.
 
-use super::simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
+use super::simulated::{Case, ONE_OPTION, STRATEGIES, SimulatedLab};
 
 /// Few of 40 labs, where one of 200 is allowed: three or more come with a probability of 0.1 %.
 #[test]
 fn equal_options_are_hardly_ever_recommended() {
     for strategy in STRATEGIES {
         let case = Case { rounds: 0.02, ..Case::equal(strategy) };
-        let wrong = case.labs(40).filter(Ended::recommends).count();
+        let wrong = case.labs(40).filter(SimulatedLab::recommends).count();
         assert!(wrong <= 2, "{strategy}: {wrong} of 40");
     }
 }

@@ -7,7 +7,7 @@ use crate::journal::{Event, Outcome};
 use crate::judge::Judgement;
 use crate::measured::Number;
 use crate::strategy::Kind;
-use crate::{Ended, Next, Results, next, page};
+use crate::{LabEnd, Next, Results, next, page};
 
 fn text(strategy: &str, more: &str) -> String {
     format!(
@@ -77,16 +77,13 @@ fn every_strategy_finds_the_best() {
 /// A gain that three rounds do not show: the page states the rounds that would, and their time.
 #[test]
 fn states_the_rounds_that_would_show_a_gain() {
-    fn truth(settings: &Settings, _: &str) -> Fate {
-        Fate::Tokens(match option(settings, "mode") {
-            "fast" => 1010.0,
-            _ => 1000.0,
-        })
-    }
+    let truth = |settings: &Settings, _: &str| {
+        Fate::Tokens(if option(settings, "mode") == "fast" { 1010.0 } else { 1000.0 })
+    };
     let text = text("matrix", "").replace("seqs = [64, 128, 256]\n", "");
     let text = text.replace("tokens = [2048, 8192]\n", "");
     // A lab in which it is ahead by its mean, and not shown.
-    let of_seed = |seed| {
+    let with_seed = |seed| {
         let mut world = World::new(&text, truth);
         world.seed = seed;
         let (report, _) = run(&world);
@@ -95,7 +92,7 @@ fn states_the_rounds_that_would_show_a_gain() {
         let is_wanted = study.conclusion.kind == Kind::NoDifference && gain > 0.5;
         is_wanted.then_some(report)
     };
-    let report = (1..30).find_map(of_seed).unwrap();
+    let report = (1..30).find_map(with_seed).unwrap();
     let study = only(&report);
     let row = &study.against_baseline[1];
     assert_eq!(row.judgement, Judgement::NoDifference);
@@ -124,12 +121,8 @@ fn fewer_faults_are_better() {
     world.run(&mut events);
     let baseline = world.lab.baseline(0, 0).unwrap().id;
     for event in &mut events {
-        let Event::Finished(finished) = event else {
-            continue;
-        };
-        let Outcome::Measured(measured) = &mut finished.outcome else {
-            continue;
-        };
+        let Event::Finished(finished) = event else { continue };
+        let Outcome::Measured(measured) = &mut finished.outcome else { continue };
         let faults = f64::from(u8::from(finished.run.trial == baseline)) * 0.2;
         let scores = [("final-number", 0.8), ("final-number-unparsed", faults)];
         let scores = scores.map(|(name, score)| (format!("score.{name}"), Number(score)));
@@ -209,12 +202,9 @@ fn a_crash_or_a_lost_request_never_wins() {
 
 #[test]
 fn reports_a_failed_baseline_as_missing() {
-    fn truth(settings: &Settings, _: &str) -> Fate {
-        match option(settings, "mode") {
-            "fast" => Fate::Tokens(1000.0),
-            _ => Fate::Crashes,
-        }
-    }
+    let truth = |settings: &Settings, _: &str| {
+        if option(settings, "mode") == "fast" { Fate::Tokens(1000.0) } else { Fate::Crashes }
+    };
     let (report, _) = run(&World::new(&text("matrix", ""), truth));
     assert_eq!(only(&report).conclusion.kind, Kind::BestOfRest);
     assert!(chosen(only(&report)).contains("mode fast"));
@@ -231,35 +221,25 @@ fn one_repeat_shows_nothing() {
     let (report, _) = run(&World::new(&text("matrix", "repeats = 1"), truth));
     let study = only(&report);
     assert_eq!(study.conclusion.kind, Kind::NoDifference);
-    assert!(
-        study
-            .against_baseline
-            .iter()
-            .all(|row| row.gain.is_none_or(|gain| gain.interval.is_none()))
-    );
+    let mut gains = study.against_baseline.iter().filter_map(|row| row.gain);
+    assert!(gains.all(|gain| gain.interval.is_none()));
 }
 
 /// The best of two engines is tuned; a slower one is not.
 #[test]
 fn the_better_engine_is_tuned() {
-    fn truth(settings: &Settings, scenario: &str) -> Fate {
-        let Fate::Tokens(tokens) = super::strategies::truth(settings, scenario) else {
-            unreachable!()
-        };
+    let truth = |settings: &Settings, scenario: &str| {
+        let Fate::Tokens(tokens) = truth(settings, scenario) else { unreachable!() };
         Fate::Tokens(tokens * if option(settings, "engine") == "sglang" { 1.3 } else { 1.0 })
-    }
+    };
     let more = "\n[[engines]]\nname = \"sglang\"\nlaunch = [\"sglang\"]\n[engines.options]\nmode = [\"plain\", \"fast\"]\n";
     let world = World::new(&(text("one-at-a-time", "") + more), truth);
     let (report, _) = run(&world);
     let study = only(&report);
     assert_eq!(chosen(study), "sglang: mode fast");
     assert_eq!(study.stages[0].title, "Choosing the engine");
-    assert!(
-        study
-            .trials
-            .iter()
-            .all(|trial| trial.engine == "sglang" || trial.label == "vllm: baseline")
-    );
+    let is_right = |own: &str, label: &str| own == "sglang" || label == "vllm: baseline";
+    assert!(study.trials.iter().all(|trial| is_right(&trial.engine, &trial.label)));
     let gain = study.conclusion.gain.unwrap();
     assert!((gain.percent - 49.5).abs() < 5.0, "{gain:?}");
 }
@@ -267,11 +247,11 @@ fn the_better_engine_is_tuned() {
 /// An option whose condition needs another option's better value is tried after that value is kept.
 #[test]
 fn conditional_options_follow() {
-    fn truth(settings: &Settings, _: &str) -> Fate {
+    let truth = |settings: &Settings, _: &str| {
         let chunk = if option(settings, "chunk") == "2" { 1.2 } else { 1.0 };
         let seqs = if option(settings, "seqs") == "128" { 1.2 } else { 1.0 };
         Fate::Tokens(1000.0 * chunk * seqs)
-    }
+    };
     let text = "name = \"A lab\"\nscenarios = \"chat.toml\"\n[objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
                 [[engines]]\nname = \"a\"\nlaunch = [\"a\"]\n[engines.options]\nseqs = [64, 128]\n\
                 chunk = { values = [1, 2], when = \"seqs == 128\" }\n";
@@ -284,7 +264,7 @@ fn conditional_options_follow() {
 fn a_budget_ends_a_lab_before_its_next_start() {
     let world = World::new(&text("matrix", "budget = { time = \"40m\" }"), truth);
     let results = world.run(&mut Vec::new());
-    assert_eq!(next(&world.lab, &world.scenarios, &results), Next::Done(Ended::Budget));
+    assert_eq!(next(&world.lab, &world.scenarios, &results), Next::Done(LabEnd::Budget));
     assert!(results.seconds <= 2400.0 && results.seconds > 2000.0, "{}", results.seconds);
     let report = findings::lab_report(&world.lab, &world.scenarios, &results);
     assert_eq!(report.incomplete.as_deref(), Some("its budget is spent"));
@@ -333,17 +313,12 @@ fn rounds_are_interleaved() {
 /// The page of a lab, whole; `BLESS=1` writes it anew.
 #[test]
 fn the_page_matches_its_snapshot() {
-    fn truth(settings: &Settings, scenario: &str) -> Fate {
-        match option(settings, "tokens") {
-            "8192" => Fate::Crashes,
-            _ => super::strategies::truth(settings, scenario),
-        }
-    }
-    let world = World::new(
-        &text("one-at-a-time", "about = \"What helps.\"\ncost = { per-hour = 2.5 }"),
-        truth,
-    );
-    let (report, _) = run(&world);
+    let truth = |settings: &Settings, scenario: &str| match option(settings, "tokens") {
+        "8192" => Fate::Crashes,
+        _ => truth(settings, scenario),
+    };
+    let more = "about = \"What helps.\"\ncost = { per-hour = 2.5 }";
+    let (report, _) = run(&World::new(&text("one-at-a-time", more), truth));
     let json = serde_json::to_string_pretty(&report).unwrap();
     let back: LabReport = serde_json::from_str(&json).unwrap();
     assert_eq!(back, report);
@@ -365,10 +340,8 @@ fn a_release_is_measured_and_nothing_is_recommended() {
     let kinds: Vec<Kind> = report.studies.iter().map(|study| study.conclusion.kind).collect();
     assert_eq!(kinds, [Kind::NoObjective, Kind::NoObjective]);
     let page = page::page(&report).markdown();
-    assert!(
-        page.contains("### long")
-            && page.contains("| small, baseline |")
-            && page.contains("| large, baseline |")
-    );
+    for part in ["### long", "| small, baseline |", "| large, baseline |"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
     assert!(page.contains("Output token throughput (tok/s)") && !page.contains("TTFT"), "{page}");
 }

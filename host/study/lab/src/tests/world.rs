@@ -63,9 +63,7 @@ impl World {
             }),
         };
         World {
-            scenarios: lab
-                .scenarios
-                .iter()
+            scenarios: (lab.scenarios.iter())
                 .map(|named| scenario(named.value.trim_end_matches(".toml")))
                 .collect(),
             lab,
@@ -77,9 +75,7 @@ impl World {
     }
 
     pub fn settings(&self, trial: &Trial) -> Settings {
-        let mut settings: Settings = trial
-            .settings
-            .iter()
+        let mut settings: Settings = (trial.settings.iter())
             .map(|(name, value)| (name.clone(), crate::value::shown(value)))
             .collect();
         settings.insert("engine".to_owned(), self.lab.engines[trial.engine].name.clone());
@@ -124,10 +120,7 @@ impl World {
         ];
         Outcome::Measured(Measured {
             verdict,
-            figures: figures
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), Number(value)))
-                .collect(),
+            figures: figures.map(|(name, value)| (name.to_owned(), Number(value))).into(),
             with_failures: BTreeMap::new(),
             findings: match verdict {
                 Verdict::Invalid => vec!["the client was too slow".to_owned()],
@@ -148,12 +141,8 @@ impl World {
             command: start.trial.recorded(engine),
         })];
         if let Fate::Crashes = (self.truth)(&self.settings(&start.trial), "") {
-            events.push(Event::Failed(Failed {
-                trial,
-                round,
-                seconds: 5.0,
-                end: end(Ending::DiedBeforeReady),
-            }));
+            let end = end(Ending::DiedBeforeReady);
+            events.push(Event::Failed(Failed { trial, round, seconds: 5.0, end }));
             return events;
         }
         events.push(Event::Ready(Ready {
@@ -171,19 +160,12 @@ impl World {
         for run in &start.runs {
             let folder =
                 format!("runs/{}-{}-{}-{}", run.trial, run.scenario, run.round, run.attempt);
-            events.push(Event::Running(Running {
-                at: "2026-01-01T00:00:30Z".to_owned(),
-                run: run.clone(),
-                folder: folder.clone(),
-            }));
-            let outcome = self.outcome(&start.trial, run);
+            let at = "2026-01-01T00:00:30Z".to_owned();
+            let (run, started) = (run.clone(), folder.clone());
+            events.push(Event::Running(Running { at, run: run.clone(), folder: started }));
+            let outcome = self.outcome(&start.trial, &run);
             let has_died = matches!(outcome, Outcome::Died(_));
-            events.push(Event::Finished(Finished {
-                run: run.clone(),
-                folder,
-                seconds: 100.0,
-                outcome,
-            }));
+            events.push(Event::Finished(Finished { run, folder, seconds: 100.0, outcome }));
             if has_died {
                 class = Ending::Died;
                 break;
@@ -212,10 +194,9 @@ impl World {
             let Next::Run(starts) = next(&self.lab, &self.scenarios, &results) else {
                 return results;
             };
-            for event in self.events(&starts[0]) {
-                results.add(&event);
-                events.push(event);
-            }
+            let new = self.events(&starts[0]);
+            new.iter().for_each(|event| results.add(event));
+            events.extend(new);
         }
         panic!("it does not end");
     }

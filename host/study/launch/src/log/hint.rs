@@ -6,7 +6,6 @@ use crate::exit::Class;
 /// A line that names the cause of an engine's death.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hint {
-    /// The cause.
     pub class: Class,
     pub line: String,
 }

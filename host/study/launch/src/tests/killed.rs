@@ -15,28 +15,26 @@ impl Drop for Ends {
     }
 }
 
-#[test]
+#[tokio::test]
 #[cfg(target_os = "linux")]
-fn the_engine_of_a_killed_runner_ends_with_it() {
-    run(async {
-        let folder = tempfile::tempdir().unwrap();
-        let port = free_port();
-        let mut owner = Ends(players::owner(&folder, port).spawn().unwrap());
-        let ready = folder.path().join("ready");
-        while !fs::read_to_string(&ready).is_ok_and(|pid| !pid.is_empty()) {
-            assert_eq!(owner.0.try_wait().unwrap(), None, "it plays on");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let engine = process_in(&ready);
-        let worker = process_in(&folder.path().join("worker"));
-        assert!(lives(engine) && lives(worker), "their runner lives");
-        owner.0.kill().unwrap();
-        owner.0.wait().unwrap();
-        let clock = model::clock::Clock::start();
-        while lives(engine) || lives(worker) {
-            assert!(clock.now() < LONG.into(), "they go on");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert!(crate::check_port("127.0.0.1", port).is_ok());
-    });
+async fn the_engine_of_a_killed_runner_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let mut owner = Ends(players::owner(&folder, port).spawn().unwrap());
+    let ready = folder.path().join("ready");
+    while !fs::read_to_string(&ready).is_ok_and(|pid| !pid.is_empty()) {
+        assert_eq!(owner.0.try_wait().unwrap(), None, "it plays on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let engine = process_in(&ready);
+    let worker = process_in(&folder.path().join("worker"));
+    assert!(lives(engine) && lives(worker), "their runner lives");
+    owner.0.kill().unwrap();
+    owner.0.wait().unwrap();
+    let clock = model::clock::Clock::start();
+    while lives(engine) || lives(worker) {
+        assert!(clock.now() < LONG.into(), "they go on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(crate::check_port("127.0.0.1", port).is_ok());
 }

@@ -14,12 +14,9 @@ const FOLDER: &str = "LAUNCH_TEST_FOLDER";
 /// The way this program is started to play a part.
 pub fn command(part: &str) -> Vec<String> {
     let own = std::env::current_exe().unwrap();
-    let own = own.to_str().unwrap().to_owned();
     let part = format!("tests::players::{part}");
     let options = ["--ignored", "--exact", "--nocapture", "--test-threads=1"];
-    let mut command = vec![own, part];
-    command.extend(options.map(str::to_owned));
-    command
+    [own.to_str().unwrap(), &part].into_iter().chain(options).map(str::to_owned).collect()
 }
 
 /// The command of an owner: a runner that launches an engine and then waits.
@@ -46,9 +43,9 @@ fn engine() {
 
 /// Launches an engine that has a worker elsewhere, writes its process into the file `ready`, and
 /// waits to be killed.
-#[test]
+#[tokio::test]
 #[ignore = "a part that other tests start"]
-fn plays_a_runner() {
+async fn plays_a_runner() {
     let port: u16 = variable(PORT).parse().unwrap();
     let folder = std::path::PathBuf::from(variable(FOLDER));
     let script = r#"(setsid sh -c 'echo $$ > worker; exec sleep 1000' &); exec "$@""#;
@@ -57,15 +54,13 @@ fn plays_a_runner() {
     words.extend(command("engine"));
     let mut spec = Spec::new("orphan", words, ("127.0.0.1", port), folder.join("engine.log"));
     spec.directory = Some(folder.clone());
-    run(async {
-        let worker = folder.join("worker");
-        let mut engine = Engine::start(spec).unwrap();
-        let check = async || match std::fs::read_to_string(&worker) {
-            Ok(pid) if pid.ends_with('\n') => answers(port),
-            _ => Check::NotYet("its worker does not run".to_owned()),
-        };
-        engine.ready(check).await.unwrap();
-        std::fs::write(folder.join("ready"), engine.pid().to_string()).unwrap();
-        std::future::pending::<()>().await;
-    });
+    let worker = folder.join("worker");
+    let mut engine = Engine::start(spec).unwrap();
+    let check = async || match std::fs::read_to_string(&worker) {
+        Ok(pid) if pid.ends_with('\n') => answers(port),
+        _ => Check::NotYet("its worker does not run".to_owned()),
+    };
+    engine.ready(check).await.unwrap();
+    std::fs::write(folder.join("ready"), engine.pid().to_string()).unwrap();
+    std::future::pending::<()>().await;
 }

@@ -39,8 +39,7 @@ impl<'a> Facts<'a> {
         let mut profiles = BTreeMap::new();
         for fence in page.fences.iter().filter(|fence| fence.info == "yaml") {
             if let Some(heading) = page.above(fence.start).last() {
-                let name = heading.text.to_ascii_lowercase();
-                let settings = profiles.entry(name);
+                let settings = profiles.entry(heading.text.to_ascii_lowercase());
                 settings.or_insert_with(|| settings_of(fence));
             }
         }
@@ -114,13 +113,9 @@ const SETTINGS: [&str; 6] = [
 fn settings_of<'a>(fence: &Fence<'a>) -> Settings<'a> {
     did(fence.text.len());
     let words = fence.text.split_whitespace();
-    let pairs = words.clone().zip(words.skip(1));
-    let known = pairs.filter(|(_, value)| value.len() <= LONGEST_WORD);
-    known
-        .filter_map(|(name, value)| {
-            let name = SETTINGS.iter().find(|known| **known == name)?;
-            Some((*name, value))
-        })
+    (words.clone().zip(words.skip(1)))
+        .filter(|(_, value)| value.len() <= LONGEST_WORD)
+        .filter_map(|(name, value)| Some((*SETTINGS.iter().find(|known| **known == name)?, value)))
         .collect()
 }
 
@@ -160,12 +155,9 @@ fn engine(claim: &mut Claim, facts: &Facts<'_>) {
         let first = heading.split_whitespace().next()?;
         ENGINES.iter().position(|(_, label)| first.eq_ignore_ascii_case(label))
     });
-    let backend = claim.about.notes.get("backend");
-    let backend =
-        backend.and_then(|backend| ENGINES.iter().position(|(name, _)| backend.starts_with(name)));
-    let Some(index) = headed.or(backend) else {
-        return;
-    };
+    let backend = (claim.about.notes.get("backend"))
+        .and_then(|backend| ENGINES.iter().position(|(name, _)| backend.starts_with(name)));
+    let Some(index) = headed.or(backend) else { return };
     claim.about.engine = Some(ENGINES[index].0.to_owned());
     claim.about.engine_version.clone_from(&facts.versions[index]);
 }

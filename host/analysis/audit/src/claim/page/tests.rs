@@ -64,12 +64,8 @@ total_requests: 200
 
 #[test]
 fn reads_the_text_around_a_block() {
-    let one_line = PAGE
-        .split('\n')
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
+    let lines = PAGE.split('\n').map(str::trim).filter(|line| !line.is_empty());
+    let one_line = lines.collect::<Vec<_>>().join(" ");
     for text in [PAGE, &one_line] {
         let (claims, quotes) = read("page.md", text).unwrap();
         let [claim] = claims.as_slice() else { panic!("{claims:?}") };

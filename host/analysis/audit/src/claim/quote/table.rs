@@ -136,12 +136,10 @@ impl<'a> Table<'a> {
     fn headers(&self) -> Vec<Part> {
         let columns = self.ruled;
         let first = (self.recent.len() + 1).checked_sub(2 * columns);
-        match first.filter(|_| columns > 0 && columns <= COLUMNS) {
-            Some(first) => {
-                did(columns);
-                self.recent.iter().skip(first).take(columns).copied().collect()
-            }
-            None => Vec::new(),
-        }
+        let Some(first) = first.filter(|_| columns > 0 && columns <= COLUMNS) else {
+            return Vec::new();
+        };
+        did(columns);
+        self.recent.iter().skip(first).take(columns).copied().collect()
     }
 }

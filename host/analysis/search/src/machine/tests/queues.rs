@@ -1,9 +1,10 @@
 //! Searches of a queue, whose highest rate is known in closed form.
 
+use super::conduct;
 use crate::answer::Ended;
 use crate::decide::{Pooled, decide};
 use crate::laboratory::{
-    Queue, Service, alarm, drive, engine_run, engine_searches, measured, median, searches,
+    Queue, Service, alarm, drive, engine_run, engine_searches, measured, median, queued, searches,
     streamed, streamed_run,
 };
 use crate::slo::tiers;
@@ -46,9 +47,9 @@ fn a_queue_that_has_not_built_up_does_not_pass() {
         let shown = measured(&limits, &engine_run(0.98, 500, seed), true);
         let mut pooled = Pooled::default();
         pooled.add(&shown.tiers[0][0]);
-        let of = [(limits[0].limits[0].clone(), pooled)];
+        let tier = [(limits[0].limits[0].clone(), pooled)];
         for (count, loads) in passed.iter_mut().zip([None, Some(shown.loads)]) {
-            *count += u32::from(decide(&of, None, loads, 0.0005).decision.is_pass());
+            *count += u32::from(decide(&tier, None, loads, 0.0005).decision.is_pass());
         }
     }
     assert!(passed[0] >= 3 && passed[1] == 0, "{passed:?}");
@@ -58,11 +59,11 @@ fn a_queue_that_has_not_built_up_does_not_pass() {
 /// slowly, and nobody waits. Neither a load that holds nor one that does not takes many requests.
 #[test]
 fn a_load_that_nobody_doubts_takes_few_requests() {
-    let of = |step: &str| {
+    let answer = |step: &str| {
         let limits = tiers(["ttft.p99 < 500ms"]).unwrap();
         let config = Config { most: 14.0 * 4.0, ..Config::new(Load::Rate, limits.clone(), 14.0) };
         let parameters = format!("slots=10000,step={step},request=0,prompt-token=0");
-        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+        let answer = conduct(config, |probe| {
             let Probe { at, requests, seed, .. } = *probe;
             let run = streamed_run(&parameters, SHAREGPT, at, requests, seed >> 8);
             Outcome::Measured(streamed(&limits, &run))
@@ -71,9 +72,9 @@ fn a_load_that_nobody_doubts_takes_few_requests() {
         assert!(most.unwrap() <= 1500, "{step}: {answer:?}");
         answer
     };
-    let room = of("20ms");
+    let room = answer("20ms");
     assert_eq!((room.tiers[0].passed, room.levels.len()), (Some(56.0), 4), "{room:?}");
-    let slow = of("600ms");
+    let slow = answer("600ms");
     assert_eq!(slow.tiers[0].passed, None, "{slow:?}");
     assert!(slow.tiers[0].failed.unwrap() < 0.1, "{slow:?}");
     let first = slow.levels.last().unwrap();
@@ -101,7 +102,7 @@ fn a_search_of_few_requests_has_both_ends() {
             seed,
             ..Config::new(Load::Rate, limits.clone(), truth / 3.0)
         };
-        let answer = drive(&mut Search::new(config).unwrap(), |probe| {
+        let answer = conduct(config, |probe| {
             let run = queue(probe.at).run(probe.requests as usize, probe.seed);
             match alarm(&run, 400) {
                 Some(alarm) => Outcome::Stopped(alarm),
@@ -131,8 +132,8 @@ fn a_load_that_holds_seldom_fails() {
             let shown = measured(&limits, &run, true);
             let mut pooled = Pooled::default();
             pooled.add(&shown.tiers[0][0]);
-            let of = [(limits[0].limits[0].clone(), pooled)];
-            decide(&of, None, Some(shown.loads), 0.01).decision.is_fail()
+            let tier = [(limits[0].limits[0].clone(), pooled)];
+            decide(&tier, None, Some(shown.loads), 0.01).decision.is_fail()
         });
         let failed = failed.count();
         assert!(failed <= 16, "{requests}: {failed} of 1000");
@@ -153,11 +154,7 @@ fn a_search_within_a_time_ends_in_it() {
             ..Config::new(Load::Rate, limits.clone(), 1.0)
         };
         let mut search = Search::new(config).unwrap();
-        let answer = drive(&mut search, |probe| {
-            let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
-            let run = queue.run(probe.requests as usize, probe.seed);
-            Outcome::Measured(measured(&limits, &run, true))
-        });
+        let answer = drive(&mut search, |probe| queued(&limits, probe));
         let took: f64 = search.reports().iter().map(|own| own.seconds).sum();
         let found = &answer.tiers[0];
         assert!((300.0..=600.0).contains(&took), "{took} {found:?}");

@@ -67,31 +67,25 @@ impl Setup {
         self
     }
 
-    pub(super) async fn bind(&self, address: &str) -> Coordinator {
-        let listen = Listen {
-            address: address.to_owned(),
-            token: token('a'),
-            clock: self.clock,
-            timing: self.timing,
-        };
-        Coordinator::bind(listen).await.unwrap()
+    pub(super) fn listen(&self, address: &str, digit: char) -> Listen {
+        let token = token(digit);
+        Listen { address: address.to_owned(), token, clock: self.clock, timing: self.timing }
     }
 
-    pub(super) fn goods(&self) -> Offer {
+    pub(super) async fn bind(&self, address: &str) -> Coordinator {
+        Coordinator::bind(self.listen(address, 'a')).await.unwrap()
+    }
+
+    pub(super) fn offer(&self) -> Offer {
         let records = self.folder.path().join("records");
         std::fs::create_dir_all(&records).unwrap();
         Offer { began: BEGAN.to_owned(), records, most_records: 1 << 30 }
     }
 
     pub(super) fn join(&self, port: u16, rank: u32, size: u32) -> Join {
+        let host = "127.0.0.1".to_owned();
         Join {
-            place: Place {
-                rank,
-                size,
-                host: "127.0.0.1".to_owned(),
-                port,
-                starter: Starter::Explicit,
-            },
+            place: Place { rank, size, host, port, starter: Starter::Explicit },
             token: token('a'),
             version: "1.0".to_owned(),
             host: format!("node{rank}"),
@@ -102,19 +96,20 @@ impl Setup {
     }
 
     /// A fleet that is ready, with its agents.
-    pub(super) async fn fleet(
-        &self,
-        size: u32,
-        ports: impl Fn(u32, u16) -> u16,
-    ) -> (Gathered, Vec<Ready>) {
+    pub(super) async fn fleet(&self, size: u32) -> (ReadyFleet, Vec<Ready>) {
         let coordinator = self.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
-        let mut joining = Vec::new();
-        for rank in 0..size {
-            joining.push(tokio::spawn(ready(self.join(ports(rank, port), rank, size))));
-        }
-        let gathered = coordinator.gather(rules(size), self.goods()).await.unwrap();
-        (gathered, joining)
+        let agents = (0..size).map(|rank| tokio::spawn(ready(self.join(port, rank, size))));
+        let agents = agents.collect();
+        (coordinator.gather(rules(size), self.offer()).await.unwrap(), agents)
+    }
+
+    /// A running fleet of one agent, which joins at that port.
+    pub(super) async fn running(&self, coordinator: Coordinator, port: u16) -> (Running, Member) {
+        let agent = tokio::spawn(ready(self.join(port, 0, 1)));
+        let fleet = coordinator.gather(rules(1), self.offer()).await.unwrap();
+        let running = fleet.start(self.soon());
+        (running, agent.await.unwrap().unwrap().0)
     }
 
     /// A moment from now, by the coordinator's clock.
@@ -128,20 +123,15 @@ impl Setup {
     }
 }
 
-pub(super) type Ready = tokio::task::JoinHandle<Result<(Joined, Start, Clock), JoinError>>;
+pub(super) type Ready = tokio::task::JoinHandle<Result<(Member, Start, Clock), JoinError>>;
 
 /// An agent as far as its start.
-pub(super) async fn ready(join: Join) -> Result<(Joined, Start, Clock), JoinError> {
+pub(super) async fn ready(join: Join) -> Result<(Member, Start, Clock), JoinError> {
     let clock = join.clock;
-    let mut joined = Agent::join(join).await?;
-    joined.prepared("plan", json!({"cores": 2}));
-    let start = joined.ready().await?;
-    Ok((joined, start, clock))
-}
-
-pub(super) fn on_runtime<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(test)
+    let mut member = Agent::join(join).await?;
+    member.prepared("plan", json!({"cores": 2}));
+    let start = member.ready().await?;
+    Ok((member, start, clock))
 }
 
 /// All events up to the last.

@@ -17,8 +17,7 @@ fn an_agent_is_lost_from_its_last_message_on() {
     assert_eq!(scene.wait(1), [Action::Event(lost)]);
     // It is too late to come back.
     let back = scene.greet(30, 1);
-    assert!(matches!(&back[0], Action::Send(30, Message::Refused { reasons })
-        if reasons[0].contains("rank 1 (node1) came back too late")));
+    assert!(is_refused(&back, 30, "rank 1 (node1) came back too late"));
     assert!(scene.wait(30).is_empty());
     let over = scene.on(Input::Finished(10, finished()));
     assert_eq!(over.last(), Some(&Action::Event(Event::Over)));
@@ -91,8 +90,7 @@ fn an_unusable_message_loses_the_agent() {
     let mut scene = Scene::running(1);
     let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
     // It gets the reason, and stops sending.
-    assert!(matches!(&actions[0], Action::Send(10, Message::Refused { reasons })
-        if reasons[0].contains("the records came damaged")));
+    assert!(is_refused(&actions, 10, "the records came damaged"));
     assert_eq!(actions[1], Action::Close(10));
     assert!(matches!(&actions[2], Action::Event(Event::Lost { why, .. })
         if why == "the records came damaged"));
