@@ -70,10 +70,6 @@ pub(crate) struct Dag {
 }
 
 impl Dag {
-    /// Passes over the file.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if a line is no conversation, or starts a missing one.
     pub(crate) fn open(
         files: &dyn Files,
         config: Rc<Config>,

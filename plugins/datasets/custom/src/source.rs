@@ -22,7 +22,6 @@ const MOST_ROWS: usize = 8 << 20;
 /// The most bytes of rows that are held to be shuffled.
 const MOST_HELD: usize = 96 << 20;
 
-/// The place where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It begins in the line of this number, from 1.
@@ -35,7 +34,6 @@ pub enum Place {
     Byte(u64),
 }
 
-/// A row of the file.
 pub struct FileRow {
     pub place: Place,
     /// The row, or why it cannot be read.
@@ -128,9 +126,6 @@ impl Source {
     }
 
     /// Shuffles the rows that `keep` accepts; unreadable rows are kept for their errors.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if there are too many.
     pub fn shuffle(
         &mut self,
         random: &mut Python,
@@ -182,7 +177,6 @@ impl Source {
         Ok(())
     }
 
-    /// The number of rows, if it is known.
     pub fn rows(&self) -> Option<usize> {
         match &self.order {
             Order::File(_) => None,
@@ -192,9 +186,6 @@ impl Source {
     }
 
     /// The next row; `None` at the end.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read any further.
     pub fn next(&mut self) -> Result<Option<FileRow>, Error> {
         let mut order = std::mem::replace(&mut self.order, Order::Places(Vec::new(), 0));
         let found = match &mut order {
@@ -219,9 +210,6 @@ impl Source {
 
     /// Calls `see` with the rows from the file's beginning that can be read, until it has seen
     /// enough; `true` if it has, and `false` at the end of the file.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn scan(&mut self, mut see: impl FnMut(&Row, u64) -> bool) -> Result<bool, Error> {
         let mut stream = self.begin()?;
         while let Some(raw) = self.read(&mut stream)? {
@@ -238,9 +226,6 @@ impl Source {
 
     /// One of shuffled rows by its number in their order, from 0; `None` if it was returned before,
     /// there is none, or the order is the file's.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn look(&self, number: usize) -> Result<Option<FileRow>, Error> {
         match &self.order {
             Order::Places(places, at) if number >= *at => {
@@ -302,10 +287,6 @@ impl Source {
         matches!(self.format, Format::Csv | Format::Tsv | Format::Parquet)
     }
 
-    /// Starts over.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn rewind(&mut self) -> Result<(), Error> {
         match &mut self.order {
             Order::File(_) => self.order = Order::File(self.begin()?),
@@ -422,7 +403,6 @@ impl Source {
     }
 }
 
-/// A row that was read.
 enum Raw {
     Text(Record),
     Parsed(u64, Row),

@@ -13,10 +13,8 @@ use serde_json::{Map, Value};
 
 use crate::row::{Place, Row};
 
-/// The most rows of a file.
 const MOST_ROWS: usize = 1 << 20;
 
-/// The most bytes of rows that are held.
 const MOST_HELD: usize = 96 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +46,6 @@ impl Table {
     /// Reads through the file that the scenario calls `name`; `None` if there is no such file. A
     /// CSV file whose first line does not name the first of the columns `bare` has these, without
     /// their names.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be cut into rows, has none, or has too many.
     pub fn open(
         files: &dyn Files,
         name: &'static str,
@@ -72,12 +67,10 @@ impl Table {
         Ok(Some(table))
     }
 
-    /// Its name in the scenario.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The number of rows that it has.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Begins(begins) => begins.len(),
@@ -85,10 +78,6 @@ impl Table {
         }
     }
 
-    /// The row of this number, from 0.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if it cannot be read.
     pub fn row(&self, number: usize) -> Result<Row, Error> {
         let (place, fields) = match &self.rows {
             Rows::Begins(begins) => {
@@ -103,12 +92,10 @@ impl Table {
         }
     }
 
-    /// Reports a mistake in the row at a place.
     pub fn wrong(&self, place: Place, cause: &str) -> Error {
         Error::InvalidInput(format!("file `{}`, {place}: {cause}", self.name))
     }
 
-    /// Finds the rows.
     fn index(&mut self, bare: Option<&[&str]>) -> Result<(), String> {
         let start = self.file.read(0, 4)?;
         if start == b"PAR1" {

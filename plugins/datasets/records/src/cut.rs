@@ -36,7 +36,6 @@ pub struct Record {
     pub bytes: Vec<u8>,
 }
 
-/// The records of a stream.
 pub struct Records {
     stream: Box<dyn Read>,
     cut: Cut,
@@ -114,7 +113,6 @@ impl Records {
         Self { piece: 16 << 10, offset, number: 1, stage: Stage::Item, ..Self::new(stream, cut) }
     }
 
-    /// The number of records so far.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -125,9 +123,6 @@ impl Records {
     }
 
     /// The next record that is not blank; `None` at the end.
-    ///
-    /// # Errors
-    /// The mistake: the stream cannot be read, is not an array, or has a record that is too long.
     pub fn next_record(&mut self) -> Result<Option<Record>, String> {
         if self.number == 0 && self.offset == 0 {
             while self.rest().len() < 3 && self.more()? {}
@@ -188,7 +183,6 @@ impl Records {
         Ok(Some(self.record(end)))
     }
 
-    /// The bytes to `end`, consumed.
     fn record(&mut self, end: usize) -> Record {
         let bytes = self.rest()[..end].to_vec();
         let text = bytes.len() - bytes.trim_ascii_start().len();
@@ -322,9 +316,6 @@ fn newlines(bytes: &[u8]) -> u64 {
 }
 
 /// The cells of a record of a CSV file, as RFC 4180 has them.
-///
-/// # Errors
-/// The message, with the mistake.
 pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
     let record = record.strip_suffix(b"\r").unwrap_or(record);
     let mut cells = Vec::new();

@@ -8,10 +8,8 @@ use runner_plugin::File;
 
 use crate::zstd::Frames;
 
-/// The way a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packed {
-    /// Not at all.
     Not,
     /// By gzip, in one member or several.
     Gzip,
@@ -36,7 +34,6 @@ impl Read for Bytes {
     }
 }
 
-/// The content of a file, decompressed.
 pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
     let bytes = Bytes { file: Rc::clone(file), offset: 0 };
     match packed {

@@ -55,7 +55,6 @@ pub enum Layout {
     TextFiles,
 }
 
-/// A recording with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The place of the row, for messages: `data/metadata.csv`, line 3.
@@ -82,10 +81,6 @@ pub struct Rows {
     bytes: usize,
 }
 
-/// Reads all texts.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if there are none, or a file of them cannot be read.
 pub fn read(places: &Places, layout: Option<Layout>, columns: &Columns) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     if !places.is_folder() {

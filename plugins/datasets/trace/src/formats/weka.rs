@@ -20,10 +20,8 @@ use super::blocks::{HashId, Layout, Rule};
 use super::row::{Content, NOTHING, Row, nanos, parsed, tokens};
 use crate::content;
 
-/// Deepest nesting of sub-agents.
 const DEEPEST: u32 = 8;
 
-/// The most requests of a session.
 const MOST_REQUESTS: usize = 100_000;
 
 #[derive(Debug)]
@@ -34,11 +32,9 @@ pub(crate) struct Session {
     pub(crate) threads: Vec<String>,
     /// The requests, each behind its dependencies.
     pub(crate) nodes: Vec<Node>,
-    /// Sub-agents without requests.
     pub(crate) hollow: u64,
 }
 
-/// A request's place in its session.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// The place where it is in the line.
@@ -90,10 +86,6 @@ struct Request {
 }
 
 impl Session {
-    /// The session of a line.
-    ///
-    /// # Errors
-    /// The message, with the mistake.
     pub(crate) fn parse(line: &[u8], lenient: bool) -> Result<Self, String> {
         let head: Line<'_> = parsed(line)?;
         if head.block_size == 0 {
@@ -132,9 +124,6 @@ impl Session {
 }
 
 /// A request of a session. `place` is its number among the session's requests.
-///
-/// # Errors
-/// The message, with the mistake.
 pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, String> {
     let request: Request = parsed(bytes)?;
     let (length, no_input) = tokens("in", request.input)?;
@@ -150,7 +139,6 @@ pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, Stri
     })
 }
 
-/// The state of a walk over a session.
 struct Walk<'a> {
     line: &'a [u8],
     nodes: Vec<Node>,
@@ -160,8 +148,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The requests of a conversation, which begins after the request `spawner`; returns the last
-    /// request.
+    /// Adds the requests of a conversation, which begins after `spawner`; returns the last one.
     fn thread(
         &mut self,
         requests: &[&RawValue],
@@ -269,7 +256,6 @@ impl Walk<'_> {
         self.thread(requests, own, anchor, base, depth + 1)
     }
 
-    /// The events that a request waits for.
     fn after(
         &self,
         before: Option<usize>,
