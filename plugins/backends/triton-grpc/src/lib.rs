@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use wire::{Infer, Inferred, Streamed};
 
-/// The service, and its name for its methods.
 const SERVICE: &str = "/inference.GRPCInferenceService";
 /// The finish reason of Triton's vLLM backend for an unfinished answer: Python's `None` as a text.
 const GOES_ON: &[u8] = b"None";
@@ -31,7 +30,6 @@ pub struct State {
     output_tokens: Option<u32>,
 }
 
-/// The backend.
 pub struct Triton;
 
 impl Backend for Triton {

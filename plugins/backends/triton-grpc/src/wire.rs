@@ -4,7 +4,6 @@
 
 use prost::Message;
 
-/// `ModelInferRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Infer {
     #[prost(string, tag = "1")]
@@ -39,7 +38,6 @@ pub struct Contents {
     pub bytes: Vec<Vec<u8>>,
 }
 
-/// `ModelInferResponse`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Inferred {
     #[prost(message, repeated, tag = "5")]
@@ -48,7 +46,6 @@ pub struct Inferred {
     pub contents: Vec<Vec<u8>>,
 }
 
-/// `ModelStreamInferResponse`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Streamed {
     #[prost(string, tag = "1")]
@@ -58,14 +55,12 @@ pub struct Streamed {
 }
 
 impl Infer {
-    /// Adds a text.
     pub fn text(&mut self, name: &str, text: &[u8]) {
         let mut content = (text.len() as u32).to_le_bytes().to_vec();
         content.extend_from_slice(text);
         self.add(name, "BYTES", content);
     }
 
-    /// Adds a truth value.
     pub fn flag(&mut self, name: &str, value: bool) {
         self.add(name, "BOOL", vec![value.into()]);
     }
@@ -83,9 +78,6 @@ impl Infer {
 
 impl Inferred {
     /// The texts in the output of this name; none if there is no such output.
-    ///
-    /// # Errors
-    /// If its bytes are not a list of texts.
     pub fn texts(&self, name: &str) -> Result<Vec<&[u8]>, String> {
         let Some((tensor, raw)) = self.output(name) else {
             return Ok(Vec::new());
@@ -110,9 +102,6 @@ impl Inferred {
     }
 
     /// The numbers in the output of this name; none if there is no such output.
-    ///
-    /// # Errors
-    /// If its bytes are not a list of numbers of 32 bits.
     pub fn numbers(&self, name: &str) -> Result<Vec<u32>, String> {
         let Some((tensor, raw)) = self.output(name) else {
             return Ok(Vec::new());
