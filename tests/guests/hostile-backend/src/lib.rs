@@ -119,7 +119,6 @@ enum Answer {
 static AT_START: Written = Written::nothing(b"misdeed at start: nothing...............");
 static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing............");
 
-/// The dialect, opened.
 pub struct Codec(Config);
 
 impl Codec {
@@ -382,7 +381,6 @@ impl backend::GuestCodec for Codec {
     }
 }
 
-/// The exported component.
 pub struct Component;
 
 impl about::Guest for Component {

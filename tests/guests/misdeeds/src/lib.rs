@@ -35,7 +35,6 @@ pub enum Deed {
     FloodLogAndPanic,
 }
 
-/// Does it. Returns only from [`Deed::FloodLog`].
 pub fn commit(deed: Deed) {
     match deed {
         Deed::Loop => loop {
