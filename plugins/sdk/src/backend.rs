@@ -195,9 +195,9 @@ pub(crate) fn thaw<S: Default + DeserializeOwned>(bytes: &[u8]) -> Result<S, Err
 }
 
 /// Bytes that a state is written to, each string in one piece.
-struct Frozen(Vec<u8>);
+struct StateBytes(Vec<u8>);
 
-impl Flavor for Frozen {
+impl Flavor for StateBytes {
     type Output = Vec<u8>;
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
@@ -218,7 +218,7 @@ impl Flavor for Frozen {
 /// Writes a reply's state over the previous one; of the same length, nothing is allocated.
 pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec<u8>, Error> {
     before.clear();
-    postcard::serialize_with_flavor(state, Frozen(before))
+    postcard::serialize_with_flavor(state, StateBytes(before))
         .map_err(|error| Error::Other(format!("the reply's state cannot be written: {error}")))
 }
 

@@ -58,7 +58,6 @@ fn parameters(sample: &Sample, settings: &Settings) -> Body {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
-    /// Tokens so far.
     tokens: u32,
     /// Tokens of the prompt, if a header field states them.
     prompt_tokens: Option<u32>,

@@ -12,7 +12,7 @@ use runner_plugin::{Output, Prompt, Request, Sample, Settings, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use wire::{Infer, Inferred, Streamed};
+use wire::{Infer, InferReply, StreamReply};
 
 const SERVICE: &str = "/inference.GRPCInferenceService";
 /// The finish reason of Triton's vLLM backend for an unfinished answer: Python's `None` as a text.
@@ -107,7 +107,7 @@ impl Backend for Triton {
             events.push(ended);
             return Ok(());
         }
-        let streamed = Streamed::decode(frame.data).map_err(|error| {
+        let streamed = StreamReply::decode(frame.data).map_err(|error| {
             Error::Protocol(format!("expected a ModelStreamInferResponse: {error}"))
         })?;
         if !streamed.error.is_empty() {
@@ -123,7 +123,7 @@ impl Backend for Triton {
 }
 
 /// Reads one response: a piece of each answer.
-fn read(state: &mut State, inferred: &Inferred, events: &mut Vec<Meaning>) -> Result<(), String> {
+fn read(state: &mut State, inferred: &InferReply, events: &mut Vec<Meaning>) -> Result<(), String> {
     let texts = inferred.texts("text_output")?;
     let tokens = inferred.numbers("num_output_tokens")?;
     if let Some(count) = inferred.numbers("num_input_tokens")?.first() {

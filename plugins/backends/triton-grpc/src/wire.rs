@@ -39,7 +39,7 @@ pub struct Contents {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Inferred {
+pub struct InferReply {
     #[prost(message, repeated, tag = "5")]
     pub outputs: Vec<Tensor>,
     #[prost(bytes = "vec", repeated, tag = "6")]
@@ -47,11 +47,11 @@ pub struct Inferred {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub struct Streamed {
+pub struct StreamReply {
     #[prost(string, tag = "1")]
     pub error: String,
     #[prost(message, optional, tag = "2")]
-    pub inferred: Option<Inferred>,
+    pub inferred: Option<InferReply>,
 }
 
 impl Infer {
@@ -76,7 +76,7 @@ impl Infer {
     }
 }
 
-impl Inferred {
+impl InferReply {
     /// The texts in the output of this name; none if there is no such output.
     pub fn texts(&self, name: &str) -> Result<Vec<&[u8]>, String> {
         let Some((tensor, raw)) = self.output(name) else {
@@ -135,7 +135,7 @@ mod tests {
         let named =
             |name: &str, contents| Tensor { name: name.to_owned(), contents, ..Tensor::default() };
         let inside = Contents { unsigned: vec![7], bytes: vec![b"in".to_vec()] };
-        let reply = Inferred {
+        let reply = InferReply {
             outputs: vec![
                 named("a", None),
                 named("n", None),

@@ -12,11 +12,8 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Span {
     /// The time when it began, in nanoseconds since 1970.
     pub(crate) start: u64,
-    /// The time when it ended, if the record says.
     pub(crate) end: Option<u64>,
-    /// Its prompt, if it was recorded.
     pub(crate) input: Option<Vec<Message>>,
-    /// Its answer, if it was recorded.
     pub(crate) output: Option<Message>,
     pub(crate) input_tokens: Option<u32>,
     pub(crate) output_tokens: Option<u32>,

@@ -52,7 +52,6 @@ enum Origin {
     Root,
     /// Inherits the history of a request.
     Fork(usize),
-    /// Starts after a request.
     Spawn(usize),
     /// Starts with the first output of a request.
     Beside(usize),

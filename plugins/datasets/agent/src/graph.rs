@@ -11,7 +11,6 @@ use runner_plugin::{
 
 #[derive(Debug, Default)]
 pub(crate) struct Request {
-    /// The conversation that it belongs to.
     pub(crate) conversation: String,
     /// The request that it continues and depends on; without it, the conversation is fresh.
     pub(crate) parent: Option<usize>,

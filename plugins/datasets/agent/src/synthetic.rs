@@ -187,7 +187,6 @@ struct Agent<'a> {
     seed: u64,
     number: u64,
     shape: &'a Shape,
-    /// The system prompt and its tokens.
     system: Option<(&'a str, u32)>,
     texts: &'a mut Texts,
     graph: Graph,

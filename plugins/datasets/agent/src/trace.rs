@@ -29,7 +29,6 @@ struct Parent {
 struct Chain {
     start: u64,
     end: u64,
-    /// Its last request.
     last: usize,
     /// True if a request already waits for it.
     joined: bool,

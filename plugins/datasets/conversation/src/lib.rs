@@ -52,7 +52,6 @@ pub struct Conversations {
     /// Number of conversations used since the file began the last time.
     used_since: u64,
     spares: Spares,
-    /// Fingerprints of the conversations' names.
     names: BTreeSet<u64>,
     /// Arrival of the first conversation by the file, the arrival of the last one, counted from it,
     /// and the offset of the file's arrivals after its restart.

@@ -121,9 +121,7 @@ struct Group {
     class: Option<String>,
     /// The time when the first turn arrives, in nanoseconds.
     arrival: Option<u64>,
-    /// The number of the message before.
     turn: Option<f64>,
-    /// The `messages` of the row before.
     before: Vec<Value>,
     /// True if rows hold the whole conversation so far; not known before the second one.
     whole: Option<bool>,

@@ -22,7 +22,6 @@ pub(crate) struct Conversation {
     pub(crate) turns: Vec<Turn>,
     /// True if the bounds do not matter.
     pub(crate) exempt: bool,
-    /// The reason why it cannot be used.
     pub(crate) fault: Option<&'static str>,
 }
 

@@ -43,7 +43,6 @@ pub enum Header {
     Configured,
     /// One is usual for a column.
     Usual,
-    /// None is known.
     Unknown,
 }
 

@@ -19,9 +19,7 @@ pub struct Turn {
 pub enum Origin {
     /// Messages of the OpenAI API.
     Messages,
-    /// Only the user's messages.
     User,
-    /// ShareGPT's conversations.
     ShareGpt,
 }
 

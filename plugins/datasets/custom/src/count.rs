@@ -13,7 +13,6 @@ use crate::source::Place;
 /// A row that is to become samples.
 pub struct CountedRow {
     pub place: Place,
-    /// The prompts and settings of the row.
     pub draft: Draft,
     /// Tokens of the first prompt, if they can be counted.
     pub input: Option<u32>,

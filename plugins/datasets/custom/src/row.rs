@@ -28,7 +28,6 @@ pub struct Draft {
     pub pair: bool,
     /// True if it is one session of turns.
     pub session: bool,
-    /// The session that it names.
     pub of_session: Option<String>,
     /// The reference for the last answer.
     pub reference: Option<Value>,

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use parquet_file::Parquet;
-use records::{Bytes, Cut, Packed, Record, Records, cells, stream};
+use records::{Bytes, Cut, Packing, Record, Records, cells, stream};
 use runner_plugin::random::Python;
 use runner_plugin::{Error, File, Files, log};
 use serde_json::{Map, Value};
@@ -30,7 +30,6 @@ pub enum Place {
     Item(u64, u64),
     /// It is the row of a Parquet file of this number, from 1.
     Row(u64),
-    /// It begins at this byte.
     Byte(u64),
 }
 
@@ -44,7 +43,7 @@ pub struct Source {
     /// Its name in the scenario.
     name: String,
     file: Rc<dyn File>,
-    packed: Packed,
+    packed: Packing,
     format: Format,
     /// The separator of the cells in a CSV or TSV file.
     separator: Option<u8>,
@@ -85,7 +84,7 @@ impl Source {
         let file: Rc<dyn File> = Rc::from(file);
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let start = file.read(0, 4).map_err(wrong)?;
-        let packed = Packed::detect(&start);
+        let packed = Packing::detect(&start);
         let format = match format {
             Some(format) => format,
             None if start == b"PAR1" => Format::Parquet,
@@ -99,7 +98,7 @@ impl Source {
                 format
             }
         };
-        if packed != Packed::Not && format == Format::Parquet {
+        if packed != Packing::Not && format == Format::Parquet {
             return Err(wrong(
                 "a Parquet file has its own compression; decompress this file first".to_owned(),
             ));
@@ -132,7 +131,7 @@ impl Source {
         mut keep: impl FnMut(&FileRow) -> bool,
         whole: bool,
     ) -> Result<(), Error> {
-        let random_access = self.packed == Packed::Not && self.format != Format::Parquet;
+        let random_access = self.packed == Packing::Not && self.format != Format::Parquet;
         let (mut places, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         let name = self.name.clone();
         let too_much = |cause: String| {

@@ -16,9 +16,7 @@ use runner_plugin::Error;
 /// A word, or a distribution from which numbers are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting<W> {
-    /// One of a few words.
     Word(W),
-    /// A number or the table of a distribution.
     Drawn(Distribution),
 }
 

@@ -25,9 +25,7 @@ const BYTES: u64 = 8;
 
 #[derive(Clone, Debug)]
 pub struct TextRequest {
-    /// The place where it is drawn from.
     pub random: NumpyGenerator,
-    /// The number of tokens that it is to have.
     pub tokens: u32,
 }
 

@@ -27,7 +27,7 @@ pub type ReadAt = dyn Fn(u64, u32) -> Result<Vec<u8>, String>;
 const LONGEST: u64 = 256 << 20;
 
 /// A row and its number, from 1.
-pub type Numbered = (u64, Map<String, Value>);
+pub type NumberedRow = (u64, Map<String, Value>);
 
 pub struct Parquet {
     read: Rc<ReadAt>,
@@ -71,7 +71,7 @@ impl Parquet {
     }
 
     /// The next row; `None` at the end.
-    pub fn row(&mut self) -> Result<Option<Numbered>, String> {
+    pub fn row(&mut self) -> Result<Option<NumberedRow>, String> {
         while self.left == 0 {
             let Some(group) = self.schema.groups.get(self.group) else {
                 return Ok(None);

@@ -26,7 +26,6 @@ pub enum Times {
 pub enum NodeKind {
     /// A column, by its place among the columns.
     Leaf(usize),
-    /// Columns as an object.
     Group(Vec<Node>),
     /// A list: a group with one group or column that occurs often.
     List(Box<Node>),
@@ -52,7 +51,6 @@ pub enum Storage {
     Float,
     Double,
     Bytes,
-    /// Bytes of this number.
     Fixed(usize),
 }
 

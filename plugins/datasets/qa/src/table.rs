@@ -7,7 +7,7 @@ use std::io::Read;
 use std::rc::Rc;
 
 use parquet_file::Parquet;
-use records::{Bytes, Cut, Packed, Record, Records, cells, stream};
+use records::{Bytes, Cut, Packing, Record, Records, cells, stream};
 use runner_plugin::{Error, File, Files};
 use serde_json::{Map, Value};
 
@@ -30,7 +30,6 @@ pub struct Table {
     name: &'static str,
     file: Rc<dyn File>,
     format: Format,
-    /// The names of a CSV file's columns.
     header: Vec<String>,
     rows: Rows,
 }
@@ -38,7 +37,6 @@ pub struct Table {
 enum Rows {
     /// The place where each begins, in bytes.
     Begins(Vec<(u64, Place)>),
-    /// Each as text.
     Held(Vec<(Box<[u8]>, Place)>),
 }
 
@@ -101,7 +99,7 @@ impl Table {
         if start == b"PAR1" {
             return self.hold_parquet();
         }
-        let packed = Packed::detect(&start);
+        let packed = Packing::detect(&start);
         self.format = self.detect_format(packed)?;
         let cut = self.cut();
         let mut records = Records::new(stream(&self.file, packed), cut);
@@ -129,7 +127,7 @@ impl Table {
                 Format::Array => Place::Item(record.number, record.line),
                 _ => Place::Line(record.line),
             };
-            if packed == Packed::Not {
+            if packed == Packing::Not {
                 begins.push((record.offset, place));
             } else {
                 bytes += size(&record);
@@ -138,7 +136,7 @@ impl Table {
             within(begins.len() + held.len(), bytes, "decompress it")?;
         }
         self.rows = match packed {
-            Packed::Not => Rows::Begins(begins),
+            Packing::Not => Rows::Begins(begins),
             _ => Rows::Held(held),
         };
         match self.len() {
@@ -166,7 +164,7 @@ impl Table {
     }
 
     /// The format that follows from a file's beginning.
-    fn detect_format(&self, packed: Packed) -> Result<Format, String> {
+    fn detect_format(&self, packed: Packing) -> Result<Format, String> {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];
         loop {

@@ -74,7 +74,6 @@ pub enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     None,
-    /// The first rows of the file `examples`.
     First,
     /// The first rows of the question's subject in the file `examples`.
     FirstOfSubject,
@@ -92,11 +91,8 @@ pub struct Facts {
     /// Number of examples before a question if the user does not say.
     pub shots: u32,
     pub examples: Source,
-    /// The text between a question and its answer.
     pub delimiter: &'static str,
-    /// True if questions have subjects.
     pub subjects: bool,
-    /// Texts that end an answer.
     pub stop: &'static [&'static str],
     /// Output tokens to request; none if the task does not say.
     pub output_tokens: Option<u32>,
@@ -107,7 +103,6 @@ const USUAL: Option<u32> = Some(256);
 
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// Its name in the file.
     pub id: Option<String>,
     pub subject: Option<String>,
     /// The group that the subject is in.
@@ -132,7 +127,6 @@ pub struct Context<'a> {
     pub subject: Option<&'a str>,
     /// The number of the row in its file, from 0.
     pub number: usize,
-    /// The orders of the choices of GPQA.
     pub orders: &'a Orders,
     pub answers: &'a Answers,
 }

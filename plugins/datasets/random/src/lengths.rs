@@ -32,7 +32,6 @@ pub(crate) enum Kind {
 pub(crate) struct Free {
     random: NumpyGenerator,
     choice: Option<Choice>,
-    /// Of prompts and answers, of each class, or once.
     lengths: Vec<(Drawable, Drawable)>,
 }
 

@@ -37,7 +37,6 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerRequest {
     pub(crate) output_tokens: u32,
-    /// The class that the prompt is of, if there are any.
     pub(crate) class: Option<u16>,
 }
 
@@ -110,7 +109,7 @@ pub(crate) struct Drafts {
     lengths: Lengths,
     /// Offsets are below this; none are drawn if it is 0.
     offsets: u32,
-    /// The number of to draw at first.
+    /// The number of drafts in the first block.
     first: Option<u64>,
     drawn: u64,
     ready: VecDeque<Draft>,

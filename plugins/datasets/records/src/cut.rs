@@ -18,7 +18,6 @@ pub enum Cut {
     /// Lines of cells with this byte between them. A cell that begins with a quotation mark
     /// continues until the closing mark, also over the ends of lines.
     Quoted(u8),
-    /// Blank lines.
     Paragraphs,
     /// Commas of the file's one array.
     Items,
@@ -30,7 +29,6 @@ pub struct Record {
     pub number: u64,
     /// The line in which it begins, from 1, if the file was read from its beginning.
     pub line: u64,
-    /// The place where it begins, in bytes.
     pub offset: u64,
     /// Its bytes, without the separator from the next one.
     pub bytes: Vec<u8>,
@@ -54,13 +52,9 @@ pub struct Records {
 /// The position of the stream in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Before its bracket.
     Before,
-    /// Before an item.
     Item,
-    /// After an item.
     After,
-    /// After its end.
     Closed,
 }
 
@@ -85,7 +79,6 @@ enum Cell {
     Start,
     /// In a cell without quotation marks around it; quotation marks inside are text.
     Bare,
-    /// Within quotation marks.
     Quoted,
     /// After a mark within quotation marks: it closes them, unless another mark follows.
     Mark,

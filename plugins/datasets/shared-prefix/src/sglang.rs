@@ -37,9 +37,7 @@ pub(crate) struct Sglang {
     states: Vec<(usize, Python)>,
     groups: usize,
     turns: usize,
-    /// Output tokens of each conversation.
     outputs: Vec<u32>,
-    /// The prefix of each conversation.
     prefix_of: Vec<u32>,
     /// The conversations in the order in which they are sent.
     order: Vec<u32>,

@@ -50,9 +50,7 @@ pub struct Utterance {
 /// The part of a conversation that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// The first two turns.
     Pair,
-    /// All turns.
     Whole,
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct Fault {
 enum Kind {
     /// The file ends where this was expected.
     Cut(&'static str),
-    /// Not JSON.
     Unexpected {
         expected: &'static str,
         found: u8,
@@ -37,7 +36,6 @@ enum Kind {
     /// JSON, but something else than a conversation.
     Shape(String),
     Deep,
-    /// The host could not read.
     Unreadable(String),
 }
 
@@ -153,7 +151,6 @@ pub(crate) fn offset_of(text: &[u8], line: usize, column: usize) -> usize {
 pub(crate) struct Scanner<'a> {
     file: &'a dyn File,
     piece: Vec<u8>,
-    /// Position in the piece.
     at: usize,
     /// Position in the file where the piece begins.
     start: u64,

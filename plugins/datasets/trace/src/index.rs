@@ -67,9 +67,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     line: u32,
-    /// Number of the request in the line.
     pub(crate) place: u32,
-    /// Its bytes.
     pub(crate) length: u32,
 }
 
@@ -93,7 +91,6 @@ pub(crate) struct Index {
     pub(crate) whole: BTreeSet<u64>,
     /// Time at which the run's clock begins, on the trace's clock.
     pub(crate) base: i64,
-    /// Lengths of prompts and answers, as examples.
     pub(crate) sizes: Vec<(u32, u32)>,
 }
 

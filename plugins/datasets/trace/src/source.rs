@@ -15,7 +15,6 @@ pub(crate) struct Source {
     file: Box<dyn File>,
     size: u64,
     piece: Vec<u8>,
-    /// The place where the piece begins.
     start: u64,
 }
 

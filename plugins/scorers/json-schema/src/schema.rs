@@ -21,20 +21,15 @@ enum Form {
     List,
     Table,
     Patterns,
-    /// An integer from 0.
     Count,
     Number,
-    /// A number above 0.
     Positive,
-    /// A list of different texts.
     Names,
-    /// A table of lists of different texts.
     NamesByName,
     Types,
     Values,
     Truth,
     Pattern,
-    /// A reference into the same schema.
     Pointer,
     Any,
 }

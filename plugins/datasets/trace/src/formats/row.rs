@@ -27,9 +27,7 @@ pub(crate) struct Row {
     pub(crate) delta: bool,
     /// The hash ids of its whole blocks, unless the row itself says whether it is a delta.
     pub(crate) ids: Vec<u64>,
-    /// Further fields of the request.
     pub(crate) parameters: Map<String, Value>,
-    /// The change that made the row usable.
     pub(crate) repaired: Option<&'static str>,
     /// The reason why the row is no request.
     pub(crate) unusable: Option<&'static str>,
@@ -40,7 +38,6 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) name: i64,
-    /// The name of its predecessor.
     pub(crate) parent: Option<i64>,
 }
 
@@ -50,9 +47,7 @@ pub(crate) enum Content {
     Runs(Vec<Run>),
     /// Made up: the beginning of the session's previous prompt, and then new tokens.
     Split {
-        /// Tokens from the prompt before.
         prefix: u32,
-        /// New ones.
         fresh: u32,
     },
     /// Made up: this many tokens. They continue the session's shorter prompts, or are the row's own

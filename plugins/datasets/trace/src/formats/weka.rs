@@ -30,7 +30,6 @@ pub(crate) struct Session {
     pub(crate) layout: Layout,
     /// Names of the conversations: the agent's own, and its sub-agents'.
     pub(crate) threads: Vec<String>,
-    /// The requests, each behind its dependencies.
     pub(crate) nodes: Vec<Node>,
     pub(crate) hollow: u64,
 }
@@ -42,7 +41,6 @@ pub(crate) struct Node {
     pub(crate) thread: usize,
     /// The request of its conversation that it is, from 0.
     pub(crate) index: u32,
-    /// Its predecessor in its conversation.
     pub(crate) before: Option<usize>,
     /// The requests that it waits for, and the pause after each, in nanoseconds.
     pub(crate) after: Vec<(usize, i64)>,
