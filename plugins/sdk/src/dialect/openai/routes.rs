@@ -1,4 +1,4 @@
-//! The reply of whichever route a backend's configuration names.
+//! Replies by the route that a backend configures.
 
 use serde::{Deserialize, Serialize};
 
