@@ -64,9 +64,6 @@ pub trait Backend: Sized + 'static {
     type State: Default + Serialize + DeserializeOwned;
 
     /// Opens the backend. The host opens one per thread and uses them interchangeably.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if settings contradict each other.
     fn open(config: Self::Config) -> Result<Self, Error>;
 
     /// The engine's default URL, such as `http://127.0.0.1:8000`.
@@ -91,18 +88,12 @@ pub trait Backend: Sized + 'static {
 
     /// The models in a successful answer to [`Control::ListModels`]. The default reads the OpenAI
     /// API's list.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] if the answer cannot be parsed.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         openai::read_models(body)
     }
 
     /// The figures in a successful answer to [`Control::Metrics`], without figures that the engine
     /// does not report. The default returns none.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] if the answer cannot be parsed.
     fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
         let _ = body;
         Ok(Vec::new())
@@ -116,9 +107,6 @@ pub trait Backend: Sized + 'static {
 
     /// Reads a successful reply to [`prepare`](Self::prepare): the value of [`Settings::prepared`]
     /// in every later request. The default takes the whole reply, for good.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] if the reply cannot be parsed.
     fn read_prepared(&self, body: &[u8]) -> Result<Prepared, Error> {
         Ok(Prepared { value: body.to_vec(), lifetime: None })
     }
@@ -126,9 +114,6 @@ pub trait Backend: Sized + 'static {
     /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
     /// Every backend writes one, except a backend whose [`start`](Self::start) writes another
     /// exchange.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if this engine does not support such a request.
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let _ = (sample, settings);
         let message = "this backend writes no single request, and does not start anything else";
@@ -138,9 +123,6 @@ pub trait Backend: Sized + 'static {
     /// Writes the request for a sample that continues a conversation whose last reply had a
     /// [carry](Meaning::Carry), such as the server's own id of the conversation. The default
     /// ignores that and sends the whole history.
-    ///
-    /// # Errors
-    /// As [`encode`](Self::encode).
     fn encode_next(
         &self,
         sample: &Sample,
@@ -154,9 +136,6 @@ pub trait Backend: Sized + 'static {
     /// Writes the exchange for a sample if it is more than one request: the first of several
     /// ([`Call::Steps`]), or messages over a WebSocket ([`Call::Socket`]). The default is the one
     /// request that [`encode`](Self::encode) or [`encode_next`](Self::encode_next) writes.
-    ///
-    /// # Errors
-    /// As [`encode`](Self::encode).
     fn start(
         &self,
         sample: &Sample,
@@ -178,18 +157,12 @@ pub trait Backend: Sized + 'static {
 
     /// The state before the first frame of a reply with a success status. The default looks at
     /// nothing.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] if such a reply cannot be read.
     fn begin(&self, head: &Head) -> Result<Self::State, Error> {
         let _ = head;
         Ok(Self::State::default())
     }
 
     /// Appends the events of one frame. Pure except for `state`, which belongs to the reply.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] if the frame is not in this engine's format.
     fn decode(
         &self,
         state: &mut Self::State,
@@ -222,9 +195,9 @@ pub(crate) fn thaw<S: Default + DeserializeOwned>(bytes: &[u8]) -> Result<S, Err
 }
 
 /// Bytes that a state is written to, each string in one piece.
-struct Frozen(Vec<u8>);
+struct StateBytes(Vec<u8>);
 
-impl Flavor for Frozen {
+impl Flavor for StateBytes {
     type Output = Vec<u8>;
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
@@ -242,11 +215,10 @@ impl Flavor for Frozen {
     }
 }
 
-/// Writes a reply's state over the previous one: if the length is the same, as most often, nothing
-/// is allocated.
+/// Writes a reply's state over the previous one; of the same length, nothing is allocated.
 pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec<u8>, Error> {
     before.clear();
-    postcard::serialize_with_flavor(state, Frozen(before))
+    postcard::serialize_with_flavor(state, StateBytes(before))
         .map_err(|error| Error::Other(format!("the reply's state cannot be written: {error}")))
 }
 
@@ -288,7 +260,6 @@ pub(crate) fn decode_batch<'f, B: Backend>(
     })
 }
 
-/// The frames of a batch, one by one.
 fn each(batch: &wit::Frames) -> impl ExactSizeIterator<Item = Frame<'_>> {
     let mut start = 0;
     let mut names = batch.names.iter().peekable();

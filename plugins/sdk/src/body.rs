@@ -51,6 +51,11 @@ impl Body {
         self
     }
 
+    /// Sets a list if it has items; otherwise leaves it to the server.
+    pub fn set_list<T: Serialize>(&mut self, key: &str, list: &[T]) -> &mut Self {
+        self.set_some(key, Some(list).filter(|list| !list.is_empty()))
+    }
+
     /// Removes a field.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.fields.retain(|(known, _)| known != key);

@@ -102,6 +102,11 @@ impl Output {
     pub fn text(text: impl Into<String>) -> Self {
         Output { text: text.into(), tokens: None, choice: 0 }
     }
+
+    /// The same of a text that is there and not empty: servers send an empty one with a role.
+    pub fn some(text: Option<String>) -> Option<Self> {
+        text.filter(|text| !text.is_empty()).map(Self::text)
+    }
 }
 
 impl ServedModel {
@@ -162,6 +167,21 @@ impl Default for Sampling {
 }
 
 impl Settings {
+    /// Settings of whole replies, with everything else left to the server.
+    pub fn new(model: &str) -> Self {
+        Settings {
+            model: model.to_owned(),
+            streaming: false,
+            output_tokens: None,
+            min_output_tokens: None,
+            ignore_eos: false,
+            sampling: Sampling::default(),
+            extra_body: None,
+            prepared: Vec::new(),
+            further: None,
+        }
+    }
+
     /// The model name to send: the sample's adapter if it has one, otherwise the model.
     pub fn model_for<'a>(&'a self, sample: &'a Sample) -> &'a str {
         sample.adapter.as_deref().unwrap_or(&self.model)
@@ -298,6 +318,7 @@ mod tests {
         }
         for url in [
             "data:image/png;base64,Z",
+            "data:image/png;base64,Zm9vZ",
             "data:image/png;base64,Zm9-",
             "data:image/png;base64,Z m8",
             "data:text/plain,a",
@@ -311,15 +332,9 @@ mod tests {
     fn the_user_overrides_the_sample_and_the_sample_the_plugin() {
         let mut sample = Sample::new("1", Prompt::Text("a".to_owned()));
         let mut settings = Settings {
-            model: "m".to_owned(),
             streaming: true,
-            output_tokens: None,
-            min_output_tokens: None,
-            ignore_eos: false,
-            sampling: Sampling::default(),
             extra_body: Some(r#"{"c":3}"#.to_owned()),
-            prepared: Vec::new(),
-            further: None,
+            ..Settings::new("m")
         };
         sample.parameters = Some(r#"{"b":2,"c":2}"#.to_owned());
         let mut body = Body::new();

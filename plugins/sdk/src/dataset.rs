@@ -28,17 +28,11 @@ pub trait Dataset: Sized + 'static {
 
     /// Opens the sequence. The same arguments, files and tokenizer must give the same sequence on
     /// every machine. `amount` says how many samples the run will measure.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] and [`Error::InvalidInput`] for mistakes that the user can fix.
     fn open(config: Self::Config, seed: u64, amount: Amount, inputs: Inputs)
     -> Result<Self, Error>;
 
     /// At most `limit` further samples to measure. An empty list ends the sequence. Large ones are
     /// better returned few at a time: see [`ENOUGH`].
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if a file turns out to be wrong.
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error>;
 
     /// At most `limit` samples for requests that are not measured. Called before the first
@@ -46,9 +40,6 @@ pub trait Dataset: Sized + 'static {
     /// takes the first samples without dependencies. The rest of a session that begins with a spare
     /// sample is lost: the SDK leaves out dependent samples before the first root of
     /// [`next`](Self::next).
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let mut alone = Vec::new();
         while alone.len() < limit as usize {

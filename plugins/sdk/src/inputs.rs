@@ -20,9 +20,6 @@ pub trait File {
 
     /// Reads at most `length` bytes from `offset`, at most 4 MiB a call; shorter only at the end of
     /// the file.
-    ///
-    /// # Errors
-    /// The host's error message.
     fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String>;
 }
 
@@ -77,7 +74,6 @@ impl io::Read for Reader<'_> {
     }
 }
 
-/// The host's files.
 pub(crate) struct HostFiles;
 
 impl Files for HostFiles {
@@ -96,7 +92,6 @@ impl File for files::File {
     }
 }
 
-/// The host's tokenizer.
 pub(crate) struct HostTokenizer;
 
 impl Tokenizer for HostTokenizer {

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::{Error, File};
 
-/// Bytes to ask the host for at once.
 const PIECE: u32 = 1 << 20;
 
 /// The longest line or item, in bytes: a plugin must hold it, its values, and their samples.
@@ -67,12 +66,10 @@ impl Pieces {
         Pieces { file, offset: 0, kept: Vec::new(), given: 0 }
     }
 
-    /// Returns the bytes that were read and not consumed.
     fn rest(&self) -> &[u8] {
         &self.kept[self.given..]
     }
 
-    /// Consumes this many bytes of the rest.
     fn take(&mut self, bytes: usize) -> Vec<u8> {
         let taken = self.rest()[..bytes].to_vec();
         self.given += bytes;
@@ -243,8 +240,7 @@ impl Items {
         Ok(())
     }
 
-    /// The bytes up to the comma or bracket that ends the item; the parser checks whether they are
-    /// a value.
+    /// The bytes up to the comma or bracket after the item; the parser checks the value.
     fn item(&mut self) -> Result<Vec<u8>, Error> {
         let (mut at, mut depth, mut quoted, mut escaped) = (0, 0_u32, false, false);
         loop {
@@ -274,7 +270,6 @@ impl Items {
     }
 }
 
-/// The error for a line or an item beyond [`LONGEST`].
 fn too_long(unit: &str, number: u64) -> Error {
     Error::InvalidInput(format!(
         "{unit} {number} is longer than {} MiB: split it into several",

@@ -15,21 +15,12 @@ pub trait Scorer: Sized + 'static {
     type Config: DeserializeOwned + JsonSchema;
 
     /// Opens the scorer.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] for mistakes that the user can fix.
     fn open(config: Self::Config, tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error>;
 
     /// Scores of one exchange; none if it cannot be scored. The host computes the mean of each.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the sample's reference is not what this scorer needs.
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error>;
 
     /// Scores of the run as a whole, for measures that are not a mean.
-    ///
-    /// # Errors
-    /// Anything that prevents a result.
     fn finish(&mut self) -> Result<Vec<Score>, Error> {
         Ok(Vec::new())
     }

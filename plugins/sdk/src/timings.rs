@@ -6,7 +6,6 @@
 
 use crate::{Meaning, Speculation, Timings};
 
-/// The most entries that a list of steps may have.
 const ENTRIES: usize = 1024;
 
 /// Nothing timed: a backend names the parts that its server reports, and `..Timings::default()`.

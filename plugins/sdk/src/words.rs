@@ -139,7 +139,6 @@ impl Words {
     }
 }
 
-/// A text under way.
 struct Draft {
     random: Python,
     target: u32,

@@ -50,11 +50,9 @@ impl Default for Config {
     }
 }
 
-/// The backend.
 pub struct Anthropic(Config);
 
 impl Anthropic {
-    /// A request with the headers that all requests of this API have.
     fn versioned(&self, mut request: Request) -> Request {
         let mut add = |name: &str, value: String| request.headers.push((name.to_owned(), value));
         add("anthropic-version", self.0.version.clone());

@@ -10,7 +10,6 @@ use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     counts: Counts,
@@ -31,7 +30,6 @@ struct Details {
     thinking_tokens: Option<u32>,
 }
 
-/// An event of a stream, or a whole reply.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type")]
@@ -79,13 +77,8 @@ struct Delta {
     stop_reason: Option<String>,
 }
 
-/// The expected form of a frame.
 const EVENT: &str = "an event of the Messages API";
 
-/// Appends the events of one frame.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,
@@ -133,8 +126,7 @@ pub fn decode(
             events.extend(event.stop_reason.map(Meaning::Finish));
         }
         "error" => events.push(Meaning::Failure(refine(data, explain::in_band(data)))),
-        // Pings, ends of blocks, and types that the API may get: its documentation says to ignore
-        // them.
+        // Pings, ends of blocks, and future types, which the documentation says to ignore.
         _ => {}
     }
     Ok(())
@@ -161,8 +153,8 @@ impl Block<'_> {
                 events.push(tools::begun(index, &id, &name, input));
             }
             _ => {
-                events.extend(piece(self.thinking).map(Meaning::Reasoning));
-                events.extend(piece(self.text).map(Meaning::Text));
+                events.extend(Output::some(self.thinking).map(Meaning::Reasoning));
+                events.extend(Output::some(self.text).map(Meaning::Text));
             }
         }
     }
@@ -170,17 +162,11 @@ impl Block<'_> {
 
 impl Delta {
     fn read(self, index: u32, events: &mut Vec<Meaning>) {
-        events.extend(piece(self.thinking).map(Meaning::Reasoning));
-        events.extend(piece(self.text).map(Meaning::Text));
+        events.extend(Output::some(self.thinking).map(Meaning::Reasoning));
+        events.extend(Output::some(self.text).map(Meaning::Text));
         let arguments = self.partial_json.filter(|text| !text.is_empty());
         events.extend(arguments.map(|text| tools::continued(index, &text)));
     }
-}
-
-/// A piece of text. Empty ones are no output: servers that translate another API send one with the
-/// role.
-fn piece(text: Option<String>) -> Option<Output> {
-    text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
 impl Counts {

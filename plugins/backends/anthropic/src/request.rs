@@ -20,7 +20,6 @@ const MISSING: [Setting; 7] = [
     Setting::Seed,
 ];
 
-/// The body for a sample.
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
     refuse::settings(API, &MISSING, sample, settings)?;
@@ -53,9 +52,7 @@ pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     body.set_some("temperature", sampling.temperature)
         .set_some("top_p", sampling.top_p)
         .set_some("top_k", sampling.top_k);
-    if !sampling.stop.is_empty() {
-        body.set("stop_sequences", &sampling.stop);
-    }
+    body.set_list("stop_sequences", &sampling.stop);
     body.set("stream", settings.streaming);
     tools::lay_over(settings, &mut body, sample, parameters)?;
     Ok(body)

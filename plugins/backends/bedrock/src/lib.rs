@@ -35,7 +35,6 @@ pub enum Key {
     Bearer,
 }
 
-/// The backend.
 pub struct Bedrock(Config);
 
 impl Backend for Bedrock {

@@ -29,10 +29,6 @@ const BYTES: u8 = 6;
 const TEXT: u8 = 7;
 
 impl<'a> Message<'a> {
-    /// Reads a message from the bytes after its length.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] if it is damaged.
     pub fn read(rest: &'a [u8]) -> Result<Self, Error> {
         let damaged = |why: String| {
             Error::Protocol(format!("a message of the event stream is damaged: {why}"))
@@ -52,7 +48,6 @@ impl<'a> Message<'a> {
         Ok(Message { headers, payload })
     }
 
-    /// The text in the header of this name.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         let mut rest = self.headers;
         loop {
@@ -95,8 +90,7 @@ fn check(parts: &[&[u8]], sent: [u8; 4], of: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A message with an empty payload and no headers, from the test suite of the AWS SDKs
-    /// (`empty_message`).
+    /// A message without payload and headers, from the AWS SDKs' tests (`empty_message`).
     const EMPTY: [u8; 16] = [
         0x00, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x05, 0xc2, 0x48, 0xeb, 0x7d, 0x98, 0xc8,
         0xff,

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::message::Message;
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     streaming: bool,
@@ -94,7 +93,6 @@ struct Counts {
     cache_write_input_tokens: Option<u32>,
 }
 
-/// The reply of `Converse`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Whole<'a> {
@@ -137,16 +135,12 @@ struct WholeToolUse<'a> {
 }
 
 impl Reply {
-    /// The state before the first frame.
     pub fn new(streaming: bool) -> Self {
         Reply { streaming }
     }
 }
 
 /// Appends the events of one frame: a message of a stream, or a whole body.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,
@@ -213,7 +207,7 @@ fn whole(reply: Whole<'_>, events: &mut Vec<Meaning>) -> Result<(), Error> {
         if let Some(reasoning) = block.reasoning_content {
             reasoning.read(events);
         }
-        events.extend(piece(block.text).map(Meaning::Text));
+        events.extend(Output::some(block.text).map(Meaning::Text));
         if let Some(call) = block.tool_use {
             let input = call.input.map_or("{}", |input| input.get());
             events.push(tools::begun(index, &call.tool_use_id, &call.name, input));
@@ -229,7 +223,7 @@ impl Delta {
         if let Some(reasoning) = self.reasoning_content {
             reasoning.read(events);
         }
-        events.extend(piece(self.text).map(Meaning::Text));
+        events.extend(Output::some(self.text).map(Meaning::Text));
         let input = self.tool_use.and_then(|call| call.input);
         let input = input.filter(|input| !input.is_empty());
         events.extend(input.map(|input| tools::continued(index, &input)));
@@ -239,16 +233,11 @@ impl Delta {
 impl Reasoning {
     fn read(self, events: &mut Vec<Meaning>) {
         let text = self.reasoning_text.and_then(|inner| inner.text);
-        events.extend(piece(self.text.or(text)).map(Meaning::Reasoning));
+        events.extend(Output::some(self.text.or(text)).map(Meaning::Reasoning));
         // The model thought, but the server hides its thoughts.
         let redacted = self.redacted_content;
         events.extend(redacted.map(|_| Meaning::Reasoning(Output::text(""))));
     }
-}
-
-/// A piece of text; empty ones are not output.
-fn piece(text: Option<String>) -> Option<Output> {
-    text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
 impl Counts {
@@ -303,8 +292,7 @@ fn exception(name: &str, payload: &[u8]) -> Refusal {
     Refusal { reason, message }
 }
 
-/// The error in a reply with an error status. The name of its type is in a header, which is not
-/// there to read.
+/// The error in a reply with an error status; the header with its type is not there to read.
 pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     let guessed = explain::refusal(status, &lower_message(body));
     let text = guessed.message.to_lowercase();

@@ -21,7 +21,6 @@ const MISSING: [Setting; 8] = [
     Setting::Seed,
 ];
 
-/// The body for a sample.
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
     refuse::settings(API, &MISSING, sample, settings)?;
@@ -89,7 +88,6 @@ fn format(media: &Media) -> Result<&'static str, Error> {
     }
 }
 
-/// The value of `inferenceConfig`.
 fn inference(sample: &Sample, settings: &Settings) -> Map<String, Value> {
     let sampling = &settings.sampling;
     let limit = settings.output_tokens_for(sample);
@@ -104,7 +102,6 @@ fn inference(sample: &Sample, settings: &Settings) -> Map<String, Value> {
     set.filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-/// The value of `toolConfig`.
 fn configured(Tools { tools, choice }: Tools) -> Result<Value, Error> {
     let tools = tools.into_iter().map(|tool| {
         let mut own = json!({"name": tool.name});

@@ -35,7 +35,6 @@ pub enum InputType {
     Clustering,
 }
 
-/// The backend.
 pub struct Cohere(Config);
 
 impl Backend for Cohere {

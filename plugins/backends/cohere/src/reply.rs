@@ -5,13 +5,11 @@ use runner_plugin::{Embedded, Error, Frame, Meaning, Output, Reason, Refusal, Se
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
 }
 
-/// An event of a stream, or a whole reply.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type")]
@@ -97,13 +95,8 @@ struct Meta {
     tokens: Option<Tokens>,
 }
 
-/// The expected form of a frame.
 const EVENT: &str = "an event of Cohere's API";
 
-/// Appends the events of one frame.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,
@@ -180,14 +173,13 @@ impl Reply {
 }
 
 impl Message {
-    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call
-    /// continues.
+    /// Appends the pieces; in a stream, `at` is the part's number, and true if a call continues.
     fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
         // The model's plan of how to use tools is thinking aloud, before it calls them.
-        events.extend(piece(self.tool_plan).map(Meaning::Reasoning));
+        events.extend(Output::some(self.tool_plan).map(Meaning::Reasoning));
         for content in self.content.map_or(Vec::new(), OneOrMany::into_list) {
-            events.extend(piece(content.thinking).map(Meaning::Reasoning));
-            events.extend(piece(content.text).map(Meaning::Text));
+            events.extend(Output::some(content.thinking).map(Meaning::Reasoning));
+            events.extend(Output::some(content.text).map(Meaning::Text));
         }
         let calls = self.tool_calls.map_or(Vec::new(), OneOrMany::into_list);
         for (number, call) in (0..).zip(calls) {
@@ -212,11 +204,6 @@ impl<T> OneOrMany<T> {
             OneOrMany::One(one) => vec![one],
         }
     }
-}
-
-/// A piece of text; empty ones are not output.
-fn piece(text: Option<String>) -> Option<Output> {
-    text.filter(|text| !text.is_empty()).map(Output::text)
 }
 
 impl Counts {
@@ -269,10 +256,6 @@ pub fn refine(status: u16, guessed: Refusal) -> Refusal {
     Refusal { reason, ..guessed }
 }
 
-/// The models in the answer to `/v1/models`.
-///
-/// # Errors
-/// [`Error::Protocol`] if the body is not such a list.
 pub fn models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
     #[derive(Deserialize)]
     struct List {

@@ -10,11 +10,9 @@ use super::InputType;
 
 const API: &str = "Cohere's chat route";
 
-/// Settings for which the chat route has no field.
 const MISSING: [Setting; 4] =
     [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::RepetitionPenalty];
 
-/// The request for a sample: its prompt decides the route.
 pub fn written(
     input_type: InputType,
     sample: &Sample,
@@ -72,9 +70,7 @@ fn chat(body: &mut Body, sample: &Sample, settings: &Settings) -> Result<Option<
         .set_some("frequency_penalty", sampling.frequency_penalty)
         .set_some("presence_penalty", sampling.presence_penalty)
         .set_some("seed", sampling.seed);
-    if !sampling.stop.is_empty() {
-        body.set("stop_sequences", &sampling.stop);
-    }
+    body.set_list("stop_sequences", &sampling.stop);
     body.set("stream", settings.streaming);
     Ok(parameters)
 }
@@ -146,8 +142,7 @@ fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
     }
 }
 
-/// Definitions have the form of OpenAI's API here too, but the model cannot be made to call a
-/// certain tool.
+/// Definitions have OpenAI's form; but the model cannot be made to call a certain tool.
 fn set_tools(body: &mut Body, Tools { tools, choice }: Tools) -> Result<(), Error> {
     let tools = tools.into_iter().map(|tool| {
         let mut own = json!({"name": tool.name});

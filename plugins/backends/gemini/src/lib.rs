@@ -54,7 +54,6 @@ impl Default for Config {
     }
 }
 
-/// The backend.
 pub struct Gemini(Config);
 
 impl Backend for Gemini {
@@ -101,8 +100,7 @@ impl Backend for Gemini {
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let body = request::body(&self.0, sample, settings)?;
-        // A model is named `NAME`, or with its kind, as the list of models has it: `models/NAME`,
-        // `tunedModels/NAME`.
+        // A model is named `NAME`, or with its kind: `models/NAME`, `tunedModels/NAME`.
         let model = settings.model_for(sample);
         let (kind, name) = model.split_once('/').unwrap_or(("models", model));
         let (kind, name) = (Request::segment(kind), Request::segment(name));

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 /// Most candidates to remember; the API gives at most 8.
 const CANDIDATES: usize = 64;
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     streaming: bool,
@@ -106,8 +105,7 @@ struct Counts {
     candidates_tokens_details: Option<Modalities>,
 }
 
-/// Counts of the non-text modalities, out of a list by modality; a modality without an entry is
-/// absent.
+/// Counts of modalities other than text, out of a list; absent without an entry.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(from = "Vec<ModalityCount>")]
 struct Modalities {
@@ -150,7 +148,6 @@ struct Feedback {
 }
 
 impl Reply {
-    /// The state before the first frame.
     pub fn new(streaming: bool) -> Self {
         Reply { streaming, ..Reply::default() }
     }
@@ -314,13 +311,8 @@ fn blocked(reason: &str, message: Option<String>) -> Refusal {
     }
 }
 
-/// The expected form of a frame.
 const EVENT: &str = "a GenerateContentResponse";
 
-/// Appends the events of one frame.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,
@@ -385,9 +377,6 @@ pub fn refine(body: &[u8], guessed: Refusal) -> Refusal {
 }
 
 /// The models in the answer to `models.list` that generate content.
-///
-/// # Errors
-/// [`Error::Protocol`] if the body is not such a list.
 pub fn models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
     #[derive(Deserialize)]
     struct List {

@@ -8,14 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::Config;
 
-/// The API in messages.
 const API: &str = "the Gemini API";
 
-/// Settings for which the API has no field.
 const MISSING: [Setting; 4] =
     [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::RepetitionPenalty];
 
-/// The body for a sample.
 pub fn body(config: &Config, sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
     refuse::settings(API, &MISSING, sample, settings)?;
@@ -75,8 +72,7 @@ fn part(part: &Piece<'_>) -> Result<Value, Error> {
     })
 }
 
-/// The result of a tool must be an object; a text becomes the field that the API's documentation
-/// names.
+/// A tool's result must be an object; a text becomes the field of the API's documentation.
 fn response(text: &str) -> Value {
     match serde_json::from_str::<Map<String, Value>>(text) {
         Ok(object) => Value::Object(object),
@@ -111,7 +107,6 @@ fn set_tools(body: &mut Body, Tools { tools, choice }: Tools) {
     body.set_some("toolConfig", mode);
 }
 
-/// The value of `generationConfig`.
 fn generation(config: &Config, sample: &Sample, settings: &Settings) -> Map<String, Value> {
     let sampling = &settings.sampling;
     let mut fields = Map::new();

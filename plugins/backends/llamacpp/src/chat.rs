@@ -8,10 +8,6 @@ use serde::Deserialize;
 
 use super::adapter;
 
-/// Writes the request for a conversation.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     let route = "llama.cpp's /v1/chat/completions";
     settings.refuse(sample, route, &[Setting::MinOutputTokens])?;
@@ -75,10 +71,6 @@ impl Timings {
     }
 }
 
-/// Appends the events of one frame.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut openai::Reply,
     frame: &Frame<'_>,

@@ -14,14 +14,9 @@ use super::chat::Timings;
 
 const PATH: &str = "/completion";
 
-/// The most answers to one request that are counted: state must stay small. A server has fewer
-/// slots.
+/// The most answers that are counted: state must stay small. A server has fewer slots.
 const CHOICES: usize = 1024;
 
-/// Writes the request for a text or for token ids.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     let mut body = Body::new();
     // A server of one model ignores this; one of several models chooses by it.
@@ -42,9 +37,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
         .set_some("presence_penalty", sampling.presence_penalty)
         .set_some("repeat_penalty", sampling.repetition_penalty)
         .set_some("seed", sampling.seed);
-    if !sampling.stop.is_empty() {
-        body.set("stop", &sampling.stop);
-    }
+    body.set_list("stop", &sampling.stop);
     body.set("ignore_eos", settings.ignore_eos)
         .set("cache_prompt", cache)
         .set("stream", settings.streaming)
@@ -53,7 +46,6 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json(PATH, &body))
 }
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
@@ -73,7 +65,6 @@ pub fn begin(head: &Head) -> Reply {
     Reply { ended: !head.streaming, ..Reply::default() }
 }
 
-/// An event of a stream, or a whole reply.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow)]
@@ -94,11 +85,7 @@ struct Event<'a> {
     timings: Option<Timings>,
 }
 
-/// Appends the events of one frame: an event of a stream, a whole reply, or a list of whole
-/// replies.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
+/// Appends the events of an event of a stream, of a whole reply, or of a list of replies.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,

@@ -43,8 +43,7 @@ pub struct State {
     openai: openai::Reply,
 }
 
-/// llama.cpp's names of server metrics (`tools/server/README.md`); older servers report the share
-/// of the KV cache.
+/// llama.cpp's names of server metrics (`tools/server/README.md`), also of older servers.
 const METRICS: [(&str, ServerMetric); 6] = [
     ("llamacpp:requests_processing", ServerMetric::RunningRequests),
     ("llamacpp:requests_deferred", ServerMetric::WaitingRequests),
@@ -55,7 +54,6 @@ const METRICS: [(&str, ServerMetric); 6] = [
     ("llamacpp:kv_cache_usage_ratio", ServerMetric::KvCacheUsage),
 ];
 
-/// The backend.
 pub struct LlamaCpp(Config);
 
 impl Backend for LlamaCpp {
@@ -80,8 +78,7 @@ impl Backend for LlamaCpp {
             // It answers 503 while the model is being loaded.
             Control::Health => Some(Request::get("/health")),
             Control::ListModels => Some(openai::list_models("/v1")),
-            // A slot can be erased only by its number, and only if the server was started with
-            // --slot-save-path.
+            // Only single slots can be erased, of a server that was started with --slot-save-path.
             Control::FlushCache => None,
             // Served only if the server was started with --metrics.
             Control::Metrics => Some(Request::get("/metrics")),
@@ -174,7 +171,6 @@ fn adapter(sample: &Sample) -> Result<Option<[Adapter; 1]>, Error> {
     Ok(Some([Adapter { id, scale: 1.0 }]))
 }
 
-/// An adapter with its weight.
 #[derive(Serialize)]
 struct Adapter {
     id: u32,

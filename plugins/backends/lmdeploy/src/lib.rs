@@ -54,7 +54,6 @@ const METRICS: [(&str, ServerMetric); 7] = [
     ("lmdeploy:gpu_cache_usage_perc", ServerMetric::KvCacheUsage),
 ];
 
-/// The backend.
 pub struct Lmdeploy(Config);
 
 impl Lmdeploy {

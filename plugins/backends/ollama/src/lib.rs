@@ -62,7 +62,6 @@ pub enum Think {
 /// The tag that a name without one stands for.
 const LATEST: &str = ":latest";
 
-/// The backend.
 pub struct Ollama(Config);
 
 impl Backend for Ollama {
@@ -97,8 +96,7 @@ impl Backend for Ollama {
     }
 
     fn credentials(&self) -> Credentials {
-        // A server of one's own asks for no key; Ollama's cloud does, and its clients read it from
-        // this variable.
+        // A local server asks for no key; Ollama's cloud does, and its clients read this variable.
         Credentials::bearer("OLLAMA_API_KEY")
     }
 
@@ -158,8 +156,7 @@ impl Backend for Ollama {
     }
 }
 
-/// The refusal with the kind of error that Ollama's words tell (`ErrMaxQueue` in
-/// `server/sched.go`).
+/// The refusal with the kind of error in Ollama's words (`ErrMaxQueue`, `server/sched.go`).
 fn refined(refusal: Refusal) -> Refusal {
     let reason =
         if refusal.message.contains("server busy") { Reason::Overloaded } else { refusal.reason };

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::refined;
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
@@ -81,9 +80,6 @@ struct AnswerMessage<'a> {
 }
 
 /// Appends the events of one frame: a line of a stream, or a whole reply.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,

@@ -2,6 +2,7 @@
 //! Ollama).
 
 use runner_plugin::Settings;
+use runner_plugin::dialect::openai;
 use runner_plugin::{Body, Error, Media, Message, Part, Prompt, Request, Role, Sample, Setting};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,34 +13,6 @@ use super::{Config, Route};
 /// token.
 const UNSUPPORTED: [Setting; 2] = [Setting::IgnoreEos, Setting::MinOutputTokens];
 
-/// The value of `options`.
-#[derive(Serialize)]
-struct Options<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    num_ctx: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    num_predict: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_k: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frequency_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    presence_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repeat_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop: &'a [String],
-}
-
-/// A message of a conversation.
 #[derive(Serialize)]
 struct WireMessage {
     role: &'static str,
@@ -50,11 +23,6 @@ struct WireMessage {
     extra: Map<String, Value>,
 }
 
-/// Writes the request for a sample.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting, and
-/// [`Error::InvalidInput`] if a message's further fields are wrong.
 pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     if let Prompt::Embedding(texts) = &sample.prompt {
         return embed(config, texts, sample, settings);
@@ -107,21 +75,22 @@ fn set_context(body: &mut Body, config: &Config) {
     body.set_some("keep_alive", config.keep_alive.as_ref());
 }
 
-fn options<'a>(config: &Config, sample: &Sample, settings: &'a Settings) -> Options<'a> {
+fn options(config: &Config, sample: &Sample, settings: &Settings) -> Body {
     let sampling = &settings.sampling;
-    Options {
-        num_ctx: config.num_ctx,
-        num_predict: settings.output_tokens_for(sample),
-        temperature: sampling.temperature,
-        top_p: sampling.top_p,
-        top_k: sampling.top_k,
-        min_p: sampling.min_p,
-        frequency_penalty: sampling.frequency_penalty,
-        presence_penalty: sampling.presence_penalty,
-        repeat_penalty: sampling.repetition_penalty,
-        seed: sampling.seed,
-        stop: &sampling.stop,
-    }
+    let mut options = Body::new();
+    options
+        .set_some("num_ctx", config.num_ctx)
+        .set_some("num_predict", settings.output_tokens_for(sample))
+        .set_some("temperature", sampling.temperature)
+        .set_some("top_p", sampling.top_p)
+        .set_some("top_k", sampling.top_k)
+        .set_some("min_p", sampling.min_p)
+        .set_some("frequency_penalty", sampling.frequency_penalty)
+        .set_some("presence_penalty", sampling.presence_penalty)
+        .set_some("repeat_penalty", sampling.repetition_penalty)
+        .set_some("seed", sampling.seed)
+        .set_list("stop", &sampling.stop);
+    options
 }
 
 /// The request for vectors. Sampling settings and lengths do not apply to it and are not sent.
@@ -199,20 +168,7 @@ fn speaker(role: Role) -> &'static str {
 /// The further fields of a message. Datasets hold the arguments of tool calls as OpenAI writes
 /// them, as a text; Ollama wants the object.
 fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
-    let Some(extra) = &message.extra else {
-        return Ok(Map::new());
-    };
-    let wrong = |why: &dyn std::fmt::Display| {
-        Error::InvalidInput(format!(
-            "the further fields of a message must be a JSON object without role, content and images: {why}"
-        ))
-    };
-    let mut fields: Map<String, Value> =
-        serde_json::from_str(extra).map_err(|error| wrong(&error))?;
-    let own = ["role", "content", "images"];
-    if let Some(key) = own.iter().find(|key| fields.contains_key(**key)) {
-        return Err(wrong(&format!("it holds `{key}`")));
-    }
+    let mut fields = openai::further_fields(message, &["role", "content", "images"])?;
     let calls = fields.get_mut("tool_calls").and_then(Value::as_array_mut);
     for call in calls.into_iter().flatten() {
         let Some(arguments) = call.pointer_mut("/function/arguments") else {

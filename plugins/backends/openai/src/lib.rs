@@ -2,13 +2,13 @@
 //! server can be named in the configuration.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai::{self, responses, speech, transcriptions};
+use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transcriptions};
 use runner_plugin::{
     Backend, Body, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Request,
     Sample, Settings, check_prefix,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -58,27 +58,6 @@ impl Default for Config {
     }
 }
 
-/// State of decoding a reply, of the route in use. It crosses to the host and back with each call,
-/// so it is no larger than it has to be.
-#[derive(Serialize, Deserialize)]
-pub enum State {
-    /// Of completions, chat, vectors and orders.
-    OpenAi(openai::Reply),
-    /// Of the newer API.
-    Responses(responses::Reply),
-    /// Of speech to text.
-    Transcriptions(transcriptions::Reply),
-    /// Of text to speech.
-    Speech(speech::Reply),
-}
-
-impl Default for State {
-    fn default() -> Self {
-        State::OpenAi(openai::Reply::default())
-    }
-}
-
-/// The backend.
 pub struct OpenAi(Config);
 
 impl OpenAi {
@@ -136,7 +115,7 @@ impl OpenAi {
 
 impl Backend for OpenAi {
     type Config = Config;
-    type State = State;
+    type State = RouteReply;
 
     fn open(mut config: Config) -> Result<Self, Error> {
         check_prefix(&mut config.prefix).map_err(Error::InvalidConfig)?;
@@ -183,31 +162,18 @@ impl Backend for OpenAi {
         }
     }
 
-    fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(match self.0.route {
-            openai::Route::Responses => State::Responses(responses::Reply::default()),
-            openai::Route::Transcriptions => {
-                State::Transcriptions(transcriptions::Reply::begin(head.streaming))
-            }
-            openai::Route::Speech => State::Speech(speech::Reply::begin(head.streaming)),
-            _ => State::default(),
-        })
+    fn begin(&self, head: &Head) -> Result<RouteReply, Error> {
+        Ok(RouteReply::begin(self.0.route, head.streaming))
     }
 
     fn decode(
         &self,
-        state: &mut State,
+        state: &mut RouteReply,
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        match state {
-            State::OpenAi(state) => openai::decode(state, frame, events),
-            State::Responses(state) => responses::decode(state, self.0.store, frame, events),
-            State::Transcriptions(state) => {
-                transcriptions::decode(state, self.0.response_format, frame, events)
-            }
-            State::Speech(state) => speech::decode(state, &self.0.speech, frame, events),
-        }
+        let config = &self.0;
+        state.decode(config.store, config.response_format, &config.speech, frame, events)
     }
 }
 

@@ -83,13 +83,10 @@ impl Default for Config {
     }
 }
 
-/// The longest piece, in milliseconds.
 const LONGEST_PIECE: u32 = 10_000;
 
-/// The backend.
 pub struct Realtime(Config);
 
-/// State of decoding a reply.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     /// True if a piece of the text has come.

@@ -14,7 +14,6 @@ use super::{Config, Modality, State, appended, event, sound};
 /// Samples a second.
 const RATE: u32 = 24_000;
 
-/// The settings that the API has no field for.
 const NEVER: [Setting; 11] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,
@@ -29,7 +28,6 @@ const NEVER: [Setting; 11] = [
     Setting::Temperature,
 ];
 
-/// The messages to send for a conversation.
 pub fn messages(
     config: &Config,
     path: &str,
@@ -100,7 +98,6 @@ fn item(role: &str, kind: &str, text: &str) -> Outgoing {
     event(&body)
 }
 
-/// A sound, which becomes a message of the user.
 fn spoken(
     config: &Config,
     path: &str,

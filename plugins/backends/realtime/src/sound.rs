@@ -10,9 +10,6 @@ pub struct Piece {
 }
 
 /// The samples of a WAV file.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if it is no WAV file of 16 bits, one channel and this rate.
 pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<Vec<i16>, Error> {
     let wrong = |cause: String| {
         Error::InvalidInput(format!(
@@ -55,8 +52,7 @@ pub fn pieces(samples: &[i16], rate: u32, milliseconds: u32) -> impl Iterator<It
     })
 }
 
-/// The length in milliseconds of PCM of 16 bits, one channel and this rate, from its length in
-/// base64.
+/// The milliseconds of PCM of 16 bits, one channel and this rate, in base64.
 pub fn milliseconds(base64: &str, rate: u32) -> f64 {
     let digits = base64.trim_end_matches('=').len();
     let samples = digits * 3 / 4 / 2;

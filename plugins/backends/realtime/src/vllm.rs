@@ -29,7 +29,6 @@ const NEVER: [Setting; 10] = [
     Setting::Stop,
 ];
 
-/// The messages to send for a sample with one sound.
 pub fn messages(
     config: &Config,
     path: &str,
@@ -55,7 +54,6 @@ pub fn messages(
     Ok(messages)
 }
 
-/// Returns a sample's only sound.
 fn only_sound<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
     let parts = match &sample.prompt {
         Prompt::Messages(messages) => messages.iter().flat_map(|message| &message.parts).collect(),
@@ -86,7 +84,6 @@ struct Counts {
     completion_tokens: Option<u32>,
 }
 
-/// Appends the events of one message.
 pub fn decode(state: &mut State, data: &[u8], events: &mut Vec<Meaning>) -> Result<(), Error> {
     let event: Event = frames::json(data, "an event of vLLM's /v1/realtime")?;
     match &*event.kind {

@@ -52,38 +52,9 @@ const METRICS: [(&str, ServerMetric); 7] = [
     ("sglang:token_usage", ServerMetric::KvCacheUsage),
 ];
 
-/// The backend.
 pub struct Sglang(Config);
 
-#[derive(Serialize)]
-struct SamplingParams<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_k: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frequency_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    presence_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repetition_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampling_seed: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_new_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min_new_tokens: Option<u32>,
-    ignore_eos: bool,
-}
-
 impl Sglang {
-    /// The minimum number of tokens to request.
     fn minimum(&self, sample: &Sample, settings: &Settings) -> Option<u32> {
         settings
             .output_tokens_for(sample)
@@ -99,20 +70,20 @@ impl Sglang {
             other => return Err(openai::not_taken(other, "/generate", "chat")),
         };
         let sampling = &settings.sampling;
-        let params = SamplingParams {
-            temperature: sampling.temperature,
-            top_p: sampling.top_p,
-            top_k: sampling.top_k,
-            min_p: sampling.min_p,
-            frequency_penalty: sampling.frequency_penalty,
-            presence_penalty: sampling.presence_penalty,
-            repetition_penalty: sampling.repetition_penalty,
-            sampling_seed: sampling.seed,
-            stop: &sampling.stop,
-            max_new_tokens: settings.output_tokens_for(sample),
-            min_new_tokens: self.minimum(sample, settings),
-            ignore_eos: settings.ignore_eos,
-        };
+        let mut params = Body::new();
+        params
+            .set_some("temperature", sampling.temperature)
+            .set_some("top_p", sampling.top_p)
+            .set_some("top_k", sampling.top_k)
+            .set_some("min_p", sampling.min_p)
+            .set_some("frequency_penalty", sampling.frequency_penalty)
+            .set_some("presence_penalty", sampling.presence_penalty)
+            .set_some("repetition_penalty", sampling.repetition_penalty)
+            .set_some("sampling_seed", sampling.seed)
+            .set_list("stop", &sampling.stop)
+            .set_some("max_new_tokens", settings.output_tokens_for(sample))
+            .set_some("min_new_tokens", self.minimum(sample, settings))
+            .set("ignore_eos", settings.ignore_eos);
         body.set("sampling_params", params);
         body.set_some("lora_path", sample.adapter.as_deref());
         body.set("stream", settings.streaming);
@@ -204,11 +175,10 @@ runner_plugin::export_backend!(Sglang);
 
 #[cfg(test)]
 mod tests {
-    use runner_plugin::{Candidates, Ranked, Sampling};
+    use runner_plugin::{Candidates, Ranked};
 
     use super::*;
 
-    /// Reads a reply that is not streamed.
     fn read(body: &str) -> Vec<Meaning> {
         let backend = Sglang(Config::default());
         let head = Head { status: 200, headers: Vec::new(), streaming: false, context: Vec::new() };
@@ -224,17 +194,7 @@ mod tests {
     fn texts_to_rank_always_go_to_the_rerank_route() {
         let candidates = Candidates { query: "q".to_owned(), documents: vec!["a".to_owned()] };
         let sample = Sample::new("1", Prompt::Ranking(candidates));
-        let settings = Settings {
-            model: "m".to_owned(),
-            streaming: false,
-            output_tokens: None,
-            min_output_tokens: None,
-            ignore_eos: true,
-            sampling: Sampling::default(),
-            extra_body: None,
-            prepared: Vec::new(),
-            further: None,
-        };
+        let settings = Settings { ignore_eos: true, ..Settings::new("m") };
         let request = Sglang(Config::default()).encode(&sample, &settings);
         assert_eq!(request.expect("a request").path, "/v1/rerank");
         let order = read(r#"[{"score": 0.5, "document": "a", "index": 0}]"#);

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use crate::config::{Authentication, Config, Done, Framing, Place, Places};
 use crate::placeholder::{NAMES, Name, Piece, pieces};
 
-/// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
     "authorization",
     "connection",
@@ -17,7 +16,6 @@ const HOST_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
-/// Mistakes found so far, each with its key.
 #[derive(Default)]
 struct Mistakes(Vec<String>);
 
@@ -39,7 +37,6 @@ impl Mistakes {
         }
     }
 
-    /// A path without placeholders.
     fn plain_path(&mut self, key: &str, path: &str) {
         self.path(key, path);
         if path.contains('{') {
@@ -92,8 +89,7 @@ impl Mistakes {
         }
     }
 
-    /// Checks the placeholders of a text: in a path or header they are names; placeholders of lists
-    /// stand alone.
+    /// Checks placeholders: in a path or header they are names; lists stand alone.
     fn text(&mut self, key: &str, text: &str, only_names: bool) {
         let pieces = pieces(text);
         for piece in &pieces {
@@ -339,7 +335,6 @@ fn is_header(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(allowed)
 }
 
-/// True if a placeholder stands somewhere in an object.
 pub fn has(fields: &Map<String, Value>, name: Name) -> bool {
     fields.values().any(|value| stands_in(value, name))
 }

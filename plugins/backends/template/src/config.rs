@@ -144,7 +144,7 @@ impl Default for LengthPrefix {
 /// Places of the content in events: a JSON pointer (RFC 6901) such as `/choices/0/text`, or
 /// several; the first that finds a value counts. `{ at = "/delta", when = "/type", is = "text" }`
 /// applies only to events that have this value at the second pointer.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Events {
     /// A piece of the answer.
@@ -183,6 +183,7 @@ pub struct Events {
     pub output_audio_tokens: Places,
     /// An error inside a reply with a success status, and the message in a reply with an error
     /// status. Null, `false` and an empty text mean no error.
+    #[serde(default = "error_place")]
     pub error: Places,
     /// True if text and reasoning are the whole answer so far, so that only the new part counts.
     pub cumulative: bool,
@@ -193,30 +194,8 @@ pub struct Events {
     pub done: Option<Done>,
 }
 
-impl Default for Events {
-    fn default() -> Self {
-        Events {
-            text: Places::default(),
-            reasoning: Places::default(),
-            tool_call: Places::default(),
-            finish: Places::default(),
-            tokens: Places::default(),
-            tokens_so_far: Places::default(),
-            input_tokens: Places::default(),
-            cached_input_tokens: Places::default(),
-            output_tokens: Places::default(),
-            reasoning_tokens: Places::default(),
-            draft_tokens: Places::default(),
-            accepted_draft_tokens: Places::default(),
-            input_image_tokens: Places::default(),
-            input_video_tokens: Places::default(),
-            input_audio_tokens: Places::default(),
-            output_audio_tokens: Places::default(),
-            error: Places::One(Place::Pointer("/error".to_owned())),
-            cumulative: false,
-            done: None,
-        }
-    }
+fn error_place() -> Places {
+    Places::One(Place::Pointer("/error".to_owned()))
 }
 
 /// A place in an event, or several.
@@ -313,10 +292,11 @@ impl Default for Models {
 }
 
 /// The server's metrics.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Metrics {
     /// The path that answers a GET request with the metrics.
+    #[serde(default = "metrics_path")]
     pub path: String,
     /// The server's name of the number of requests that it has answered.
     pub finished_requests: Option<String>,
@@ -338,21 +318,8 @@ pub struct Metrics {
     pub preemptions: Option<String>,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Metrics {
-            path: "/metrics".to_owned(),
-            finished_requests: None,
-            running_requests: None,
-            waiting_requests: None,
-            input_tokens: None,
-            output_tokens: None,
-            prefix_cache_queries: None,
-            prefix_cache_hits: None,
-            kv_cache_usage: None,
-            preemptions: None,
-        }
-    }
+fn metrics_path() -> String {
+    "/metrics".to_owned()
 }
 
 /// The authentication of requests.

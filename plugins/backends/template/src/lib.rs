@@ -35,7 +35,6 @@ use config::{Config, Models};
 use reply::State;
 use request::Template as Requests;
 
-/// The backend.
 pub struct Template(Requests);
 
 impl Template {

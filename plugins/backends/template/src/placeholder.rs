@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// Declares the placeholders with their names.
 macro_rules! names {
     ($($name:ident = $text:literal,)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +9,6 @@ macro_rules! names {
             $(#[doc = concat!("`{", $text, "}`.")] $name,)*
         }
 
-        /// All placeholders, with their names.
         pub const NAMES: &[(Name, &str)] = &[$((Name::$name, $text),)*];
     };
 }
@@ -48,12 +46,10 @@ impl Name {
 pub struct Uses(u32);
 
 impl Uses {
-    /// Adds one.
     pub fn add(&mut self, name: Name) {
         self.0 |= 1 << name as u32;
     }
 
-    /// True if this one is among them.
     pub fn has(self, name: Name) -> bool {
         self.0 & (1 << name as u32) != 0
     }
@@ -62,9 +58,7 @@ impl Uses {
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
-    /// As it stands.
     Text(&'t str),
-    /// In place of a placeholder.
     Value(Name),
     /// A text that looks like a placeholder, but is none.
     Unknown(&'t str),

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::config::{Done, Events, Place, Places};
 
-/// State of decoding a reply.
 #[derive(Default, Serialize, Deserialize)]
 pub struct State {
     /// True if the reply is one event, whose end the host detects.
@@ -18,8 +17,7 @@ pub struct State {
     reasoning: SentLength,
     /// Tokens so far, where events state that.
     produced: u32,
-    /// The last counts, in the order of the contract's record; and whether they are yet to be
-    /// reported.
+    /// The last counts, in the order of the contract's record; true if not yet reported.
     counts: [Option<u32>; 10],
     unreported: bool,
 }
@@ -99,7 +97,6 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// The error at the configured place.
 fn failure(value: &Value) -> Refusal {
     explain::in_band(value.to_string().as_bytes())
 }
@@ -115,9 +112,6 @@ pub fn refusal(places: &Events, status: u16, body: &[u8]) -> Refusal {
 }
 
 /// Appends the meanings of one frame.
-///
-/// # Errors
-/// [`Error::Protocol`] if it is not JSON, or a place has a value of another type.
 pub fn decode(
     places: &Events,
     state: &mut State,
@@ -147,8 +141,7 @@ pub fn decode(
     state.pieces(places, &event, is_last, events)?;
     state.count(places, &event)?;
     let unmarked = matches!(&places.done, Some(Done::Text(text)) if text == "end-of-body");
-    // Servers that count in every event repeat the counts of its pieces; only the last counts are
-    // new.
+    // Servers that count in every event repeat the counts; only the last are new.
     if is_last || unmarked || state.whole || events.len() == before {
         state.report(events);
     }
@@ -189,12 +182,10 @@ fn finished(reason: &Value) -> Meaning {
 }
 
 impl State {
-    /// Of a reply that has not begun.
     pub fn new(whole: bool) -> Self {
         State { whole, ..State::default() }
     }
 
-    /// The pieces of an event, with its tokens.
     fn pieces(
         &mut self,
         places: &Events,
@@ -246,7 +237,6 @@ impl State {
         Ok(())
     }
 
-    /// Remembers the counts of an event.
     fn count(&mut self, places: &Events, event: &Value) -> Result<(), Error> {
         for (count, places) in self.counts.iter_mut().zip([
             &places.input_tokens,
@@ -268,7 +258,6 @@ impl State {
         Ok(())
     }
 
-    /// Reports the counts, if they are new.
     fn report(&mut self, events: &mut Vec<Meaning>) {
         if std::mem::take(&mut self.unreported) {
             let [

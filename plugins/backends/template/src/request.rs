@@ -9,11 +9,9 @@ use crate::check::{has, written};
 use crate::config::{Config, Framing};
 use crate::placeholder::{NAMES, Name, Uses, fill_object, fill_path, lay_over};
 
-/// The requests that a configuration describes.
 pub struct Template {
     config: Config,
-    /// The bodies for whole and for streamed replies, and for each without and with ignoring the
-    /// end of text.
+    /// The bodies for whole and streamed replies, each without and with ignoring the end.
     forms: [[Form; 2]; 2],
     headers: Vec<(String, String)>,
 }

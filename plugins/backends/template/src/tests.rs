@@ -24,17 +24,7 @@ fn with_events(events: Value) -> Template {
 }
 
 fn settings() -> Settings {
-    Settings {
-        model: "m".to_owned(),
-        streaming: true,
-        output_tokens: None,
-        min_output_tokens: None,
-        ignore_eos: false,
-        sampling: Sampling::default(),
-        extra_body: None,
-        prepared: Vec::new(),
-        further: None,
-    }
+    Settings { streaming: true, ..Settings::new("m") }
 }
 
 fn text() -> Sample {
@@ -243,8 +233,7 @@ fn a_minimum_stands_in_for_ignoring_the_end() {
 #[test]
 fn a_rewritten_cumulative_text_adds_only_its_new_end() {
     let backend = with_events(json!({"text": "/t", "cumulative": true, "done": "X"}));
-    // Half a character is U+FFFD, which is three bytes, until the other half makes it one of two
-    // bytes.
+    // Half a character is U+FFFD, of three bytes, until the other half makes it one of two.
     let frames = [
         r#"{"t":"caf\ufffd"}"#,
         r#"{"t":"café"}"#,

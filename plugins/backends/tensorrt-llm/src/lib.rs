@@ -85,7 +85,6 @@ const METRICS: [(&str, ServerMetric); 4] = [
     ("trtllm_kv_cache_utilization", ServerMetric::KvCacheUsage),
 ];
 
-/// The backend.
 pub struct TensorRtLlm(Config);
 
 impl Backend for TensorRtLlm {

@@ -14,9 +14,6 @@ struct StreamOptions {
 }
 
 /// Writes the request for a text, token ids, a conversation, or texts to embed.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(
     config: &Config,
     route: openai::Route,

@@ -25,18 +25,13 @@ const PARTS: [&str; 5] = [
 /// The most sequences of a reply with their own counts: state must stay small.
 const SEQUENCES: u32 = 1024;
 
-/// The request for the models that are ready.
 pub fn list_models() -> Request {
     let mut body = Body::new();
     body.set("ready", true);
     Request::json("/v2/repository/index", &body)
 }
 
-/// The models in the answer to [`list_models`], `[{"name", "version", "state"}]` with an entry for
-/// each version.
-///
-/// # Errors
-/// [`Error::Protocol`] if the body is not such a list.
+/// The models in the answer to [`list_models`]: an entry for each version.
 pub fn read_models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
     #[derive(Deserialize)]
     struct Model {
@@ -55,10 +50,6 @@ pub fn read_models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
     Ok(served)
 }
 
-/// Writes the request for a text.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the model does not support the prompt or a setting.
 pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     let text = match &sample.prompt {
         Prompt::Text(text) => text,
@@ -102,9 +93,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
         .set_some("presence_penalty", sampling.presence_penalty)
         .set_some("frequency_penalty", sampling.frequency_penalty)
         .set_some(&config.seed_field, sampling.seed);
-    if !sampling.stop.is_empty() {
-        body.set("stop_words", &sampling.stop);
-    }
+    body.set_list("stop_words", &sampling.stop);
     body.set_some("lora_task_id", adapter(sample)?)
         .set("stream", settings.streaming)
         // Otherwise the output may begin with the prompt.
@@ -161,7 +150,6 @@ fn segment(text: &str) -> String {
     segment
 }
 
-/// State of decoding a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     begun: bool,
@@ -182,7 +170,6 @@ pub fn begin(head: &Head) -> Reply {
     Reply { ended: !head.streaming, ..Reply::default() }
 }
 
-/// An event of a stream, or a whole reply.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow)]
@@ -241,9 +228,6 @@ enum Text<'a> {
 }
 
 /// Appends the events of one frame. `accumulated` says that the texts repeat the earlier text.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     accumulated: bool,

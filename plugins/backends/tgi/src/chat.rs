@@ -20,10 +20,6 @@ const UNSUPPORTED: [Setting; 6] = [
 /// The name that stands for the model itself: TGI takes every other name for an adapter's.
 const MODEL: &str = "tgi";
 
-/// Writes the request for a conversation.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     settings.refuse(sample, "TGI's /v1/chat/completions", &UNSUPPORTED)?;
     if let Some(kind) = not_taken(&sample.prompt) {
@@ -43,7 +39,6 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// Names the part of a prompt that no route of TGI takes.
 fn not_taken(prompt: &Prompt) -> Option<&'static str> {
     let messages = match prompt {
         Prompt::Messages(messages) => messages,
@@ -58,10 +53,6 @@ fn not_taken(prompt: &Prompt) -> Option<&'static str> {
     })
 }
 
-/// Appends the events of one frame.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut openai::Reply,
     frame: &Frame<'_>,

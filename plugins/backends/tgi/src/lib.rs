@@ -38,8 +38,7 @@ pub struct State {
     openai: openai::Reply,
 }
 
-/// TGI's names of server metrics (`docs/source/reference/metrics.md`). Its counts of tokens are
-/// sums of histograms.
+/// The names of server metrics (`docs/source/reference/metrics.md`); tokens are sums.
 const METRICS: [(&str, ServerMetric); 5] = [
     ("tgi_request_success", ServerMetric::FinishedRequests),
     ("tgi_batch_current_size", ServerMetric::RunningRequests),
@@ -48,7 +47,6 @@ const METRICS: [(&str, ServerMetric); 5] = [
     ("tgi_request_generated_tokens_sum", ServerMetric::OutputTokens),
 ];
 
-/// The backend.
 pub struct Tgi(Config);
 
 impl Backend for Tgi {
@@ -60,8 +58,7 @@ impl Backend for Tgi {
     }
 
     fn default_url(&self) -> String {
-        // The launcher listens on port 3000; its container maps this to port 80, and its
-        // documentation to 8080.
+        // The launcher's port is 3000, its container's 80, and its documentation's 8080.
         "http://127.0.0.1:8080".to_owned()
     }
 

@@ -15,37 +15,6 @@ use serde_json::value::RawValue;
 const UNSUPPORTED: [Setting; 4] =
     [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::PresencePenalty];
 
-/// The request's `parameters`.
-#[derive(Serialize)]
-struct Parameters<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_new_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    do_sample: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_k: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frequency_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repetition_penalty: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    adapter_id: Option<&'a str>,
-    /// Without them, the last event counts no tokens and gives no reason.
-    details: bool,
-}
-
-/// Writes the request for a text.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     let path = if settings.streaming { "/generate_stream" } else { "/generate" };
     let inputs = match &sample.prompt {
@@ -66,29 +35,29 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
 
 /// TGI refuses values that switch a setting off (`router/src/validation.rs`), so these are left
 /// out. A temperature of 0 means greedy decoding; `top_p` and `top_k` would turn sampling on again.
-fn parameters<'a>(sample: &'a Sample, settings: &'a Settings) -> Parameters<'a> {
+fn parameters(sample: &Sample, settings: &Settings) -> Body {
     let sampling: &Sampling = &settings.sampling;
     let greedy = sampling.temperature == Some(0.0);
-    Parameters {
-        max_new_tokens: settings.output_tokens_for(sample),
-        do_sample: sampling.temperature.map(|_| !greedy),
-        temperature: sampling.temperature.filter(|_| !greedy),
-        top_p: sampling.top_p.filter(|share| !greedy && *share < 1.0),
-        top_k: sampling.top_k.filter(|tokens| !greedy && *tokens > 0),
-        frequency_penalty: sampling.frequency_penalty,
-        repetition_penalty: sampling.repetition_penalty,
-        seed: sampling.seed,
-        stop: &sampling.stop,
-        adapter_id: sample.adapter.as_deref(),
-        details: true,
-    }
+    let mut parameters = Body::new();
+    parameters
+        .set_some("max_new_tokens", settings.output_tokens_for(sample))
+        .set_some("do_sample", sampling.temperature.map(|_| !greedy))
+        .set_some("temperature", sampling.temperature.filter(|_| !greedy))
+        .set_some("top_p", sampling.top_p.filter(|share| !greedy && *share < 1.0))
+        .set_some("top_k", sampling.top_k.filter(|tokens| !greedy && *tokens > 0))
+        .set_some("frequency_penalty", sampling.frequency_penalty)
+        .set_some("repetition_penalty", sampling.repetition_penalty)
+        .set_some("seed", sampling.seed)
+        .set_list("stop", &sampling.stop)
+        .set_some("adapter_id", sample.adapter.as_deref())
+        // Without them, the last event counts no tokens and gives no reason.
+        .set("details", true);
+    parameters
 }
 
-/// The state that decoding keeps of a reply from one frame to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     ended: bool,
-    /// Tokens so far.
     tokens: u32,
     /// Tokens of the prompt, if a header field states them.
     prompt_tokens: Option<u32>,
@@ -145,9 +114,6 @@ struct Sequence<'a> {
 
 /// Appends the events of one frame: an event of a stream, or a whole reply. The event with the
 /// whole text, or with details, is the last one; TGI sends no other end marker.
-///
-/// # Errors
-/// [`Error::Protocol`] if the frame is not of this API.
 pub fn decode(
     reply: &mut Reply,
     frame: &Frame<'_>,

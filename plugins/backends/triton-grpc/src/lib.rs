@@ -12,9 +12,8 @@ use runner_plugin::{Output, Prompt, Request, Sample, Settings, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use wire::{Infer, Inferred, Streamed};
+use wire::{Infer, InferReply, StreamReply};
 
-/// The service, and its name for its methods.
 const SERVICE: &str = "/inference.GRPCInferenceService";
 /// The finish reason of Triton's vLLM backend for an unfinished answer: Python's `None` as a text.
 const GOES_ON: &[u8] = b"None";
@@ -31,7 +30,6 @@ pub struct State {
     output_tokens: Option<u32>,
 }
 
-/// The backend.
 pub struct Triton;
 
 impl Backend for Triton {
@@ -109,7 +107,7 @@ impl Backend for Triton {
             events.push(ended);
             return Ok(());
         }
-        let streamed = Streamed::decode(frame.data).map_err(|error| {
+        let streamed = StreamReply::decode(frame.data).map_err(|error| {
             Error::Protocol(format!("expected a ModelStreamInferResponse: {error}"))
         })?;
         if !streamed.error.is_empty() {
@@ -125,7 +123,7 @@ impl Backend for Triton {
 }
 
 /// Reads one response: a piece of each answer.
-fn read(state: &mut State, inferred: &Inferred, events: &mut Vec<Meaning>) -> Result<(), String> {
+fn read(state: &mut State, inferred: &InferReply, events: &mut Vec<Meaning>) -> Result<(), String> {
     let texts = inferred.texts("text_output")?;
     let tokens = inferred.numbers("num_output_tokens")?;
     if let Some(count) = inferred.numbers("num_input_tokens")?.first() {

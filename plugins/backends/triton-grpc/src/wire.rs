@@ -4,7 +4,6 @@
 
 use prost::Message;
 
-/// `ModelInferRequest`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Infer {
     #[prost(string, tag = "1")]
@@ -39,33 +38,29 @@ pub struct Contents {
     pub bytes: Vec<Vec<u8>>,
 }
 
-/// `ModelInferResponse`.
 #[derive(Clone, PartialEq, Message)]
-pub struct Inferred {
+pub struct InferReply {
     #[prost(message, repeated, tag = "5")]
     pub outputs: Vec<Tensor>,
     #[prost(bytes = "vec", repeated, tag = "6")]
     pub contents: Vec<Vec<u8>>,
 }
 
-/// `ModelStreamInferResponse`.
 #[derive(Clone, PartialEq, Message)]
-pub struct Streamed {
+pub struct StreamReply {
     #[prost(string, tag = "1")]
     pub error: String,
     #[prost(message, optional, tag = "2")]
-    pub inferred: Option<Inferred>,
+    pub inferred: Option<InferReply>,
 }
 
 impl Infer {
-    /// Adds a text.
     pub fn text(&mut self, name: &str, text: &[u8]) {
         let mut content = (text.len() as u32).to_le_bytes().to_vec();
         content.extend_from_slice(text);
         self.add(name, "BYTES", content);
     }
 
-    /// Adds a truth value.
     pub fn flag(&mut self, name: &str, value: bool) {
         self.add(name, "BOOL", vec![value.into()]);
     }
@@ -81,11 +76,8 @@ impl Infer {
     }
 }
 
-impl Inferred {
+impl InferReply {
     /// The texts in the output of this name; none if there is no such output.
-    ///
-    /// # Errors
-    /// If its bytes are not a list of texts.
     pub fn texts(&self, name: &str) -> Result<Vec<&[u8]>, String> {
         let Some((tensor, raw)) = self.output(name) else {
             return Ok(Vec::new());
@@ -110,9 +102,6 @@ impl Inferred {
     }
 
     /// The numbers in the output of this name; none if there is no such output.
-    ///
-    /// # Errors
-    /// If its bytes are not a list of numbers of 32 bits.
     pub fn numbers(&self, name: &str) -> Result<Vec<u32>, String> {
         let Some((tensor, raw)) = self.output(name) else {
             return Ok(Vec::new());
@@ -146,7 +135,7 @@ mod tests {
         let named =
             |name: &str, contents| Tensor { name: name.to_owned(), contents, ..Tensor::default() };
         let inside = Contents { unsigned: vec![7], bytes: vec![b"in".to_vec()] };
-        let reply = Inferred {
+        let reply = InferReply {
             outputs: vec![
                 named("a", None),
                 named("n", None),

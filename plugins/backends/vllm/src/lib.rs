@@ -1,7 +1,7 @@
 //! vLLM: the OpenAI routes, with vLLM's own parameters for answers of an exact length.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai::{self, responses, speech, transcriptions};
+use runner_plugin::dialect::openai::{self, RouteReply, responses, speech, transcriptions};
 use runner_plugin::dialect::prometheus;
 use runner_plugin::{
     Backend, Body, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Reading,
@@ -57,26 +57,6 @@ impl Default for Config {
     }
 }
 
-/// State of decoding a reply, of the route in use. It crosses to the host and back with each call,
-/// so it is no larger than it has to be.
-#[derive(Serialize, Deserialize)]
-pub enum State {
-    /// Of completions, chat, vectors and orders.
-    OpenAi(openai::Reply),
-    /// Of the newer API.
-    Responses(responses::Reply),
-    /// Of speech to text.
-    Transcriptions(transcriptions::Reply),
-    /// Of text to speech.
-    Speech(speech::Reply),
-}
-
-impl Default for State {
-    fn default() -> Self {
-        State::OpenAi(openai::Reply::default())
-    }
-}
-
 /// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).
 const METRICS: [(&str, ServerMetric); 9] = [
     ("vllm:request_success_total", ServerMetric::FinishedRequests),
@@ -90,7 +70,6 @@ const METRICS: [(&str, ServerMetric); 9] = [
     ("vllm:num_preemptions_total", ServerMetric::Preemptions),
 ];
 
-/// The backend.
 pub struct Vllm(Config);
 
 #[derive(Serialize)]
@@ -170,7 +149,7 @@ impl Vllm {
 
 impl Backend for Vllm {
     type Config = Config;
-    type State = State;
+    type State = RouteReply;
 
     fn open(config: Config) -> Result<Self, Error> {
         let responses = config.route == openai::Route::Responses;
@@ -243,31 +222,18 @@ impl Backend for Vllm {
         }
     }
 
-    fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(match self.0.route {
-            openai::Route::Responses => State::Responses(responses::Reply::default()),
-            openai::Route::Transcriptions => {
-                State::Transcriptions(transcriptions::Reply::begin(head.streaming))
-            }
-            openai::Route::Speech => State::Speech(speech::Reply::begin(head.streaming)),
-            _ => State::default(),
-        })
+    fn begin(&self, head: &Head) -> Result<RouteReply, Error> {
+        Ok(RouteReply::begin(self.0.route, head.streaming))
     }
 
     fn decode(
         &self,
-        state: &mut State,
+        state: &mut RouteReply,
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        match state {
-            State::OpenAi(state) => openai::decode(state, frame, events),
-            State::Responses(state) => responses::decode(state, self.0.store, frame, events),
-            State::Transcriptions(state) => {
-                transcriptions::decode(state, self.0.response_format, frame, events)
-            }
-            State::Speech(state) => speech::decode(state, &self.0.speech, frame, events),
-        }
+        let config = &self.0;
+        state.decode(config.store, config.response_format, &config.speech, frame, events)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use dialogue::messages;
 use dialogue::messages::object;
+use runner_plugin::date::instant;
 use runner_plugin::{Message, Part, Role};
 use serde_json::{Map, Value, json};
 
@@ -11,15 +12,11 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Span {
     /// The time when it began, in nanoseconds since 1970.
     pub(crate) start: u64,
-    /// The time when it ended, if the record says.
     pub(crate) end: Option<u64>,
-    /// Its prompt, if it was recorded.
     pub(crate) input: Option<Vec<Message>>,
-    /// Its answer, if it was recorded.
     pub(crate) output: Option<Message>,
     pub(crate) input_tokens: Option<u32>,
     pub(crate) output_tokens: Option<u32>,
-    /// Fields for its request.
     pub(crate) parameters: Option<String>,
 }
 
@@ -29,7 +26,6 @@ type Fields = Map<String, Value>;
 const OTHERS: [&str; 6] =
     ["create_agent", "invoke_agent", "invoke_workflow", "execute_tool", "embeddings", "retrieval"];
 
-/// The trace that a span belongs to.
 pub(crate) fn trace_id(span: &Fields) -> Option<String> {
     let context = span.get("context").and_then(Value::as_object);
     ["trace_id", "traceId"].iter().find_map(|key| {
@@ -43,9 +39,6 @@ pub(crate) fn trace_id(span: &Fields) -> Option<String> {
 }
 
 /// Reads a span; `None` if it is no request to a model.
-///
-/// # Errors
-/// The span's mistake.
 pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
     let attributes = attributes(fields.remove("attributes"))?;
     let operation = attributes.get("gen_ai.operation.name");
@@ -80,8 +73,7 @@ pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
         start,
         end,
         input,
-        // Several messages of one answer are its calls of tools beside its text; the first is the
-        // answer.
+        // Several messages are the calls of tools beside the text of the first, the answer.
         output: output.and_then(|all| all.into_iter().next()),
         input_tokens,
         output_tokens: tokens(&attributes, "gen_ai.usage.output_tokens")?,
@@ -171,7 +163,6 @@ fn tokens(attributes: &Fields, key: &str) -> Result<Option<u32>, String> {
     }
 }
 
-/// The messages of a prompt.
 fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Message>, String> {
     let mut all = Vec::new();
     if let Some(parts) = system.filter(|parts| !parts.is_empty()) {
@@ -256,7 +247,6 @@ fn call(mut part: Fields) -> Value {
         "function": {"name": part.remove("name"), "arguments": arguments}})
 }
 
-/// The result of a tool.
 fn result(mut part: Fields, content: Option<Value>) -> Message {
     let keys = ["response", "result"];
     let result = keys.iter().find_map(|key| part.remove(*key)).or(content);
@@ -291,7 +281,10 @@ fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
             Some(Value::String(text)) => match text.parse::<u64>() {
                 Ok(whole) if whole >= 100_000_000_000_000_000 => return Ok(Some(whole)),
                 Ok(whole) => whole as f64,
-                Err(_) => return rfc3339(text).map(Some).ok_or_else(wrong),
+                Err(_) => {
+                    let nanos = instant(text).and_then(|nanos| u64::try_from(nanos).ok());
+                    return nanos.map(Some).ok_or_else(wrong);
+                }
             },
             Some(_) => return Err(wrong()),
         };
@@ -307,55 +300,6 @@ fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
         return Ok(Some((number * scale).round() as u64));
     }
     Ok(None)
-}
-
-/// Nanoseconds since 1970 of a time such as `2026-01-31T12:00:00.5+01:00`. A time without a zone is
-/// UTC.
-fn rfc3339(text: &str) -> Option<u64> {
-    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
-    let separators = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];
-    let fits = separators.iter().all(|(at, mark)| text.get(*at..at + 1) == Some(mark));
-    if !fits || !matches!(text.get(10..11), Some("T" | "t" | " ")) {
-        return None;
-    }
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    let ranges = [(month, 1, 12), (day, 1, 31), (hour, 0, 23), (minute, 0, 59), (second, 0, 60)];
-    if ranges.iter().any(|(value, least, most)| !(least..=most).contains(&value)) {
-        return None;
-    }
-    let mut rest = text.get(19..)?;
-    let mut nanoseconds = 0;
-    if let Some(fraction) = rest.strip_prefix('.') {
-        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-        let padded: String =
-            fraction[..digits].chars().chain("000000000".chars()).take(9).collect();
-        nanoseconds = padded.parse::<i64>().ok()?;
-        rest = &fraction[digits..];
-    }
-    let zone = match rest {
-        "" | "Z" | "z" => 0,
-        _ => {
-            let sign = match rest.get(..1)? {
-                "+" => 1,
-                "-" => -1,
-                _ => return None,
-            };
-            let hours = rest.get(1..3)?.parse::<i64>().ok()?;
-            let minutes = rest.get(3..)?.trim_start_matches(':');
-            // Two digits, so that nothing overflows.
-            let minutes = i64::from(minutes.parse::<u8>().ok()?);
-            sign * (hours * 3600 + minutes * 60)
-        }
-    };
-    // Days since 1970 of the civil calendar, with years that begin in March.
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let era = shifted.div_euclid(400);
-    let of_era = shifted.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - zone;
-    u64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)).ok()
 }
 
 #[cfg(test)]

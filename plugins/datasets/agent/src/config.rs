@@ -7,13 +7,8 @@ use runner_plugin::lengths::{Distribution, Lengths};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The longest text that is drawn, in tokens.
-pub(crate) const LONGEST: u32 = 1 << 20;
-
-/// The most sub-agents that are started at once.
 pub(crate) const WIDEST: u32 = 1000;
 
-/// Deepest nesting of sub-agents.
 pub(crate) const DEEPEST: u32 = 16;
 
 /// The user's configuration.
@@ -157,9 +152,6 @@ pub enum ToolRole {
 
 impl Config {
     /// Checks the keys that do not depend on the format.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names the key.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(seconds) = self.max_delay
             && !(0.0..=dialogue::LONGEST_WAIT).contains(&seconds)
@@ -192,10 +184,6 @@ impl Config {
         Ok(())
     }
 
-    /// Checks that keys belong to the format.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names all keys that do not.
     pub(crate) fn check_for(&self, format: Format) -> Result<(), Error> {
         let synthetic = format == Format::Synthetic;
         let drawn = [
@@ -250,25 +238,6 @@ impl Config {
     }
 }
 
-/// The lengths of a key that is given, or a default.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if a number is out of range.
-pub(crate) fn lengths(
-    key: &str,
-    given: Option<&Distribution>,
-    default: u32,
-) -> Result<Lengths, Error> {
-    match given {
-        Some(distribution) => distribution.lengths(key, 1..=LONGEST),
-        None => Ok(Lengths::constant(default)),
-    }
-}
-
-/// Numbers of tool calls.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if a number is out of range.
 pub(crate) fn calls(key: &str, given: &Distribution) -> Result<Lengths, Error> {
     given.lengths(key, 0..=MOST_TURNS as u32 - 1)
 }

@@ -52,7 +52,6 @@ enum Origin {
     Root,
     /// Inherits the history of a request.
     Fork(usize),
-    /// Starts after a request.
     Spawn(usize),
     /// Starts with the first output of a request.
     Beside(usize),
@@ -70,10 +69,6 @@ pub(crate) struct Dag {
 }
 
 impl Dag {
-    /// Passes over the file.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if a line is no conversation, or starts a missing one.
     pub(crate) fn open(
         files: &dyn Files,
         config: Rc<Config>,

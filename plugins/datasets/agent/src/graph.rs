@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 
 use dialogue::MOST_TURNS;
 use dialogue::messages::count;
-use runner_plugin::{Continuation, Dependency, Message, Point, Prompt, Sample, Tokenizer, Turn};
+use runner_plugin::{
+    Continuation, Dependency, Error, Message, Point, Prompt, Role, Sample, Tokenizer, Turn,
+};
 
-/// A request of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
-    /// The conversation that it belongs to.
     pub(crate) conversation: String,
-    /// The request whose conversation it continues and on which it depends; a fresh conversation if
-    /// absent.
+    /// The request that it continues and depends on; without it, the conversation is fresh.
     pub(crate) parent: Option<usize>,
     pub(crate) messages: Vec<Message>,
     pub(crate) after: Vec<After>,
@@ -24,7 +23,6 @@ pub(crate) struct Request {
     pub(crate) arrival: Option<u64>,
 }
 
-/// A request that must come first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct After {
     pub(crate) request: usize,
@@ -34,25 +32,36 @@ pub(crate) struct After {
 }
 
 impl After {
-    /// On the end of a reply.
     pub(crate) fn end(request: usize, delay: u64) -> Self {
         Self { request, point: Point::End, delay }
     }
 }
 
-/// The requests of a session so far.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     samples: Vec<Sample>,
-    /// The number of turns that each conversation has.
     turns: BTreeMap<String, u32>,
 }
 
 impl Graph {
+    /// The sample of a session of one request: a text of the user.
+    pub(crate) fn single(
+        text: String,
+        output_tokens: u32,
+        tokenizer: &dyn Tokenizer,
+    ) -> Result<Option<Sample>, Error> {
+        let mut graph = Self::default();
+        let request = Request {
+            messages: vec![Message::text(Role::User, text)],
+            output_tokens: Some(output_tokens),
+            class: "main",
+            ..Request::default()
+        };
+        graph.push(request).map_err(Error::Other)?;
+        Ok(graph.finish(tokenizer).pop())
+    }
+
     /// Adds a request, and gives its number. The first request becomes the root.
-    ///
-    /// # Errors
-    /// If the session has too many.
     pub(crate) fn push(&mut self, request: Request) -> Result<usize, String> {
         if self.samples.len() == MOST_TURNS {
             return Err(format!(
@@ -87,12 +96,10 @@ impl Graph {
         Ok(self.samples.len() - 1)
     }
 
-    /// The id of a request's sample.
     pub(crate) fn id(&self, request: usize) -> String {
         self.samples.get(request).map_or_else(String::new, |sample| sample.id.clone())
     }
 
-    /// The number of requests.
     pub(crate) fn len(&self) -> usize {
         self.samples.len()
     }
@@ -111,7 +118,6 @@ impl Graph {
     }
 }
 
-/// The new messages of a sample.
 fn messages(sample: &Sample) -> &[Message] {
     match &sample.prompt {
         Prompt::Messages(messages) => messages,

@@ -20,35 +20,30 @@ mod texts;
 mod trace;
 mod trie;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use dialogue::FILE;
+use dialogue::spares::Spares;
 use dialogue::words::Writer;
 use runner_plugin::report::Remarks;
-use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
+use runner_plugin::requests::fill;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
 
 use source::Source;
 
 pub use config::{BadToolCalls, Compaction, Config, Delays, Format, SubAgents, ToolRole};
-
-/// Most spare sessions to examine beyond the requested number.
-const MOST_SPARE: u32 = 1000;
 
 pub struct Agents {
     source: Box<dyn Source>,
     repeat: bool,
     /// Samples of a session that were not yet returned.
     ready: VecDeque<Sample>,
-    /// Number of times that the file began.
     pass: u64,
     /// Number of sessions that are measured, in all and since the file began the last time.
     used: u64,
     used_since: u64,
-    spares: u64,
-    /// Fingerprints of the spare prompts.
-    spare_prompts: BTreeSet<u64>,
+    spares: Spares,
     remarks: Remarks,
 }
 
@@ -80,46 +75,18 @@ impl Dataset for Agents {
             pass: 1,
             used: 0,
             used_since: 0,
-            spares: 0,
-            spare_prompts: BTreeSet::new(),
+            spares: Spares::default(),
             remarks: Remarks::default(),
         })
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        while samples.len() < limit as usize && bytes < ENOUGH && self.fill()? {
-            if let Some(sample) = self.ready.pop_front() {
-                bytes += sample.bytes();
-                samples.push(sample);
-            }
-        }
-        Ok(samples)
+        fill(limit, || Ok(if self.fill()? { self.ready.pop_front() } else { None }))
     }
 
     /// First requests of sessions that are not measured.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        for _ in 0..limit.saturating_add(MOST_SPARE) {
-            if samples.len() == limit as usize || bytes >= ENOUGH {
-                break;
-            }
-            let Some(root) = self.source.spare()? else {
-                break;
-            };
-            if self.spare_prompts.insert(fingerprint(&root)) {
-                self.spares += 1;
-                bytes += root.bytes();
-                samples.push(Sample {
-                    id: format!("agent-spare-{:06}", self.spares),
-                    recorded_answer: None,
-                    turn: None,
-                    arrival: None,
-                    ..root
-                });
-            }
-        }
-        Ok(samples)
+        self.spares.take(limit, "agent-spare", || Ok(self.source.spare()?.map(Some)))
     }
 
     fn remarks(&self) -> Vec<Remark> {
@@ -152,7 +119,7 @@ impl Agents {
             let Some(root) = samples.first() else {
                 continue;
             };
-            if self.spare_prompts.contains(&fingerprint(root)) {
+            if self.spares.has(root) {
                 remarks.dropped("a prompt that was used for warmup", || root.id.clone());
                 continue;
             }
@@ -167,7 +134,6 @@ impl Agents {
         Ok(true)
     }
 
-    /// The error if nothing of a file can be used.
     fn nothing(&self) -> Error {
         let reasons: Vec<String> = self
             .remarks
@@ -175,11 +141,11 @@ impl Agents {
             .into_iter()
             .map(|remark| format!("{}: {}", remark.reason, remark.count))
             .collect();
-        Error::InvalidInput(if reasons.is_empty() && self.spares > 0 {
+        Error::InvalidInput(if reasons.is_empty() && self.spares.count > 0 {
             format!(
                 "all {} sessions of the file `{FILE}` were used for warmup: warm up with fewer requests, or use a larger \
                  file",
-                self.spares
+                self.spares.count
             )
         } else if reasons.is_empty() {
             format!("the file `{FILE}` has no sessions")
@@ -190,15 +156,4 @@ impl Agents {
             )
         })
     }
-}
-
-/// Equal prompts have equal fingerprints.
-fn fingerprint(sample: &Sample) -> u64 {
-    hash(&format!("{:?}", sample.prompt))
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }

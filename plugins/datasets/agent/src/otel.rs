@@ -9,15 +9,16 @@ use dialogue::draw::generator;
 use dialogue::messages::{bad_tool_call, count};
 use dialogue::rows::{Rows, parse, wrong};
 use dialogue::words::{TextRequest, Writer};
-use dialogue::{LONGEST_WAIT, MOST_TURNS};
+use dialogue::{LONGEST, LONGEST_WAIT, MOST_TURNS};
 use runner_plugin::report::Remarks;
+use runner_plugin::requests::fingerprint;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer, Treatment};
 use serde_json::{Map, Value};
 
 use crate::attributes::{Span, span, trace_id};
-use crate::config::{BadToolCalls, Config, LONGEST};
+use crate::config::{BadToolCalls, Config};
 use crate::source::{Source, named, rows};
-use crate::{hash, trace};
+use crate::trace;
 
 type Fields = Map<String, Value>;
 
@@ -27,11 +28,9 @@ const WINDOW: u64 = 16 << 20;
 /// The most bytes of lines that are held while a trace continues.
 const MOST_HELD: u64 = 64 << 20;
 
-/// A trace that is read.
 #[derive(Debug)]
 struct Trace {
     id: String,
-    /// Its first line.
     line: u64,
     spans: Vec<Span>,
     /// Number of its spans that are no requests to a model.
@@ -51,13 +50,11 @@ pub(crate) struct Otel {
     rows: Rows,
     /// Traces in the order of their first lines; the first may be complete.
     open: VecDeque<Trace>,
-    /// Number of bytes that were read.
     position: u64,
     /// Fingerprints of the traces so far.
     seen: BTreeSet<u64>,
     read: u64,
     left_out: u64,
-    /// Number of traces that were built.
     built: u64,
     /// Time when the first trace began, and the arrival of the last one, counted from it.
     began: Option<u64>,
@@ -67,7 +64,6 @@ pub(crate) struct Otel {
 }
 
 impl Otel {
-    /// Reads from the beginning of the file.
     pub(crate) fn open(
         files: Box<dyn Files>,
         config: Rc<Config>,
@@ -93,7 +89,6 @@ impl Otel {
         })
     }
 
-    /// The next trace of the file.
     fn trace(&mut self) -> Result<Option<Trace>, Error> {
         loop {
             let first = self.open.front();
@@ -133,7 +128,7 @@ impl Otel {
     fn add(&mut self, id: String, line: u64, fields: Fields, ends: u64) -> Result<(), String> {
         let known = self.open.iter().rposition(|trace| trace.id == id);
         if known.is_none() {
-            if !self.seen.insert(hash(&id)) {
+            if !self.seen.insert(fingerprint(&id)) {
                 return Err(format!(
                     "spans of the trace `{id}` stand far before this line: sort the file so that the spans of a trace \
                      are together"
@@ -220,8 +215,7 @@ impl Otel {
         Ok(Some(graph.finish(&*self.tokenizer)))
     }
 
-    /// Writes prompts for requests with only a recorded length, and counts answers with only a
-    /// recorded text.
+    /// Writes missing prompts by their recorded length, and counts answers with only a text.
     fn write(
         &self,
         session: u64,
@@ -321,7 +315,6 @@ impl Source for Otel {
         Ok(None)
     }
 
-    /// The first of the file.
     fn spare(&mut self) -> Result<Option<Sample>, Error> {
         let samples = self.next(1, &mut Remarks::default())?;
         self.left_out = self.read;

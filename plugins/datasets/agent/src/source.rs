@@ -1,8 +1,7 @@
 //! Sources of sessions, and the detection of a file's format.
 
 use dialogue::FILE;
-use dialogue::messages::shortened;
-use dialogue::rows::{Rows, parse, wrong};
+use dialogue::rows::{Rows, parse, unknown, wrong};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Sample};
 use serde_json::{Map, Value};
@@ -21,7 +20,6 @@ pub(crate) trait Source {
     fn rewind(&mut self) -> Result<(), Error>;
 }
 
-/// The name of a session in a pass.
 pub(crate) fn named(name: &str, pass: u64) -> String {
     match pass {
         0 | 1 => name.to_owned(),
@@ -30,9 +28,6 @@ pub(crate) fn named(name: &str, pass: u64) -> String {
 }
 
 /// The lines of the file `data`, which exists.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] if it is not.
 pub(crate) fn rows(files: &dyn Files) -> Result<Rows, Error> {
     Rows::open(files).ok_or_else(|| {
         invalid(format!(
@@ -43,9 +38,6 @@ pub(crate) fn rows(files: &dyn Files) -> Result<Rows, Error> {
 }
 
 /// The format of the file `data`, by its first line; `synthetic` if there is none.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if the file is of none, with the expected formats.
 pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<Format, Error> {
     match (format, files.open(FILE).is_some()) {
         (None | Some(Format::Synthetic), false) => return Ok(Format::Synthetic),
@@ -73,18 +65,8 @@ pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<For
     } else if has("session_id") {
         Ok(Format::Dag)
     } else {
-        let keys: Vec<String> = fields.keys().take(6).map(|key| shortened(key)).collect();
-        Err(wrong(
-            number,
-            &format!(
-                "expected a line with `session_id` and `turns`, with `spans`, `attributes` or `resourceSpans`, or with \
-                 `input_prompt_length`; found {}",
-                if keys.is_empty() {
-                    "no key".to_owned()
-                } else {
-                    format!("`{}`", keys.join("`, `"))
-                }
-            ),
-        ))
+        let expected = "`session_id` and `turns`, with `spans`, `attributes` or `resourceSpans`, or with \
+             `input_prompt_length`";
+        Err(unknown(number, expected, &fields))
     }
 }

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use dialogue::draw::generator;
-use dialogue::setting::wait;
+use dialogue::setting::{lengths, wait};
 use dialogue::systems::Systems;
 use dialogue::words::{TextRequest, Writer};
 use runner_plugin::lengths::{Distribution, Lengths};
@@ -16,7 +16,7 @@ use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Message, Part, Role, Sample, Tokenizer};
 use serde_json::json;
 
-use crate::config::{Compaction, Config, SubAgents, ToolRole, WIDEST, calls, invalid, lengths};
+use crate::config::{Compaction, Config, SubAgents, ToolRole, WIDEST, calls, invalid};
 use crate::graph::{After, Graph, Request};
 use crate::source::Source;
 use crate::texts::{Texts, with_texts};
@@ -32,7 +32,6 @@ const SPARE: u64 = 0x5fa4_e000;
 const SUMMARISE: &str =
     "Summarise this conversation so far, with everything that is needed to go on.";
 
-/// Draws agents.
 pub(crate) struct Synthetic {
     seed: u64,
     tokenizer: Rc<dyn Tokenizer>,
@@ -43,7 +42,6 @@ pub(crate) struct Synthetic {
     spares: u64,
 }
 
-/// The distributions from which agents are drawn.
 struct Shape {
     main: Loop,
     sub: Option<Sub>,
@@ -54,7 +52,6 @@ struct Shape {
     compaction: Option<Compaction>,
 }
 
-/// The loop of an agent or of a sub-agent.
 struct Loop {
     calls: Lengths,
     prompt: Lengths,
@@ -70,10 +67,6 @@ struct Sub {
 }
 
 impl Synthetic {
-    /// Draws as the configuration says.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         seed: u64,
@@ -178,19 +171,11 @@ impl Source for Synthetic {
         self.spares += 1;
         let mut random = generator(self.seed ^ SPARE, number, LENGTHS);
         let tokens = self.shape.main.prompt.draw(&mut random);
-        let output_tokens = Some(self.shape.output.draw(&mut random));
+        let output = self.shape.output.draw(&mut random);
         let random = generator(self.seed ^ SPARE, number, WAITS);
         let wanted = TextRequest { random, tokens };
         let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
-        let mut graph = Graph::default();
-        let pushed = graph.push(Request {
-            messages: vec![Message::text(Role::User, text)],
-            output_tokens,
-            class: "main",
-            ..Request::default()
-        });
-        pushed.map_err(Error::Other)?;
-        Ok(graph.finish(&*self.tokenizer).pop())
+        Graph::single(text, output, &*self.tokenizer)
     }
 
     fn rewind(&mut self) -> Result<(), Error> {
@@ -202,17 +187,14 @@ struct Agent<'a> {
     seed: u64,
     number: u64,
     shape: &'a Shape,
-    /// The system prompt and its tokens.
     system: Option<(&'a str, u32)>,
     texts: &'a mut Texts,
     graph: Graph,
-    /// Number of conversations that have drawn.
     conversations: u64,
 }
 
 impl Agent<'_> {
-    /// Adds the requests of a loop; returns the last request, and the number of its answer's
-    /// tokens.
+    /// Adds the requests of a loop; returns the last, and the tokens of its answer.
     fn run(
         &mut self,
         name: &str,
@@ -319,8 +301,7 @@ impl Agent<'_> {
         })
     }
 
-    /// The message with the result of the tool that the answer to a request called, or with the
-    /// answers of sub-agents.
+    /// The message with the result of a called tool, or with the answers of sub-agents.
     fn result(&self, of: usize, parts: Vec<Part>) -> Message {
         let (role, extra) = match self.shape.role {
             ToolRole::User => (Role::User, None),
@@ -381,7 +362,6 @@ impl Agent<'_> {
         all
     }
 
-    /// Draws the number of sub-agents that start at once.
     fn count(&self, random: &mut NumpyGenerator) -> u32 {
         let sub = self.shape.sub.as_ref();
         sub.map_or(0, |sub| sub.count.draw(random))

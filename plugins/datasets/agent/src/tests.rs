@@ -6,7 +6,8 @@ mod synthetic;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Inputs, Message, Part, Point, Prompt, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Message, Part, Point, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, first as all};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::Pairs;
 
@@ -23,21 +24,7 @@ fn open(
     files: Named,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Agents, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(tokenizer) };
-    Agents::open(runner_plugin::parse(config)?, seed, None.into(), inputs)
-}
-
-fn all(dataset: &mut Agents, most: usize, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    while samples.len() < most {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            break;
-        }
-        samples.extend(more);
-    }
-    samples.truncate(most);
-    samples
+    datasets::open(config, seed, None, files, tokenizer)
 }
 
 fn messages(sample: &Sample) -> &[Message] {
@@ -277,8 +264,7 @@ fn gaps_of_a_trace_are_filled() {
             r#"{{"trace_id":"t","start_time":{start},{end}"attributes":{{"gen_ai.input.messages":[{input}]}}}}"#
         )
     };
-    // A span a line, in the order of their ends. No answer is recorded, and the third request has
-    // no end.
+    // A span a line, by their ends. No answer is recorded, and the third request has no end.
     let lines = [
         span(11, r#""end_time":12,"#, &two),
         span(10, r#""end_time":14,"#, &one),

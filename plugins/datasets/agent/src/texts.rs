@@ -20,8 +20,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// A text of this many tokens. While the session is gone through for the first time, it is
-    /// empty.
+    /// A text of this many tokens; empty while the session is visited for the first time.
     pub(crate) fn text(&mut self, tokens: u32) -> String {
         if self.learning {
             let part = TEXTS + self.wanted.len() as u64;

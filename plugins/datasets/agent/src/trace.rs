@@ -7,9 +7,9 @@
 //! dependencies, such as the time that a tool took.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use runner_plugin::report::Remarks;
+use runner_plugin::requests::fingerprint;
 use runner_plugin::{Message, Point, Role};
 
 use crate::attributes::Span;
@@ -29,16 +29,12 @@ struct Parent {
 struct Chain {
     start: u64,
     end: u64,
-    /// Its last request.
     last: usize,
     /// True if a request already waits for it.
     joined: bool,
 }
 
 /// Builds the graph of a trace, whose spans are in the order of their beginnings.
-///
-/// # Errors
-/// If there are too many requests.
 pub(crate) fn graph(
     name: &str,
     mut spans: Vec<Span>,
@@ -126,7 +122,7 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
         let input = spans[index].input.clone().unwrap_or_default();
         let mut prefixes = vec![0];
         for message in &input {
-            prefixes.push(fingerprint(prefixes[prefixes.len() - 1], message));
+            prefixes.push(after(prefixes[prefixes.len() - 1], message));
         }
         let asks = |at: usize| {
             let rest = input.get(at..).unwrap_or_default();
@@ -156,7 +152,7 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
         if !input.is_empty() {
             let whole = prefixes[input.len()];
             match &spans[index].output {
-                Some(answer) => answered.entry(fingerprint(whole, answer)),
+                Some(answer) => answered.entry(after(whole, answer)),
                 None => unanswered.entry(whole),
             }
             .or_default()
@@ -196,10 +192,7 @@ fn chains(spans: &[Span], parents: &[Option<Parent>]) -> (Vec<usize>, Vec<Chain>
     (of_span, chains)
 }
 
-/// The fingerprint of messages and one more.
-fn fingerprint(before: u64, message: &Message) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    before.hash(&mut hasher);
-    format!("{message:?}").hash(&mut hasher);
-    hasher.finish()
+/// The fingerprint of messages with that fingerprint and one more.
+fn after(before: u64, message: &Message) -> u64 {
+    fingerprint((before, format!("{message:?}")))
 }

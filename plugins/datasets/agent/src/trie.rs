@@ -4,20 +4,19 @@
 
 use std::rc::Rc;
 
-use dialogue::MOST_TURNS;
 use dialogue::draw::generator;
 use dialogue::rows::{Rows, nanoseconds, parse, wrong};
 use dialogue::words::{TextRequest, Writer};
+use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Files, Message, Role, Sample, Tokenizer};
 use serde::Deserialize;
 
-use crate::config::{Config, LONGEST};
+use crate::config::Config;
 use crate::graph::{After, Graph, Request};
 use crate::source::{Source, named, rows};
 use crate::texts::{Texts, with_texts};
 
-/// Changes the seed for spare samples.
 const SPARE: u64 = 0x5fa4_e000;
 
 #[derive(Debug, Deserialize)]
@@ -100,7 +99,6 @@ impl Row {
     }
 }
 
-/// Agents in the order of the file.
 pub(crate) struct Trie {
     files: Box<dyn Files>,
     config: Rc<Config>,
@@ -160,15 +158,7 @@ impl Source for Trie {
         };
         self.spares += 1;
         let (text, _) = self.writer.apart(&*self.tokenizer, &wanted)?;
-        let mut graph = Graph::default();
-        let pushed = graph.push(Request {
-            messages: vec![Message::text(Role::User, text)],
-            output_tokens: Some(row.final_assistant_response_length),
-            class: "main",
-            ..Request::default()
-        });
-        pushed.map_err(Error::Other)?;
-        Ok(graph.finish(&*self.tokenizer).pop())
+        Graph::single(text, row.final_assistant_response_length, &*self.tokenizer)
     }
 
     fn rewind(&mut self) -> Result<(), Error> {

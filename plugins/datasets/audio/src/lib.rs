@@ -9,25 +9,18 @@ mod sound;
 mod tests;
 
 use runner_plugin::lengths::{Distribution, Lengths};
-use runner_plugin::words::{Words, stream};
-use runner_plugin::{
-    Amount, Dataset, ENOUGH, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
-};
+use runner_plugin::random::Python;
+use runner_plugin::requests::{MediaRequests, Medium};
+use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Sample};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The most pieces of audio of a request.
 const MOST_CLIPS: u32 = 64;
 
 /// The longest piece, in milliseconds: an hour.
 const LONGEST: u32 = 3_600_000;
 
-/// The most bytes of the audio of a request: a dataset may return at most 64 MiB at once.
-const MOST_BYTES: usize = 48 << 20;
-
-/// Requests whose texts are made together, and the tokens after which there are no more of them.
-const BATCH: usize = 16;
-const ENOUGH_TOKENS: u32 = 1 << 20;
+const MOST_BYTES: usize = MediaRequests::<Clips>::MOST_BYTES;
 
 /// The user's configuration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -61,20 +54,7 @@ impl Default for Config {
     }
 }
 
-/// Prompts with audio.
-pub struct Audio {
-    input: Lengths,
-    output: Lengths,
-    milliseconds: Lengths,
-    clips: Lengths,
-    rate: u32,
-    noise: f64,
-    seed: u64,
-    words: Words,
-    tokenizer: Box<dyn Tokenizer>,
-    given: u64,
-    spared: u64,
-}
+pub struct Audio(MediaRequests<Clips>);
 
 runner_plugin::export_dataset!(Audio);
 
@@ -106,98 +86,46 @@ impl Dataset for Audio {
                 MOST_BYTES >> 20
             )));
         }
-        Ok(Self {
-            input: config.input_len.lengths("input-len", 1..=1 << 20)?,
-            output: config.output_len.lengths("output-len", 1..=1 << 20)?,
-            milliseconds,
-            clips,
-            rate: config.sample_rate,
-            noise: config.noise,
-            seed,
-            words: Words::common(),
-            tokenizer: inputs.tokenizer,
-            given: 0,
-            spared: 0,
-        })
+        let rate = config.sample_rate;
+        let medium = Clips { milliseconds, rate, noise: config.noise };
+        let (input, output) = (&config.input_len, &config.output_len);
+        Ok(Self(MediaRequests::new(medium, input, output, clips, seed, inputs)?))
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let samples = self.samples("audio", 0, self.given, limit)?;
-        self.given += samples.len() as u64;
-        Ok(samples)
+        self.0.next(limit)
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let samples = self.samples("audio-spare", 1, self.spared, limit)?;
-        self.spared += samples.len() as u64;
-        Ok(samples)
+        self.0.spare(limit)
     }
 }
 
-impl Audio {
-    /// Samples of a kind, each from generators of its own; fewer when they are large.
-    fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        let end = from + u64::from(limit);
-        let mut next = from;
-        while next < end && bytes < ENOUGH {
-            let mut drawn = Vec::new();
-            let mut wanted = Vec::new();
-            let mut tokens = 0;
-            while next < end && drawn.len() < BATCH && tokens < ENOUGH_TOKENS {
-                let index = next;
-                next += 1;
-                let mut random = stream(self.seed, kind, index);
-                let input = self.input.draw(&mut random);
-                let output = self.output.draw(&mut random);
-                let clips = self.clips.draw(&mut random);
-                tokens += input;
-                wanted.push((random, input));
-                // The text's random numbers must not come again in the audio.
-                drawn.push((index, output, clips, stream(self.seed, kind + 2, index)));
-            }
-            let texts = self.words.texts(&*self.tokenizer, wanted);
-            for ((index, output, clips, mut random), text) in drawn.into_iter().zip(texts) {
-                // The next call makes the rest of the batch.
-                if bytes >= ENOUGH {
-                    break;
-                }
-                let (mut own, mut played) = (0, 0);
-                let mut parts = vec![Part::Text(text.text)];
-                for _ in 0..clips {
-                    let length = u64::from(self.milliseconds.draw(&mut random));
-                    let length = (length * u64::from(self.rate)).div_ceil(1000) as usize;
-                    own += 2 * length;
-                    played += length as u64 * 1_000_000_000 / u64::from(self.rate);
-                    if own > MOST_BYTES {
-                        return Err(too_much(index));
-                    }
-                    parts.push(Part::Audio(Media {
-                        media_type: "audio/wav".to_owned(),
-                        bytes: sound::wav(&mut random, self.rate, length, self.noise),
-                    }));
-                }
-                let message = Message { role: Role::User, parts, extra: None };
-                let sample = Sample {
-                    audio_duration: (clips > 0).then_some(played),
-                    output_tokens: Some(output),
-                    ..Sample::new(
-                        format!("{name}-{:06}", index + 1),
-                        Prompt::Messages(vec![message]),
-                    )
-                };
-                bytes += sample.bytes();
-                samples.push(sample);
-            }
+struct Clips {
+    milliseconds: Lengths,
+    rate: u32,
+    noise: f64,
+}
+
+impl Medium for Clips {
+    const NAME: &str = "audio";
+
+    fn draw(&self, random: &mut Python, room: usize) -> Result<Option<(Part, Option<u64>)>, Error> {
+        let length = u64::from(self.milliseconds.draw(random));
+        let length = (length * u64::from(self.rate)).div_ceil(1000) as usize;
+        if 2 * length > room {
+            return Ok(None);
         }
-        Ok(samples)
+        let bytes = sound::wav(random, self.rate, length, self.noise);
+        let part = Part::Audio(Media { media_type: "audio/wav".to_owned(), bytes });
+        Ok(Some((part, Some(length as u64 * 1_000_000_000 / u64::from(self.rate)))))
     }
-}
 
-fn too_much(index: u64) -> Error {
-    Error::InvalidConfig(format!(
-        "the audio of request {} has more than {} MiB: set fewer `clips`, fewer `milliseconds`, or a lower `sample-rate`",
-        index + 1,
-        MOST_BYTES >> 20
-    ))
+    fn too_large(request: u64) -> String {
+        format!(
+            "the audio of request {request} has more than {} MiB: set fewer `clips`, fewer `milliseconds`, or a lower \
+             `sample-rate`",
+            MOST_BYTES >> 20
+        )
+    }
 }

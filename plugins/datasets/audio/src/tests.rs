@@ -1,14 +1,14 @@
 //! The files are valid, have the requested lengths, and depend on the seed alone.
 
-use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample};
+use runner_plugin::{Dataset, Error, Part, Prompt, Sample};
+use runner_plugin_testing::datasets::{self, check_samples, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
 use super::Audio;
 
 fn open(config: &str, seed: u64) -> Result<Audio, Error> {
-    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(StandIn) };
-    Audio::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+    datasets::open(config, seed, None, Named::default(), StandIn)
 }
 
 /// Text, and rate and samples of each piece.
@@ -72,20 +72,7 @@ fn noise_decides_how_rough_it_is() {
 fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
     let config =
         r#"{"milliseconds": 50, "clips": {"distribution": "uniform", "min": 0, "max": 2}}"#;
-    let whole = open(config, 1).unwrap().next(21).unwrap();
-    let mut dataset = open(config, 1).unwrap();
-    let mut parts = Vec::new();
-    for limit in [1, 7, 13] {
-        parts.extend(dataset.next(limit).unwrap());
-    }
-    assert_eq!(parts, whole);
-    assert_ne!(open(config, 2).unwrap().next(21).unwrap(), whole);
-    let mut spared = open(config, 1).unwrap();
-    let spares = spared.spare(5).unwrap();
-    assert_eq!(spared.next(21).unwrap(), whole);
-    for spare in spares {
-        assert!(whole.iter().all(|sample| sample.prompt != spare.prompt));
-    }
+    check_samples(|seed| open(config, seed).unwrap(), &[1, 7, 13]);
 }
 
 #[test]
@@ -95,20 +82,15 @@ fn mistakes_name_the_key() {
         (r#"{"sample-rate": 16}"#, "`sample-rate` is 16"),
         (r#"{"milliseconds": 0}"#, "`milliseconds` is 0"),
     ] {
-        match open(config, 0) {
-            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
-            Err(other) => panic!("{config}: {other:?}"),
-            Ok(_) => panic!("{config} was taken"),
-        }
+        let message = invalid_config(open(config, 0));
+        assert!(message.contains(expected), "{config}: {message}");
     }
 }
 
 #[test]
 fn audio_that_does_not_fit_into_memory_is_refused() {
-    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
-        Err(Error::InvalidConfig(message)) => message,
-        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
-    };
+    let refusal =
+        |config: &str| invalid_config(open(config, 1).and_then(|mut dataset| dataset.next(1)));
     let large = refusal(r#"{"milliseconds": 3600000, "clips": 50}"#);
     assert!(
         large.starts_with("`clips`, `milliseconds` and `sample-rate` give requests of up to 5493 MiB; expected at most 48"),
@@ -117,10 +99,8 @@ fn audio_that_does_not_fit_into_memory_is_refused() {
     // Rare numbers are refused when they are drawn.
     let rare = r#"{"milliseconds": {"distribution": "histogram", "bins": [{"value": 1, "weight": 9999}, {"value": 3600000, "weight": 1}]}, "sample-rate": 8000}"#;
     let mut dataset = open(rare, 1).unwrap();
-    let refused = (0..100).find_map(|_| dataset.next(1000).err());
-    let Some(Error::InvalidConfig(message)) = refused else {
-        panic!("{refused:?}");
-    };
+    let refused = (0..100).map(|_| dataset.next(1000)).find(Result::is_err);
+    let message = invalid_config(refused.expect("a refusal"));
     assert!(
         message.ends_with("has more than 48 MiB: set fewer `clips`, fewer `milliseconds`, or a lower `sample-rate`"),
         "{message}"

@@ -1,14 +1,11 @@
 //! The user's configuration, and which combinations are invalid.
 
-use dialogue::MOST_TURNS;
 use dialogue::setting::{Setting, check_wait};
+use dialogue::{LONGEST, MOST_TURNS};
 use runner_plugin::Error;
 use runner_plugin::lengths::{Distribution, Lengths};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-/// The longest text that is drawn, in tokens.
-const LONGEST: u32 = 1 << 20;
 
 /// The user's configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -143,9 +140,6 @@ pub enum Think {
 
 impl Config {
     /// Checks the keys that do not depend on the format.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names the key.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let most = MOST_TURNS as u32;
         for (key, turns) in [("min-turns", Some(self.min_turns)), ("max-turns", self.max_turns)] {
@@ -173,10 +167,6 @@ impl Config {
         Ok(())
     }
 
-    /// Checks that keys belong to the format.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names all keys that do not.
     pub(crate) fn check_for(&self, format: Format) -> Result<(), Error> {
         let mut wrong = Vec::new();
         let mut refuse = |key: &str, given: bool| {
@@ -215,10 +205,6 @@ impl Config {
         )))
     }
 
-    /// The drawn numbers of output tokens, if they are drawn.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if a number is out of range.
     pub(crate) fn drawn_outputs(&self, format: Format) -> Result<Option<Lengths>, Error> {
         match &self.output_len {
             None if format == Format::Synthetic => Ok(Some(Lengths::constant(OUTPUT_LEN))),
@@ -226,21 +212,6 @@ impl Config {
                 distribution.lengths("output-len", 1..=LONGEST).map(Some)
             }
             _ => Ok(None),
-        }
-    }
-
-    /// The lengths of a key that is given, or a default.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if a number is out of range.
-    pub(crate) fn lengths(
-        key: &str,
-        given: Option<&Distribution>,
-        default: u32,
-    ) -> Result<Lengths, Error> {
-        match given {
-            Some(distribution) => distribution.lengths(key, 1..=LONGEST),
-            None => Ok(Lengths::constant(default)),
         }
     }
 }

@@ -18,12 +18,13 @@ mod synthetic;
 mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use dialogue::spares::Spares;
 use dialogue::words::Writer;
 use runner_plugin::report::Remarks;
-use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
+use runner_plugin::requests::{fill, fingerprint};
+use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample, Tokenizer};
 
 use config::invalid;
 use plan::Plan;
@@ -33,9 +34,6 @@ pub use config::{Config, Format, Length, Outside, Think};
 
 /// Drawn conversations that may be outside of the bounds one after the other, at most.
 const MOST_OUTSIDE: u64 = 10_000;
-
-/// Most spare conversations to examine beyond the requested number.
-const MOST_SPARE: u32 = 1000;
 
 pub struct Conversations {
     source: Box<dyn Source>,
@@ -48,16 +46,13 @@ pub struct Conversations {
     /// Number of conversations that were read, in all and since the file began the last time.
     read: u64,
     read_since: u64,
-    /// Number of times that the file began.
     pass: u64,
     /// Number of conversations that are measured so far.
     used: u64,
     /// Number of conversations used since the file began the last time.
     used_since: u64,
-    spares: u64,
-    /// Fingerprints of the conversations' names, and of the spare prompts.
+    spares: Spares,
     names: BTreeSet<u64>,
-    spare_prompts: BTreeSet<u64>,
     /// Arrival of the first conversation by the file, the arrival of the last one, counted from it,
     /// and the offset of the file's arrivals after its restart.
     began: Option<u64>,
@@ -110,9 +105,8 @@ impl Dataset for Conversations {
             pass: 1,
             used: 0,
             used_since: 0,
-            spares: 0,
+            spares: Spares::default(),
             names: BTreeSet::new(),
-            spare_prompts: BTreeSet::new(),
             began: None,
             arrival: 0,
             base: 0,
@@ -121,43 +115,18 @@ impl Dataset for Conversations {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        while samples.len() < limit as usize && bytes < ENOUGH && self.fill()? {
-            if let Some(sample) = self.ready.pop_front() {
-                bytes += sample.bytes();
-                samples.push(sample);
-            }
-        }
-        Ok(samples)
+        fill(limit, || Ok(if self.fill()? { self.ready.pop_front() } else { None }))
     }
 
     /// First turns of conversations that are not measured.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        for _ in 0..limit.saturating_add(MOST_SPARE) {
-            if samples.len() == limit as usize || bytes >= ENOUGH {
-                break;
-            }
+        self.spares.take(limit, "conversation-spare", || {
             let Some(conversation) = self.source.spare()? else {
-                break;
+                return Ok(None);
             };
-            let mut kept = Remarks::default();
-            let planned = self.plan.samples("spare", 0, conversation, &mut kept);
-            let Some(first) = planned.and_then(|planned| planned.into_iter().next()) else {
-                continue;
-            };
-            if self.spare_prompts.insert(fingerprint(&first)) {
-                self.spares += 1;
-                bytes += first.bytes();
-                samples.push(Sample {
-                    id: format!("conversation-spare-{:06}", self.spares),
-                    recorded_answer: None,
-                    turn: None,
-                    ..first
-                });
-            }
-        }
-        Ok(samples)
+            let planned = self.plan.samples("spare", 0, conversation, &mut Remarks::default());
+            Ok(Some(planned.and_then(|planned| planned.into_iter().next())))
+        })
     }
 
     fn remarks(&self) -> Vec<Remark> {
@@ -177,7 +146,7 @@ impl Conversations {
             }
             let Some(conversation) = self.source.next()? else {
                 if self.used == 0 {
-                    return Err(plan::nothing(self.read, self.spares, &self.remarks));
+                    return Err(plan::nothing(self.read, self.spares.count, &self.remarks));
                 }
                 if !self.repeat || self.used_since == 0 {
                     return Ok(false);
@@ -199,7 +168,7 @@ impl Conversations {
             };
             if self.pass > 1 {
                 session = format!("{session}#{}", self.pass);
-            } else if conversation.name.is_some() && !self.names.insert(hash(&session)) {
+            } else if conversation.name.is_some() && !self.names.insert(fingerprint(&session)) {
                 return Err(Error::InvalidInput(format!(
                     "file `{}`, {}: an earlier conversation has the name `{session}` too; put all lines of a \
                      conversation together, and give each conversation its own name",
@@ -215,8 +184,7 @@ impl Conversations {
             else {
                 continue;
             };
-            let first = samples.first();
-            if first.is_some_and(|first| self.spare_prompts.contains(&fingerprint(first))) {
+            if samples.first().is_some_and(|first| self.spares.has(first)) {
                 remarks.dropped("a prompt that was used for warmup", || session.clone());
                 continue;
             }
@@ -233,9 +201,7 @@ impl Conversations {
         }
         Ok(true)
     }
-}
 
-impl Conversations {
     /// The arrival of a conversation, never before the previous one's.
     fn arrive(&mut self, at: u64, session: &str) -> u64 {
         let began = *self.began.get_or_insert(at);
@@ -247,15 +213,4 @@ impl Conversations {
         self.arrival = self.arrival.max(arrival);
         self.arrival
     }
-}
-
-/// Equal prompts have equal fingerprints.
-fn fingerprint(sample: &Sample) -> u64 {
-    hash(&format!("{:?}", sample.prompt))
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }

@@ -12,7 +12,6 @@ use crate::config::Format;
 use crate::sharegpt;
 use crate::source::{Conversation, Source};
 
-/// Conversations in the order of the file.
 pub(crate) struct Lines {
     files: Box<dyn Files>,
     format: Format,
@@ -22,11 +21,9 @@ pub(crate) struct Lines {
     read: u64,
 }
 
-/// The fields of a line.
 type Fields = Map<String, Value>;
 
 impl Lines {
-    /// Reads from the beginning of the file.
     pub(crate) fn open(files: Box<dyn Files>, format: Format) -> Result<Self, Error> {
         Ok(Self { rows: rows(&*files)?, files, format, left_out: 0, read: 0 })
     }
@@ -117,7 +114,6 @@ impl Source for Lines {
     }
 }
 
-/// The rows of a conversation so far.
 #[derive(Default)]
 struct Group {
     splitter: Splitter,
@@ -125,9 +121,7 @@ struct Group {
     class: Option<String>,
     /// The time when the first turn arrives, in nanoseconds.
     arrival: Option<u64>,
-    /// The number of the message before.
     turn: Option<f64>,
-    /// The `messages` of the row before.
     before: Vec<Value>,
     /// True if rows hold the whole conversation so far; not known before the second one.
     whole: Option<bool>,
@@ -192,7 +186,6 @@ impl Group {
     }
 }
 
-/// The name of a conversation, which may be a text or a number.
 fn named(fields: &Fields, key: &str) -> Option<String> {
     match fields.get(key)? {
         Value::String(name) => Some(name.clone()),
@@ -225,7 +218,6 @@ fn text(fields: &mut Fields, key: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// A line of the ShareGPT format.
 fn of_sharegpt(mut fields: Fields) -> Result<Conversation, String> {
     let list = fields
         .remove("conversations")
@@ -237,7 +229,6 @@ fn of_sharegpt(mut fields: Fields) -> Result<Conversation, String> {
     Ok(Conversation { turns, fault, ..Conversation::default() })
 }
 
-/// A line with the messages of a conversation.
 fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
     let names = ["id", "conversation_id", "session_id"];
     let name = names.iter().find_map(|key| named(&fields, key));
@@ -257,7 +248,6 @@ fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
     Ok(Conversation { name, ..group.finish() })
 }
 
-/// A message of MLPerf's agentic conversations.
 fn mlperf(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     let turn = number(&mut fields, "turn")?.ok_or("`turn` is missing; expected a number")?;
     if let Some(before) = group.turn.filter(|before| turn <= *before) {
@@ -340,7 +330,6 @@ fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
     Ok(Conversation { name, ..group.finish() })
 }
 
-/// Adds a turn of AIPerf's: its new messages.
 fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     if let Some(milliseconds) = number(&mut fields, "delay")? {
         group.splitter.wait(nanoseconds("delay", milliseconds / 1e3)?);

@@ -19,7 +19,6 @@ use crate::source::Conversation;
 const OUTPUTS: u64 = 2;
 const WAITS: u64 = 1;
 
-/// Makes samples.
 pub(crate) struct Plan {
     tokenizer: Rc<dyn Tokenizer>,
     seed: u64,
@@ -59,10 +58,6 @@ struct Tokens {
 }
 
 impl Plan {
-    /// Plans as the configuration says for a format.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         format: Format,

@@ -1,8 +1,7 @@
 //! Sources of conversations, and the detection of a file's format.
 
 use dialogue::FILE;
-use dialogue::messages::shortened;
-use dialogue::rows::{Rows, parse, wrong};
+use dialogue::rows::{Rows, parse, unknown, wrong};
 use dialogue::turns::Turn;
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, Files};
@@ -10,12 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::config::{Format, invalid};
 
-/// A conversation as recorded or drawn.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Conversation {
     /// Its name, if it has one of its own.
     pub(crate) name: Option<String>,
-    /// The place where it is from: `line 3`.
     pub(crate) place: String,
     pub(crate) class: Option<String>,
     /// Fields for each of its requests, a JSON object.
@@ -25,7 +22,6 @@ pub(crate) struct Conversation {
     pub(crate) turns: Vec<Turn>,
     /// True if the bounds do not matter.
     pub(crate) exempt: bool,
-    /// The reason why it cannot be used.
     pub(crate) fault: Option<&'static str>,
 }
 
@@ -42,9 +38,6 @@ pub(crate) trait Source {
 
 /// The format of the file `data`, by its first line, and whether it has one conversation or message
 /// a line.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if the file is of none, with the expected formats.
 pub(crate) fn recognise(
     files: &dyn Files,
     format: Option<Format>,
@@ -95,19 +88,9 @@ pub(crate) fn recognise(
     } else if has("messages") {
         Format::Messages
     } else {
-        let keys: Vec<String> = fields.keys().take(6).map(|key| shortened(key)).collect();
-        return Err(wrong(
-            number,
-            &format!(
-                "expected a line with `messages`, with `session_id` and `turns`, with `conversation_id` and `role`, or \
-                 with `conversations`; found {}",
-                if keys.is_empty() {
-                    "no key".to_owned()
-                } else {
-                    format!("`{}`", keys.join("`, `"))
-                }
-            ),
-        ));
+        let expected = "`messages`, with `session_id` and `turns`, with `conversation_id` and `role`, or with \
+             `conversations`";
+        return Err(unknown(number, expected, &fields));
     };
     Ok((format, true))
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use dialogue::MOST_TURNS;
 use dialogue::draw::generator;
-use dialogue::setting::{Setting, wait};
+use dialogue::setting::{Setting, lengths, wait};
 use dialogue::systems::Systems;
 use dialogue::turns::Turn;
 use dialogue::words::{TextRequest, Writer};
@@ -20,10 +20,8 @@ const WAITS: u64 = 1;
 /// Of the texts: two for each turn.
 const TEXTS: u64 = 16;
 
-/// Changes the seed for spare conversations.
 const SPARE: u64 = 0x5fa4_e000;
 
-/// Draws conversations.
 pub(crate) struct Synthetic {
     seed: u64,
     tokenizer: Rc<dyn Tokenizer>,
@@ -39,10 +37,6 @@ pub(crate) struct Synthetic {
 }
 
 impl Synthetic {
-    /// Draws as the configuration says.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if one of its numbers is out of range.
     pub(crate) fn new(
         config: &Config,
         seed: u64,
@@ -53,15 +47,15 @@ impl Synthetic {
             Some(distribution) => distribution.lengths("turns", 1..=MOST_TURNS as u32)?,
             None => Lengths::constant(4),
         };
-        let later = Config::lengths("input-len", config.input_len.as_ref(), 128)?;
+        let later = lengths("input-len", config.input_len.as_ref(), 128)?;
         let first = match &config.first_input_len {
-            Some(_) => Config::lengths("first-input-len", config.first_input_len.as_ref(), 128)?,
+            Some(_) => lengths("first-input-len", config.first_input_len.as_ref(), 128)?,
             None => later.clone(),
         };
         let systems = match &config.system_len {
             Some(given) => {
-                let lengths = Config::lengths("system-len", Some(given), 1)?;
-                Some(Systems::new(seed, lengths, config.system_groups.unwrap_or(1)))
+                let system = lengths("system-len", Some(given), 1)?;
+                Some(Systems::new(seed, system, config.system_groups.unwrap_or(1)))
             }
             None => None,
         };
@@ -83,7 +77,6 @@ impl Synthetic {
         })
     }
 
-    /// Conversation `number`.
     fn draw(&mut self, number: u64) -> Result<Conversation, Error> {
         let mut lengths = generator(self.seed, number, TURNS);
         let mut waits = generator(self.seed, number, WAITS);

@@ -5,7 +5,8 @@ mod mistakes;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Inputs, Message, Part, Prompt, Sample, Tokenizer, Treatment};
+use runner_plugin::{Dataset, Error, Message, Part, Prompt, Sample, Tokenizer, Treatment};
+use runner_plugin_testing::datasets::{self, first as all};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
@@ -26,21 +27,7 @@ fn open(
     files: Named,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Conversations, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(tokenizer) };
-    Conversations::open(runner_plugin::parse(config)?, seed, None.into(), inputs)
-}
-
-fn all(dataset: &mut Conversations, most: usize, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    while samples.len() < most {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            break;
-        }
-        samples.extend(more);
-    }
-    samples.truncate(most);
-    samples
+    datasets::open(config, seed, None, files, tokenizer)
 }
 
 fn text_of(message: &Message) -> String {
@@ -402,9 +389,7 @@ fn texts_that_do_not_fit_into_memory_are_refused() {
     // Each of 100 turns has 128 tokens of a synthetic answer besides.
     let config = r#"{"turns": 100, "input-len": 100000}"#;
     let mut dataset = open(config, 1, Named::default(), Pairs).expect("a configuration");
-    let Err(Error::InvalidConfig(message)) = dataset.next(1) else {
-        panic!("it is made");
-    };
+    let message = datasets::invalid_config(dataset.next(1));
     assert!(message.contains("have 10012800 tokens; expected at most 4194304"), "{message}");
 }
 

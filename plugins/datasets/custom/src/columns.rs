@@ -43,7 +43,6 @@ pub enum Header {
     Configured,
     /// One is usual for a column.
     Usual,
-    /// None is known.
     Unknown,
 }
 
@@ -108,7 +107,6 @@ pub fn class(columns: &Columns, row: &Row) -> Option<String> {
     find(row, columns.class.as_deref(), CLASS).map(text)
 }
 
-/// True if a row is of the classes that the user chose.
 pub fn is_of(config: &Config, row: &Row) -> bool {
     let classes = &config.classes;
     classes.is_empty() || class(&config.columns, row).is_some_and(|class| classes.contains(&class))
@@ -127,7 +125,6 @@ fn shared<'r>(columns: &Columns, row: &'r Row) -> Option<&'r Vec<Value>> {
     find(row, named, USUAL)?.as_array()
 }
 
-/// True if a row is a ShareGPT conversation.
 pub fn is_pair(columns: &Columns, row: &Row) -> bool {
     shared(columns, row).is_some()
 }
@@ -199,9 +196,6 @@ pub fn structured(value: &Value) -> Value {
 }
 
 /// A limit of output tokens in a column; `None` if there is none: 0, or -1 as in vLLM's files.
-///
-/// # Errors
-/// The message, with the expected value of the column.
 pub fn tokens(name: &str, value: &Value) -> Result<Option<u32>, String> {
     let number = match value {
         Value::Number(number) => number.as_f64(),

@@ -154,7 +154,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Nanoseconds in this unit.
     pub fn nanoseconds(self) -> f64 {
         match self {
             Unit::Seconds => 1e9,
@@ -190,9 +189,6 @@ impl Columns {
 
 impl Config {
     /// Checks settings that contradict each other.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] with all mistakes.
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         if self.template.is_some() && self.columns.prompt.is_some() {

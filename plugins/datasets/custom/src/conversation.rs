@@ -19,16 +19,10 @@ pub struct Turn {
 pub enum Origin {
     /// Messages of the OpenAI API.
     Messages,
-    /// Only the user's messages.
     User,
-    /// ShareGPT's conversations.
     ShareGpt,
 }
 
-/// Reads a conversation; `of` is the column's name.
-///
-/// # Errors
-/// The message, with the mistake.
 pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Turn>), String> {
     let items = value.as_array().ok_or_else(|| format!("`{of}`: expected a list"))?;
     if let Some(texts) = texts(items) {
@@ -128,9 +122,6 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
 }
 
 /// The content of a message: a text, or a list of parts.
-///
-/// # Errors
-/// The message, with the expected form.
 pub fn content(value: Option<&Value>, finder: &Finder) -> Result<Vec<Part>, String> {
     match value {
         None | Some(Value::Null) => Ok(vec![Part::Text(String::new())]),

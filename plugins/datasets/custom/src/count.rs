@@ -13,17 +13,14 @@ use crate::source::Place;
 /// A row that is to become samples.
 pub struct CountedRow {
     pub place: Place,
-    /// The prompts and settings of the row.
     pub draft: Draft,
     /// Tokens of the first prompt, if they can be counted.
     pub input: Option<u32>,
     /// Tokens of the first prompt as far as they can be counted, for the bounds.
     about: u32,
-    /// Output tokens of each turn.
     pub outputs: Vec<Option<u32>>,
 }
 
-/// Counts the tokens of rows, in few calls.
 pub fn count(
     config: &Config,
     tokenizer: &dyn Tokenizer,
@@ -110,7 +107,6 @@ fn chats(tokenizer: &dyn Tokenizer, rows: &[(Place, Draft)]) -> Vec<Option<u32>>
 }
 
 impl CountedRow {
-    /// Returns the reason why a row is left out, if it is.
     pub fn refused(&self, config: &Config) -> Option<String> {
         let output = self.outputs.first().copied().flatten().unwrap_or(0);
         if self.draft.pair && (self.about < 2 || output < 2) {
@@ -147,7 +143,6 @@ fn answers(draft: &Draft) -> impl Iterator<Item = Option<&Message>> {
     std::iter::once(draft.answer.as_ref()).chain(following)
 }
 
-/// The texts of a conversation.
 fn joined(messages: &[Message]) -> String {
     let texts: Vec<_> = messages.iter().map(conversation::text).collect();
     texts.join("\n")

@@ -17,9 +17,6 @@ pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
 const HEAD: u64 = 64 << 10;
 
 /// The format that follows from a file's beginning, and the reason if it is a guess.
-///
-/// # Errors
-/// The message, with the mistake.
 pub fn detect(
     stream: &dyn Fn() -> Box<dyn Read>,
     header: Names<'_>,
@@ -61,9 +58,6 @@ pub fn detect(
 }
 
 /// The beginning of a stream, and true if it is all of it.
-///
-/// # Errors
-/// The reason why it cannot be read.
 pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
     let mut head = Vec::new();
     let read = stream.take(HEAD + 1).read_to_end(&mut head);
@@ -74,9 +68,6 @@ pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
 }
 
 /// A row of JSON: an object, a text as a prompt, or a list as a conversation.
-///
-/// # Errors
-/// The message, with the mistake.
 pub fn object(text: &[u8]) -> Result<Row, String> {
     let value = serde_json::from_slice(text).map_err(|error| {
         let message = error.to_string();

@@ -23,11 +23,11 @@ mod tables;
 mod tests;
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use runner_plugin::random::Python;
 use runner_plugin::report::Remarks;
+use runner_plugin::requests;
 use runner_plugin::{
     Amount, Dataset, Dependency, Error, Inputs, Message, Prompt, Remark, Sample, Tokenizer, Turn,
 };
@@ -41,13 +41,11 @@ use names::Names;
 use row::{Draft, Reader};
 use source::{FileRow, Place, Source};
 
-/// The scenario's name for the file.
 const FILE: &str = "data";
 
 /// Rows to tokenize in one call of the host.
 const BATCH: usize = 64;
 
-/// Samples of a file's rows.
 pub struct Custom {
     reader: Reader,
     source: Source,
@@ -210,7 +208,6 @@ impl Custom {
         Ok(true)
     }
 
-    /// Reports the reason why there is nothing to measure.
     fn nothing_left(&self) -> Error {
         let dropped = self.remarks.list().iter().map(|remark| remark.count).sum();
         let why = match dropped {
@@ -258,7 +255,6 @@ impl Custom {
         Err(Error::InvalidInput(format!("file `{FILE}`, {place}: {message}")))
     }
 
-    /// Makes a row's samples.
     fn make(&mut self, row: CountedRow) -> Result<(), Error> {
         if let Some(reason) = row.refused(&self.reader.config) {
             self.remarks.dropped(&reason, || self.source.describe(row.place));
@@ -324,7 +320,6 @@ impl Custom {
             .map(|_| "row of a session whose first request is not measured, such as the warm-up's")
     }
 
-    /// A name that no other sample has.
     fn name(&mut self, row: &CountedRow) -> String {
         let own = row.draft.id.as_deref();
         let turns = row.draft.session.then(|| row.draft.following.len() + 1);
@@ -454,7 +449,6 @@ fn reference(draft: &Draft, last: bool, answer: Option<&Message>) -> Option<Stri
     own.map(Value::to_string).or_else(recorded)
 }
 
-/// A sample of a row.
 fn sample(row: &CountedRow, id: String, prompt: Prompt, output_tokens: Option<u32>) -> Sample {
     let draft = &row.draft;
     Sample {
@@ -469,9 +463,6 @@ fn sample(row: &CountedRow, id: String, prompt: Prompt, output_tokens: Option<u3
     }
 }
 
-/// Equal values have equal fingerprints.
 fn fingerprint(value: impl std::fmt::Debug) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{value:?}").hash(&mut hasher);
-    hasher.finish()
+    requests::fingerprint(format!("{value:?}"))
 }

@@ -9,11 +9,9 @@ use serde_json::Value;
 /// The longest file of an image, of audio or of a video, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Finds images, audio and videos.
 #[derive(Clone)]
 pub struct Finder(pub Rc<dyn Files>);
 
-/// The kind of media to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Image,
@@ -33,9 +31,6 @@ impl Kind {
 
 impl Finder {
     /// All media of a column: one, or a list.
-    ///
-    /// # Errors
-    /// The message, with the expected form.
     pub fn all(&self, value: &Value, kind: Kind) -> Result<Vec<Media>, String> {
         match value {
             Value::Array(items) => items.iter().map(|item| self.one(item, kind)).collect(),
@@ -44,9 +39,6 @@ impl Finder {
     }
 
     /// One of a column: a text, or an object that has it in `bytes`, `data`, `url` or `path`.
-    ///
-    /// # Errors
-    /// As [`all`](Self::all).
     pub fn one(&self, value: &Value, kind: Kind) -> Result<Media, String> {
         match value {
             Value::String(text) => self.named(text, kind),
@@ -60,9 +52,6 @@ impl Finder {
     }
 
     /// A text: a `data:` URL, the name of a file, or base64.
-    ///
-    /// # Errors
-    /// As [`all`](Self::all).
     pub fn named(&self, text: &str, kind: Kind) -> Result<Media, String> {
         let wrong = || {
             let name = kind.name();

@@ -73,7 +73,6 @@ fn names_of(name: &str, turns: Option<usize>) -> impl Iterator<Item = String> {
     std::iter::once(name.to_owned()).chain(turns)
 }
 
-/// The name of a row without one.
 fn generated(number: u64) -> String {
     format!("custom-{number:06}")
 }

@@ -1,7 +1,7 @@
 //! From a row to its prompt, in the configured form. `columns` finds the columns, `conversation`
 //! reads conversations.
 
-use runner_plugin::{Candidates, Message, Part, Prompt, Role};
+use runner_plugin::{Candidates, Media, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
 
 use crate::arrivals::Time;
@@ -15,11 +15,9 @@ use crate::conversation::{self, Origin, Turn};
 use crate::media::{Finder, Kind};
 use crate::source::Row;
 
-/// The prompts and settings of a row.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub id: Option<String>,
-    /// The first prompt.
     pub prompt: Prompt,
     /// The answer to it on record.
     pub answer: Option<Message>,
@@ -30,7 +28,6 @@ pub struct Draft {
     pub pair: bool,
     /// True if it is one session of turns.
     pub session: bool,
-    /// The session that it names.
     pub of_session: Option<String>,
     /// The reference for the last answer.
     pub reference: Option<Value>,
@@ -44,14 +41,12 @@ pub struct Draft {
     pub recorded: bool,
 }
 
-/// The prompt of a row, in one of its forms.
 enum RowPrompt {
     Prompt(Prompt),
     Pair(String, String),
     Turns(Origin, Vec<Turn>),
 }
 
-/// Reads rows.
 pub struct Reader {
     pub config: Config,
     pub finder: Finder,
@@ -60,10 +55,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads the prompts and settings of a row.
-    ///
-    /// # Errors
-    /// If the row has a mistake.
     pub fn draft(&self, row: &Row) -> Result<Draft, String> {
         let of = &self.config.columns;
         self.check(row)?;
@@ -252,20 +243,17 @@ impl Reader {
     fn media(&self, row: &Row) -> Result<Vec<Part>, String> {
         let of = &self.config.columns;
         let mut parts = Vec::new();
-        if let Some(value) = find(row, of.images.as_deref(), IMAGES) {
-            let images = self.finder.all(&structured(value), Kind::Image);
-            let images = images.map_err(|cause| format!("the images: {cause}"))?;
-            parts.extend(images.into_iter().map(Part::Image));
-        }
-        if let Some(value) = find(row, of.audio.as_deref(), AUDIO) {
-            let audio = self.finder.all(&structured(value), Kind::Audio);
-            let audio = audio.map_err(|cause| format!("the audio: {cause}"))?;
-            parts.extend(audio.into_iter().map(Part::Audio));
-        }
-        if let Some(value) = find(row, of.videos.as_deref(), VIDEOS) {
-            let videos = self.finder.all(&structured(value), Kind::Video);
-            let videos = videos.map_err(|cause| format!("the videos: {cause}"))?;
-            parts.extend(videos.into_iter().map(Part::Video));
+        let kinds: [(_, _, _, fn(Media) -> Part, _); 3] = [
+            (&of.images, IMAGES, Kind::Image, Part::Image, "images"),
+            (&of.audio, AUDIO, Kind::Audio, Part::Audio, "audio"),
+            (&of.videos, VIDEOS, Kind::Video, Part::Video, "videos"),
+        ];
+        for (configured, usual, kind, part, name) in kinds {
+            if let Some(value) = find(row, configured.as_deref(), usual) {
+                let media = self.finder.all(&structured(value), kind);
+                let media = media.map_err(|cause| format!("the {name}: {cause}"))?;
+                parts.extend(media.into_iter().map(part));
+            }
         }
         Ok(parts)
     }
@@ -398,7 +386,6 @@ impl Reader {
     }
 }
 
-/// One text, or a list of texts.
 fn texts(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(text) => Some(vec![text.clone()]),

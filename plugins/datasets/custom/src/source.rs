@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use parquet_file::Parquet;
-use records::{Bytes, Cut, Packed, Record, Records, cells, stream};
+use records::{Bytes, Cut, Packing, Record, Records, cells, stream};
 use runner_plugin::random::Python;
 use runner_plugin::{Error, File, Files, log};
 use serde_json::{Map, Value};
@@ -22,7 +22,6 @@ const MOST_ROWS: usize = 8 << 20;
 /// The most bytes of rows that are held to be shuffled.
 const MOST_HELD: usize = 96 << 20;
 
-/// The place where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It begins in the line of this number, from 1.
@@ -31,11 +30,9 @@ pub enum Place {
     Item(u64, u64),
     /// It is the row of a Parquet file of this number, from 1.
     Row(u64),
-    /// It begins at this byte.
     Byte(u64),
 }
 
-/// A row of the file.
 pub struct FileRow {
     pub place: Place,
     /// The row, or why it cannot be read.
@@ -46,7 +43,7 @@ pub struct Source {
     /// Its name in the scenario.
     name: String,
     file: Rc<dyn File>,
-    packed: Packed,
+    packed: Packing,
     format: Format,
     /// The separator of the cells in a CSV or TSV file.
     separator: Option<u8>,
@@ -87,7 +84,7 @@ impl Source {
         let file: Rc<dyn File> = Rc::from(file);
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let start = file.read(0, 4).map_err(wrong)?;
-        let packed = Packed::detect(&start);
+        let packed = Packing::detect(&start);
         let format = match format {
             Some(format) => format,
             None if start == b"PAR1" => Format::Parquet,
@@ -101,7 +98,7 @@ impl Source {
                 format
             }
         };
-        if packed != Packed::Not && format == Format::Parquet {
+        if packed != Packing::Not && format == Format::Parquet {
             return Err(wrong(
                 "a Parquet file has its own compression; decompress this file first".to_owned(),
             ));
@@ -128,16 +125,13 @@ impl Source {
     }
 
     /// Shuffles the rows that `keep` accepts; unreadable rows are kept for their errors.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if there are too many.
     pub fn shuffle(
         &mut self,
         random: &mut Python,
         mut keep: impl FnMut(&FileRow) -> bool,
         whole: bool,
     ) -> Result<(), Error> {
-        let random_access = self.packed == Packed::Not && self.format != Format::Parquet;
+        let random_access = self.packed == Packing::Not && self.format != Format::Parquet;
         let (mut places, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         let name = self.name.clone();
         let too_much = |cause: String| {
@@ -182,7 +176,6 @@ impl Source {
         Ok(())
     }
 
-    /// The number of rows, if it is known.
     pub fn rows(&self) -> Option<usize> {
         match &self.order {
             Order::File(_) => None,
@@ -192,9 +185,6 @@ impl Source {
     }
 
     /// The next row; `None` at the end.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read any further.
     pub fn next(&mut self) -> Result<Option<FileRow>, Error> {
         let mut order = std::mem::replace(&mut self.order, Order::Places(Vec::new(), 0));
         let found = match &mut order {
@@ -219,9 +209,6 @@ impl Source {
 
     /// Calls `see` with the rows from the file's beginning that can be read, until it has seen
     /// enough; `true` if it has, and `false` at the end of the file.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn scan(&mut self, mut see: impl FnMut(&Row, u64) -> bool) -> Result<bool, Error> {
         let mut stream = self.begin()?;
         while let Some(raw) = self.read(&mut stream)? {
@@ -238,9 +225,6 @@ impl Source {
 
     /// One of shuffled rows by its number in their order, from 0; `None` if it was returned before,
     /// there is none, or the order is the file's.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn look(&self, number: usize) -> Result<Option<FileRow>, Error> {
         match &self.order {
             Order::Places(places, at) if number >= *at => {
@@ -302,10 +286,6 @@ impl Source {
         matches!(self.format, Format::Csv | Format::Tsv | Format::Parquet)
     }
 
-    /// Starts over.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn rewind(&mut self) -> Result<(), Error> {
         match &mut self.order {
             Order::File(_) => self.order = Order::File(self.begin()?),
@@ -422,7 +402,6 @@ impl Source {
     }
 }
 
-/// A row that was read.
 enum Raw {
     Text(Record),
     Parsed(u64, Row),

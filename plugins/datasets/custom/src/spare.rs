@@ -17,7 +17,6 @@ const AHEAD: usize = 256;
 /// The most bytes of prompts that are held to be compared.
 const MOST_HELD: usize = 16 << 20;
 
-/// A row that can be taken.
 struct Candidate {
     /// Its number among the held or shuffled rows.
     number: usize,
@@ -27,7 +26,6 @@ struct Candidate {
     session: Option<u64>,
 }
 
-/// Rows to choose from.
 struct Candidates {
     candidates: Vec<Candidate>,
     /// True if there are more rows than these.
@@ -36,7 +34,6 @@ struct Candidates {
     first_spare: usize,
 }
 
-/// The place where a prompt was seen.
 struct Occurrence {
     count: u32,
     session: Option<u64>,
@@ -46,9 +43,6 @@ struct Occurrence {
 
 impl Custom {
     /// At most `limit` rows, taken away.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn take_spares(&mut self, limit: usize) -> Result<Vec<CountedRow>, Error> {
         let Candidates { candidates, more, first_spare } = self.candidates(limit)?;
         let mut seen = HashMap::<u64, Occurrence>::new();

@@ -8,7 +8,6 @@ use crate::columns::Header;
 use crate::config::Format;
 use crate::format::Names;
 
-/// Possible separators of cells.
 const SEPARATORS: [(u8, Format, &str); 3] =
     [(b',', Format::Csv, "comma"), (b';', Format::Csv, "semicolon"), (b'\t', Format::Tsv, "tab")];
 
@@ -27,9 +26,6 @@ struct Table {
 
 /// True if a file without JSON is a table or text, from its beginning; also describes the detected
 /// kind. `whole` says that this is the whole file.
-///
-/// # Errors
-/// If it could be both.
 pub fn detect(head: &[u8], whole: bool, header: Names<'_>) -> Result<(Format, String), String> {
     let read =
         |(separator, format, name)| Some((format, name, table(head, whole, separator, header)?));

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use runner_plugin::random::Python;
-use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Role, Sample, Treatment};
+use runner_plugin::{Amount, Dataset, Error, Part, Prompt, Role, Sample, Treatment};
+use runner_plugin_testing::datasets::{self, rest as all, text};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
@@ -21,8 +22,7 @@ fn folder(path: &str) -> std::path::PathBuf {
 }
 
 fn open_with(config: &str, seed: u64, amount: Amount, files: Named) -> Result<Custom, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
-    Custom::open(runner_plugin::parse(config)?, seed, amount, inputs)
+    datasets::open(config, seed, amount, files, StandIn)
 }
 
 fn open(config: &str, files: Named) -> Custom {
@@ -37,27 +37,8 @@ fn lines(rows: &[&str]) -> Named {
     Named::default().with_bytes("data", rows.join("\n"))
 }
 
-fn all(dataset: &mut Custom, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    loop {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            return samples;
-        }
-        assert!(more.len() <= limit as usize);
-        samples.extend(more);
-    }
-}
-
 fn read(config: &str, path: &str) -> Vec<Sample> {
     all(&mut open(config, case(path)), 10)
-}
-
-fn text(sample: &Sample) -> &str {
-    match &sample.prompt {
-        Prompt::Text(text) => text,
-        other => panic!("expected text, got {other:?}"),
-    }
 }
 
 fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
@@ -72,10 +53,7 @@ fn messages_of(sample: &Sample) -> Vec<(Role, String)> {
 
 fn mistake(config: &str, files: Named) -> String {
     let opened = open_with(config, 0, Amount::Unknown, files);
-    match opened.and_then(|mut dataset| dataset.next(10)) {
-        Err(Error::InvalidInput(message) | Error::InvalidConfig(message)) => message,
-        other => panic!("expected an error, got {other:?}"),
-    }
+    datasets::mistake(opened.and_then(|mut dataset| dataset.next(10)))
 }
 
 #[test]
@@ -122,10 +100,8 @@ fn custom_formats_of_other_tools_need_no_configuration() {
 
 #[test]
 fn shared_conversations_are_pairs_within_sglangs_bounds() {
-    let inputs =
-        Inputs { files: Box::new(case("sglang-custom/rows.jsonl")), tokenizer: Box::new(Pairs) };
-    let config = runner_plugin::parse("{}").unwrap();
-    let mut dataset = Custom::open(config, 0, Amount::Unknown, inputs).unwrap();
+    let files = case("sglang-custom/rows.jsonl");
+    let mut dataset: Custom = datasets::open("{}", 0, None, files, Pairs).unwrap();
     let samples = all(&mut dataset, 3);
     let shown: Vec<_> = samples
         .iter()
@@ -279,7 +255,7 @@ fn texts_are_lines_or_paragraphs() {
     let texts = |config: &str, text: &str| -> Vec<String> {
         let files = Named::default().with_bytes("data", text);
         let samples = all(&mut open(config, files), 10);
-        samples.iter().map(|sample| super::tests::text(sample).to_owned()).collect()
+        samples.iter().map(|sample| datasets::text(sample).to_owned()).collect()
     };
     assert_eq!(texts("{}", "\u{feff}One, two\r\n\r\n three\nfour"), ["One, two", " three", "four"]);
     let paragraphs = r#"{"format": "paragraphs"}"#;

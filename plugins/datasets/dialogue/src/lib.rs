@@ -8,6 +8,7 @@
 //! | [`rows`] | the lines of a file, and errors that name them |
 //! | [`systems`] | system prompts that sessions share |
 //! | [`draw`] | independent generators for the parts of a session |
+//! | [`spares`] | first requests of sessions that are not measured |
 //! | [`setting`] | keys that take a word or a distribution |
 //!
 //! The conversations, and the way in which their requests depend on each other, are the plugin's to
@@ -15,10 +16,10 @@
 #![forbid(unsafe_code)]
 
 pub mod draw;
-mod media;
 pub mod messages;
 pub mod rows;
 pub mod setting;
+pub mod spares;
 pub mod systems;
 pub mod turns;
 pub mod words;
@@ -26,9 +27,11 @@ pub mod words;
 /// The scenario's name for the file of a dataset.
 pub const FILE: &str = "data";
 
-/// The most turns of a session: enough for the longest agents, and a bound on the memory that one
-/// line can take.
+/// The most turns of a session: enough for agents, and a bound on the memory of a line.
 pub const MOST_TURNS: usize = 10_000;
 
 /// The longest wait between two requests, in seconds: 30 days.
 pub const LONGEST_WAIT: f64 = 2_592_000.0;
+
+/// The longest text that is drawn, in tokens.
+pub const LONGEST: u32 = 1 << 20;

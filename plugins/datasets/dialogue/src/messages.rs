@@ -5,16 +5,10 @@ use runner_plugin::{Media, Message, Part, Role, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::media;
-
 /// Bytes of text to tokenize in one call of the host.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Reads a message. Fields beside role and content become its `extra`, without fields that are
-/// `null`.
-///
-/// # Errors
-/// The message, with the mistake, beginning with the field.
+/// Reads a message. Other fields become its `extra`, without fields that are `null`.
 pub fn message(value: Value) -> Result<Message, String> {
     let Value::Object(mut fields) = value else {
         return Err(
@@ -43,10 +37,6 @@ pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
         .collect()
 }
 
-/// The role of that name.
-///
-/// # Errors
-/// The message, with the known roles.
 pub fn role(name: &str) -> Result<Role, String> {
     Ok(match name {
         "system" => Role::System,
@@ -64,9 +54,6 @@ pub fn role(name: &str) -> Result<Role, String> {
 }
 
 /// Content: a text, a list of parts, or nothing.
-///
-/// # Errors
-/// The message, with the expected form.
 pub fn content(value: Option<Value>) -> Result<Vec<Part>, String> {
     match value {
         None | Some(Value::Null) => Ok(vec![Part::Text(String::new())]),
@@ -96,19 +83,18 @@ fn part(piece: Value) -> Result<Part, String> {
     let piece = Piece::deserialize(piece).map_err(|error| {
         format!("`content`: expected parts of type `text`, `image_url` or `input_audio`: {error}")
     })?;
-    let wrong = |cause| format!("`content`: {cause}");
+    let wrong = |cause: String| format!("`content`: {cause}");
     Ok(match piece {
         Piece::Text { text } => Part::Text(text),
-        Piece::ImageUrl { image_url } => {
-            Part::Image(media::from_data_url(&image_url.url).map_err(wrong)?)
-        }
-        Piece::InputAudio { input_audio } => Part::Audio(Media {
-            media_type: match input_audio.format.as_str() {
+        Piece::ImageUrl { image_url } => picture(&image_url.url).map_err(wrong)?,
+        Piece::InputAudio { input_audio } => {
+            let media_type = match input_audio.format.as_str() {
                 "mp3" => "audio/mpeg".to_owned(),
                 format => format!("audio/{format}"),
-            },
-            bytes: media::from_base64(&input_audio.data).map_err(wrong)?,
-        }),
+            };
+            let media = Media::of_base64(media_type, &input_audio.data);
+            Part::Audio(media.ok_or_else(|| wrong("expected base64".to_owned()))?)
+        }
     })
 }
 
@@ -117,7 +103,14 @@ fn part(piece: Value) -> Result<Part, String> {
 /// # Errors
 /// The message, with the expected form; nothing is fetched.
 pub fn picture(url: &str) -> Result<Part, String> {
-    media::from_data_url(url).map(Part::Image)
+    let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(','));
+    if !parts.is_some_and(|(head, _)| head.ends_with(";base64")) {
+        let shown: String = url.chars().take(40).collect();
+        return Err(format!(
+            "expected a data URL such as `data:image/png;base64,…`, found `{shown}`; nothing is fetched"
+        ));
+    }
+    Media::of_data_url(url).map(Part::Image).ok_or_else(|| "expected base64".to_owned())
 }
 
 /// A JSON object as text; `None` if it is empty.
@@ -240,6 +233,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_data_urls_are_taken() {
+        let Ok(Part::Image(media)) = picture("data:image/png;base64,Zm9v") else {
+            panic!("it is a picture");
+        };
+        assert_eq!((media.media_type.as_str(), &media.bytes[..]), ("image/png", &b"foo"[..]));
+        for url in ["https://example.org/a.png", "data:text/plain,a", "data:"] {
+            assert!(picture(url).unwrap_err().contains("nothing is fetched"), "{url}");
+        }
+    }
 
     #[test]
     fn fields_beside_role_and_content_are_kept() {

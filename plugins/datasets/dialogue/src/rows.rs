@@ -4,7 +4,9 @@ pub use runner_plugin::json::parse;
 
 use runner_plugin::json::Lines;
 use runner_plugin::{Error, Files};
+use serde_json::{Map, Value};
 
+use crate::messages::shortened;
 use crate::{FILE, LONGEST_WAIT};
 
 /// Lines of the file `data`, one by one; each can be put back.
@@ -22,10 +24,6 @@ impl Rows {
     }
 
     /// The next line that is not blank, with its number from 1.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be read, and with the number of a line that is
-    /// too long to hold.
     pub fn line(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
         match self.kept.take() {
             Some(kept) => Ok(Some(kept)),
@@ -33,7 +31,6 @@ impl Rows {
         }
     }
 
-    /// Puts a line back: it comes next.
     pub fn put_back(&mut self, number: u64, line: Vec<u8>) {
         self.kept = Some((number, line));
     }
@@ -43,6 +40,15 @@ impl Rows {
 #[must_use]
 pub fn wrong(number: u64, cause: &str) -> Error {
     Error::InvalidInput(format!("file `{FILE}`, line {number}: {cause}"))
+}
+
+/// The error for a first line of no known format; `expected` names their keys.
+#[must_use]
+pub fn unknown(number: u64, expected: &str, fields: &Map<String, Value>) -> Error {
+    let keys: Vec<String> = fields.keys().take(6).map(|key| shortened(key)).collect();
+    let found =
+        if keys.is_empty() { "no key".to_owned() } else { format!("`{}`", keys.join("`, `")) };
+    wrong(number, &format!("expected a line with {expected}; found {found}"))
 }
 
 /// A number of seconds as nanoseconds.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use runner_plugin::lengths::{Distribution, Stream};
+use runner_plugin::lengths::{Distribution, Lengths, Stream};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
@@ -16,9 +16,7 @@ use runner_plugin::Error;
 /// A word, or a distribution from which numbers are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Setting<W> {
-    /// One of a few words.
     Word(W),
-    /// A number or the table of a distribution.
     Drawn(Distribution),
 }
 
@@ -72,6 +70,14 @@ impl<W: JsonSchema> JsonSchema for Setting<W> {
     }
 }
 
+/// The lengths of a key that is given, or a default.
+pub fn lengths(key: &str, given: Option<&Distribution>, default: u32) -> Result<Lengths, Error> {
+    match given {
+        Some(distribution) => distribution.lengths(key, 1..=crate::LONGEST),
+        None => Ok(Lengths::constant(default)),
+    }
+}
+
 /// A number of seconds drawn from a distribution, as nanoseconds: at least 0, and at most
 /// [`LONGEST_WAIT`](crate::LONGEST_WAIT).
 pub fn wait(distribution: &Distribution, random: &mut impl Stream) -> u64 {
@@ -80,9 +86,6 @@ pub fn wait(distribution: &Distribution, random: &mut impl Stream) -> u64 {
 }
 
 /// Checks that a distribution of seconds has no impossible number.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] that names the key.
 pub fn check_wait(key: &str, distribution: &Distribution) -> Result<(), Error> {
     for p in [0.0, 0.5] {
         let seconds = distribution.quantile(p);

@@ -7,8 +7,7 @@ use runner_plugin::{Error, Tokenizer};
 use crate::draw::generator;
 use crate::words::{TextRequest, Writer};
 
-/// The most system prompts that are kept, so that they need not be written again, and the most
-/// bytes of them.
+/// The most system prompts that are kept for later sessions, and the most bytes of them.
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 16 << 20;
 
@@ -25,17 +24,12 @@ pub struct Systems {
 }
 
 impl Systems {
-    /// With `groups` system prompts: session number N has number N modulo this. With 0, each
-    /// session has its own.
+    /// Session N has the system prompt N modulo `groups`; with 0, each session has its own.
     #[must_use]
     pub fn new(seed: u64, lengths: Lengths, groups: u32) -> Self {
         Self { seed: seed ^ APART, lengths, groups: groups.into(), kept: Vec::new() }
     }
 
-    /// The system prompt of a session.
-    ///
-    /// # Errors
-    /// As [`Writer::write`].
     pub fn prompt(
         &mut self,
         session: u64,

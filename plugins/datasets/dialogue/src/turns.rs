@@ -15,8 +15,7 @@ pub struct Turn {
     pub output_tokens: Option<u32>,
 }
 
-/// Collects messages in order, and splits them into turns at each assistant's message after a
-/// user's or a tool's.
+/// Splits messages into turns at each assistant's message after a user's or a tool's.
 #[derive(Debug, Default)]
 pub struct Splitter {
     turns: Vec<Turn>,
@@ -63,13 +62,11 @@ impl Splitter {
         }
     }
 
-    /// The number of turns so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// True if there is no turn so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()

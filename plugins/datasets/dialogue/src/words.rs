@@ -12,7 +12,6 @@ use runner_plugin::lengths::MOST_TOKENS;
 use runner_plugin::random::NumpyGenerator;
 use runner_plugin::{Error, File, Files, Tokenizer};
 
-/// The scenario's name for the file with text.
 pub const TEXT: &str = "text";
 
 /// Tokens to write in one call of the host.
@@ -26,25 +25,19 @@ const BYTES: u64 = 8;
 
 #[derive(Clone, Debug)]
 pub struct TextRequest {
-    /// The place where it is drawn from.
     pub random: NumpyGenerator,
-    /// The number of tokens that it is to have.
     pub tokens: u32,
 }
 
 /// A text, and its number of tokens.
 pub type CountedText = (String, u32);
 
-/// Writes texts.
 pub struct Writer {
     file: Option<Box<dyn File>>,
 }
 
 impl Writer {
     /// Takes passages of the file `text` if the scenario names one, and words otherwise.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file is empty.
     pub fn open(files: &dyn Files) -> Result<Self, Error> {
         let file = files.open(TEXT);
         if file.as_ref().is_some_and(|file| file.size() == 0) {
@@ -83,9 +76,6 @@ impl Writer {
     }
 
     /// Writes a text that none of [`write`](Self::write) begins like.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
     pub fn apart(
         &self,
         tokenizer: &dyn Tokenizer,
@@ -195,8 +185,7 @@ fn chosen(random: &mut NumpyGenerator, words: &str, count: u32) -> String {
     chosen.join(" ")
 }
 
-/// Text from somewhere in a file, from the beginning of a word on. Behind its end the file begins
-/// again.
+/// Text from somewhere in a file, from a word's beginning on; the file repeats at its end.
 fn passage(file: &dyn File, random: &mut NumpyGenerator, tokens: u32) -> Result<String, Error> {
     const MOST: u64 = 4 << 20;
     let size = file.size();

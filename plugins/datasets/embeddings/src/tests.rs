@@ -1,23 +1,18 @@
 //! Texts have their lengths, with every tokenizer, and depend on the seed alone.
 
-use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, check_samples, invalid_config, invalid_input};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
 use super::Embeddings;
 
-fn open_with(
-    config: &str,
-    seed: u64,
-    files: Named,
-    tokenizer: Box<dyn Tokenizer>,
-) -> Result<Embeddings, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer };
-    Embeddings::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+fn open_stand_in(config: &str, files: Named) -> Result<Embeddings, Error> {
+    datasets::open(config, 1, None, files, StandIn)
 }
 
 fn open(config: &str, seed: u64) -> Embeddings {
-    open_with(config, seed, Named::default(), Box::new(Pairs)).expect("a dataset")
+    datasets::open(config, seed, None, Named::default(), Pairs).expect("a dataset")
 }
 
 fn texts(sample: &Sample) -> &[String] {
@@ -31,9 +26,8 @@ fn texts(sample: &Sample) -> &[String] {
 fn texts_have_their_number_of_tokens() {
     for length in [2, 3, 17, 100] {
         let config = format!(r#"{{"input-len": {length}, "batch-size": 3}}"#);
-        let tokenizers: [Box<dyn Tokenizer>; 2] = [Box::new(StandIn), Box::new(Pairs)];
-        for tokenizer in tokenizers {
-            let mut dataset = open_with(&config, 9, Named::default(), tokenizer).unwrap();
+        let stand_in = open_stand_in(&config, Named::default()).expect("a dataset");
+        for mut dataset in [stand_in, open(&config, 9)] {
             for sample in dataset.next(20).unwrap() {
                 assert_eq!(texts(&sample).len(), 3);
                 assert_eq!(sample.input_tokens, Some(3 * length));
@@ -61,7 +55,7 @@ fn passages_of_a_file_are_in_its_order() {
     let words: Vec<_> = (0..500).map(|word| format!("w{word}")).collect();
     let files = Named::default().with_bytes("data", words.join("\n "));
     let config = r#"{"input-len": 60}"#;
-    let mut dataset = open_with(config, 1, files, Box::new(StandIn)).unwrap();
+    let mut dataset = open_stand_in(config, files).unwrap();
     let mut starts = Vec::new();
     for sample in dataset.next(10).unwrap() {
         let own: Vec<_> = texts(&sample)[0].split(' ').collect();
@@ -76,9 +70,7 @@ fn passages_of_a_file_are_in_its_order() {
     starts.dedup();
     assert!(starts.len() > 5);
     let empty = Named::default().with_bytes("data", " \n");
-    let Err(Error::InvalidInput(message)) = open_with("{}", 1, empty, Box::new(StandIn)) else {
-        panic!("expected an error")
-    };
+    let message = invalid_input(open_stand_in("{}", empty));
     assert_eq!(message, "file `data`: it has no words");
 }
 
@@ -86,22 +78,11 @@ fn passages_of_a_file_are_in_its_order() {
 fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
     // So short that words come again.
     let config = r#"{"input-len": 2}"#;
-    let whole = open(config, 1).next(200).unwrap();
-    let mut dataset = open(config, 1);
-    let mut parts = Vec::new();
-    for limit in [1, 70, 129] {
-        parts.extend(dataset.next(limit).unwrap());
-    }
-    assert_eq!(parts, whole);
-    assert_ne!(open(config, 2).next(200).unwrap(), whole);
+    check_samples(|seed| open(config, seed), &[1, 70, 129]);
     let mut spared = open(config, 1);
     let spares = spared.spare(20).unwrap();
     let mut measured = spared.next(70).unwrap();
     measured.extend(spared.next(130).unwrap());
-    assert_eq!(measured.len(), 200);
-    for spare in &spares {
-        assert!(measured.iter().all(|sample| sample.prompt != spare.prompt));
-    }
     let mut again = open(config, 1);
     assert_eq!(again.spare(20).unwrap(), spares);
     assert_eq!(again.next(200).unwrap(), measured);
@@ -109,18 +90,14 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 
 #[test]
 fn mistakes_name_the_key() {
-    let opened = open_with(r#"{"batch-size": 0}"#, 1, Named::default(), Box::new(StandIn));
-    let Err(Error::InvalidConfig(message)) = opened else { panic!("expected an error") };
+    let message = invalid_config(open_stand_in(r#"{"batch-size": 0}"#, Named::default()));
     assert!(message.contains("`batch-size` is 0"), "{message}");
 }
 
 #[test]
 fn requests_that_do_not_fit_into_memory_are_refused() {
     let config = r#"{"input-len": 1048576, "batch-size": 4096}"#;
-    let opened = open_with(config, 1, Named::default(), Box::new(Pairs));
-    let Err(Error::InvalidConfig(message)) = opened.map(drop) else {
-        panic!("it is opened");
-    };
+    let message = invalid_config(open_stand_in(config, Named::default()));
     assert!(
         message.starts_with("`batch-size` and `input-len` give up to 4096 × 1048576 tokens"),
         "{message}"

@@ -10,26 +10,16 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-use runner_plugin::lengths::{Distribution, Lengths};
+use runner_plugin::lengths::Distribution;
 use runner_plugin::random::Python;
-use runner_plugin::words::{Words, stream};
-use runner_plugin::{
-    Amount, Dataset, ENOUGH, Error, Inputs, Media, Message, Part, Prompt, Role, Sample, Tokenizer,
-};
+use runner_plugin::requests::{MediaRequests, Medium};
+use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Sample};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use size::Sizes;
 
-/// The most images of a request.
 const MOST_IMAGES: u32 = 256;
-
-/// The most bytes of the images of a request: a dataset may return at most 64 MiB at once.
-const MOST_BYTES: usize = 48 << 20;
-
-/// Requests whose texts are made together, and the tokens after which there are no more of them.
-const BATCH: usize = 16;
-const ENOUGH_TOKENS: u32 = 1 << 20;
 
 /// The user's configuration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -84,21 +74,7 @@ pub enum Format {
     Jpeg,
 }
 
-/// Prompts with images.
-pub struct Images {
-    input: Lengths,
-    output: Lengths,
-    images: Lengths,
-    sizes: Sizes,
-    format: Format,
-    quality: u8,
-    noise: f64,
-    seed: u64,
-    words: Words,
-    tokenizer: Box<dyn Tokenizer>,
-    given: u64,
-    spared: u64,
-}
+pub struct Images(MediaRequests<Pictures>);
 
 runner_plugin::export_dataset!(Images);
 
@@ -118,113 +94,62 @@ impl Dataset for Images {
                 config.quality
             )));
         }
-        Ok(Self {
-            input: config.input_len.lengths("input-len", 1..=1 << 20)?,
-            output: config.output_len.lengths("output-len", 1..=1 << 20)?,
-            images: config.images.lengths("images", 0..=MOST_IMAGES)?,
+        let medium = Pictures {
             sizes: Sizes::from_config(&config)?,
             format: config.format,
             quality: config.quality,
             noise: config.noise,
-            seed,
-            words: Words::common(),
-            tokenizer: inputs.tokenizer,
-            given: 0,
-            spared: 0,
-        })
+        };
+        let count = config.images.lengths("images", 0..=MOST_IMAGES)?;
+        let (input, output) = (&config.input_len, &config.output_len);
+        Ok(Self(MediaRequests::new(medium, input, output, count, seed, inputs)?))
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let samples = self.samples("images", 0, self.given, limit)?;
-        self.given += samples.len() as u64;
-        Ok(samples)
+        self.0.next(limit)
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let samples = self.samples("images-spare", 1, self.spared, limit)?;
-        self.spared += samples.len() as u64;
-        Ok(samples)
+        self.0.spare(limit)
     }
 }
 
-impl Images {
-    /// Samples of a kind, each from generators of its own; fewer when they are large.
-    fn samples(&self, name: &str, kind: u64, from: u64, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        let end = from + u64::from(limit);
-        let mut next = from;
-        while next < end && bytes < ENOUGH {
-            let mut drawn = Vec::new();
-            let mut wanted = Vec::new();
-            let mut tokens = 0;
-            while next < end && drawn.len() < BATCH && tokens < ENOUGH_TOKENS {
-                let index = next;
-                next += 1;
-                let mut random = stream(self.seed, kind, index);
-                let input = self.input.draw(&mut random);
-                let output = self.output.draw(&mut random);
-                let count = self.images.draw(&mut random);
-                tokens += input;
-                wanted.push((random, input));
-                // The text's random numbers must not come again in the images.
-                drawn.push((index, output, count, stream(self.seed, kind + 2, index)));
-            }
-            let texts = self.words.texts(&*self.tokenizer, wanted);
-            for ((index, output, count, mut random), text) in drawn.into_iter().zip(texts) {
-                // The next call makes the rest of the batch.
-                if bytes >= ENOUGH {
-                    break;
-                }
-                let mut own = 0;
-                let mut parts = vec![Part::Text(text.text)];
-                for _ in 0..count {
-                    let image = self.image(&mut random)?;
-                    own += image.bytes.len();
-                    if own > MOST_BYTES {
-                        return Err(too_much(index));
-                    }
-                    parts.push(Part::Image(image));
-                }
-                let message = Message { role: Role::User, parts, extra: None };
-                let sample = Sample {
-                    output_tokens: Some(output),
-                    ..Sample::new(
-                        format!("{name}-{:06}", index + 1),
-                        Prompt::Messages(vec![message]),
-                    )
-                };
-                bytes += sample.bytes();
-                samples.push(sample);
-            }
-        }
-        Ok(samples)
-    }
+struct Pictures {
+    sizes: Sizes,
+    format: Format,
+    quality: u8,
+    noise: f64,
+}
 
-    fn image(&self, random: &mut Python) -> Result<Media, Error> {
+impl Medium for Pictures {
+    const NAME: &str = "images";
+
+    fn draw(&self, random: &mut Python, room: usize) -> Result<Option<(Part, Option<u64>)>, Error> {
         let (width, height) = self.sizes.draw(random);
         size::check(width, height)?;
         let pixels = draw::pixels(random, width, height, self.noise);
-        Ok(match self.format {
-            Format::Png => Media {
-                media_type: "image/png".to_owned(),
-                bytes: png(width, height, &pixels).map_err(|error| {
-                    Error::Other(format!("an image cannot be written: {error}"))
-                })?,
-            },
-            Format::Jpeg => Media {
-                media_type: "image/jpeg".to_owned(),
-                bytes: jpeg::write(width as u16, height as u16, &pixels, self.quality),
-            },
-        })
+        let (media_type, bytes) = match self.format {
+            Format::Png => ("image/png", png(width, height, &pixels)),
+            Format::Jpeg => {
+                let quality = self.quality;
+                ("image/jpeg", Ok(jpeg::write(width as u16, height as u16, &pixels, quality)))
+            }
+        };
+        let bytes =
+            bytes.map_err(|error| Error::Other(format!("an image cannot be written: {error}")))?;
+        if bytes.len() > room {
+            return Ok(None);
+        }
+        Ok(Some((Part::Image(Media { media_type: media_type.to_owned(), bytes }), None)))
     }
-}
 
-fn too_much(index: u64) -> Error {
-    Error::InvalidConfig(format!(
-        "the images of request {} have more than {} MiB: set fewer `images`, smaller ones, or `format = \"jpeg\"`",
-        index + 1,
-        MOST_BYTES >> 20
-    ))
+    fn too_large(request: u64) -> String {
+        format!(
+            "the images of request {request} have more than {} MiB: set fewer `images`, smaller ones, or `format = \
+             \"jpeg\"`",
+            MediaRequests::<Self>::MOST_BYTES >> 20
+        )
+    }
 }
 
 fn png(width: u32, height: u32, pixels: &[u8]) -> Result<Vec<u8>, png::EncodingError> {

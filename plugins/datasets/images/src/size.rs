@@ -12,10 +12,6 @@ const SIDES: std::ops::RangeInclusive<u32> = 8..=8192;
 /// The most pixels of an image: 48 MiB without compression.
 const MOST_PIXELS: u32 = 1 << 24;
 
-/// Checks that an image is not too large to be made.
-///
-/// # Errors
-/// [`Error::InvalidConfig`] with its size, and the possible sizes.
 pub fn check(width: u32, height: u32) -> Result<(), Error> {
     if width * height <= MOST_PIXELS {
         return Ok(());
@@ -26,22 +22,15 @@ pub fn check(width: u32, height: u32) -> Result<(), Error> {
     )))
 }
 
-/// The size where none is configured.
 const USUAL: (u32, u32) = (512, 512);
 
-/// Sizes to draw from.
 pub enum Sizes {
     /// Some sizes, and which is how likely.
     Some(Vec<(u32, u32)>, Choice),
-    /// Width and height.
     Sides(Lengths, Lengths),
 }
 
 impl Sizes {
-    /// The sizes of a configuration.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names the key.
     pub fn from_config(config: &Config) -> Result<Self, Error> {
         match (&config.width, &config.height) {
             (Some(width), Some(height)) if config.sizes.is_empty() => {
@@ -91,7 +80,6 @@ impl Sizes {
         Ok(Self::Some(parsed, Choice::weighted("sizes", weights)?))
     }
 
-    /// Width and height of an image.
     pub fn draw(&self, random: &mut Python) -> (u32, u32) {
         match self {
             Self::Some(sizes, choice) => sizes[choice.draw(random)],

@@ -1,6 +1,7 @@
 //! The files are valid, have the requested sizes, and depend on the seed alone.
 
-use runner_plugin::{Amount, Dataset, Error, Inputs, Media, Part, Prompt, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Media, Part, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, check_samples, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 use zune_jpeg::JpegDecoder;
@@ -8,8 +9,7 @@ use zune_jpeg::JpegDecoder;
 use super::{Images, draw, jpeg};
 
 fn open(config: &str, seed: u64) -> Result<Images, Error> {
-    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(StandIn) };
-    Images::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+    datasets::open(config, seed, None, Named::default(), StandIn)
 }
 
 fn parts(sample: &Sample) -> (&str, Vec<&Media>) {
@@ -116,29 +116,14 @@ fn noise_decides_how_well_an_image_compresses() {
 fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
     let config =
         r#"{"sizes": ["16x16"], "images": {"distribution": "uniform", "min": 0, "max": 2}}"#;
-    let whole = open(config, 1).unwrap().next(21).unwrap();
-    let mut dataset = open(config, 1).unwrap();
-    let mut parts = Vec::new();
-    for limit in [1, 7, 13] {
-        parts.extend(dataset.next(limit).unwrap());
-    }
-    assert_eq!(parts, whole);
-    assert_ne!(open(config, 2).unwrap().next(21).unwrap(), whole);
-    let mut spared = open(config, 1).unwrap();
-    let spares = spared.spare(5).unwrap();
-    assert_eq!(spared.next(21).unwrap(), whole);
-    for spare in spares {
-        assert!(whole.iter().all(|sample| sample.prompt != spare.prompt));
-    }
+    check_samples(|seed| open(config, seed).unwrap(), &[1, 7, 13]);
 }
 
 #[test]
 fn texts_have_their_number_of_tokens() {
-    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(Pairs) };
     let config =
         r#"{"sizes": ["8x8"], "input-len": {"distribution": "uniform", "min": 5, "max": 60}}"#;
-    let config = runner_plugin::parse(config).unwrap();
-    let mut dataset = Images::open(config, 1, Amount::Unknown, inputs).unwrap();
+    let mut dataset: Images = datasets::open(config, 1, None, Named::default(), Pairs).unwrap();
     let mut lengths = Vec::new();
     for sample in dataset.next(40).unwrap() {
         let (text, _) = parts(&sample);
@@ -160,20 +145,15 @@ fn mistakes_name_the_key() {
         (r#"{"width": 8, "height": 8, "sizes": ["8x8"]}"#, "leave one out"),
         (r#"{"images": 1000}"#, "`images` is 1000"),
     ] {
-        match open(config, 0) {
-            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
-            Err(other) => panic!("{config}: {other:?}"),
-            Ok(_) => panic!("{config} was taken"),
-        }
+        let message = invalid_config(open(config, 0));
+        assert!(message.contains(expected), "{config}: {message}");
     }
 }
 
 #[test]
 fn images_that_do_not_fit_into_memory_are_refused() {
-    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(1)) {
-        Err(Error::InvalidConfig(message)) => message,
-        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
-    };
+    let refusal =
+        |config: &str| invalid_config(open(config, 1).and_then(|mut dataset| dataset.next(1)));
     for config in [r#"{"sizes": ["8192x8192"]}"#, r#"{"width": 8192, "height": 8192}"#] {
         let large = refusal(config);
         assert!(

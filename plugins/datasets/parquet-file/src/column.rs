@@ -17,10 +17,8 @@ const LONGEST: usize = 256 << 20;
 /// The most values of a page. Writers put at most some ten thousand into one.
 const MOST_VALUES: usize = 16 << 20;
 
-/// Bytes to ask for at once.
 const PIECE: u64 = 1 << 20;
 
-/// The values of a column in a group of rows.
 pub struct Column {
     read: Rc<ReadAt>,
     leaf: Leaf,
@@ -37,7 +35,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// The values of a chunk, from its beginning.
     pub fn new(read: Rc<ReadAt>, leaf: Leaf, chunk: Chunk) -> Self {
         Self {
             read,
@@ -53,9 +50,6 @@ impl Column {
     }
 
     /// The definition and repetition level of the next value; `None` at the end.
-    ///
-    /// # Errors
-    /// The message, with the mistake in a page.
     pub fn peek(&mut self) -> Result<Option<(u16, u16)>, String> {
         while self.levels.is_empty() {
             if self.seen >= self.chunk.values {
@@ -67,9 +61,6 @@ impl Column {
     }
 
     /// Takes the next value; `None` if it is missing.
-    ///
-    /// # Errors
-    /// As [`peek`](Self::peek), and if there is no more.
     pub fn take(&mut self) -> Result<Option<Value>, String> {
         let level = self.peek()?;
         let Some((def, _)) = level else {

@@ -24,13 +24,11 @@ use schema::{Node, NodeKind, Schema, Times};
 /// Reads at most a number of bytes at a place of a file.
 pub type ReadAt = dyn Fn(u64, u32) -> Result<Vec<u8>, String>;
 
-/// The longest metadata, in bytes.
 const LONGEST: u64 = 256 << 20;
 
 /// A row and its number, from 1.
-pub type Numbered = (u64, Map<String, Value>);
+pub type NumberedRow = (u64, Map<String, Value>);
 
-/// The rows of a file.
 pub struct Parquet {
     read: Rc<ReadAt>,
     schema: Schema,
@@ -42,10 +40,6 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    /// Reads the metadata of a file of `size` bytes.
-    ///
-    /// # Errors
-    /// The message, with the mistake in the file or the unsupported feature.
     pub fn open(read: Box<ReadAt>, size: u64) -> Result<Self, String> {
         let read: Rc<ReadAt> = Rc::from(read);
         let not_whole = || "it is not a whole Parquet file: expected `PAR1` at its end".to_owned();
@@ -77,10 +71,7 @@ impl Parquet {
     }
 
     /// The next row; `None` at the end.
-    ///
-    /// # Errors
-    /// The message, with the mistake in the file or the unsupported feature.
-    pub fn row(&mut self) -> Result<Option<Numbered>, String> {
+    pub fn row(&mut self) -> Result<Option<NumberedRow>, String> {
         while self.left == 0 {
             let Some(group) = self.schema.groups.get(self.group) else {
                 return Ok(None);
@@ -175,8 +166,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
         }
         NodeKind::List(repeated) => {
             let items = field(repeated, columns)?;
-            // A repeated field is a group around the element, unless an old writer left the group
-            // out.
+            // A repeated field is a group around the element, except of an old writer.
             let wrapped = match &repeated.kind {
                 NodeKind::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => {
                     nodes.first()

@@ -3,14 +3,11 @@
 
 use crate::thrift::Value;
 
-/// Deepest nesting of columns.
 const DEEPEST: u32 = 32;
 
-/// A column, or a group of columns.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub name: String,
-    /// Number of times that it occurs.
     pub times: Times,
     /// The definition level from which on it is present.
     pub def: u16,
@@ -18,7 +15,6 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
-/// The number of times that something occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
     Once,
@@ -26,12 +22,10 @@ pub enum Times {
     Often,
 }
 
-/// The kind of a node.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
     /// A column, by its place among the columns.
     Leaf(usize),
-    /// Columns as an object.
     Group(Vec<Node>),
     /// A list: a group with one group or column that occurs often.
     List(Box<Node>),
@@ -41,14 +35,12 @@ pub enum NodeKind {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
-    /// The way values are stored.
     pub stored: Storage,
     pub means: Meaning,
     pub def: u16,
     pub rep: u16,
 }
 
-/// The way values are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     Bool,
@@ -59,17 +51,14 @@ pub enum Storage {
     Float,
     Double,
     Bytes,
-    /// Bytes of this number.
     Fixed(usize),
 }
 
-/// The meaning of stored values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The stored values themselves: numbers, or bytes.
     Plain,
     Text,
-    /// Numbers without a sign.
     Unsigned,
     /// Numbers of units of ten to the power of minus this.
     Decimal(i32),
@@ -78,18 +67,14 @@ pub enum Meaning {
 /// Columns of a number of rows.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The number of rows.
     pub rows: u64,
-    /// A chunk for each column.
     pub chunks: Vec<Chunk>,
 }
 
 /// The part of a column in a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
-    /// The place where its pages begin.
     pub start: u64,
-    /// The place where they end.
     pub end: u64,
     /// The way pages are compressed, by the format's number.
     pub codec: i64,
@@ -105,10 +90,6 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads a file's metadata.
-    ///
-    /// # Errors
-    /// The message, with the mistake or the unsupported feature.
     pub fn read(metadata: &Value<'_>) -> Result<Self, String> {
         let damaged = || "its metadata is damaged".to_owned();
         let mut elements = metadata.list(2).iter();

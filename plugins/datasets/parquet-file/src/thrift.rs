@@ -2,7 +2,6 @@
 //! their numbers.
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
-/// Deepest nesting of structs.
 const DEEPEST: u32 = 32;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +15,6 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A field of a struct.
     pub fn field(&self, id: i16) -> Option<&Value<'a>> {
         match self {
             Value::Struct(fields) => {
@@ -26,7 +24,6 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A field of a struct that is a number.
     pub fn int(&self, id: i16) -> Option<i64> {
         match self.field(id)? {
             Value::Int(number) => Some(*number),
@@ -42,7 +39,6 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A field of a struct that is a text.
     pub fn text(&self, id: i16) -> Option<&'a str> {
         match self.field(id)? {
             Value::Bytes(bytes) => str::from_utf8(bytes).ok(),
@@ -59,22 +55,18 @@ pub fn read(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     Some((value, input.at))
 }
 
-/// A position in some bytes.
 pub struct Input<'a> {
-    /// The bytes.
     pub bytes: &'a [u8],
     pub at: usize,
 }
 
 impl<'a> Input<'a> {
-    /// The next byte.
     pub fn byte(&mut self) -> Option<u8> {
         let byte = self.bytes.get(self.at).copied()?;
         self.at += 1;
         Some(byte)
     }
 
-    /// The next bytes.
     pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let taken = self.bytes.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;

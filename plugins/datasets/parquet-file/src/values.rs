@@ -7,8 +7,7 @@ use serde_json::Value;
 use crate::schema::{Leaf, Meaning, Storage};
 use crate::thrift::Input;
 
-/// Numbers below two to the power of `width`, as runs of one and as packed bits in turn; `count` of
-/// them.
+/// `count` numbers below two to the power of `width`, as runs of one and as packed bits.
 pub fn hybrid(bytes: &[u8], width: u32, count: usize) -> Option<Vec<u32>> {
     if width == 0 {
         return Some(vec![0; count]);
@@ -104,9 +103,6 @@ fn lengths_first<'a>(input: &mut Input<'a>, most: usize) -> Option<Vec<&'a [u8]>
 }
 
 /// `count` values of a column.
-///
-/// # Errors
-/// The message, with the mistake or the unsupported feature.
 pub fn values(
     leaf: &Leaf,
     encoding: i64,

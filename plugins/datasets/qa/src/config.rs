@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::task::{Source, Task};
 
-/// The most examples before a question.
 const MOST_SHOTS: u32 = 100;
 
 /// The user's configuration.
@@ -94,13 +93,11 @@ pub enum Class {
 }
 
 impl Config {
-    /// Returns the number of examples before each question.
     pub fn shots(&self) -> usize {
         let shots = self.shots.unwrap_or(self.task.facts().shots);
         usize::try_from(shots).unwrap_or(usize::MAX)
     }
 
-    /// The form of prompts.
     pub fn form(&self) -> Form {
         self.form.unwrap_or(match self.task {
             Task::Bfcl => Form::Turns,
@@ -116,10 +113,6 @@ impl Config {
         }
     }
 
-    /// Checks settings that the task does not have.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] with all mistakes.
     pub fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         let facts = self.task.facts();

@@ -13,7 +13,6 @@ use crate::row::Row;
 use crate::table::Table;
 use crate::task::{Context, Source, Task};
 
-/// The scenario's name for the file of examples.
 pub const FILE: &str = "examples";
 
 /// The most subjects that examples are kept of.
@@ -22,7 +21,6 @@ const MOST_SUBJECTS: usize = 1000;
 /// The most examples that are drawn for all questions together: each takes four bytes.
 const MOST_DRAWN: usize = 8 << 20;
 
-/// The examples of all questions.
 pub enum Examples {
     Same(Vec<QuestionText>),
     OfSubject(HashMap<String, Vec<QuestionText>>),
@@ -57,11 +55,6 @@ impl Draws {
 }
 
 impl Examples {
-    /// Opens the file of examples, if the task has some.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if the file is missing, [`Error::InvalidInput`] if it has too few
-    /// rows or wrong ones.
     pub fn open(
         config: &Config,
         files: &dyn Files,
@@ -126,10 +119,6 @@ impl Examples {
         }
     }
 
-    /// The examples of a question.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if an example cannot be read, or the question's subject has too few.
     pub fn for_question(
         &mut self,
         config: &Config,
@@ -161,7 +150,6 @@ impl Examples {
     }
 }
 
-/// A row as an example.
 fn example(
     task: Task,
     pool: &Table,
@@ -176,7 +164,6 @@ fn made(task: Task, pool: &Table, row: &Row, of: &Context<'_>) -> Result<Questio
     task.example(row, of).map_err(|cause| pool.wrong(row.place, &cause))
 }
 
-/// The first rows of each subject.
 fn of_subjects(
     task: Task,
     pool: &Table,

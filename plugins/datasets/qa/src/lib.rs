@@ -18,9 +18,9 @@ mod task;
 mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use runner_plugin::random::Python;
+use runner_plugin::requests::fingerprint;
 use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Part, Prompt, Sample, Tokenizer};
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,6 @@ use task::{Answers, Context, Orders, Question, Task};
 const DATA: &str = "data";
 const ANSWERS: &str = "answers";
 
-/// Questions of a file.
 pub struct Qa {
     config: Config,
     data: Table,
@@ -48,7 +47,6 @@ pub struct Qa {
     at: usize,
     /// Number of questions of each subject so far, if limited.
     counts: HashMap<String, u32>,
-    /// Fingerprints of names.
     names: HashSet<u64>,
     /// Number of samples for requests that are not measured, and the next row for these.
     spared: u64,
@@ -194,9 +192,7 @@ impl Qa {
         let task = self.config.task.name();
         let id = question.id.clone();
         let id = id.unwrap_or_else(|| format!("{task}-{:06}", number + 1));
-        let mut hasher = DefaultHasher::new();
-        id.hash(&mut hasher);
-        if !self.names.insert(hasher.finish()) {
+        if !self.names.insert(fingerprint(&id)) {
             let place = self.data.row(number)?.place;
             return Err(self.data.wrong(
                 place,
@@ -318,7 +314,6 @@ fn chosen(config: &Config, data: &Table) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// Puts a text before a prompt.
 fn begin_with(prompt: &mut Prompt, text: &str) {
     match prompt {
         Prompt::Text(own) => own.insert_str(0, text),

@@ -7,7 +7,6 @@ use runner_plugin::{Message, Prompt, Role};
 use crate::config::Form;
 use crate::row::is_space;
 
-/// Text after an example.
 const BETWEEN: &str = "\n\n";
 
 /// The text of a question, with or without its answer.
@@ -69,7 +68,6 @@ fn joined(lines: &[Line]) -> String {
     pieces.collect()
 }
 
-/// The messages of one question.
 fn turn(wording: &QuestionText, delimiter: &str) -> Vec<Line> {
     let answer = wording.answer.as_deref().filter(|answer| !answer.is_empty());
     let begins = wording.begins.as_deref().filter(|begins| !begins.is_empty());
@@ -94,7 +92,6 @@ fn turn(wording: &QuestionText, delimiter: &str) -> Vec<Line> {
     lines
 }
 
-/// True if no white space is between two texts.
 fn are_close(before: &str, after: &str) -> bool {
     !before.ends_with(is_space) && !after.starts_with(is_space)
 }

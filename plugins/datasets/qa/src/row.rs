@@ -4,7 +4,6 @@ use std::fmt::{self, Display, Formatter};
 
 use serde_json::{Map, Value};
 
-/// The place of a row, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It begins in the line of this number, from 1.
@@ -25,7 +24,6 @@ impl Display for Place {
     }
 }
 
-/// A row of a file.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub place: Place,
@@ -39,10 +37,6 @@ impl Row {
         (!value.is_null() && value.as_str() != Some("")).then_some(value)
     }
 
-    /// A column.
-    ///
-    /// # Errors
-    /// The message that the column is missing or empty, and the list of columns.
     pub fn value(&self, name: &str) -> Result<&Value, String> {
         self.any(name).ok_or_else(|| {
             if self.fields.contains_key(name) {
@@ -53,19 +47,12 @@ impl Row {
         })
     }
 
-    /// A column of text.
-    ///
-    /// # Errors
-    /// The message, with the expected type of the column.
     pub fn text(&self, name: &str) -> Result<&str, String> {
         let value = self.value(name)?;
         value.as_str().ok_or_else(|| unexpected(name, "a text", value))
     }
 
     /// A column of a text or a number, as text.
-    ///
-    /// # Errors
-    /// The message, with the expected type of the column.
     pub fn label(&self, name: &str) -> Result<String, String> {
         match self.value(name)? {
             Value::String(text) => Ok(text.clone()),
@@ -74,16 +61,11 @@ impl Row {
         }
     }
 
-    /// A column of several texts.
-    ///
-    /// # Errors
-    /// The message, with the expected type of the column.
     pub fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         let value = self.value(name)?;
         texts(value).ok_or_else(|| unexpected(name, "a list of texts", value))
     }
 
-    /// Lists its columns, for messages.
     pub fn columns(&self) -> String {
         let names: Vec<_> = self.fields.keys().take(20).map(|name| format!("`{name}`")).collect();
         match names.len() {
@@ -98,7 +80,6 @@ pub fn texts(value: &Value) -> Option<Vec<String>> {
     items.map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// Reports the expected and the found value of a column.
 pub fn unexpected(name: &str, expected: &str, found: &Value) -> String {
     let found = found.to_string();
     let shown = match found.char_indices().nth(60) {

@@ -7,16 +7,14 @@ use std::io::Read;
 use std::rc::Rc;
 
 use parquet_file::Parquet;
-use records::{Bytes, Cut, Packed, Record, Records, cells, stream};
+use records::{Bytes, Cut, Packing, Record, Records, cells, stream};
 use runner_plugin::{Error, File, Files};
 use serde_json::{Map, Value};
 
 use crate::row::{Place, Row};
 
-/// The most rows of a file.
 const MOST_ROWS: usize = 1 << 20;
 
-/// The most bytes of rows that are held.
 const MOST_HELD: usize = 96 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,6 @@ pub struct Table {
     name: &'static str,
     file: Rc<dyn File>,
     format: Format,
-    /// The names of a CSV file's columns.
     header: Vec<String>,
     rows: Rows,
 }
@@ -40,7 +37,6 @@ pub struct Table {
 enum Rows {
     /// The place where each begins, in bytes.
     Begins(Vec<(u64, Place)>),
-    /// Each as text.
     Held(Vec<(Box<[u8]>, Place)>),
 }
 
@@ -48,9 +44,6 @@ impl Table {
     /// Reads through the file that the scenario calls `name`; `None` if there is no such file. A
     /// CSV file whose first line does not name the first of the columns `bare` has these, without
     /// their names.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file cannot be cut into rows, has none, or has too many.
     pub fn open(
         files: &dyn Files,
         name: &'static str,
@@ -72,12 +65,10 @@ impl Table {
         Ok(Some(table))
     }
 
-    /// Its name in the scenario.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The number of rows that it has.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Begins(begins) => begins.len(),
@@ -85,10 +76,6 @@ impl Table {
         }
     }
 
-    /// The row of this number, from 0.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if it cannot be read.
     pub fn row(&self, number: usize) -> Result<Row, Error> {
         let (place, fields) = match &self.rows {
             Rows::Begins(begins) => {
@@ -103,18 +90,16 @@ impl Table {
         }
     }
 
-    /// Reports a mistake in the row at a place.
     pub fn wrong(&self, place: Place, cause: &str) -> Error {
         Error::InvalidInput(format!("file `{}`, {place}: {cause}", self.name))
     }
 
-    /// Finds the rows.
     fn index(&mut self, bare: Option<&[&str]>) -> Result<(), String> {
         let start = self.file.read(0, 4)?;
         if start == b"PAR1" {
             return self.hold_parquet();
         }
-        let packed = Packed::detect(&start);
+        let packed = Packing::detect(&start);
         self.format = self.detect_format(packed)?;
         let cut = self.cut();
         let mut records = Records::new(stream(&self.file, packed), cut);
@@ -142,7 +127,7 @@ impl Table {
                 Format::Array => Place::Item(record.number, record.line),
                 _ => Place::Line(record.line),
             };
-            if packed == Packed::Not {
+            if packed == Packing::Not {
                 begins.push((record.offset, place));
             } else {
                 bytes += size(&record);
@@ -151,7 +136,7 @@ impl Table {
             within(begins.len() + held.len(), bytes, "decompress it")?;
         }
         self.rows = match packed {
-            Packed::Not => Rows::Begins(begins),
+            Packing::Not => Rows::Begins(begins),
             _ => Rows::Held(held),
         };
         match self.len() {
@@ -179,7 +164,7 @@ impl Table {
     }
 
     /// The format that follows from a file's beginning.
-    fn detect_format(&self, packed: Packed) -> Result<Format, String> {
+    fn detect_format(&self, packed: Packing) -> Result<Format, String> {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];
         loop {

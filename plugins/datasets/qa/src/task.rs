@@ -1,10 +1,8 @@
-//! The tasks: the facts that all questions of a task share. The modules below word the questions,
-//! and `each` has them by task.
+//! The tasks: the facts that all questions of a task share. The modules below word the questions.
 
 mod arc;
 mod bfcl;
 mod code;
-mod each;
 mod gpqa;
 mod gsm8k;
 mod ifeval;
@@ -18,9 +16,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::prompt::QuestionText;
+use crate::row::Row;
+use crate::table::Table;
 
 pub use bfcl::Answers;
-pub use each::Context;
 pub use gpqa::Orders;
 
 /// A task, each with the name of the task of lm-evaluation-harness 0.4.13 that has the same
@@ -74,9 +73,7 @@ pub enum Task {
 /// The source of examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// There are none.
     None,
-    /// The first rows of the file `examples`.
     First,
     /// The first rows of the question's subject in the file `examples`.
     FirstOfSubject,
@@ -94,11 +91,8 @@ pub struct Facts {
     /// Number of examples before a question if the user does not say.
     pub shots: u32,
     pub examples: Source,
-    /// The text between a question and its answer.
     pub delimiter: &'static str,
-    /// True if questions have subjects.
     pub subjects: bool,
-    /// Texts that end an answer.
     pub stop: &'static [&'static str],
     /// Output tokens to request; none if the task does not say.
     pub output_tokens: Option<u32>,
@@ -107,15 +101,12 @@ pub struct Facts {
 /// Output tokens that the harness' models request if a task does not say.
 const USUAL: Option<u32> = Some(256);
 
-/// A question of a task.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// Its name in the file.
     pub id: Option<String>,
     pub subject: Option<String>,
     /// The group that the subject is in.
     pub category: Option<String>,
-    /// The text before everything.
     pub description: Option<String>,
     pub wording: QuestionText,
     /// The messages of a question that is a conversation, in place of `wording`.
@@ -130,8 +121,17 @@ pub struct Question {
     pub output_tokens: Option<u32>,
 }
 
+/// Inputs of a question beside its row.
+pub struct Context<'a> {
+    /// The subject of rows that do not name theirs.
+    pub subject: Option<&'a str>,
+    /// The number of the row in its file, from 0.
+    pub number: usize,
+    pub orders: &'a Orders,
+    pub answers: &'a Answers,
+}
+
 impl Task {
-    /// Its name in a configuration.
     pub fn name(self) -> &'static str {
         match self {
             Task::Gsm8k => "gsm8k",
@@ -152,6 +152,112 @@ impl Task {
             Task::Ifeval => "ifeval",
             Task::Longbench => "longbench",
             Task::Bfcl => "bfcl",
+        }
+    }
+
+    /// Returns the facts that are the same for all its questions.
+    pub fn facts(self) -> Facts {
+        match self {
+            Task::Gsm8k => gsm8k::PLAIN,
+            Task::Gsm8kCot => gsm8k::COT,
+            Task::Gsm8kCotLlama => gsm8k::COT_LLAMA,
+            Task::Gsm8kCotZeroshot => gsm8k::COT_ZEROSHOT,
+            Task::Mmlu => mmlu::PLAIN,
+            Task::MmluCotZeroshot => mmlu::COT_ZEROSHOT,
+            Task::MmluPro => mmlu_pro::FACTS,
+            Task::Gpqa => gpqa::PLAIN,
+            Task::GpqaCot => gpqa::COT,
+            Task::GpqaCotZeroshot => gpqa::COT_ZEROSHOT,
+            Task::Arc => arc::FACTS,
+            Task::Humaneval | Task::HumanevalInstruct => code::HUMANEVAL,
+            Task::Mbpp => code::MBPP,
+            Task::MbppInstruct => code::MBPP_INSTRUCT,
+            Task::Ifeval => ifeval::FACTS,
+            Task::Longbench => longbench::FACTS,
+            Task::Bfcl => bfcl::FACTS,
+        }
+    }
+
+    /// The subjects that questions may have; none if the file says which there are.
+    pub fn known_subjects(self) -> Vec<&'static str> {
+        match self {
+            Task::Mmlu | Task::MmluCotZeroshot => mmlu::subjects().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The columns of a CSV file that does not name them.
+    pub fn bare_columns(self) -> Option<&'static [&'static str]> {
+        match self {
+            Task::Mmlu | Task::MmluCotZeroshot => Some(mmlu::BARE),
+            _ => None,
+        }
+    }
+
+    pub fn asks(self, row: &Row) -> Result<bool, String> {
+        match self {
+            Task::Mbpp | Task::MbppInstruct => code::is_of_test_split(row),
+            _ => Ok(true),
+        }
+    }
+
+    /// The subject of a row; none if it has none.
+    pub fn subject(self, row: &Row, only: Option<&str>) -> Result<Option<String>, String> {
+        match self {
+            Task::Mmlu | Task::MmluCotZeroshot => mmlu::subject(row, only).map(Some),
+            Task::MmluPro => row.label("category").map(Some),
+            Task::Gpqa | Task::GpqaCot | Task::GpqaCotZeroshot => Ok(gpqa::subject(row)),
+            Task::Longbench => longbench::subject(row, only).map(Some),
+            Task::Bfcl => bfcl::subject(row).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    pub fn question(self, row: &Row, of: &Context<'_>) -> Result<Question, String> {
+        let mut question = match self {
+            Task::Gsm8k | Task::Gsm8kCot | Task::Gsm8kCotLlama | Task::Gsm8kCotZeroshot => {
+                gsm8k::question(self, row)?
+            }
+            Task::Mmlu | Task::MmluCotZeroshot => mmlu::question(self, row, of.subject)?,
+            Task::MmluPro => mmlu_pro::question(row)?,
+            Task::Gpqa | Task::GpqaCot | Task::GpqaCotZeroshot => {
+                gpqa::question(self, row, of.orders.order(of.number))?
+            }
+            Task::Arc => arc::question(row)?,
+            Task::Humaneval | Task::HumanevalInstruct => code::function(self, row)?,
+            Task::Mbpp | Task::MbppInstruct => code::program(self, row)?,
+            Task::Ifeval => ifeval::question(row)?,
+            Task::Longbench => longbench::question(row, of.subject)?,
+            Task::Bfcl => bfcl::question(row, of.answers)?,
+        };
+        question.subject = self.subject(row, of.subject)?;
+        Ok(question)
+    }
+
+    pub fn example(self, row: &Row, of: &Context<'_>) -> Result<QuestionText, String> {
+        match self {
+            Task::Gsm8kCot | Task::Gsm8kCotLlama => gsm8k::example(self, row),
+            Task::MmluPro => mmlu_pro::example(row),
+            Task::Mbpp | Task::MbppInstruct => code::example(self, row),
+            _ => {
+                let question = self.question(row, of)?;
+                let answer = match self {
+                    Task::Gsm8k => row.text("answer")?.to_owned(),
+                    Task::Mmlu => mmlu::letter(row)?.to_owned(),
+                    Task::Gpqa | Task::GpqaCot => gpqa::letter(row, of.orders.order(of.number))?,
+                    Task::Arc => arc::letter(row)?,
+                    _ => return Err(format!("the task {} has no examples", self.name())),
+                };
+                Ok(QuestionText { answer: Some(answer), ..question.wording })
+            }
+        }
+    }
+
+    /// The orders of choices, if the task has them drawn.
+    pub fn orders(self, data: &Table, seed: u64) -> Orders {
+        match self {
+            Task::Gpqa | Task::GpqaCot | Task::GpqaCotZeroshot => Orders::draw(data.len(), seed),
+            _ => Orders::default(),
         }
     }
 }

@@ -74,7 +74,6 @@ fn one() -> f64 {
     1.0
 }
 
-/// The most classes.
 const MOST_CLASSES: usize = 1000;
 
 /// One ratio for prompts and answers, or one for each.
@@ -105,7 +104,6 @@ pub enum Form {
     Tokens,
 }
 
-/// The way in which prompts are made of token ids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recipe {
     pub(crate) form: Form,
@@ -119,12 +117,10 @@ impl Config {
         self.like.unwrap_or(Like::Sglang)
     }
 
-    /// Returns the way in which prompts are made of token ids.
     pub(crate) fn making(&self) -> Recipe {
         Recipe { form: self.form, exact: self.like.is_none() }
     }
 
-    /// The ratios for prompts and answers.
     pub(crate) fn ratios(&self) -> (f64, f64) {
         match (self.range_ratio, self.way()) {
             (Some(Ratio::Both(both)), _) => (both, both),
@@ -140,10 +136,6 @@ impl Config {
         !(self.classes.is_empty() && constant(&self.input_len) && constant(&self.output_len))
     }
 
-    /// Checks everything that does not depend on files and tokenizer.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names the key.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_free() && self.range_ratio.is_some() {
             return Err(invalid(

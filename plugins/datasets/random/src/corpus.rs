@@ -31,8 +31,7 @@ pub(crate) struct Corpus {
     ready: VecDeque<Vec<u32>>,
     /// The place where the search for spare samples continues, from the back.
     back: usize,
-    /// The beginnings of the measured texts, and the position after the last of them; computed on
-    /// first use.
+    /// Beginnings of the measured texts, and the position after the last; computed when needed.
     measured: Option<(Vec<Vec<u8>>, usize)>,
     /// Parts of the file that were left out.
     remarks: Remarks,
@@ -166,8 +165,7 @@ impl Source for Corpus {
     }
 }
 
-/// True if one of two beginnings is a prefix of the other, so that cutting or repeating could make
-/// the texts equal.
+/// True if a beginning is a prefix of the other: cut or repeated texts could be equal.
 fn alike(one: &[u8], other: &[u8]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other)
 }

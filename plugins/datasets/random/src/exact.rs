@@ -9,8 +9,7 @@ const MENDINGS: u32 = 6;
 /// The number of more ids than that are wanted the text has in which an end is searched for.
 const SPARE: usize = 32;
 
-/// Characters that are tried as the end, on each side of the place where the wanted length is
-/// passed.
+/// Characters that are tried as the end, on each side of the wanted length.
 const AROUND: usize = 64;
 
 /// A text for each of these, which tokenizes to the number of its ids. Missing ids are taken from
@@ -43,8 +42,7 @@ pub(crate) fn texts(tokenizer: &dyn Tokenizer, drawn: Vec<Vec<u32>>) -> Vec<Stri
     texts
 }
 
-/// The ids at the length of `wanted`: surplus ones are cut off, and missing ones are its own, again
-/// and again.
+/// Cuts surplus ids off, and repeats the ids of `wanted` for missing ones.
 fn to_length(mut ids: Vec<u32>, wanted: &[u32]) -> Vec<u32> {
     ids.truncate(wanted.len());
     let missing = wanted.len() - ids.len();
@@ -52,8 +50,7 @@ fn to_length(mut ids: Vec<u32>, wanted: &[u32]) -> Vec<u32> {
     ids
 }
 
-/// The beginning of the ids' text that tokenizes to the number of ids, if a cut near that number
-/// does.
+/// The beginning of the ids' text with the number of ids, if a cut near that number has it.
 fn cut(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Option<String> {
     let wanted = u32::try_from(ids.len()).ok()?;
     let count = |text: &str| tokenizer.count(&[text.to_owned()], false).pop();

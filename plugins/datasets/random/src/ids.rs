@@ -7,8 +7,7 @@ use crate::config::Recipe;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{AnswerRequest, Drafts, ENOUGH_TOKENS, Entry, Source, formed};
 
-/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary. Special ids are
-/// included.
+/// Prompt `i` is the ids from `offset + i` on, around the vocabulary, with special ids.
 #[derive(Debug)]
 pub(crate) struct Ids {
     random: NumpyLegacy,

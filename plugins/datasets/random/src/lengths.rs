@@ -10,20 +10,20 @@ use sharegpt_file::Like;
 
 use crate::config::{Config, invalid};
 
-/// Lengths in tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
     pub(crate) kind: Kind,
-    /// Tokens that are subtracted from a drawn prompt length, since the model will add this many
-    /// around it.
+    /// Tokens that the model adds, subtracted from a drawn prompt length.
     less: u32,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// The range of a tool, drawn from its generator.
-    Range { input: RangeInclusive<u32>, output: RangeInclusive<u32> },
-    /// Distributions.
+    Range {
+        input: RangeInclusive<u32>,
+        output: RangeInclusive<u32>,
+    },
     Free(Box<Free>),
 }
 
@@ -31,9 +31,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Free {
     random: NumpyGenerator,
-    /// Chooses a class, if there are any.
     choice: Option<Choice>,
-    /// Of prompts and answers, of each class, or once.
     lengths: Vec<(Drawable, Drawable)>,
 }
 
@@ -101,9 +99,6 @@ impl Free {
 
 impl Lengths {
     /// The lengths of a configuration, with a tokenizer that adds `added` tokens around a text.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if a length is out of range, or if a prompt could be empty.
     pub(crate) fn from_config(config: &Config, added: u32, seed: u64) -> Result<Self, Error> {
         let text = config.form == crate::config::Form::Text;
         if config.is_free() {

@@ -25,6 +25,7 @@ mod vllm;
 use std::collections::BTreeSet;
 
 use runner_plugin::report::Remarks;
+use runner_plugin::requests::fingerprint;
 use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample, Tokenizer};
 use sharegpt_file::{Conversations, Like};
 
@@ -39,14 +40,11 @@ const FILE: &str = "data";
 /// The scenario's name for a text.
 const TEXT: &str = "text";
 
-/// Synthetic prompts.
 pub struct Random {
     source: Box<dyn Source>,
     tokenizer: Box<dyn Tokenizer>,
     given: u64,
-    /// Fingerprints of the spare prompts.
     spares: BTreeSet<u64>,
-    /// Names of the classes.
     classes: Vec<String>,
     remarks: Remarks,
 }
@@ -78,7 +76,7 @@ impl Dataset for Random {
                 break;
             }
             for drawn in drawn {
-                if self.spares.contains(&drawn.content.fingerprint()) {
+                if self.spares.contains(&fingerprint(&drawn.content)) {
                     self.remarks.dropped(
                         "prompt that was used for warmup; later prompts shift by one",
                         String::new,
@@ -98,7 +96,7 @@ impl Dataset for Random {
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let mut samples = Vec::new();
         for drawn in self.source.spare(&*self.tokenizer, limit as usize)? {
-            if self.spares.insert(drawn.content.fingerprint()) {
+            if self.spares.insert(fingerprint(&drawn.content)) {
                 let id = format!("random-spare-{:06}", self.spares.len());
                 samples.push(self.sample(id, drawn));
             }
@@ -125,7 +123,6 @@ impl Random {
     }
 }
 
-/// The source of prompts for a configuration.
 fn source(
     config: &Config,
     seed: u64,

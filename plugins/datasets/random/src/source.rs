@@ -1,7 +1,6 @@
 //! The interface of all sources of prompts.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Prompt, Tokenizer};
@@ -14,8 +13,7 @@ use crate::lengths::{Draw, Kind, Lengths};
 pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
 
 pub(crate) trait Source {
-    /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have
-    /// [`ENOUGH_TOKENS`].
+    /// At most `limit` further prompts to measure, or [`ENOUGH_TOKENS`]; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Entry>, Error>;
 
     /// At most `limit` prompts, made in such a way that [`next`](Self::next) is unlikely to return
@@ -28,7 +26,6 @@ pub(crate) trait Source {
     }
 }
 
-/// A prompt, and the output length to request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) content: Content,
@@ -40,12 +37,10 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerRequest {
     pub(crate) output_tokens: u32,
-    /// The class that the prompt is of, if there are any.
     pub(crate) class: Option<u16>,
 }
 
 impl AnswerRequest {
-    /// Of a spare prompt.
     pub(crate) fn spare(output_tokens: u32) -> Self {
         Self { output_tokens, class: None }
     }
@@ -55,15 +50,6 @@ impl AnswerRequest {
 pub(crate) enum Content {
     Text(String),
     Tokens(Vec<u32>),
-}
-
-impl Content {
-    /// Equal contents have equal fingerprints.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
 }
 
 impl From<Content> for Prompt {
@@ -107,8 +93,7 @@ pub(crate) fn formed(
 /// Prompts to draw at once if the measured number is unknown, and after the measured ones.
 const BLOCK: u64 = 1024;
 
-/// The values that are drawn for a prompt before it is built. Small, because a run may measure
-/// millions.
+/// The drawn values of a prompt. Small, because a run may measure millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) input: u32,
@@ -124,7 +109,7 @@ pub(crate) struct Drafts {
     lengths: Lengths,
     /// Offsets are below this; none are drawn if it is 0.
     offsets: u32,
-    /// The number of to draw at first.
+    /// The number of drafts in the first block.
     first: Option<u64>,
     drawn: u64,
     ready: VecDeque<Draft>,
@@ -184,41 +169,32 @@ impl Drafts {
 
 #[cfg(test)]
 mod tests {
-    use runner_plugin::{Amount, Dataset, Error, Inputs, Sample};
+    use runner_plugin::{Dataset, Error, Sample};
+    use runner_plugin_testing::datasets::{self, cases, invalid_config};
     use runner_plugin_testing::files::Named;
     use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
     use crate::Random;
 
     fn open(config: &str, stand_in: bool, files: Named) -> Result<Random, Error> {
-        let inputs = Inputs {
-            files: Box::new(files),
-            tokenizer: if stand_in { Box::new(StandIn) } else { Box::new(Pairs) },
-        };
-        Random::open(runner_plugin::parse(config)?, 1, Amount::Unknown, inputs)
+        if stand_in {
+            datasets::open(config, 1, None, files, StandIn)
+        } else {
+            datasets::open(config, 1, None, files, Pairs)
+        }
     }
 
     #[test]
     fn prompts_that_do_not_fit_into_memory_are_refused() {
-        for (config, expected) in [
-            (r#"{"input-len": 4000000000}"#, "`input-len` is 4000000000; expected at most 4194304"),
-            (
-                r#"{"output-len": 4000000000}"#,
-                "`output-len` is 4000000000; expected at most 4194304",
-            ),
-            (
-                r#"{"like": "vllm", "prefix-len": 4000000000}"#,
-                "`prefix-len` is 4000000000; expected at most 4194304",
-            ),
-            (
-                r#"{"like": "vllm", "prefix-len": 4194304, "input-len": 10}"#,
-                "`prefix-len` and `input-len` give prompts of 41943",
-            ),
-        ] {
-            let opened = open(config, false, Named::default()).map(drop);
-            let Err(Error::InvalidConfig(message)) = opened else {
-                panic!("{config}: {opened:?}");
-            };
+        for (config, expected) in cases(
+            r#"
+            {"input-len": 4000000000} => `input-len` is 4000000000; expected at most 4194304
+            {"output-len": 4000000000} => `output-len` is 4000000000; expected at most 4194304
+            {"like": "vllm", "prefix-len": 4000000000} => `prefix-len` is 4000000000; expected at most 4194304
+            {"like": "vllm", "prefix-len": 4194304, "input-len": 10} => `prefix-len` and `input-len` give prompts of 41943
+            "#,
+        ) {
+            let message = invalid_config(open(config, false, Named::default()));
             assert!(message.contains(expected), "{message}");
         }
     }

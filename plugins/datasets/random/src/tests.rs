@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Tokenizer, Treatment};
+use runner_plugin::{Dataset, Error, Prompt, Sample, Tokenizer, Treatment};
+use runner_plugin_testing::datasets::{self, cases, first, invalid_config, invalid_input};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 
@@ -27,28 +28,13 @@ fn open(
     files: Named,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Random, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(tokenizer) };
-    Random::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
-}
-
-fn first(dataset: &mut Random, wanted: usize, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    while samples.len() < wanted {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            break;
-        }
-        samples.extend(more);
-    }
-    samples.truncate(wanted);
-    samples
+    datasets::open(config, seed, count, files, tokenizer)
 }
 
 fn prompt(sample: &Sample) -> String {
     format!("{:?}", sample.prompt)
 }
 
-/// Lengths by class.
 const CLASSES: &str = r#"{"classes": [
     {"name": "chat", "weight": 3, "input-len": {"distribution": "lognormal", "median": 20, "sigma": 0.7}},
     {"name": "code", "output-len": 7}
@@ -171,56 +157,27 @@ fn input_tokens_count_the_sent_text() {
 
 #[test]
 fn configurations_that_do_not_go_together_are_refused() {
-    let cases: [(&str, bool, bool, &str); 9] = [
-        (r#"{"input-len": 0}"#, false, false, "`input-len` is 0; expected at least 1"),
-        (
-            r#"{"range-ratio": 1.5}"#,
-            false,
-            false,
-            "`range-ratio` is 1.5; expected a number from 0 to 1",
-        ),
-        (
-            r#"{"range-ratio": 1, "like": "vllm"}"#,
-            false,
-            false,
-            "`range-ratio` is 1; expected a number from 0 (all lengths exact) to below 1",
-        ),
-        (
-            r#"{"range-ratio": "x"}"#,
-            false,
-            false,
-            "expected a number, or a table with the numbers `input` and `output`",
-        ),
-        (r#"{"prefix-len": 3}"#, false, false, "`prefix-len` belongs to `like = \"vllm\"`"),
-        (
-            r#"{"like": "lmdeploy"}"#,
-            false,
-            false,
-            "cuts its prompts from a ShareGPT file: pass --dataset-path FILE",
-        ),
-        (r#"{"like": "vllm"}"#, true, false, "draws token ids and reads no file: leave `data` out"),
-        (
-            r#"{"as": "tokens"}"#,
-            false,
-            true,
-            "needs the ids of the model's own tokenizer: pass --tokenizer",
-        ),
-        (r#"{"input-len": 1, "like": "vllm"}"#, false, false, "a prompt could have no tokens"),
-    ];
-    for (config, corpus_given, stand_in, expected) in cases {
-        let files = if corpus_given { corpus() } else { Named::default() };
-        let opened = if stand_in {
-            open(config, 1, None, files, StandIn)
-        } else {
-            open(config, 1, None, files, Pairs)
-        };
-        match opened.map(drop) {
-            Err(Error::InvalidConfig(message)) => {
-                assert!(message.contains(expected), "{config}: {message}")
-            }
-            other => panic!("{config}: expected invalid configuration, got {other:?}"),
-        }
+    let refused = |opened: Result<Random, Error>, expected: &str| {
+        let message = invalid_config(opened);
+        assert!(message.contains(expected), "{message}\nnot: {expected}");
+    };
+    for (config, expected) in cases(
+        r#"
+        {"input-len": 0} => `input-len` is 0; expected at least 1
+        {"range-ratio": 1.5} => `range-ratio` is 1.5; expected a number from 0 to 1
+        {"range-ratio": 1, "like": "vllm"} => `range-ratio` is 1; expected a number from 0 (all lengths exact) to below 1
+        {"range-ratio": "x"} => expected a number, or a table with the numbers `input` and `output`
+        {"prefix-len": 3} => `prefix-len` belongs to `like = "vllm"`
+        {"like": "lmdeploy"} => cuts its prompts from a ShareGPT file: pass --dataset-path FILE
+        {"input-len": 1, "like": "vllm"} => a prompt could have no tokens
+        "#,
+    ) {
+        refused(open(config, 1, None, Named::default(), Pairs), expected);
     }
+    let expected = "draws token ids and reads no file: leave `data` out";
+    refused(open(r#"{"like": "vllm"}"#, 1, None, corpus(), Pairs), expected);
+    let expected = "needs the ids of the model's own tokenizer: pass --tokenizer";
+    refused(open(r#"{"as": "tokens"}"#, 1, None, Named::default(), StandIn), expected);
 }
 
 /// A tokenizer that adds nothing has no tokens for an empty text.
@@ -252,8 +209,7 @@ fn classes_have_their_shares_and_their_lengths() {
         assert_eq!(chat.len() + code.len(), 4000);
         assert!(chat.iter().all(|(_, output)| *output == 30));
         assert!(code.iter().all(|(_, output)| *output == 7));
-        // The drawn number of tokens, with the token that the model adds; a text of ids may read as
-        // a few more.
+        // The drawn number of tokens with the model's own; a text of ids may read as a few more.
         let mut inputs: Vec<u32> = chat.iter().map(|(input, _)| *input).collect();
         inputs.sort_unstable();
         let median = inputs[inputs.len() / 2];
@@ -340,10 +296,7 @@ fn bytes_that_are_no_text_are_refused_or_repaired() {
     let refused = |text: &[u8]| {
         let files = Named::default().with_bytes("text", text);
         let opened = open("{}", 1, Some(3), files, Pairs);
-        match opened.and_then(|mut dataset| dataset.next(3)) {
-            Err(Error::InvalidInput(message)) => message,
-            other => panic!("expected invalid input, got {other:?}"),
-        }
+        invalid_input(opened.and_then(|mut dataset| dataset.next(3)))
     };
     assert_eq!(refused(b""), "the file `text` is empty; expected a text to cut prompts from");
     assert!(refused(b" \n ").contains("tokens: it does not seem to be a text"));
@@ -400,12 +353,8 @@ fn distributions_classes_and_texts_exclude_keys_that_they_set() {
             "from the file `data` or from the file `text`, not from both",
         ),
     ] {
-        match open(config, 1, None, files, Pairs).map(drop) {
-            Err(Error::InvalidConfig(message)) => {
-                assert!(message.contains(expected), "{config}: {message}");
-            }
-            other => panic!("{config}: expected invalid configuration, got {other:?}"),
-        }
+        let message = invalid_config(open(config, 1, None, files, Pairs));
+        assert!(message.contains(expected), "{config}: {message}");
     }
 }
 
@@ -434,8 +383,7 @@ impl Greedy {
         digits.collect()
     }
 
-    /// The number of letters that the token at the beginning of a text takes: it depends on the
-    /// first letter.
+    /// The letters that the first token of a text takes, which depend on its first letter.
     fn step(rest: &[u8]) -> usize {
         (1 + usize::from(rest[0] % 4)).min(rest.len())
     }

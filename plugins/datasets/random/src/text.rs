@@ -37,8 +37,6 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// # Errors
-    /// [`Error::InvalidInput`] if the file is empty.
     pub(crate) fn new(
         name: &str,
         file: Box<dyn File>,
@@ -116,8 +114,7 @@ impl Text {
         Ok(read)
     }
 
-    /// Returns the text that was read, from its first word on, without a character that is cut at
-    /// the end.
+    /// The text that was read, from its first word on, without a cut character at the end.
     fn words(&mut self, read: &[u8], place: u64) -> String {
         let within = &read[..read.len().min(WORD)];
         let word = match within.iter().position(u8::is_ascii_whitespace) {

@@ -9,11 +9,9 @@ use crate::ids::descending;
 use crate::lengths::{Draw, Lengths};
 use crate::source::{AnswerRequest, Content, Drafts, ENOUGH_TOKENS, Entry, Source};
 
-/// The most adjustments of a prompt.
 const MENDINGS: u32 = 10;
 
-/// Prompt `i` is the ids from `offset + i` on, wrapping around the vocabulary without special ids,
-/// after a common prefix.
+/// Prompt `i`: the ids from `offset + i` on, without special ids, after a common prefix.
 #[derive(Debug)]
 pub(crate) struct Vllm {
     random: NumpyGenerator,

@@ -18,7 +18,6 @@ pub enum Cut {
     /// Lines of cells with this byte between them. A cell that begins with a quotation mark
     /// continues until the closing mark, also over the ends of lines.
     Quoted(u8),
-    /// Blank lines.
     Paragraphs,
     /// Commas of the file's one array.
     Items,
@@ -30,13 +29,11 @@ pub struct Record {
     pub number: u64,
     /// The line in which it begins, from 1, if the file was read from its beginning.
     pub line: u64,
-    /// The place where it begins, in bytes.
     pub offset: u64,
     /// Its bytes, without the separator from the next one.
     pub bytes: Vec<u8>,
 }
 
-/// The records of a stream.
 pub struct Records {
     stream: Box<dyn Read>,
     cut: Cut,
@@ -55,13 +52,9 @@ pub struct Records {
 /// The position of the stream in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Before its bracket.
     Before,
-    /// Before an item.
     Item,
-    /// After an item.
     After,
-    /// After its end.
     Closed,
 }
 
@@ -86,7 +79,6 @@ enum Cell {
     Start,
     /// In a cell without quotation marks around it; quotation marks inside are text.
     Bare,
-    /// Within quotation marks.
     Quoted,
     /// After a mark within quotation marks: it closes them, unless another mark follows.
     Mark,
@@ -114,7 +106,6 @@ impl Records {
         Self { piece: 16 << 10, offset, number: 1, stage: Stage::Item, ..Self::new(stream, cut) }
     }
 
-    /// The number of records so far.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -125,9 +116,6 @@ impl Records {
     }
 
     /// The next record that is not blank; `None` at the end.
-    ///
-    /// # Errors
-    /// The mistake: the stream cannot be read, is not an array, or has a record that is too long.
     pub fn next_record(&mut self) -> Result<Option<Record>, String> {
         if self.number == 0 && self.offset == 0 {
             while self.rest().len() < 3 && self.more()? {}
@@ -188,7 +176,6 @@ impl Records {
         Ok(Some(self.record(end)))
     }
 
-    /// The bytes to `end`, consumed.
     fn record(&mut self, end: usize) -> Record {
         let bytes = self.rest()[..end].to_vec();
         let text = bytes.len() - bytes.trim_ascii_start().len();
@@ -322,9 +309,6 @@ fn newlines(bytes: &[u8]) -> u64 {
 }
 
 /// The cells of a record of a CSV file, as RFC 4180 has them.
-///
-/// # Errors
-/// The message, with the mistake.
 pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
     let record = record.strip_suffix(b"\r").unwrap_or(record);
     let mut cells = Vec::new();

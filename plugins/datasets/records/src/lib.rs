@@ -7,4 +7,4 @@ mod packed;
 mod zstd;
 
 pub use cut::{Cut, LONGEST, PIECE, Record, Records, cells};
-pub use packed::{Bytes, Packed, stream};
+pub use packed::{Bytes, Packing, stream};

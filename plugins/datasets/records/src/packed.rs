@@ -8,14 +8,10 @@ use runner_plugin::File;
 
 use crate::zstd::Frames;
 
-/// The way a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packed {
-    /// Not at all.
+pub enum Packing {
     Not,
-    /// By gzip, in one member or several.
     Gzip,
-    /// By Zstandard, in one frame or several.
     Zstd,
 }
 
@@ -36,23 +32,22 @@ impl Read for Bytes {
     }
 }
 
-/// The content of a file, decompressed.
-pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
+pub fn stream(file: &Rc<dyn File>, packed: Packing) -> Box<dyn Read> {
     let bytes = Bytes { file: Rc::clone(file), offset: 0 };
     match packed {
-        Packed::Not => Box::new(bytes),
-        Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 20, bytes))),
-        Packed::Zstd => Box::new(Frames::new(BufReader::with_capacity(1 << 20, bytes))),
+        Packing::Not => Box::new(bytes),
+        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 20, bytes))),
+        Packing::Zstd => Box::new(Frames::new(BufReader::with_capacity(1 << 20, bytes))),
     }
 }
 
-impl Packed {
+impl Packing {
     /// The way a file that begins with these bytes is compressed.
     pub fn detect(start: &[u8]) -> Self {
         match start {
-            [0x1f, 0x8b, ..] => Packed::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packed::Zstd,
-            _ => Packed::Not,
+            [0x1f, 0x8b, ..] => Packing::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            _ => Packing::Not,
         }
     }
 }

@@ -11,7 +11,6 @@ pub struct Frames<R: BufRead> {
 }
 
 impl<R: BufRead> Frames<R> {
-    /// The content of a stream of frames.
     pub fn new(stream: R) -> Self {
         Self { frame: None, stream: Some(stream) }
     }

@@ -5,29 +5,18 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use runner_plugin::lengths::{Distribution, Lengths, MOST_TOKENS, check_product};
-use runner_plugin::words::{Text, Words, stream};
-use runner_plugin::{
-    Amount, Candidates, Dataset, ENOUGH, Error, Inputs, Prompt, Sample, Tokenizer,
-};
+use runner_plugin::lengths::{Distribution, Lengths, check_product};
+use runner_plugin::random::Python;
+use runner_plugin::requests::{TextRequest, TextRequests};
+use runner_plugin::words::{Text, stream};
+use runner_plugin::{Amount, Candidates, Dataset, Error, Inputs, Prompt, Sample};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The scenario's name for the file of passages.
-const FILE: &str = "data";
-
-/// The most texts of a request.
 const MOST_TEXTS: u32 = 4096;
 
 /// The kind of generator of a query that all requests have.
 const SAME: u64 = 2;
-
-/// Requests whose texts are made together, and the tokens after which there are no more of them.
-const BATCH: u64 = 16;
-const ENOUGH_TOKENS: u64 = 1 << 20;
 
 /// The user's configuration. Texts are random words, or passages of the file `data` if the scenario
 /// names one.
@@ -56,20 +45,7 @@ impl Default for Config {
     }
 }
 
-/// Queries with texts to rank.
-pub struct Rerank {
-    query: Lengths,
-    document: Lengths,
-    documents: Lengths,
-    same_query: bool,
-    words: Words,
-    tokenizer: Box<dyn Tokenizer>,
-    seed: u64,
-    given: u64,
-    spared: u64,
-    /// Fingerprints of prompts that are not measured.
-    spares: HashSet<u64>,
-}
+pub struct Rerank(TextRequests<Query>);
 
 runner_plugin::export_dataset!(Rerank);
 
@@ -80,108 +56,57 @@ impl Dataset for Rerank {
         let document = config.document_len.lengths("document-len", 1..=1 << 20)?;
         let documents = config.documents.lengths("documents", 1..=MOST_TEXTS)?;
         check_product(("documents", &documents), ("document-len", &document))?;
-        Ok(Self {
-            query: config.query_len.lengths("query-len", 1..=1 << 20)?,
-            document,
-            documents,
-            same_query: config.same_query,
-            words: match inputs.files.open(FILE) {
-                Some(file) => Words::passages(FILE, &*file)?,
-                None => Words::common(),
-            },
-            tokenizer: inputs.tokenizer,
-            seed,
-            given: 0,
-            spared: 0,
-            spares: HashSet::new(),
-        })
+        let query = config.query_len.lengths("query-len", 1..=1 << 20)?;
+        let query = Query { query, document, documents, same_query: config.same_query };
+        Ok(Self(TextRequests::new(query, seed, inputs)?))
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        let mut fruitless = 0;
-        while samples.len() < limit as usize && bytes < ENOUGH && fruitless < 1000 {
-            let missing = (u64::from(limit) - samples.len() as u64).min(BATCH);
-            let made = self.samples("rerank", 0, self.given, missing)?;
-            self.given += made.len() as u64;
-            let before = samples.len();
-            let measured = |sample: &Sample| !self.spares.contains(&fingerprint(&sample.prompt));
-            samples.extend(made.into_iter().filter(measured));
-            bytes += samples[before..].iter().map(Sample::bytes).sum::<usize>();
-            fruitless = if samples.len() > before { 0 } else { fruitless + 1 };
-        }
-        Ok(samples)
+        self.0.next(limit)
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let limit = u64::from(limit);
-        let samples = self.samples("rerank-spare", 1, self.spared, limit)?;
-        self.spared += samples.len() as u64;
-        let prompts = samples.iter().map(|sample| fingerprint(&sample.prompt));
-        self.spares.extend(prompts);
-        Ok(samples)
+        self.0.spare(limit)
     }
 }
 
-impl Rerank {
-    /// Samples of a kind, each from a generator of its own; fewer when they have [`ENOUGH_TOKENS`].
-    fn samples(&self, name: &str, kind: u64, from: u64, count: u64) -> Result<Vec<Sample>, Error> {
-        let mut tokens = 0;
-        let mut wanted = Vec::new();
-        let mut requests = Vec::new();
-        for index in from..from + count {
-            if tokens >= ENOUGH_TOKENS {
-                break;
-            }
-            let before = wanted.len();
-            let mut random = stream(self.seed, kind, index);
-            let documents = self.documents.draw(&mut random);
-            let mut asks = if self.same_query {
-                stream(self.seed, SAME, 0)
-            } else {
-                stream(random.bits(64), kind, index)
-            };
-            let length = self.query.draw(&mut asks);
-            wanted.push((asks, length));
-            for _ in 0..documents {
-                let length = self.document.draw(&mut random);
-                wanted.push((stream(random.bits(64), kind, index), length));
-            }
-            let own = wanted[before..].iter().map(|(_, length)| u64::from(*length));
-            let own: u64 = own.sum();
-            if own > MOST_TOKENS.into() {
-                return Err(Error::InvalidConfig(format!(
-                    "the texts of request {} have {own} tokens; expected at most {MOST_TOKENS} together: set a smaller \
-                     `max` for the distributions",
-                    index + 1
-                )));
-            }
-            tokens += own;
-            requests.push((index, documents));
-        }
-        let mut texts = self.words.texts(&*self.tokenizer, wanted).into_iter();
-        let sample = |(index, documents): (u64, u32)| {
-            let query = texts.next().unwrap_or_else(|| Text { text: String::new(), tokens: 0 });
-            let own: Vec<_> = texts.by_ref().take(documents as usize).collect();
-            // A model reads the query with each text.
-            let tokens = own.iter().map(|text| text.tokens.saturating_add(query.tokens));
-            let tokens = tokens.fold(0, u32::saturating_add);
-            let candidates = Candidates {
-                query: query.text,
-                documents: own.into_iter().map(|text| text.text).collect(),
-            };
-            Sample {
-                input_tokens: Some(tokens),
-                ..Sample::new(format!("{name}-{:06}", index + 1), Prompt::Ranking(candidates))
-            }
+struct Query {
+    query: Lengths,
+    document: Lengths,
+    documents: Lengths,
+    same_query: bool,
+}
+
+impl TextRequest for Query {
+    const NAME: &str = "rerank";
+
+    /// The query is the first text.
+    fn draw(&self, seed: u64, kind: u64, index: u64) -> Vec<(Python, u32)> {
+        let mut random = stream(seed, kind, index);
+        let documents = self.documents.draw(&mut random);
+        let mut query = if self.same_query {
+            stream(seed, SAME, 0)
+        } else {
+            stream(random.bits(64), kind, index)
         };
-        Ok(requests.into_iter().map(sample).collect())
+        let length = self.query.draw(&mut query);
+        let mut texts = vec![(query, length)];
+        for _ in 0..documents {
+            let length = self.document.draw(&mut random);
+            texts.push((stream(random.bits(64), kind, index), length));
+        }
+        texts
     }
-}
 
-/// Equal prompts have equal fingerprints.
-fn fingerprint(prompt: &Prompt) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{prompt:?}").hash(&mut hasher);
-    hasher.finish()
+    fn prompt(texts: Vec<Text>) -> (Prompt, u32) {
+        let mut texts = texts.into_iter();
+        let query = texts.next().unwrap_or_else(|| Text { text: String::new(), tokens: 0 });
+        let (mut documents, mut tokens) = (Vec::new(), 0_u32);
+        for text in texts {
+            // A model reads the query with each text.
+            tokens = tokens.saturating_add(text.tokens.saturating_add(query.tokens));
+            documents.push(text.text);
+        }
+        (Prompt::Ranking(Candidates { query: query.text, documents }), tokens)
+    }
 }

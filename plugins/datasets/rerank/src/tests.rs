@@ -2,15 +2,15 @@
 
 use std::collections::HashSet;
 
-use runner_plugin::{Amount, Candidates, Dataset, Error, Inputs, Prompt, Sample, Tokenizer};
+use runner_plugin::{Candidates, Dataset, Error, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, check_samples, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::Pairs;
 
 use super::Rerank;
 
 fn open(config: &str, seed: u64) -> Result<Rerank, Error> {
-    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(Pairs) };
-    Rerank::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+    datasets::open(config, seed, None, Named::default(), Pairs)
 }
 
 fn candidates(sample: &Sample) -> &Candidates {
@@ -55,37 +55,19 @@ fn all_requests_may_have_the_same_query() {
 fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
     // So short that words come again.
     let config = r#"{"query-len": 2, "document-len": 2, "documents": 1, "same-query": true}"#;
-    let whole = open(config, 1).unwrap().next(200).unwrap();
-    let mut dataset = open(config, 1).unwrap();
-    let mut parts = Vec::new();
-    for limit in [1, 70, 129] {
-        parts.extend(dataset.next(limit).unwrap());
-    }
-    assert_eq!(parts, whole);
-    assert_ne!(open(config, 2).unwrap().next(200).unwrap(), whole);
-    let mut spared = open(config, 1).unwrap();
-    let spares = spared.spare(20).unwrap();
-    let measured = spared.next(200).unwrap();
-    assert_eq!(measured.len(), 200);
-    for spare in &spares {
-        assert!(measured.iter().all(|sample| sample.prompt != spare.prompt));
-    }
+    check_samples(|seed| open(config, seed).unwrap(), &[1, 70, 129]);
 }
 
 #[test]
 fn mistakes_name_the_key() {
-    let Err(Error::InvalidConfig(message)) = open(r#"{"documents": 0}"#, 1) else {
-        panic!("expected an error")
-    };
+    let message = invalid_config(open(r#"{"documents": 0}"#, 1));
     assert!(message.contains("`documents` is 0"), "{message}");
 }
 
 #[test]
 fn requests_that_do_not_fit_into_memory_are_refused() {
-    let refusal = |config: &str| match open(config, 1).and_then(|mut dataset| dataset.next(40)) {
-        Err(Error::InvalidConfig(message)) => message,
-        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
-    };
+    let refusal =
+        |config: &str| invalid_config(open(config, 1).and_then(|mut dataset| dataset.next(40)));
     let product = refusal(r#"{"documents": 4096, "document-len": 1048576}"#);
     assert!(
         product.starts_with("`documents` and `document-len` give up to 4096 × 1048576 tokens"),

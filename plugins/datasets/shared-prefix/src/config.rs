@@ -89,7 +89,6 @@ pub enum Form {
 /// The longest part of a prompt, in tokens.
 const LONGEST: u32 = MOST_TOKENS;
 
-/// The most turns of a conversation.
 const MOST_TURNS: u32 = 10_000;
 
 /// The most prompts of a sequence that ends: for each, its lengths and its place are kept.
@@ -108,15 +107,11 @@ pub(crate) struct Shape {
     pub(crate) zipf: Option<f64>,
     pub(crate) shuffle: bool,
     pub(crate) form: Form,
-    /// True if every conversation has one turn.
     pub(crate) single: bool,
 }
 
 impl Config {
     /// Checks everything that does not depend on the tokenizer and the number of requests.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names the key.
     pub(crate) fn shape(&self) -> Result<Shape, Error> {
         self.belongs()?;
         let vllm = self.algorithm == Algorithm::Vllm;
@@ -185,7 +180,6 @@ impl Config {
         })
     }
 
-    /// Checks that every key that is given belongs to the algorithm.
     fn belongs(&self) -> Result<(), Error> {
         use Algorithm::{Runner, Sglang, Vllm};
         let belongs: [(&str, bool, &[Algorithm]); 5] = [

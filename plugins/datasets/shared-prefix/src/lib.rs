@@ -19,6 +19,7 @@ mod vllm;
 use std::collections::{BTreeSet, VecDeque};
 
 use runner_plugin::report::Remarks;
+use runner_plugin::requests::fingerprint;
 use runner_plugin::{
     Amount, Dataset, ENOUGH, Error, Inputs, Message, Prompt, Remark, Role, Sample,
 };
@@ -28,16 +29,13 @@ use source::{Conversation, Source};
 
 pub use config::{Algorithm, Config, Form};
 
-/// Prompts of groups that share a prefix.
 pub struct SharedPrefix {
     source: Box<dyn Source>,
     tokenizer: Box<dyn Tokenizer>,
-    /// True if every conversation has one turn.
     single: bool,
     /// Samples that were made and not yet returned: later turns of a conversation.
     ready: VecDeque<Sample>,
     conversations: u64,
-    /// Fingerprints of the spare prompts.
     spares: BTreeSet<u64>,
     remarks: Remarks,
 }
@@ -91,7 +89,7 @@ impl Dataset for SharedPrefix {
             let Some(conversation) = self.source.next(&*self.tokenizer)? else {
                 break;
             };
-            if self.spares.contains(&conversation.first.fingerprint()) {
+            if self.spares.contains(&fingerprint(&conversation.first)) {
                 self.remarks.dropped("prompt that was used for warmup", String::new);
                 continue;
             }
@@ -109,7 +107,7 @@ impl Dataset for SharedPrefix {
                 break;
             }
             let spare = self.source.spare(&*self.tokenizer)?;
-            if self.spares.insert(spare.first.fingerprint()) {
+            if self.spares.insert(fingerprint(&spare.first)) {
                 let name = format!("shared-prefix-spare-{:06}", self.spares.len());
                 let turns = turns(&name, spare, true, &*self.tokenizer);
                 bytes += turns.iter().map(Sample::bytes).sum::<usize>();

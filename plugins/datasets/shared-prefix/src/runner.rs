@@ -25,7 +25,6 @@ const PROBES: usize = 8;
 /// The most ids of prefixes that are kept.
 const KEPT_IDS: usize = 2 << 20;
 
-/// The purpose of a generator.
 #[derive(Clone, Copy)]
 enum Purpose {
     Prefix,
@@ -33,7 +32,6 @@ enum Purpose {
     Spare,
 }
 
-/// The conversations of a seed.
 #[derive(Debug)]
 pub(crate) struct Runner {
     seed: u64,
@@ -75,7 +73,6 @@ impl Runner {
         NumpyGenerator::new(scrambled(stream ^ number))
     }
 
-    /// The ids of a prefix.
     fn prefix(&mut self, group: u32, tokenizer: &dyn Tokenizer) -> Vec<u32> {
         if let Some(ids) = self.prefixes.get(&group) {
             return ids.clone();

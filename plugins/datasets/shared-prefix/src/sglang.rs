@@ -15,7 +15,6 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded};
 
-/// Prompts for each prefix by default.
 const PROMPTS_PER_GROUP: u32 = 16;
 
 /// Ids between two states of the generator that are kept, at least: a state is as large as 625 ids.
@@ -30,7 +29,6 @@ const MOST_IDS: u64 = 1 << 31;
 /// The most bytes of prefixes whose text is kept.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The conversations of a seed.
 #[derive(Debug)]
 pub(crate) struct Sglang {
     /// The lengths of all prefixes, and then of the questions of all conversations, turn by turn.
@@ -39,9 +37,7 @@ pub(crate) struct Sglang {
     states: Vec<(usize, Python)>,
     groups: usize,
     turns: usize,
-    /// Output tokens of each conversation.
     outputs: Vec<u32>,
-    /// The prefix of each conversation.
     prefix_of: Vec<u32>,
     /// The conversations in the order in which they are sent.
     order: Vec<u32>,
@@ -132,7 +128,6 @@ impl Sglang {
         })
     }
 
-    /// The ids of some consecutive pieces.
     fn ids(&self, first: usize, count: usize) -> Vec<Vec<u32>> {
         let state = self.states.partition_point(|(at, _)| *at <= first) - 1;
         let (from, python) = &self.states[state];
@@ -146,7 +141,6 @@ impl Sglang {
             .collect()
     }
 
-    /// The text of a prefix.
     fn prefix(&mut self, group: usize, tokenizer: &dyn Tokenizer) -> String {
         if let Some(text) = self.texts.get(&group) {
             return text.clone();

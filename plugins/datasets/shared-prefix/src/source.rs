@@ -1,23 +1,17 @@
 //! The interface of all algorithms.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use runner_plugin::lengths::Stream;
 use runner_plugin::report::Remarks;
 use runner_plugin::{Error, Facts, Prompt, Tokenizer};
 
 use crate::config::{Form, invalid};
 
-/// An algorithm that makes conversations.
 pub(crate) trait Source {
     /// The next conversation to measure; none ends the sequence.
     fn next(&mut self, tokenizer: &dyn Tokenizer) -> Result<Option<Conversation>, Error>;
 
     /// A conversation of one turn with a prefix of its own, so that measured conversations find
     /// nothing of it in the server's cache.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if it has more tokens than can be made.
     fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error>;
 
     /// Returns remarks on its changes to prompts so far, if it counts them.
@@ -44,13 +38,6 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Equal contents have equal fingerprints.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish()
-    }
-
     /// Its tokens as the server counts them: with the tokens that the model adds around a text.
     pub(crate) fn tokens(&self, tokenizer: &dyn Tokenizer) -> u32 {
         match self {
@@ -72,7 +59,6 @@ impl From<Content> for Prompt {
     }
 }
 
-/// The text of some ids.
 pub(crate) fn decoded(tokenizer: &dyn Tokenizer, ids: Vec<u32>) -> String {
     tokenizer.decode(&[ids]).pop().unwrap_or_default()
 }
@@ -113,10 +99,6 @@ impl Population {
         Ok(Self { below, plain: None })
     }
 
-    /// The ids that stand for text.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if there are none.
     pub(crate) fn plain(facts: &Facts) -> Result<Self, Error> {
         let special = |id: &u32| facts.special.binary_search(id).is_ok();
         let plain: Vec<u32> = (0..facts.base_size).filter(|id| !special(id)).collect();
@@ -126,12 +108,10 @@ impl Population {
         Ok(Self { below: plain.len() as u32, plain: Some(plain) })
     }
 
-    /// The number of them.
     pub(crate) fn size(&self) -> u32 {
         self.below
     }
 
-    /// The id at a place below [`size`](Self::size).
     pub(crate) fn at(&self, place: u32) -> u32 {
         self.plain
             .as_ref()

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use runner_plugin::Tokenizer;
-use runner_plugin::{Dataset, Dependency, Error, Inputs, Message, Part, Prompt, Role, Sample};
+use runner_plugin::{Dataset, Dependency, Error, Message, Part, Prompt, Role, Sample};
+use runner_plugin_testing::datasets::{self, cases, first, invalid_config};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
 use serde::Deserialize;
@@ -19,29 +20,13 @@ fn open(
     count: Option<u64>,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<SharedPrefix, Error> {
-    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(tokenizer) };
-    SharedPrefix::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
+    datasets::open(config, seed, count, Named::default(), tokenizer)
 }
 
 fn opened(config: &str, seed: u64, count: Option<u64>) -> SharedPrefix {
     open(config, seed, count, Pairs).unwrap_or_else(|error| panic!("{config}: {error:?}"))
 }
 
-fn first(dataset: &mut SharedPrefix, wanted: usize, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    while samples.len() < wanted {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            break;
-        }
-        assert!(more.len() <= limit as usize);
-        samples.extend(more);
-    }
-    samples.truncate(wanted);
-    samples
-}
-
-/// Returns the text of a prompt, as JSON.
 fn prompt_json(sample: &Sample) -> serde_json::Value {
     match &sample.prompt {
         Prompt::Text(text) => text.as_str().into(),
@@ -323,97 +308,48 @@ fn requests_that_vllm_leaves_over_are_reported() {
 
 #[test]
 fn configurations_that_do_not_go_together_are_refused() {
-    let cases: [(&str, Option<u64>, &str); 17] = [
-        (r#"{"groups": 0}"#, None, "`groups` is 0; expected at least 1"),
-        (r#"{"prompts-per-group": 0}"#, None, "`prompts-per-group` is 0"),
-        (r#"{"prefix-len": 0}"#, None, "`prefix-len` is 0; expected at least 1"),
-        (r#"{"output-len": -1}"#, None, "`output-len` is -1; expected at least 1"),
-        (
-            r#"{"question-len": {"distribution": "uniform", "min": 1, "max": 2}}"#,
-            None,
-            "`question-len` is a distribution, which belongs to `algorithm = \"runner\"`",
-        ),
-        (r#"{"range-ratio": 1.5}"#, None, "`range-ratio` is 1.5; expected a number from 0 to 1"),
-        (
-            r#"{"algorithm": "vllm", "range-ratio": 1}"#,
-            None,
-            "`range-ratio` belongs to `algorithm = \"sglang\"`: leave it out",
-        ),
-        (r#"{"zipf": 0}"#, None, "`zipf` is 0; expected more than 0"),
-        (
-            r#"{"algorithm": "vllm", "zipf": 1}"#,
-            None,
-            "`zipf` belongs to `algorithm = \"sglang\"` and `algorithm = \"runner\"`",
-        ),
-        (r#"{"algorithm": "vllm", "turns": 2}"#, None, "`turns` belongs to"),
-        (
-            r#"{"algorithm": "runner", "prompts-per-group": 2}"#,
-            None,
-            "`prompts-per-group` belongs to",
-        ),
-        (
-            r#"{"algorithm": "runner", "zipf": 1, "shuffle": false}"#,
-            None,
-            "with `shuffle = false` they take turns",
-        ),
-        (r#"{"turns": 2, "as": "tokens"}"#, None, "cannot carry a conversation of several turns"),
-        (
-            r#"{"algorithm": "vllm"}"#,
-            None,
-            "this run is not limited by a number of requests: limit it, or set `prompts-per-group`",
-        ),
-        (
-            r#"{"algorithm": "vllm"}"#,
-            Some(9),
-            "the run has 9 requests and `groups` is 10; expected at least one request for each prefix",
-        ),
-        (
-            r#"{"groups": 100000, "prompts-per-group": 100000}"#,
-            None,
-            "`groups` × `prompts-per-group` × `turns` is 10000000000; expected at most 4194304",
-        ),
-        (
-            r#"{"groups": 4000000, "prompts-per-group": 1}"#,
-            None,
-            "have up to 8704000000 tokens; expected at most 2147483648",
-        ),
-    ];
-    for (config, count, expected) in cases {
-        match open(config, 1, count, Pairs).map(drop) {
-            Err(Error::InvalidConfig(message)) => {
-                assert!(message.contains(expected), "{config}: {message}");
-            }
-            other => panic!("{config}: expected invalid configuration, got {other:?}"),
-        }
+    for (config, expected) in cases(
+        r#"
+        {"groups": 0} => `groups` is 0; expected at least 1
+        {"prompts-per-group": 0} => `prompts-per-group` is 0
+        {"prefix-len": 0} => `prefix-len` is 0; expected at least 1
+        {"output-len": -1} => `output-len` is -1; expected at least 1
+        {"question-len": {"distribution": "uniform", "min": 1, "max": 2}} => `question-len` is a distribution, which belongs to `algorithm = "runner"`
+        {"range-ratio": 1.5} => `range-ratio` is 1.5; expected a number from 0 to 1
+        {"algorithm": "vllm", "range-ratio": 1} => `range-ratio` belongs to `algorithm = "sglang"`: leave it out
+        {"zipf": 0} => `zipf` is 0; expected more than 0
+        {"algorithm": "vllm", "zipf": 1} => `zipf` belongs to `algorithm = "sglang"` and `algorithm = "runner"`
+        {"algorithm": "vllm", "turns": 2} => `turns` belongs to
+        {"algorithm": "runner", "prompts-per-group": 2} => `prompts-per-group` belongs to
+        {"algorithm": "runner", "zipf": 1, "shuffle": false} => with `shuffle = false` they take turns
+        {"turns": 2, "as": "tokens"} => cannot carry a conversation of several turns
+        {"algorithm": "vllm"} => this run is not limited by a number of requests: limit it, or set `prompts-per-group`
+        {"groups": 100000, "prompts-per-group": 100000} => `groups` × `prompts-per-group` × `turns` is 10000000000; expected at most 4194304
+        {"groups": 4000000, "prompts-per-group": 1} => have up to 8704000000 tokens; expected at most 2147483648
+        "#,
+    ) {
+        let message = invalid_config(open(config, 1, None, Pairs));
+        assert!(message.contains(expected), "{config}: {message}");
     }
-    match open(r#"{"as": "tokens"}"#, 1, None, StandIn).map(drop) {
-        Err(Error::InvalidConfig(message)) => assert!(message.contains("pass --tokenizer")),
-        other => panic!("expected invalid configuration, got {other:?}"),
-    }
+    let message = invalid_config(open(r#"{"algorithm": "vllm"}"#, 1, Some(9), Pairs));
+    let expected =
+        "the run has 9 requests and `groups` is 10; expected at least one request for each prefix";
+    assert!(message.contains(expected), "{message}");
+    let message = invalid_config(open(r#"{"as": "tokens"}"#, 1, None, StandIn));
+    assert!(message.contains("pass --tokenizer"), "{message}");
 }
 
 #[test]
 fn conversations_that_do_not_fit_into_memory_are_refused() {
-    let complaint = |config: &str| match open(config, 1, Some(10), Pairs).map(drop) {
-        Err(Error::InvalidConfig(message)) => message,
-        other => panic!("{config}: {other:?}"),
-    };
-    for (config, expected) in [
-        (r#"{"prefix-len": 4000000000}"#, "`prefix-len` is 4000000000; expected at most 4194304"),
-        (
-            r#"{"prefix-len": 4194304, "question-len": 10}"#,
-            "give conversations of up to 4194314 tokens; expected at most 4194304",
-        ),
-        (
-            r#"{"algorithm": "runner", "question-len": 1000, "turns": 10000}"#,
-            "give conversations of up to 10002048 tokens",
-        ),
-        (
-            r#"{"algorithm": "vllm", "groups": 40, "prompts-per-group": 1, "prefix-len": 4000000}"#,
-            "expected at most 134217728",
-        ),
-    ] {
-        let message = complaint(config);
+    for (config, expected) in cases(
+        r#"
+        {"prefix-len": 4000000000} => `prefix-len` is 4000000000; expected at most 4194304
+        {"prefix-len": 4194304, "question-len": 10} => give conversations of up to 4194314 tokens; expected at most 4194304
+        {"algorithm": "runner", "question-len": 1000, "turns": 10000} => give conversations of up to 10002048 tokens
+        {"algorithm": "vllm", "groups": 40, "prompts-per-group": 1, "prefix-len": 4000000} => expected at most 134217728
+        "#,
+    ) {
+        let message = invalid_config(open(config, 1, Some(10), Pairs));
         assert!(message.contains(expected), "{message}");
     }
 }

@@ -10,7 +10,6 @@ use runner_plugin::{Error, Facts, Tokenizer};
 use crate::config::{Form, MOST_PROMPTS, Shape, invalid};
 use crate::source::{Content, Conversation, Population, Source, decoded, encoded};
 
-/// The most adjustments of a piece.
 const MENDINGS: u32 = 10;
 
 /// The most bytes of ids that are kept: half of a plugin's memory.
@@ -20,7 +19,6 @@ const MOST_BYTES: u64 = 128 << 20;
 /// again from it.
 const LONG: usize = 640;
 
-/// The prompts of a seed.
 #[derive(Debug)]
 pub(crate) struct Vllm {
     random: NumpyLegacy,
@@ -41,7 +39,6 @@ pub(crate) struct Vllm {
     made_before: usize,
 }
 
-/// Ids, or how to make them.
 #[derive(Debug)]
 enum IdSource {
     Ids(Vec<u32>),

@@ -104,7 +104,6 @@ fn entry(scanner: &mut Scanner<'_>, like: Like, extent: Extent) -> Result<Option
     }
 }
 
-/// Passes over a list of turns.
 fn turns(scanner: &mut Scanner<'_>, extent: Extent) -> Result<Turns, Fault> {
     let mut seen = Turns::default();
     if scanner.after_space()? != Some(b'[') {

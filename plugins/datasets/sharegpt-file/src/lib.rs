@@ -28,36 +28,29 @@ pub enum Like {
     Lmdeploy,
     /// vLLM's `vllm bench serve`: entries without `conversations` are passed over.
     Vllm,
-    /// SGLang's `bench_serving`: the key may also be `conversation`; entries without it are passed
-    /// over.
+    /// SGLang's `bench_serving`: the key may be `conversation`; entries without it are ignored.
     Sglang,
 }
 
 /// The first two turns of a conversation, from any speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The text of the first turn.
     pub prompt: String,
-    /// The text of the second turn.
     pub completion: String,
 }
 
-/// A turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Utterance {
     /// The speaker, as the file names it, such as `human`; absent if it does not say.
     #[serde(default)]
     pub from: Option<String>,
-    /// The text.
     pub value: String,
 }
 
 /// The part of a conversation that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// The first two turns.
     Pair,
-    /// All turns.
     Whole,
 }
 
@@ -101,9 +94,6 @@ impl Conversations {
     /// Passes over the file that the scenario calls `name`, for the whole of its conversations,
     /// which [`read_whole`](Self::read_whole) reads; `None` where it names no such file. Entries
     /// without `conversations` or `conversation` are passed over.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_whole(files: &dyn Files, name: &str) -> Result<Option<Self>, Error> {
         Self::open_extent(files, name, Like::Sglang, true, Extent::Whole)
     }
@@ -154,9 +144,6 @@ impl Conversations {
     }
 
     /// Reads the first two turns of the conversation at `position`; `None` past the last.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] where its text is not valid JSON or not valid UTF-8.
     pub fn read(&self, position: usize) -> Result<Option<Pair>, Error> {
         #[derive(Deserialize)]
         struct Turn {
@@ -168,9 +155,6 @@ impl Conversations {
 
     /// Reads all turns of the conversation at `position`; `None` past the last. For a file opened
     /// with [`open_whole`](Self::open_whole).
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
     pub fn read_whole(&self, position: usize) -> Result<Option<Vec<Utterance>>, Error> {
         self.turns(position)
     }

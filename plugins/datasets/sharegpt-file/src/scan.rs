@@ -7,14 +7,12 @@
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
 
-/// Bytes to read at once: small enough to stay in a processor's cache, large enough that calls do
-/// not count.
+/// Bytes to read at once: small enough for a cache, large enough that calls do not count.
 const PIECE: u32 = 1 << 20;
 
 /// The most that a file gives at once.
 pub(crate) const MOST: u32 = 4 << 20;
 
-/// Deepest nesting of values.
 const DEEPEST: u32 = 128;
 
 /// A mistake in a file, and its place.
@@ -31,13 +29,13 @@ pub(crate) struct Fault {
 enum Kind {
     /// The file ends where this was expected.
     Cut(&'static str),
-    /// Not JSON.
-    Unexpected { expected: &'static str, found: u8 },
+    Unexpected {
+        expected: &'static str,
+        found: u8,
+    },
     /// JSON, but something else than a conversation.
     Shape(String),
-    /// Nested too deep.
     Deep,
-    /// The host could not read.
     Unreadable(String),
 }
 
@@ -125,8 +123,7 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// The line that the byte at `offset` stands in, counted from 1; `None` where the file cannot be
-/// read.
+/// The line of the byte at `offset`, from 1; `None` where the file cannot be read.
 fn line_at(file: &dyn File, offset: u64) -> Option<u64> {
     let mut line = 1;
     let mut at = 0;
@@ -154,7 +151,6 @@ pub(crate) fn offset_of(text: &[u8], line: usize, column: usize) -> usize {
 pub(crate) struct Scanner<'a> {
     file: &'a dyn File,
     piece: Vec<u8>,
-    /// Position in the piece.
     at: usize,
     /// Position in the file where the piece begins.
     start: u64,
@@ -178,7 +174,6 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Bytes passed over.
     pub(crate) fn offset(&self) -> u64 {
         self.start + self.at as u64
     }
@@ -200,8 +195,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the rest of the piece; of the next one where nothing is left; empty at the end of
-    /// the file.
+    /// Returns the rest of the piece, or the next piece; empty at the end of the file.
     fn rest(&mut self) -> Result<&[u8], Fault> {
         if self.at == self.piece.len() {
             self.start += self.piece.len() as u64;
@@ -216,7 +210,6 @@ impl<'a> Scanner<'a> {
         Ok(&self.piece[self.at..])
     }
 
-    /// The byte ahead, without passing over it.
     pub(crate) fn peek(&mut self) -> Result<Option<u8>, Fault> {
         Ok(self.rest()?.first().copied())
     }
@@ -239,7 +232,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over the byte ahead.
     pub(crate) fn step(&mut self) {
         self.at += 1;
     }
@@ -288,8 +280,7 @@ impl<'a> Scanner<'a> {
             let Some(byte) = rest.first().copied() else {
                 return Err(self.unexpected("the rest of a key"));
             };
-            // Far longer than any key that matters: the rest need not be kept to know that it is
-            // another.
+            // Far longer than any key that matters, so it is another key.
             if key.len() > 64 {
                 self.string()?;
                 break;
@@ -310,8 +301,7 @@ impl<'a> Scanner<'a> {
         self.expect(b':', "`:` after a key")
     }
 
-    /// Passes over an object whose brace is ahead. `member` is called behind each key and must pass
-    /// over its value.
+    /// Passes over an object; `member` is called behind each key and must pass over its value.
     pub(crate) fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, &[u8]) -> Result<(), Fault>,
@@ -363,7 +353,6 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Passes over any value.
     pub(crate) fn value(&mut self) -> Result<(), Fault> {
         self.nested(0)
     }

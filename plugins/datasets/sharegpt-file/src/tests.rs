@@ -140,53 +140,26 @@ fn an_entry_without_turns_is_as_the_tools_have_it() {
 
 #[test]
 fn a_file_of_another_shape_is_refused_with_its_place() {
-    let cases = [
-        (
-            "{\"id\": 1}\n{\"id\": 2}",
-            "expected `[`, the beginning of an array of conversations, found `{`; convert a file with one conversation a line",
-        ),
-        (
-            "<!DOCTYPE html>",
-            "(byte 0, line 1): expected `[`, the beginning of an array of conversations, found `<`; look whether it is another file",
-        ),
-        (
-            "[\n{\"conversations\": [}]",
-            "in conversation 1 (byte 21, line 2): expected a value, found `}`",
-        ),
-        ("[{\"a\": 1 \"b\": 2}]", "expected `,` or `}`, found `\"`: the file is damaged"),
-        ("[{\"a\": tru}]", "(byte 7, line 1): expected a value, found `t`"),
-        (
-            "[{\"a\": 1}, ]",
-            "in conversation 2 (byte 11, line 1): expected `{`, the beginning of a conversation, found `]`",
-        ),
-        ("[] []", "(byte 3, line 1): expected nothing after the array of conversations, found `[`"),
-        ("[\n\n7]", "something else than an object in conversation 1 (byte 3, line 3)"),
-        (
-            "[{\"conversations\": null}]",
-            "something else than a list of turns in conversation 1 (byte 19, line 1)",
-        ),
-        (
-            "[{\"conversations\": [\"a\", \"b\"]}]",
-            "a turn that is not an object in conversation 1 (byte 20, line 1)",
-        ),
-        (
-            "[{\"conversations\": [{\"from\": \"a\"}, {}]}]",
-            "a turn without the key `value` in conversation 1 (byte 20, line 1)",
-        ),
-        (
-            "[{\"conversations\": [{\"value\": \"a\"}, {\"value\": 1}]}]",
-            "a turn whose `value` is not a string in conversation 1 (byte 36, line 1)",
-        ),
-        (
-            "[{\"conversations\":\n [{\"value\": \"a\"},\n {\"value\": \"\\x\"}]}]",
-            "a turn that cannot be read: invalid escape (byte 50, line 3)",
-        ),
-        (
-            "[{\"conversations\": [{\"value\": \"\\ud800\"}, {\"value\": \"a\"}]}]",
-            "a turn that cannot be read: unexpected end of hex escape",
-        ),
-    ];
-    for (text, expected) in cases {
+    // `¶` is a line break.
+    let cases = r#"
+        {"id": 1}¶{"id": 2} => expected `[`, the beginning of an array of conversations, found `{`; convert a file with one conversation a line
+        <!DOCTYPE html> => (byte 0, line 1): expected `[`, the beginning of an array of conversations, found `<`; look whether it is another file
+        [¶{"conversations": [}] => in conversation 1 (byte 21, line 2): expected a value, found `}`
+        [{"a": 1 "b": 2}] => expected `,` or `}`, found `"`: the file is damaged
+        [{"a": tru}] => (byte 7, line 1): expected a value, found `t`
+        [{"a": 1}, ] => in conversation 2 (byte 11, line 1): expected `{`, the beginning of a conversation, found `]`
+        [] [] => (byte 3, line 1): expected nothing after the array of conversations, found `[`
+        [¶¶7] => something else than an object in conversation 1 (byte 3, line 3)
+        [{"conversations": null}] => something else than a list of turns in conversation 1 (byte 19, line 1)
+        [{"conversations": ["a", "b"]}] => a turn that is not an object in conversation 1 (byte 20, line 1)
+        [{"conversations": [{"from": "a"}, {}]}] => a turn without the key `value` in conversation 1 (byte 20, line 1)
+        [{"conversations": [{"value": "a"}, {"value": 1}]}] => a turn whose `value` is not a string in conversation 1 (byte 36, line 1)
+        [{"conversations":¶ [{"value": "a"},¶ {"value": "\x"}]}] => a turn that cannot be read: invalid escape (byte 50, line 3)
+        [{"conversations": [{"value": "\ud800"}, {"value": "a"}]}] => a turn that cannot be read: unexpected end of hex escape
+    "#;
+    for case in cases.trim().lines() {
+        let (text, expected) = case.trim().split_once(" => ").expect("a case");
+        let text = &text.replace('¶', "\n");
         // vLLM reads entries without turns, so that these get as far as their mistakes.
         let message = complaint(text, Like::Vllm);
         assert!(message.contains(expected), "{text}\ngave: {message}\nnot:  {expected}");

@@ -9,11 +9,11 @@ mod bounds;
 #[cfg(test)]
 mod tests;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use runner_plugin::random::Python;
 use runner_plugin::report::Remarks;
+use runner_plugin::requests::fingerprint;
 use runner_plugin::{Amount, Dataset, Error, Inputs, Prompt, Remark, Sample, Tokenizer};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,6 @@ use sharegpt_file::{Conversations, Like, Pair};
 
 use bounds::Bounds;
 
-/// The scenario's name for the file.
 const FILE: &str = "data";
 
 /// Conversations to tokenize in one call of the host, unless their text is long.
@@ -55,7 +54,6 @@ impl Default for Config {
     }
 }
 
-/// A conversation within the bounds.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     /// Its place in the shuffled file.
@@ -66,16 +64,13 @@ struct Candidate {
     fingerprint: u64,
 }
 
-/// The result of examining some conversations.
 #[derive(Default)]
 struct Examination {
-    /// Conversations within the bounds.
     kept: Vec<Candidate>,
     /// Places in the shuffled file of the others, and why they are not.
     dropped: Vec<(usize, String)>,
 }
 
-/// Conversations of a ShareGPT file.
 pub struct ShareGpt {
     conversations: Conversations,
     tokenizer: Box<dyn Tokenizer>,
@@ -88,11 +83,9 @@ pub struct ShareGpt {
     kept: Vec<Candidate>,
     /// Number of conversations that were examined for this, from the front.
     examined: usize,
-    /// Number of samples that were returned.
     given: usize,
     /// Position where the search for spare samples continues, from the back.
     back: usize,
-    /// Fingerprints of the spare samples.
     spares: Vec<u64>,
     /// Remarks on the file, and on conversations that are left out on the way to the measured
     /// samples.
@@ -294,10 +287,4 @@ impl ShareGpt {
             ..Sample::new(id, Prompt::Text(pair.prompt))
         })
     }
-}
-
-fn fingerprint(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }

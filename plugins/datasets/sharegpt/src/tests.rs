@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_plugin::{Dataset, Error, Inputs, Prompt, Sample, Treatment};
-use runner_plugin_testing::files;
+use runner_plugin::{Dataset, Error, Treatment};
+use runner_plugin_testing::datasets::{self, invalid_config, invalid_input, rest as all, text};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::Pairs;
 
@@ -18,36 +18,12 @@ fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))
 }
 
-fn open(
-    config: &str,
-    seed: u64,
-    count: Option<u64>,
-    files: files::Named,
-) -> Result<ShareGpt, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(Pairs) };
-    ShareGpt::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
+fn open(config: &str, seed: u64, count: Option<u64>, files: Named) -> Result<ShareGpt, Error> {
+    datasets::open(config, seed, count, files, Pairs)
 }
 
 fn sample_file() -> Named {
     Named::default().with_path("data", folder().join("conversations.json"))
-}
-
-fn text(sample: &Sample) -> &str {
-    match &sample.prompt {
-        Prompt::Text(text) => text,
-        other => panic!("expected text, got {other:?}"),
-    }
-}
-
-fn all(dataset: &mut ShareGpt, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    loop {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            return samples;
-        }
-        samples.extend(more);
-    }
 }
 
 #[test]
@@ -109,17 +85,9 @@ fn a_run_of_unknown_length_spares_too() {
 
 #[test]
 fn no_file_is_the_users_to_name() {
-    match open("{}", 1, None, Named::default()).map(drop) {
-        Err(Error::InvalidConfig(message)) => {
-            assert!(
-                message.contains(
-                    "pass --dataset-path FILE, or set `data = \"FILE\"` under [dataset.files]"
-                ),
-                "{message}"
-            );
-        }
-        other => panic!("expected invalid configuration, got {other:?}"),
-    }
+    let message = invalid_config(open("{}", 1, None, Named::default()));
+    let remedy = "pass --dataset-path FILE, or set `data = \"FILE\"` under [dataset.files]";
+    assert!(message.contains(remedy), "{message}");
 }
 
 #[test]
@@ -133,10 +101,8 @@ fn configurations_that_no_tool_takes_are_refused() {
             "key `like`: unknown variant `trt`, expected one of `lmdeploy`, `vllm`, `sglang`",
         ),
     ] {
-        match open(config, 1, None, sample_file()).map(drop) {
-            Err(Error::InvalidConfig(message)) => assert!(message.contains(expected), "{message}"),
-            other => panic!("expected invalid configuration, got {other:?}"),
-        }
+        let message = invalid_config(open(config, 1, None, sample_file()));
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -144,14 +110,11 @@ fn configurations_that_no_tool_takes_are_refused() {
 fn a_file_without_a_usable_conversation_is_refused() {
     let files = Named::default()
         .with_bytes("data", *br#"[{"conversations": [{"value": "a"}, {"value": "b"}]}]"#);
-    match open("{}", 1, Some(1), files).expect("a dataset").next(1) {
-        Err(Error::InvalidInput(message)) => assert_eq!(
-            message,
-            "none of the 1 conversations of two turns or more in the file `data` has 4 or more tokens in the prompt \
-             (at most 1024) and 4 or more in the answer (at most 2048 together)"
-        ),
-        other => panic!("expected invalid input, got {other:?}"),
-    }
+    assert_eq!(
+        invalid_input(open("{}", 1, Some(1), files).expect("a dataset").next(1)),
+        "none of the 1 conversations of two turns or more in the file `data` has 4 or more tokens in the prompt (at \
+         most 1024) and 4 or more in the answer (at most 2048 together)"
+    );
 }
 
 /// The file has sixty conversations.

@@ -31,7 +31,6 @@ use sound::Sound;
 /// The longest file: a dataset may return at most 64 MiB at once.
 const LONGEST: u64 = 48 << 20;
 
-/// The most mistakes that an error names.
 const MOST_SHOWN: usize = 10;
 
 /// The user's configuration.
@@ -74,7 +73,6 @@ struct Recording {
     sound: Sound,
 }
 
-/// Recordings with their texts.
 pub struct Speech {
     config: Config,
     places: Places,

@@ -9,13 +9,10 @@ use runner_plugin::{Error, File, Files};
 pub const DATA: &str = "data";
 pub const AUDIO: &str = "audio";
 
-/// The endings of files of sound.
 const SOUNDS: [&str; 9] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm", "mpga"];
 
-/// The longest list of a folder, in bytes.
 const LONGEST: u64 = 32 << 20;
 
-/// The files that can be read.
 pub struct Places {
     files: Box<dyn Files>,
     /// The files of the folders `data` and `audio`, if these are folders: their whole names.
@@ -25,10 +22,6 @@ pub struct Places {
 }
 
 impl Places {
-    /// Lists the files.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if a folder's list cannot be read.
     pub fn new(files: Box<dyn Files>) -> Result<Self, Error> {
         let mut names = BTreeSet::new();
         for folder in [DATA, AUDIO] {
@@ -46,7 +39,6 @@ impl Places {
         Ok(Self { files, names, by_stem })
     }
 
-    /// True if `data` is a folder.
     pub fn is_folder(&self) -> bool {
         self.names.range(format!("{DATA}/")..).next().is_some_and(|name| name.starts_with("data/"))
     }
@@ -57,12 +49,10 @@ impl Places {
         names.filter(|name| name.starts_with("data/"))
     }
 
-    /// True if a folder has a file of this whole name.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Opens a file by its whole name.
     pub fn open(&self, name: &str) -> Option<Box<dyn File>> {
         self.files.open(name)
     }
@@ -102,7 +92,6 @@ impl Places {
     }
 }
 
-/// True if a file's name ends like a sound's.
 pub fn is_sound(name: &str) -> bool {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     ending.is_some_and(|ending| SOUNDS.contains(&&*ending))
@@ -132,17 +121,10 @@ fn joined(folder: &str, path: &str) -> String {
 }
 
 /// All of a file, as text.
-///
-/// # Errors
-/// If it cannot be read, is longer than `most` bytes, or is not UTF-8.
 pub fn text(file: &dyn File, most: u64) -> Result<String, String> {
     String::from_utf8(bytes(file, most)?).map_err(|_| "expected UTF-8".to_owned())
 }
 
-/// All of a file.
-///
-/// # Errors
-/// If it cannot be read, or is longer than `most` bytes.
 pub fn bytes(file: &dyn File, most: u64) -> Result<Vec<u8>, String> {
     let size = file.size();
     if size > most {

@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use records::{Cut, Packed, Records, cells, stream};
+use records::{Cut, Packing, Records, cells, stream};
 use runner_plugin::{Error, File};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -55,7 +55,6 @@ pub enum Layout {
     TextFiles,
 }
 
-/// A recording with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The place of the row, for messages: `data/metadata.csv`, line 3.
@@ -82,10 +81,6 @@ pub struct Rows {
     bytes: usize,
 }
 
-/// Reads all texts.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if there are none, or a file of them cannot be read.
 pub fn read(places: &Places, layout: Option<Layout>, columns: &Columns) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     if !places.is_folder() {
@@ -210,7 +205,7 @@ impl Rows {
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let file: Rc<dyn File> = Rc::from(file);
         let head = file.read(0, 4096).map_err(wrong)?;
-        let packed = Packed::detect(&head);
+        let packed = Packing::detect(&head);
         let text = String::from_utf8_lossy(&head);
         let text = text.trim_start_matches('\u{feff}').trim_start();
         let separator = match text.lines().next() {
@@ -221,7 +216,7 @@ impl Rows {
         let (cut, is_json) = match text.chars().next() {
             Some('[') => (Cut::Items, true),
             Some('{') => (Cut::Lines, true),
-            _ if packed != Packed::Not => (Cut::Lines, true),
+            _ if packed != Packing::Not => (Cut::Lines, true),
             _ => (Cut::Quoted(separator), false),
         };
         let mut records = Records::new(stream(&file, packed), cut);
@@ -264,7 +259,7 @@ impl Rows {
     ) -> Result<(), Error> {
         let wrong = |cause: String| Error::InvalidInput(format!("file `{name}`: {cause}"));
         let file: Rc<dyn File> = Rc::from(file);
-        let mut records = Records::new(stream(&file, Packed::Not), Cut::Lines);
+        let mut records = Records::new(stream(&file, Packing::Not), Cut::Lines);
         while let Some(record) = records.next_record().map_err(wrong)? {
             let place = format!("file `{name}`, line {}", record.line);
             let Ok(line) = str::from_utf8(&record.bytes) else {

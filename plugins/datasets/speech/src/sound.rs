@@ -3,7 +3,6 @@
 
 use runner_plugin::File;
 
-/// The facts about a sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sound {
     pub media_type: &'static str,
@@ -14,13 +13,8 @@ pub struct Sound {
 /// The least bytes of a chunk of WAV's that says the format.
 const FORMAT: u64 = 16;
 
-/// The most chunks that are looked through for the sound.
 const MOST_CHUNKS: usize = 1000;
 
-/// Reads a file's header.
-///
-/// # Errors
-/// The message, with the mistake in the file.
 pub fn read(file: &dyn File) -> Result<Sound, String> {
     let start = file.read(0, 12)?;
     let at = |from: usize, mark: &[u8]| start.get(from..from + mark.len()) == Some(mark);

@@ -1,6 +1,7 @@
 //! Every layout gives the same recordings, bad files are named together, and headers say lengths.
 
-use runner_plugin::{Amount, Dataset, Error, Inputs, Part, Prompt, Sample, Treatment};
+use runner_plugin::{Dataset, Error, Part, Prompt, Sample, Treatment};
+use runner_plugin_testing::datasets;
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 use serde_json::{Value, json};
@@ -48,15 +49,11 @@ fn folder(files: &[(&str, &[u8])]) -> Named {
 }
 
 fn open(files: Named, config: &str) -> Result<Speech, Error> {
-    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
-    Speech::open(runner_plugin::parse(config)?, 3, Amount::Unknown, inputs)
+    datasets::open(config, 3, None, files, StandIn)
 }
 
 fn refused(files: Named, config: &str) -> String {
-    match open(files, config).and_then(|mut dataset| dataset.next(9)) {
-        Err(Error::InvalidInput(message) | Error::InvalidConfig(message)) => message,
-        other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
-    }
+    datasets::mistake(open(files, config).and_then(|mut dataset| dataset.next(9)))
 }
 
 /// Name, media type, length of the file, and reference.
@@ -305,7 +302,6 @@ fn recordings_come_in_order_and_spares_from_the_end() {
     assert_eq!(order.len(), 8);
 }
 
-/// Reads a header in memory.
 fn header(bytes: &[u8]) -> Result<sound::Sound, String> {
     let files = Named::default().with_bytes("x", bytes);
     sound::read(&*runner_plugin::Files::open(&files, "x").unwrap())

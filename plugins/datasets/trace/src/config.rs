@@ -180,10 +180,6 @@ impl Default for Labels {
 }
 
 impl Config {
-    /// Checks everything that does not depend on the file.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names every key that is wrong.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let mut wrong = Vec::new();
         let positive = |value: f64| value > 0.0 && value.is_finite();
@@ -232,7 +228,6 @@ impl Config {
         (nanos.max(0) as f64 / self.time_scale) as u64
     }
 
-    /// The longest pause, in nanoseconds.
     pub(crate) fn longest_pause(&self) -> u64 {
         self.max_idle.map_or(u64::MAX, |seconds| (seconds * 1e9) as u64)
     }

@@ -4,7 +4,6 @@
 
 use crate::words::Words;
 
-/// A part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) stream: u64,
@@ -25,7 +24,6 @@ pub(crate) enum Kind {
     Session = 4,
     /// A round of a session: its addition to the prompt before.
     Round = 5,
-    /// A recorded answer.
     Answer = 6,
     /// A prompt that is not measured.
     Spare = 7,
@@ -44,8 +42,7 @@ pub(crate) fn hash(text: &str) -> u64 {
     mixed(hashed)
 }
 
-/// SplitMix64: the finalizer of Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators" (2014).
+/// SplitMix64: the finalizer of Steele, Lea and Flood (2014).
 pub(crate) fn mixed(number: u64) -> u64 {
     let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -76,7 +73,6 @@ pub(crate) fn cut(runs: &mut Vec<Run>, length: u32) {
     runs.retain(|run| run.length > 0);
 }
 
-/// The number of words of runs.
 pub(crate) fn length(runs: &[Run]) -> u32 {
     runs.iter().fold(0, |sum: u32, run| sum.saturating_add(run.length))
 }

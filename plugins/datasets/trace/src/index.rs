@@ -15,7 +15,6 @@ use crate::formats::{Content, Format, Layout, Row};
 use crate::source::{Place, Source};
 use sessions::SessionEntry;
 
-/// Mistakes to report at once.
 const MOST_MISTAKES: usize = 8;
 
 /// Lengths to keep for prompts that are not measured.
@@ -30,7 +29,6 @@ const MOST_RESERVED: usize = 6 << 20;
 /// The time of a row without one.
 pub(crate) const NEVER: i64 = i64::MIN;
 
-/// Reasons why a request is left out.
 pub(crate) const REASONS: [&str; 4] = [
     "",
     "a prompt longer than `max-input`",
@@ -66,13 +64,10 @@ impl Entry {
     }
 }
 
-/// A request within a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     line: u32,
-    /// Number of the request in the line.
     pub(crate) place: u32,
-    /// Its bytes.
     pub(crate) length: u32,
 }
 
@@ -83,7 +78,6 @@ pub(crate) struct Thread {
     pub(crate) layout: Layout,
 }
 
-/// The rows to replay, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) entries: Vec<Entry>,
@@ -93,17 +87,14 @@ pub(crate) struct Index {
     pub(crate) threads: Vec<Thread>,
     /// The names of the first requests, by group, in traces that link requests.
     pub(crate) roots: Vec<i64>,
-    /// Hashes of the names of sessions whose rows hold their whole prompts, although they do not
-    /// say so.
+    /// Hashes of the names of sessions whose rows hold whole prompts without saying so.
     pub(crate) whole: BTreeSet<u64>,
     /// Time at which the run's clock begins, on the trace's clock.
     pub(crate) base: i64,
-    /// Lengths of prompts and answers, as examples.
     pub(crate) sizes: Vec<(u32, u32)>,
 }
 
 impl Index {
-    /// The number of an entry's line.
     pub(crate) fn line(&self, entry: &Entry) -> u32 {
         self.request(entry).map_or(entry.number, |request| request.line)
     }
@@ -123,7 +114,6 @@ pub(crate) struct Pass<'a> {
     pub(crate) tokenizer: &'a dyn Tokenizer,
 }
 
-/// Facts about the rows so far.
 #[derive(Default)]
 struct Scan {
     index: Index,
@@ -136,16 +126,11 @@ struct Scan {
     /// and a hash of those ids.
     blocks: BTreeMap<u64, (usize, u64)>,
     origin: Option<i64>,
-    /// The first row without a time.
     untimed: Option<u32>,
     mistakes: Vec<String>,
 }
 
 impl Pass<'_> {
-    /// Reads the whole trace.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first mistakes and their lines.
     pub(crate) fn index(&self, source: &mut Source, notes: &mut Remarks) -> Result<Index, Error> {
         let mut seen = Scan::default();
         let mut place = source.beginning()?;
@@ -349,8 +334,7 @@ impl Pass<'_> {
         let mut index = seen.index;
         let origin = seen.origin.unwrap_or_default();
         let shared = index.entries.len();
-        // The beginning of each session: it orders the session's rows, and places them in the
-        // window.
+        // The beginning of each session: it orders the rows, and places them in the window.
         let mut begins = vec![NEVER; if in_sessions { seen.groups as usize } else { 0 }];
         if in_sessions {
             for entry in index.entries.iter().rev() {
@@ -410,8 +394,7 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// Returns the message if nothing is left: the numbers of requests in the file, in the share,
-    /// and in the window.
+    /// Returns the message if nothing is left: the numbers of requests after each step.
     fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
         if all == 0 {
             return "the file has no requests: only line 1, which names the columns".to_owned();

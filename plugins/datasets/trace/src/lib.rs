@@ -45,7 +45,8 @@ mod source;
 mod tests;
 mod words;
 
-use runner_plugin::{Amount, Dataset, ENOUGH, Error, Inputs, Remark, Sample};
+use runner_plugin::requests::fill;
+use runner_plugin::{Amount, Dataset, Error, Inputs, Remark, Sample};
 
 use config::invalid;
 use formats::Format;
@@ -55,7 +56,6 @@ use source::Source;
 
 pub use config::{Config, Form, Labels, Name, Replay, TooLong, Window, WrongBlocks};
 
-/// The scenario's name for the trace.
 const FILE: &str = "data";
 
 pub struct Trace {
@@ -89,26 +89,14 @@ impl Dataset for Trace {
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        while samples.len() < limit as usize && bytes < ENOUGH {
-            let Some(sample) = self.player.next()? else {
-                break;
-            };
-            bytes += sample.bytes();
-            samples.push(sample);
-        }
-        Ok(samples)
+        fill(limit, || self.player.next())
     }
 
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        while samples.len() < limit as usize && bytes < ENOUGH {
-            let sample = self.player.spare(self.spares);
+        fill(limit, || {
             self.spares += 1;
-            bytes += sample.bytes();
-            samples.push(sample);
-        }
-        Ok(samples)
+            Ok(Some(self.player.spare(self.spares - 1)))
+        })
     }
 
     fn remarks(&self) -> Vec<Remark> {

@@ -20,7 +20,6 @@ use crate::source::{Place, Source};
 use crate::words::Words;
 use one_line::Open;
 
-/// A trace that is being replayed.
 pub(crate) struct Player {
     pub(crate) source: Source,
     pub(crate) format: Format,
@@ -36,7 +35,6 @@ pub(crate) struct Player {
     state: State,
 }
 
-/// The position of the replay.
 #[derive(Default)]
 struct State {
     /// Entries that were given out.
@@ -46,8 +44,7 @@ struct State {
     given: Vec<SentSample>,
     /// A session in one line that has further requests.
     open: Option<Open>,
-    /// The session's prompt before, by session, of traces that split prompts. Not more runs than
-    /// the trace has rows.
+    /// The prompt before, by session, of traces that split prompts. No more runs than rows.
     splits: BTreeMap<u32, Vec<Run>>,
     /// The last arrival: on the trace's clock, and on the run's.
     last: Option<(u64, u64)>,
@@ -57,14 +54,12 @@ struct State {
     cut: Option<u32>,
 }
 
-/// A sample of the open session.
 struct SentSample {
     id: String,
     name: Option<i64>,
     ended: Option<i64>,
 }
 
-/// The parts of a sample beside its row.
 struct Frame {
     id: String,
     line: u32,
@@ -101,7 +96,6 @@ impl Player {
         })
     }
 
-    /// The next sample; `None` at the trace's end.
     pub(crate) fn next(&mut self) -> Result<Option<Sample>, Error> {
         loop {
             if let Some(mut open) = self.state.open.take() {
@@ -225,8 +219,7 @@ impl Player {
         turns[at] - 1
     }
 
-    /// Returns the dependency of a session's further row: on the request that it names, or on its
-    /// predecessor.
+    /// Returns the dependency of a further row: on the named request, or on its predecessor.
     fn dependency(&mut self, row: &Row, time: Option<i64>, line: u32) -> Option<Dependency> {
         let parent = row.link.and_then(|link| link.parent);
         let named = parent
@@ -255,7 +248,6 @@ impl Player {
         pause.min(longest)
     }
 
-    /// Returns the arrival of a row, with pauses between arrivals shortened.
     fn arrival(&mut self, time: i64, line: u32) -> u64 {
         let due = self.config.scaled(time.saturating_sub(self.index.base));
         let (before, arrived) = self.state.last.unwrap_or_default();
@@ -264,7 +256,6 @@ impl Player {
         arrival
     }
 
-    /// A row as a sample.
     fn sample(&mut self, row: Row, frame: Frame) -> Sample {
         if let Some(repaired) = row.repaired {
             self.notes.repaired(repaired, || format!("line {}", frame.line));
@@ -330,8 +321,7 @@ impl Player {
         content::cut(runs, prefix);
         let found = content::length(runs);
         let rest = [
-            // Cached tokens outside the previous prompt: its answer, or tokens that other sessions
-            // had sent.
+            // Cached tokens outside the previous prompt: its answer, or tokens of other sessions.
             Run { stream: stream(Kind::Session, &own[..1]), from: found, length: prefix - found },
             Run { stream: stream(Kind::Round, own), from: 0, length: fresh },
         ];

@@ -15,16 +15,12 @@ pub(crate) struct Source {
     file: Box<dyn File>,
     size: u64,
     piece: Vec<u8>,
-    /// The place where the piece begins.
     start: u64,
 }
 
-/// The place where a line is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// The offset of its first byte.
     pub(crate) offset: u64,
-    /// The line's number, from 1.
     pub(crate) line: u32,
 }
 
@@ -34,7 +30,6 @@ impl Source {
         Self { file, size, piece: Vec::new(), start: 0 }
     }
 
-    /// The file's length in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
@@ -68,7 +63,6 @@ impl Source {
         Ok(&self.piece[(offset - self.start) as usize..])
     }
 
-    /// A range of the file.
     pub(crate) fn bytes(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::with_capacity(length as usize);
         while (bytes.len() as u64) < length {

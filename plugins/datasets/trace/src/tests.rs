@@ -6,7 +6,8 @@ mod selection;
 mod shared;
 mod wrong;
 
-use runner_plugin::{Amount, Dataset, Error, Inputs, Message, Part, Prompt, Sample, Tokenizer};
+use runner_plugin::{Dataset, Error, Message, Part, Prompt, Sample, Tokenizer};
+use runner_plugin_testing::datasets::{self, rest};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
@@ -36,7 +37,6 @@ const TRACES: [(&str, &str, &str); 8] = [
     ),
 ];
 
-/// A trace of the cases.
 fn trace(name: &str) -> &'static str {
     TRACES
         .iter()
@@ -47,31 +47,16 @@ fn trace(name: &str) -> &'static str {
 
 fn open_with(
     config: &str,
-    trace: &str,
+    trace: impl AsRef<[u8]>,
     seed: u64,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Trace, Error> {
-    let inputs = Inputs {
-        files: Box::new(Named::default().with_bytes("data", trace)),
-        tokenizer: Box::new(tokenizer),
-    };
-    Trace::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
+    let files = Named::default().with_bytes("data", trace.as_ref());
+    datasets::open(config, seed, None, files, tokenizer)
 }
 
 fn open(config: &str, trace: &str) -> Trace {
     open_with(config, trace, 7, StandIn).unwrap_or_else(|error| panic!("{config}: {error:?}"))
-}
-
-/// All samples, this many at a time.
-fn rest(dataset: &mut Trace, limit: u32) -> Vec<Sample> {
-    let mut samples = Vec::new();
-    loop {
-        let more = dataset.next(limit).expect("samples");
-        if more.is_empty() {
-            return samples;
-        }
-        samples.extend(more);
-    }
 }
 
 fn all(config: &str, trace: &str) -> Vec<Sample> {
@@ -104,18 +89,12 @@ fn after(sample: &Sample) -> Vec<(&str, u64)> {
     sample.after.iter().map(|on| (on.sample.as_str(), on.delay / 1_000_000)).collect()
 }
 
-/// The arrival in milliseconds.
 fn arrival(sample: &Sample) -> Option<u64> {
     sample.arrival.map(|arrival| arrival / 1_000_000)
 }
 
-/// The message about a wrong configuration or file.
 fn complaint(config: &str, trace: &str) -> String {
-    match open_with(config, trace, 7, StandIn) {
-        Err(Error::InvalidConfig(message) | Error::InvalidInput(message)) => message,
-        Err(other) => panic!("{other:?}"),
-        Ok(_) => panic!("it is accepted: {config}"),
-    }
+    datasets::mistake(open_with(config, trace, 7, StandIn))
 }
 
 fn remarks(dataset: &Trace) -> Vec<(String, u64, String)> {

@@ -37,14 +37,12 @@ const ROUNDS: u64 = 4;
 /// Candidates whose pairs are all tried.
 const PAIRED: usize = 128;
 
-/// A token and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word {
     id: u32,
     text: String,
 }
 
-/// A closed set of tokens.
 #[derive(Debug)]
 pub(crate) struct Words {
     words: Vec<Word>,
@@ -58,9 +56,6 @@ pub(crate) struct Words {
 
 impl Words {
     /// The set of a tokenizer.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if it has no such tokens.
     pub(crate) fn new(tokenizer: &dyn Tokenizer, form: Form) -> Result<Self, Error> {
         let facts = tokenizer.describe();
         let mut kinds: [Vec<Word>; 3] = Default::default();
@@ -118,15 +113,13 @@ impl Words {
         text
     }
 
-    /// The token ids of words.
     pub(crate) fn ids(&self, marked: bool, indices: impl Iterator<Item = usize>) -> Vec<u32> {
         let mark = marked.then_some(self.mark.id);
         mark.into_iter().chain(indices.map(|index| self.words[index].id)).collect()
     }
 }
 
-/// The texts of tokens, as they read behind other tokens: some tokenizers drop a space at the
-/// beginning.
+/// The texts of tokens behind other tokens: some tokenizers drop a space at the beginning.
 fn texts(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Vec<Word> {
     let once: Vec<Vec<u32>> = ids.iter().map(|id| vec![*id]).collect();
     let twice: Vec<Vec<u32>> = ids.iter().map(|id| vec![*id, *id]).collect();

@@ -25,7 +25,6 @@ use serde::Deserialize;
 #[cfg(test)]
 mod tests;
 
-/// Characters of a pattern, at most.
 const LONGEST_PATTERN: usize = 1000;
 
 /// Bytes of a compiled pattern, at most, which also bounds the time per byte of an answer.
@@ -125,7 +124,6 @@ impl Scorer for Contains {
     }
 }
 
-/// The text or pattern that an answer should contain.
 enum Target {
     Text { text: String, ignore_case: bool },
     Prefix { text: String, ignore_case: bool },

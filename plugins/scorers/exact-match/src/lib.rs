@@ -25,7 +25,6 @@ impl Default for Config {
     }
 }
 
-/// Scores `exact-match`: 1 or 0.
 pub struct ExactMatch {
     config: Config,
 }
@@ -83,7 +82,6 @@ impl ExactMatch {
     }
 }
 
-/// A single accepted answer.
 fn text(reference: &Value) -> Option<String> {
     match reference {
         Value::String(text) => Some(text.clone()),

@@ -82,16 +82,11 @@ pub fn exchange(value: &Value) -> Exchange {
     }
 }
 
-/// Opens a scorer with a configuration.
-///
-/// # Errors
-/// The scorer's objection to the configuration.
 pub fn open<S: Scorer>(config: &Value) -> Result<S, runner_plugin::Error> {
     S::open(parse(&config.to_string())?, Box::new(StandIn))
 }
 
-/// The scores that a scorer with this configuration gives an exchange, by name; or its error, as
-/// text.
+/// The scores that a configured scorer gives an exchange, by name; or its error, as text.
 #[must_use]
 pub fn scores<S: Scorer>(config: &Value, of: &Value) -> Value {
     let scores = open::<S>(config).and_then(|mut scorer| scorer.score(&exchange(of)));

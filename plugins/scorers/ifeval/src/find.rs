@@ -8,10 +8,8 @@
 use judging::python;
 use regex_lite::{Regex, RegexBuilder};
 
-/// The number of characters that a pattern may have.
 const LONGEST: usize = 1000;
-/// The number of bytes that a compiled pattern may take, which also bounds the time per byte of an
-/// answer.
+/// The most bytes of a compiled pattern, which also bounds the time per byte of an answer.
 const LARGEST: usize = 64 * 1024;
 
 pub enum Word {
@@ -21,10 +19,6 @@ pub enum Word {
 }
 
 impl Word {
-    /// Takes a keyword.
-    ///
-    /// # Errors
-    /// The message, with the mistake, if it is a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.chars().count() > LONGEST {
             return Err(format!(
@@ -130,10 +124,6 @@ pub enum Splitter {
 }
 
 impl Splitter {
-    /// Takes a splitter.
-    ///
-    /// # Errors
-    /// The message, with the mistake, if it is a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         if is_plain(text) {
             return Ok(Splitter::Literal(text.to_owned()));
@@ -256,11 +246,7 @@ pub fn has_title(text: &str) -> bool {
     })
 }
 
-/// True if there is a postscript: the marker, then anything. The markers `P.S.` and `P.P.S` may
-/// have spaces in them.
-///
-/// # Errors
-/// If the marker is a pattern that cannot be read.
+/// True if there is a postscript: the marker, in which spaces may stand, then anything.
 pub fn has_postscript(text: &str, marker: &str) -> Result<bool, String> {
     let text = text.to_lowercase();
     let parts: &[&str] = match marker {

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use crate::find::{self, Splitter, Word};
 use crate::json;
 
-/// The most keywords of one instruction.
 const KEYWORDS: usize = 1000;
 
 /// The answers that `constrained_response` allows.
@@ -25,7 +24,6 @@ impl Amount {
     }
 }
 
-/// An instruction with its arguments.
 pub enum Instruction {
     Existence(Vec<Word>),
     Frequency(Word, Amount),
@@ -57,7 +55,6 @@ pub enum Instruction {
     Unjudged,
 }
 
-/// The arguments of an instruction.
 struct Arguments<'a> {
     id: &'a str,
     given: &'a Map<String, Value>,
@@ -114,10 +111,6 @@ impl Arguments<'_> {
 }
 
 impl Instruction {
-    /// The instruction of this name with these arguments.
-    ///
-    /// # Errors
-    /// The message, with the expected arguments.
     pub fn new(id: &str, given: &Map<String, Value>) -> Result<Self, String> {
         let with = Arguments { id, given };
         let made = match id {
@@ -248,13 +241,11 @@ impl Instruction {
     }
 }
 
-/// True if the found number equals the wanted one.
 fn is(found: usize, wanted: f64) -> bool {
     (found as f64 - wanted).abs() < f64::EPSILON
 }
 
-/// The number of paragraphs between `***`, without an empty first and last one; `None` if another
-/// is empty.
+/// The number of paragraphs between `***`, without empty ends; `None` if another is empty.
 fn paragraphs(answer: &str) -> Option<usize> {
     let parts: Vec<&str> = answer.split("***").collect();
     let last = parts.len() - 1;
@@ -270,8 +261,7 @@ fn paragraphs(answer: &str) -> Option<usize> {
     Some(count)
 }
 
-/// True if the number of paragraphs between empty lines is the wanted one, and the nth begins with
-/// the word.
+/// True if the number of paragraphs is the wanted one, and the nth begins with the word.
 fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
     let paragraphs: Vec<&str> = answer.split("\n\n").map(python::strip).collect();
     let count = paragraphs.iter().filter(|paragraph| !paragraph.is_empty()).count();

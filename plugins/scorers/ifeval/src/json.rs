@@ -6,7 +6,6 @@ const DEEPEST: usize = 990;
 /// The most digits of a whole number that Python reads.
 const DIGITS: usize = 4300;
 
-/// True if `json.loads` reads the text.
 pub fn is_json(text: &str) -> bool {
     let mut reader = Reader { rest: text.as_bytes() };
     reader.space();

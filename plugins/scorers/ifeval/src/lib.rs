@@ -46,7 +46,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The most instructions of one prompt.
 const INSTRUCTIONS: usize = 100;
 
 /// The user's configuration.
@@ -121,7 +120,6 @@ impl Scorer for IfEval {
     }
 }
 
-/// The instructions of a row.
 fn instructions(exchange: &Exchange, reference: &Value) -> Result<Vec<Instruction>, Error> {
     let list = |key: &str| reference.get(key).and_then(Value::as_array);
     let (Some(ids), Some(arguments)) = (list("instruction_id_list"), list("kwargs")) else {
@@ -171,8 +169,7 @@ fn all(verdicts: &[Option<bool>]) -> Option<bool> {
     verdicts.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true)
 }
 
-/// The answer, and the answer without its first line, its last, and both; each also without
-/// asterisks.
+/// The answer, and without its first line, its last, and both; each also without asterisks.
 fn variants(answer: &str) -> Vec<String> {
     let lines: Vec<&str> = answer.split('\n').collect();
     let joined = |lines: &[&str]| python::strip(&lines.join("\n")).to_owned();

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-/// The JSON that an answer is, or the first one between lines of three backquotes, which may name a
-/// language.
+/// The JSON that an answer is, or the first one between lines of three backquotes.
 pub fn json(answer: &str, fenced: bool) -> Option<Value> {
     serde_json::from_str(answer).ok().or_else(|| if fenced { in_a_fence(answer) } else { None })
 }

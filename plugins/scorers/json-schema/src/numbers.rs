@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// The integer that a number is.
 pub fn integer(number: &Number) -> Option<i128> {
     (number.as_i64().map(i128::from)).or_else(|| number.as_u64().map(i128::from)).or_else(|| {
         // Below 2^100 the conversion is exact.
@@ -14,7 +13,6 @@ pub fn integer(number: &Number) -> Option<i128> {
     })
 }
 
-/// Compares two numbers.
 pub fn compare(one: &Number, other: &Number) -> Ordering {
     match (integer(one), integer(other)) {
         (Some(one), Some(other)) => one.cmp(&other),
@@ -38,7 +36,6 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// True if two values are equal.
 pub fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other).is_eq(),

@@ -6,43 +6,31 @@ use std::collections::{BTreeSet, HashMap};
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-/// The number of bytes of JSON a schema that may have.
 const LARGEST: usize = 256 * 1024;
 
-/// The number of schemas that may be inside each other.
 const DEEPEST: usize = 100;
 
 /// The most characters of a pattern, and its most bytes once compiled.
 const PATTERN: (usize, usize) = (1000, 64 * 1024);
 
-/// The number of mistakes that are reported.
 const MOST_MISTAKES: usize = 10;
 
 /// The form that a keyword's value must have.
 enum Form {
     One,
-    /// A list of schemas, of at least one.
     List,
     Table,
-    /// A table of schemas whose keys are patterns.
     Patterns,
-    /// An integer from 0.
     Count,
     Number,
-    /// A number above 0.
     Positive,
-    /// A list of different texts.
     Names,
-    /// A table of lists of different texts.
     NamesByName,
-    /// Names of types.
     Types,
     Values,
     Truth,
     Pattern,
-    /// A reference into the same schema.
     Pointer,
-    /// Anything.
     Any,
 }
 
@@ -77,17 +65,12 @@ fn form(keyword: &str, is_root: bool) -> Option<Form> {
     })
 }
 
-/// A schema that can be judged by.
 pub struct Schema {
     root: Value,
     patterns: HashMap<String, Regex>,
 }
 
 impl Schema {
-    /// Reads a schema.
-    ///
-    /// # Errors
-    /// The mistakes, each with its place.
     pub fn new(root: Value) -> Result<Schema, Vec<String>> {
         let size = root.to_string().len();
         if size > LARGEST {
@@ -121,7 +104,6 @@ impl Schema {
         lookup(&self.root, pointer)
     }
 
-    /// True if a text has a match of a pattern of this schema.
     pub fn matches(&self, pattern: &str, text: &str) -> bool {
         self.patterns.get(pattern).is_some_and(|pattern| pattern.is_match(text))
     }

@@ -10,13 +10,8 @@ use crate::schema::Schema;
 /// alternatives may multiply.
 const MOST_STEPS: u32 = 200_000;
 
-/// Schemas that may be applied inside each other, at most.
 const DEEPEST: u32 = 200;
 
-/// True if a value is valid by a schema.
-///
-/// # Errors
-/// If judging it would take too many steps.
 pub fn valid(schema: &Schema, value: &Value) -> Result<bool, &'static str> {
     let mut judging = Judging { schema, left: MOST_STEPS };
     judging.valid(schema.root(), value, 0).map_err(|Endless| {
@@ -24,7 +19,6 @@ pub fn valid(schema: &Schema, value: &Value) -> Result<bool, &'static str> {
     })
 }
 
-/// Too many steps.
 struct Endless;
 
 struct Judging<'s> {

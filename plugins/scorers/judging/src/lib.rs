@@ -46,7 +46,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// The text of this part.
     #[must_use]
     pub fn text(self, exchange: &Exchange) -> Cow<'_, str> {
         match self {
@@ -57,14 +56,12 @@ impl Part {
     }
 }
 
-/// A score by its name.
 #[must_use]
 pub fn score(name: &str, value: f64) -> Score {
     Score { name: name.to_owned(), value }
 }
 
-/// True if a finish reason, in the server's own word, says that the limit of tokens ended the
-/// answer.
+/// True if a finish reason, in the server's own word, is the limit of tokens.
 #[must_use]
 pub fn is_cut(finish: &str) -> bool {
     let finish = finish.to_ascii_lowercase();
@@ -77,10 +74,6 @@ pub fn truth(name: &str, value: bool) -> Score {
     score(name, f64::from(u8::from(value)))
 }
 
-/// The sample's reference; `None` if it has none.
-///
-/// # Errors
-/// [`Error::InvalidInput`] for a reference that is not JSON.
 pub fn reference(exchange: &Exchange) -> Result<Option<Value>, Error> {
     let Some(reference) = &exchange.reference else {
         return Ok(None);
@@ -102,9 +95,6 @@ pub fn unusable(exchange: &Exchange, reference: &Value, expected: &str) -> Error
 
 /// The texts of a reference: a string, a number, a truth value, a list of them, or a table with one
 /// of these under `key`. A list has at least one.
-///
-/// # Errors
-/// [`Error::InvalidInput`] for any other reference.
 pub fn texts(exchange: &Exchange, reference: &Value, key: &str) -> Result<Vec<String>, Error> {
     let inner = match reference {
         Value::Object(table) => table.get(key),

@@ -8,8 +8,7 @@ mod words;
 pub use punctuation::is_punctuation;
 pub use words::{is_digit, is_word};
 
-/// True if `str.isspace` holds for the character: Unicode's white space, and the four separators
-/// U+001C to U+001F.
+/// True if `str.isspace` holds: Unicode's white space, and U+001C to U+001F.
 #[must_use]
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)

@@ -13,7 +13,6 @@ pub fn letter_after_answer_is(text: &str, letters: &[char]) -> Option<String> {
     })
 }
 
-/// The first line, without the white space around it.
 pub fn first_line(text: &str) -> Option<String> {
     text.split('\n').next().map(|line| python::strip(line).to_owned())
 }
@@ -32,8 +31,7 @@ pub fn rest_of_line(text: &str, phrases: &[&str]) -> Option<String> {
     Some(python::strip(characters.as_str()).to_owned())
 }
 
-/// The filter `multi_choice_regex` with `(\([A-Z]\))`, `group_select: -1`, `ignore_case` and
-/// `ignore_punctuation`.
+/// `multi_choice_regex` with `(\([A-Z]\))`, `group_select: -1` and both flags to ignore.
 pub fn flexible(text: &str, letters: &[char], choices: &[String]) -> Option<String> {
     last_in_parentheses(text, letters).or_else(|| last_choice(text, letters, choices)).or_else(
         || {

@@ -81,7 +81,6 @@ impl Default for Config {
     }
 }
 
-/// Scores `multiple-choice` and `multiple-choice-unparsed`.
 pub struct MultipleChoice {
     config: Config,
     letters: Vec<char>,
@@ -147,7 +146,6 @@ impl Scorer for MultipleChoice {
 }
 
 impl MultipleChoice {
-    /// The right choice as a text.
     fn wanted(&self, exchange: &Exchange, reference: &Value) -> Result<String, Error> {
         let answer = match reference {
             Value::Object(table) => table.get(&self.config.reference_key),

@@ -12,8 +12,7 @@ const ORDER: usize = 6;
 /// Weight of recall against precision, squared.
 const FACTOR: f64 = 4.0;
 
-/// The score, from 0 to 100. White space does not count; only orders that both texts are long
-/// enough for do.
+/// The score, from 0 to 100, without white space; only of orders that fit into both texts.
 pub fn score(answer: &str, reference: &str) -> f64 {
     let plain = |text: &str| text.chars().filter(|c| !python::is_space(*c)).collect();
     let (answer, reference): (Vec<char>, Vec<char>) = (plain(answer), plain(reference));

@@ -90,7 +90,6 @@ impl Default for Config {
     }
 }
 
-/// Scores `rouge-l`, `chrf`, `squad-exact` and `squad-f1`.
 pub struct Overlap {
     config: Config,
 }

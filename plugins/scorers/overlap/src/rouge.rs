@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-/// The number of words that a text may have.
 const MOST_WORDS: usize = 50_000;
 
 /// F1 of the longest common subsequence; `None` if a text is too long for it.

@@ -12,8 +12,7 @@ const TAIL: usize = 4096;
 /// The least characters of a loop, and the least repetitions of its piece.
 const LOOP: (usize, usize) = (64, 8);
 
-/// Special tokens that do not have the form `<|name|>`: of Llama 2, Mistral, Gemma, T5, and of
-/// thinking models.
+/// Special tokens without the form `<|name|>`: of Llama 2, Mistral, Gemma, T5, thinking models.
 const TOKENS: [&str; 10] = [
     "</s>",
     "<unk>",
@@ -62,8 +61,7 @@ pub fn ends_in_a_loop(text: &str) -> bool {
     false
 }
 
-/// True if a text has a special token in it: a listed one, or `<|name|>`, also with DeepSeek's wide
-/// bars.
+/// True if a text has a listed special token, or `<|name|>`, also with DeepSeek's wide bars.
 pub fn leaks_tokens(text: &str) -> bool {
     TOKENS.iter().any(|token| text.contains(token))
         || has_named_token(text, "<|", "|>")

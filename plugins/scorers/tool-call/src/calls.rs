@@ -4,10 +4,8 @@
 
 use serde_json::{Map, Value};
 
-/// The number of calls that are read of one answer.
 const MOST_CALLS: usize = 1000;
 
-/// A call of a tool.
 #[derive(Debug, PartialEq)]
 pub struct Call {
     pub name: String,
@@ -68,7 +66,6 @@ fn add(calls: &mut Vec<Pieces>, value: &Value) -> Option<()> {
 }
 
 impl Pieces {
-    /// True if the arguments are complete.
     fn is_whole(&self) -> bool {
         self.table.is_some() || serde_json::from_str::<Map<String, Value>>(&self.text).is_ok()
     }

@@ -23,10 +23,6 @@ struct ParameterType {
 }
 
 impl<'r> RightCall<'r> {
-    /// Finds the tool of a right call.
-    ///
-    /// # Errors
-    /// The message, with the expected form of the reference.
     pub fn new(
         answer: &'r Value,
         functions: &[&'r Value],
@@ -174,8 +170,7 @@ fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>)
     (of_right == Some(Type::from_value(value))).then_some(true)
 }
 
-/// `list_checker`. The texts of a list are compared plainly; a text among the right lists is one of
-/// its characters.
+/// `list_checker`. Texts are compared plainly; a text as a right list is its characters.
 fn list_is_right(value: &[Value], right: &[Value]) -> bool {
     let value: Vec<Value> = value.iter().map(plain_value).collect();
     right.iter().any(|right| match right {

@@ -60,7 +60,6 @@ impl Default for Config {
     }
 }
 
-/// Scores `tool-call` and `tool-call-unparsed`.
 pub struct ToolCall {
     config: Config,
 }

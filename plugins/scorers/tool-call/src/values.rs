@@ -22,7 +22,6 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type of a value that `json.loads` gives.
     pub fn from_value(value: &Value) -> Type {
         match value {
             Value::Null => Type::Null,

@@ -93,8 +93,7 @@ impl Scorer for Verdict {
 }
 
 impl Verdict {
-    /// The last number in double brackets, else the last one in single brackets after `Rating:`, if
-    /// it is on the scale.
+    /// The last number in double brackets, else in single ones after `Rating:`, if on the scale.
     fn grade(&self, text: &str) -> Option<f64> {
         let Config { lowest, highest, .. } = self.config;
         let number = |inner: &str| number(inner, highest);
@@ -104,7 +103,6 @@ impl Verdict {
     }
 }
 
-/// The last of the letters A, B and C in double brackets.
 fn choice(text: &str) -> Option<f64> {
     bracketed(text).find_map(|inner| match inner {
         "A" | "a" => Some(1.0),
@@ -126,8 +124,7 @@ fn bracketed(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Finds the texts in single brackets after `Rating:`, in any case and with or without emphasis,
-/// the last first.
+/// Texts in single brackets after `Rating:`, in any case, also with emphasis, the last first.
 fn after_rating(text: &str) -> impl Iterator<Item = &str> {
     const MARK: &str = "rating:";
     // ASCII letters alone change, so places stay the same.

@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 
-/// The most cells of a distance.
 const MOST_CELLS: u64 = 1 << 35;
 
 /// The most cells whose differences are kept for an alignment: 2 bits each, 64 MiB.
@@ -17,7 +16,6 @@ const MOST_KEPT: u64 = 1 << 28;
 /// The bits of a block.
 const BLOCK: usize = 64;
 
-/// The steps of an alignment, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub hits: u64,
@@ -26,7 +24,6 @@ pub struct Counts {
     pub insertions: u64,
 }
 
-/// The distance of a sequence from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
     /// Insertions, deletions and substitutions of a shortest alignment.
@@ -42,7 +39,6 @@ struct Vertical {
     minus: u64,
 }
 
-/// Aligns `answer` with `reference`; `None` if they are too long.
 pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Alignment> {
     // As RapidFuzz does, because it decides between alignments.
     let prefix = (reference.iter().zip(answer)).take_while(|(one, other)| one == other).count();

@@ -91,14 +91,12 @@ impl Errors {
     }
 }
 
-/// An answer compared with one reference.
 struct Comparison {
     words: Errors,
     characters: Errors,
     counts: Option<Counts>,
 }
 
-/// Scores word and character error rates.
 pub struct WordErrorRate {
     config: Config,
     words: Errors,
@@ -172,7 +170,6 @@ impl Scorer for WordErrorRate {
 }
 
 impl WordErrorRate {
-    /// Compares an answer with a reference; `None` if they are too long.
     fn compare(&self, answer: &str, reference: &str) -> Option<Comparison> {
         let normalization = self.config.normalization;
         let (reference_words, answer_words) =

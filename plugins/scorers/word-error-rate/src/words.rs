@@ -19,7 +19,6 @@ pub enum Normalization {
 }
 
 impl Normalization {
-    /// The words of a text.
     pub fn words(self, text: &str) -> Vec<String> {
         let text = match self {
             Normalization::None => single_spaces(text),

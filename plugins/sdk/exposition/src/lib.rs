@@ -49,7 +49,6 @@ pub fn lines(page: &str) -> impl Iterator<Item = Line<'_>> {
     page.lines().filter_map(Line::parse)
 }
 
-/// The labels up to the closing brace, and the text after it.
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn labels_of(text: &str) -> Option<(Vec<(&str, Cow<'_, str>)>, &str)> {
     let mut labels = Vec::new();

@@ -203,8 +203,7 @@ fn piece(part: &Part) -> Result<Piece<'_>, String> {
     }
 }
 
-/// A message's further fields. A field that has no place in the API is refused, because its content
-/// would be lost.
+/// A message's further fields; a field that has no place in the API is refused, not lost.
 fn fields(message: &Message, api: &str) -> Result<Fields, String> {
     let Some(extra) = &message.extra else {
         return Ok(Fields::default());

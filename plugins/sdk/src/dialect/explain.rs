@@ -24,7 +24,6 @@ pub fn in_band(error: &[u8]) -> Refusal {
     Refusal { reason: reason(status, &message), message }
 }
 
-/// The HTTP status in an error value.
 fn status_in(value: &Value) -> Option<u16> {
     let own = ["code", "status_code"].iter().find_map(|key| {
         let status = match value.get(*key)? {

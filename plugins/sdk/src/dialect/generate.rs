@@ -4,9 +4,8 @@
 mod skip;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -53,7 +52,6 @@ struct Totals {
     accepted: Option<u32>,
 }
 
-/// One answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Choice {
     index: u32,
@@ -78,7 +76,7 @@ struct Chunk<'a> {
     message: Option<&'a RawValue>,
     #[serde(borrow)]
     text: Option<Borrowed<'a>>,
-    output_ids: Option<Length>,
+    output_ids: Option<Vec<IgnoredAny>>,
     #[serde(borrow)]
     meta_info: Option<MetaInfo<'a>>,
     /// Number of the answer to which the chunk belongs, where there are several.
@@ -294,8 +292,7 @@ impl Totals {
 }
 
 impl Choice {
-    /// Reads a chunk that repeats the text so far and adds to it, and skips the repetition. Another
-    /// chunk has no effect.
+    /// Reads the new part of a chunk that repeats the text so far; others have no effect.
     fn continues(&mut self, data: &[u8], usage: &mut Totals, events: &mut Vec<Meaning>) -> bool {
         let Some(mut seen) = self.skip.take() else {
             return false;
@@ -337,7 +334,7 @@ impl Choice {
     ) {
         let meta = chunk.meta_info.unwrap_or_default();
         let text = chunk.text.map(|text| text.0).unwrap_or_default();
-        let ids = chunk.output_ids.map(|ids| ids.0);
+        let ids = chunk.output_ids.map(|ids| ids.len() as u32);
         let new = self.new_text(&text, ids, meta.completion_tokens).to_owned();
         self.take(new, meta, alone, usage, events);
     }
@@ -385,7 +382,6 @@ impl Choice {
         events.push(finished(reason));
     }
 
-    /// The part of `text` that is new.
     fn new_text<'a>(&mut self, text: &'a str, ids: Option<u32>, total: Option<u32>) -> &'a str {
         let so_far = match self.text {
             Text::SoFar => true,
@@ -409,8 +405,7 @@ impl Choice {
         &text[start..]
     }
 
-    /// True if texts are the answer so far; decided for the rest of the reply once the evidence is
-    /// clear.
+    /// True if texts are the answer so far; decided for good once the evidence is clear.
     fn find_out(&mut self, text: &str, ids: Option<u32>, total: Option<u32>) -> bool {
         if let (Some(ids), Some(total)) = (ids, total) {
             // The count is always the total; so as many ids as that are all there are so far.
@@ -441,7 +436,6 @@ impl Choice {
     }
 }
 
-/// FNV-1a.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -462,31 +456,6 @@ fn finished(reason: &RawValue) -> Meaning {
         }
         Some(kind) => Meaning::Finish(kind.to_owned()),
         None => Meaning::Finish(reason.to_string()),
-    }
-}
-
-/// The length of an array whose items do not matter.
-pub(crate) struct Length(pub(crate) u32);
-
-impl<'de> Deserialize<'de> for Length {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Items;
-        impl<'de> Visitor<'de> for Items {
-            type Value = Length;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a list of token ids")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Length, A::Error> {
-                let mut length = 0;
-                while items.next_element::<IgnoredAny>()?.is_some() {
-                    length += 1;
-                }
-                Ok(Length(length))
-            }
-        }
-        deserializer.deserialize_seq(Items)
     }
 }
 

@@ -9,6 +9,7 @@ mod pattern;
 mod pooling;
 mod reply;
 pub mod responses;
+mod routes;
 pub mod speech;
 pub mod transcriptions;
 
@@ -19,9 +20,11 @@ use serde_json::Value;
 use crate::dialect::frames;
 use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
 
+pub use messages::further_fields;
 pub use pooling::{Ranking, pooled, pooling, requested};
 pub use reply::{Reply, decode};
 pub(crate) use reply::{failure, not_a_chunk, parse};
+pub use routes::RouteReply;
 
 /// A route of the OpenAI API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -153,9 +156,7 @@ pub fn set_sampling(body: &mut Body, sampling: &Sampling) {
         .set_some("presence_penalty", sampling.presence_penalty)
         .set_some("repetition_penalty", sampling.repetition_penalty)
         .set_some("seed", sampling.seed);
-    if !sampling.stop.is_empty() {
-        body.set("stop", &sampling.stop);
-    }
+    body.set_list("stop", &sampling.stop);
 }
 
 /// The value of `stream_options`.

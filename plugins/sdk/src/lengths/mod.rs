@@ -137,7 +137,6 @@ enum Shape {
     Histogram(Vec<(Span, f64)>),
 }
 
-/// All numbers from `min` to `max`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {
     min: f64,
@@ -154,7 +153,6 @@ impl Span {
     }
 }
 
-/// The limits of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bounds {
     min: Option<f64>,

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bounds, Shape, Span};
 
-/// The most bins of a histogram.
 const MOST_BINS: usize = 100_000;
 
 /// A distribution of numbers.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(rename = "DistributionTable")]
 pub(super) struct Table {
@@ -47,10 +46,11 @@ pub(super) struct Table {
 }
 
 /// The name of a distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
     /// Always the same number.
+    #[default]
     Constant,
     /// All numbers of a range alike.
     Uniform,
@@ -73,7 +73,6 @@ impl Kind {
         }
     }
 
-    /// The keys it takes.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Kind::Constant => &["value"],
@@ -103,19 +102,8 @@ struct Bin {
 }
 
 impl Table {
-    /// The table of a distribution.
     pub(super) fn from_shape(shape: &Shape) -> Self {
-        let empty = Table {
-            distribution: Kind::Constant,
-            value: None,
-            min: None,
-            max: None,
-            mean: None,
-            median: None,
-            deviation: None,
-            sigma: None,
-            bins: None,
-        };
+        let empty = Table::default();
         match shape {
             Shape::Constant(value) => Table { value: Some(*value), ..empty },
             Shape::Uniform(span) => Table {

@@ -25,6 +25,11 @@ fn complaint(json: &str) -> String {
     }
 }
 
+/// The lines `INPUT => EXPECTED` of a table of cases.
+fn cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    table.trim().lines().map(|case| case.trim().split_once(" => ").expect("a case"))
+}
+
 fn lengths(json: &str) -> Vec<u32> {
     let lengths = distribution(json)
         .lengths("length", 1..=100_000)
@@ -55,8 +60,7 @@ fn normal_quantiles_equal_pythons() {
     }
 }
 
-/// In Python: `random.seed(42)`, and for each length `p = random.random()` and the formula of the
-/// module.
+/// In Python: `random.seed(42)`, then `p = random.random()` and the formula for each length.
 #[test]
 fn lengths_follow_the_documented_formulas() {
     assert_eq!(lengths("512"), [512; 8]);
@@ -99,8 +103,7 @@ fn both_ends_of_a_range_are_as_likely_as_the_rest() {
 fn a_lognormal_has_its_mean_and_deviation() {
     for json in [
         r#"{"distribution": "lognormal", "mean": 800, "deviation": 600}"#,
-        // With this median and deviation the mean is 640 and e^(sigma²) is 1.5625, as with the mean
-        // above.
+        // With this median and deviation the mean is 640 and e^(sigma²) is 1.5625, as above.
         r#"{"distribution": "lognormal", "median": 640, "deviation": 600}"#,
     ] {
         let distribution = distribution(json);
@@ -136,28 +139,18 @@ fn every_draw_takes_one_number() {
 
 #[test]
 fn lengths_outside_the_range_of_a_key_are_refused_or_limited() {
-    for (json, expected) in [
-        ("0", "`length` is 0; expected at least 1"),
-        ("-3", "`length` is -3; expected at least 1"),
-        ("101", "`length` is 101; expected at most 100"),
-        ("9.5", "`length` is 9.5; expected a whole number"),
-        (
-            r#"{"distribution": "uniform", "min": 0, "max": 9}"#,
-            "`min` of `length` is 0; expected at least 1",
-        ),
-        (
-            r#"{"distribution": "uniform", "min": 1, "max": 9.5}"#,
-            "`max` of `length` is 9.5; expected a whole number",
-        ),
-        (
-            r#"{"distribution": "normal", "mean": 9, "deviation": 1, "max": 500}"#,
-            "`max` of `length` is 500; expected at most 100",
-        ),
-        (
-            r#"{"distribution": "histogram", "bins": [{"value": 200, "weight": 1}]}"#,
-            "a number in the `bins` of `length` is 200; expected at most 100",
-        ),
-    ] {
+    for (json, expected) in cases(
+        r#"
+        0 => `length` is 0; expected at least 1
+        -3 => `length` is -3; expected at least 1
+        101 => `length` is 101; expected at most 100
+        9.5 => `length` is 9.5; expected a whole number
+        {"distribution": "uniform", "min": 0, "max": 9} => `min` of `length` is 0; expected at least 1
+        {"distribution": "uniform", "min": 1, "max": 9.5} => `max` of `length` is 9.5; expected a whole number
+        {"distribution": "normal", "mean": 9, "deviation": 1, "max": 500} => `max` of `length` is 500; expected at most 100
+        {"distribution": "histogram", "bins": [{"value": 200, "weight": 1}]} => a number in the `bins` of `length` is 200; expected at most 100
+        "#,
+    ) {
         match distribution(json).lengths("length", 1..=100) {
             Err(Error::InvalidConfig(message)) => assert_eq!(message, expected, "{json}"),
             other => panic!("{json}: expected invalid configuration, got {other:?}"),
@@ -170,64 +163,25 @@ fn lengths_outside_the_range_of_a_key_are_refused_or_limited() {
 
 #[test]
 fn a_wrong_table_names_its_key_and_the_expected_value() {
-    for (json, expected) in [
-        (
-            "\"long\"",
-            "key `length`: invalid type: string \"long\", expected a number, or a table like { distribution = \
-             \"uniform\", min = 100, max = 200 }",
-        ),
-        (
-            r#"{"distribution": "even", "min": 1}"#,
-            "key `length.distribution`: unknown variant `even`, expected one of `constant`, `uniform`, `normal`, \
-             `lognormal`, `histogram`",
-        ),
-        (r#"{"min": 1}"#, "key `length`: missing field `distribution`"),
-        (r#"{"distribution": "uniform", "low": 1}"#, "key `length.low`: unknown field `low`"),
-        (
-            r#"{"distribution": "uniform", "min": 1, "max": 3, "mean": 2}"#,
-            "key `length`: a uniform distribution does not accept `mean`; expected `min` and `max`",
-        ),
-        (
-            r#"{"distribution": "uniform", "min": 1}"#,
-            "key `length`: a uniform distribution needs `max`, a number",
-        ),
-        (
-            r#"{"distribution": "uniform", "min": 5, "max": 3}"#,
-            "key `length`: `min` is 5 and `max` is 3; expected a `min` of at most `max`",
-        ),
-        (
-            r#"{"distribution": "normal", "mean": 5, "deviation": -1}"#,
-            "key `length`: `deviation` is -1; expected 0 or more",
-        ),
-        (
-            r#"{"distribution": "normal", "mean": "5", "deviation": 1}"#,
-            "key `length.mean`: invalid type: string \"5\", expected f64",
-        ),
-        (
-            r#"{"distribution": "lognormal", "sigma": 1}"#,
-            "key `length`: a lognormal distribution needs `median` or `mean`, a number",
-        ),
-        (
-            r#"{"distribution": "lognormal", "mean": 1, "sigma": 1, "deviation": 2}"#,
-            "key `length`: a lognormal distribution takes `sigma` or `deviation`, not both",
-        ),
-        (
-            r#"{"distribution": "lognormal", "median": 0, "sigma": 1}"#,
-            "key `length`: `median` is 0; expected more than 0",
-        ),
-        (
-            r#"{"distribution": "histogram"}"#,
-            "key `length`: a histogram distribution needs `bins` like",
-        ),
-        (
-            r#"{"distribution": "histogram", "bins": [{"value": 1, "weight": 1}, {"value": 1, "min": 2, "weight": 1}]}"#,
-            "key `length`: bin 2 of the histogram: expected `value`, or `min` and `max`",
-        ),
-        (
-            r#"{"distribution": "histogram", "bins": [{"value": 1, "weight": 0}]}"#,
-            "key `length`: the weights of the histogram sum up to 0; expected at least one above 0",
-        ),
-    ] {
+    for (json, expected) in cases(
+        r#"
+        "long" => key `length`: invalid type: string "long", expected a number, or a table like { distribution = "uniform", min = 100, max = 200 }
+        {"distribution": "even", "min": 1} => key `length.distribution`: unknown variant `even`, expected one of `constant`, `uniform`, `normal`, `lognormal`, `histogram`
+        {"min": 1} => key `length`: missing field `distribution`
+        {"distribution": "uniform", "low": 1} => key `length.low`: unknown field `low`
+        {"distribution": "uniform", "min": 1, "max": 3, "mean": 2} => key `length`: a uniform distribution does not accept `mean`; expected `min` and `max`
+        {"distribution": "uniform", "min": 1} => key `length`: a uniform distribution needs `max`, a number
+        {"distribution": "uniform", "min": 5, "max": 3} => key `length`: `min` is 5 and `max` is 3; expected a `min` of at most `max`
+        {"distribution": "normal", "mean": 5, "deviation": -1} => key `length`: `deviation` is -1; expected 0 or more
+        {"distribution": "normal", "mean": "5", "deviation": 1} => key `length.mean`: invalid type: string "5", expected f64
+        {"distribution": "lognormal", "sigma": 1} => key `length`: a lognormal distribution needs `median` or `mean`, a number
+        {"distribution": "lognormal", "mean": 1, "sigma": 1, "deviation": 2} => key `length`: a lognormal distribution takes `sigma` or `deviation`, not both
+        {"distribution": "lognormal", "median": 0, "sigma": 1} => key `length`: `median` is 0; expected more than 0
+        {"distribution": "histogram"} => key `length`: a histogram distribution needs `bins` like
+        {"distribution": "histogram", "bins": [{"value": 1, "weight": 1}, {"value": 1, "min": 2, "weight": 1}]} => key `length`: bin 2 of the histogram: expected `value`, or `min` and `max`
+        {"distribution": "histogram", "bins": [{"value": 1, "weight": 0}]} => key `length`: the weights of the histogram sum up to 0; expected at least one above 0
+        "#,
+    ) {
         let message = complaint(json);
         assert!(message.starts_with(expected), "{json}\ngave: {message}\nnot:  {expected}");
     }
@@ -259,8 +213,7 @@ fn the_schema_takes_a_number_or_a_table() {
     assert!(kinds.contains("Kind"), "{schema}");
 }
 
-/// `numpy.random.default_rng(42).choice(n, size=10, p=p)`, with `p` as the formula of Zipf's law
-/// gives it.
+/// `numpy.random.default_rng(42).choice(n, size=10, p=p)`, with `p` of Zipf's formula.
 #[test]
 fn choices_equal_numpys() {
     let drawn = |choice: &Choice| -> Vec<usize> {

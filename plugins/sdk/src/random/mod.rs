@@ -19,8 +19,7 @@ pub use python::Python;
 
 use rand_mt::Mt;
 
-/// A double in `[0, 1)` with 53 random bits, from two words: `genrand_res53` of the Mersenne
-/// Twister's authors.
+/// A double in `[0, 1)` with 53 random bits: the Mersenne Twister's `genrand_res53`.
 fn unit_interval(twister: &mut Mt) -> f64 {
     let high = twister.next_u32() >> 5;
     let low = twister.next_u32() >> 6;

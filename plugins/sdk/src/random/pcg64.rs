@@ -13,7 +13,6 @@ pub(super) struct Pcg64 {
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
 impl Pcg64 {
-    /// As `numpy.random.PCG64(seed)`.
     pub(super) fn new(seed: u64) -> Self {
         let [state_high, state_low, stream_high, stream_low] = seed_sequence(seed);
         let start = u128::from(state_high) << 64 | u128::from(state_low);
@@ -28,7 +27,6 @@ impl Pcg64 {
         self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
     }
 
-    /// The next 64 bits.
     pub(super) fn next_u64(&mut self) -> u64 {
         self.step();
         let folded = (self.state >> 64) as u64 ^ self.state as u64;

@@ -1,10 +1,11 @@
-//! Inputs with which a plugin's unit tests run it natively: [`files`] and [`tokenizer`]s in place
-//! of the host's. A plugin's expected output is defined by its cases, which `runner plugin test`
-//! runs in the sandbox.
+//! Runs a plugin natively in its unit tests: [`datasets`] with [`files`] and [`tokenizer`]s in
+//! place of the host's. Cases define a plugin's expected output; `runner plugin test` runs them in
+//! the sandbox.
 //!
 //! For tests only; nothing here becomes part of a component.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod datasets;
 pub mod files;
 pub mod tokenizer;

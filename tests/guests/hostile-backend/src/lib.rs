@@ -2,7 +2,7 @@
 //! well enough for whole runs. It goes below the kit's own glue, which would not let it break the
 //! contract.
 
-use misdeeds::{Deed, Written, commit, hook_panics, no_text};
+use misdeeds::{Deed, PatchedDeed, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
 use runner_plugin::{
@@ -116,10 +116,9 @@ enum Answer {
 
 /// The misdeed before there is a configuration.
 #[cfg(target_arch = "wasm32")]
-static AT_START: Written = Written::nothing(b"misdeed at start: nothing...............");
-static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing............");
+static AT_START: PatchedDeed = PatchedDeed::nothing(b"misdeed at start: nothing...............");
+static IN_DESCRIBE: PatchedDeed = PatchedDeed::nothing(b"misdeed in describe: nothing............");
 
-/// The dialect, opened.
 pub struct Codec(Config);
 
 impl Codec {
@@ -382,7 +381,6 @@ impl backend::GuestCodec for Codec {
     }
 }
 
-/// The exported component.
 pub struct Component;
 
 impl about::Guest for Component {

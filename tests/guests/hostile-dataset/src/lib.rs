@@ -77,7 +77,6 @@ enum Answer {
     Remarks,
 }
 
-/// The samples.
 pub struct Hostile {
     config: Config,
     first: Option<String>,

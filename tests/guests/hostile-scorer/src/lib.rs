@@ -62,7 +62,6 @@ enum Answer {
     Text,
 }
 
-/// The scorer.
 pub struct Hostile(Config, Box<dyn Tokenizer>);
 
 runner_plugin::export_scorer!(Hostile);

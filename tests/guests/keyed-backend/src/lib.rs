@@ -70,7 +70,6 @@ struct Workspace {
     lifetime_ms: Option<u64>,
 }
 
-/// The backend.
 pub struct Keyed(Config);
 
 impl Backend for Keyed {

@@ -35,7 +35,6 @@ pub enum Deed {
     FloodLogAndPanic,
 }
 
-/// Does it. Returns only from [`Deed::FloodLog`].
 pub fn commit(deed: Deed) {
     match deed {
         Deed::Loop => loop {
@@ -63,12 +62,12 @@ pub fn commit(deed: Deed) {
 
 /// The misdeed where no configuration has come yet. A test writes a deed's name into the built
 /// component, over the dots' place.
-pub struct Written([u8; 40]);
+pub struct PatchedDeed([u8; 40]);
 
-impl Written {
+impl PatchedDeed {
     /// No misdeed, until it is patched. It begins with a marker to find it by.
     pub const fn nothing(text: &[u8; 40]) -> Self {
-        Written(*text)
+        PatchedDeed(*text)
     }
 
     /// Does the misdeed that is patched in, if any.

@@ -65,7 +65,6 @@ enum Cut {
     Raw,
 }
 
-/// The dialect, opened.
 pub struct Codec {
     config: Config,
     counted: Cell<u32>,
@@ -291,7 +290,6 @@ impl backend::GuestCodec for Codec {
     }
 }
 
-/// The exported component.
 pub struct Component;
 
 impl about::Guest for Component {

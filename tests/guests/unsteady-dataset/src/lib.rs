@@ -44,7 +44,6 @@ enum Fault {
     RemarksByCall,
 }
 
-/// The samples.
 #[derive(Default)]
 pub struct Unsteady {
     config: Config,
@@ -112,14 +111,8 @@ impl Dataset for Unsteady {
     type Config = Config;
 
     fn open(config: Config, seed: u64, amount: Amount, _inputs: Inputs) -> Result<Self, Error> {
-        Ok(Unsteady {
-            config,
-            seed,
-            number: 0,
-            calls: 0,
-            sessions: amount.sessions(),
-            between: false,
-        })
+        let sessions = amount.sessions();
+        Ok(Unsteady { config, seed, sessions, ..Unsteady::default() })
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {

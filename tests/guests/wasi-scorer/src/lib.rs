@@ -67,7 +67,6 @@ enum Ask {
     Handles,
 }
 
-/// The scorer.
 pub struct Curious {
     config: Config,
     /// Made once; its order is its hasher's.

@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use crate::config::WIDEST;
 
-/// The conversations that a line starts.
 #[derive(Deserialize)]
 struct Outline {
     session_id: String,
@@ -24,7 +23,6 @@ struct Outline {
     orchestrator: bool,
 }
 
-/// The conversations that a turn starts.
 #[derive(Default, Deserialize)]
 pub(super) struct Starts {
     #[serde(default)]
@@ -72,7 +70,6 @@ impl Spawn {
     }
 }
 
-/// The place where a conversation is in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) line: u64,
@@ -161,7 +158,6 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
     Ok((places, order))
 }
 
-/// Checks that every conversation begins.
 fn check_circles(
     places: &BTreeMap<String, Place>,
     starts: &BTreeMap<String, Vec<String>>,
@@ -188,7 +184,6 @@ fn check_circles(
     Ok(())
 }
 
-/// Checks the conversations that each turn starts.
 fn check(outline: &Outline) -> Result<(), String> {
     if outline.orchestrator {
         return Err(

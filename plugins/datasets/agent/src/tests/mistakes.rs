@@ -1,7 +1,7 @@
 //! The messages for mistakes in files and configurations.
 
-use runner_plugin::random::Python;
-use runner_plugin::{Dataset, Error};
+use runner_plugin::Dataset;
+use runner_plugin_testing::datasets::{damage, mistake};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::Pairs;
 
@@ -16,11 +16,7 @@ fn mistakes_name_their_line_and_their_key() {
         } else {
             files.with_bytes("data", text.replace('\'', "\""))
         };
-        let read = open(config, 1, files, Pairs).and_then(|mut dataset| dataset.next(10).map(drop));
-        match read.expect_err("a mistake") {
-            Error::InvalidConfig(message) | Error::InvalidInput(message) => message,
-            other => panic!("{other:?}"),
-        }
+        mistake(open(config, 1, files, Pairs).and_then(|mut dataset| dataset.next(10)))
     };
     let user = "'messages': [{'role': 'user', 'content': 'a'}]";
     let dag =
@@ -78,41 +74,11 @@ fn mistakes_name_their_line_and_their_key() {
 /// A file that is cut or changed anywhere is read or refused, and never anything else.
 #[test]
 fn damaged_files_are_read_or_refused() {
-    let mut random = Python::new(7);
     for name in ["dag", "otel", "otlp", "trie"] {
-        let file = "sessions.jsonl";
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
-        let whole = std::fs::read(format!("{path}/{name}/{file}")).expect("the case's file");
-        let mut read = 0;
-        for round in 0..600 {
-            let mut bytes = whole.clone();
-            let at = random.below(bytes.len() as u64) as usize;
-            if round % 3 == 0 {
-                bytes.truncate(at);
-            } else {
-                bytes[at] = b"\"{}[],:09aZ\xff"[random.below(12) as usize];
-            }
-            let files = Named::default().with_bytes("data", bytes);
-            let outcome = open("{}", 1, files, Pairs).and_then(|mut dataset| {
-                dataset.spare(1)?;
-                let mut samples = Vec::new();
-                loop {
-                    let more = dataset.next(7)?;
-                    if more.is_empty() {
-                        return Ok(samples);
-                    }
-                    samples.extend(more);
-                }
-            });
-            match outcome {
-                Ok(samples) => {
-                    read += usize::from(!samples.is_empty());
-                    super::check(&samples);
-                }
-                Err(Error::InvalidInput(message)) => assert!(!message.is_empty()),
-                Err(other) => panic!("{name}, round {round}: {other:?}"),
-            }
-        }
-        assert!(read > 20, "{name}: {read}");
+        let whole = std::fs::read(format!("{path}/{name}/sessions.jsonl")).expect("a file");
+        let samples = damage(&whole, |files| open("{}", 1, files, Pairs));
+        samples.iter().for_each(|samples| super::check(samples));
+        assert!(samples.len() > 20, "{name}: {}", samples.len());
     }
 }

@@ -15,7 +15,6 @@ const FANS: &str = r#"{"tool-calls": {"distribution": "uniform", "min": 3, "max"
 const COMPACTS: &str = r#"{"tool-calls": 6, "prompt-len": 40, "tool-result-len": 30, "output-len": 10,
     "final-output-len": 20, "compaction": {"trigger-tokens": 120, "target-tokens": 25}}"#;
 
-/// The samples of each session.
 fn sessions(samples: Vec<Sample>) -> Vec<Vec<Sample>> {
     let mut sessions: Vec<Vec<Sample>> = Vec::new();
     for sample in samples {

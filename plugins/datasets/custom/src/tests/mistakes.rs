@@ -1,6 +1,7 @@
 //! Messages about mistakes of the user.
 
 use runner_plugin::{Amount, Dataset};
+use runner_plugin_testing::datasets::{cases, invalid_input};
 use runner_plugin_testing::files::Named;
 
 use super::{all, folder, lines, mistake, open};
@@ -8,54 +9,30 @@ use super::{all, folder, lines, mistake, open};
 #[test]
 fn a_mistake_names_the_row_and_the_expected_value() {
     let good = r#"{"prompt":"a"}"#;
-    for (config, rows, expected) in [
-        ("{}", vec![good, "", "{"], "line 3: EOF while parsing"),
-        ("{}", vec![good, "[1]"], "line 2: expected an object"),
-        ("{}", vec![""], "it is empty"),
-        ("{}", vec!["[\"a\","], "item 2 (line 1): the array has no end"),
-        ("{}", vec!["{", "}"], "expected an object a line"),
-        (
-            "{}",
-            vec![r#"{"prompt":"a","output_tokens":"x"}"#],
-            "line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found \"x\"",
-        ),
-        ("{}", vec![r#"{"messages":[]}"#], "line 1: `messages`: no question"),
-        ("{}", vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#], "no question"),
-        (
-            "{}",
-            vec![r#"{"messages":[{"role":"user","content":5}]}"#],
-            "`messages[0]`: `content`: expected a text or a list of parts",
-        ),
-        (
-            "{}",
-            vec![r#"{"messages":[{"role":"user","content":[{"type":"hologram"}]}]}"#],
-            "a part of type `hologram`",
-        ),
-        (
-            "{}",
-            vec![r#"{"prompt":"a","images":"http://a/b.png"}"#],
-            "the images: expected image data",
-        ),
-        (
-            r#"{"template":"{b}"}"#,
-            vec![good],
-            "there is no column `b`, which `template` names; it has `prompt`",
-        ),
-        (r#"{"template":"{b"}"#, vec![good], "`template`: expected `{column}`"),
-        (
-            r#"{"columns":{"class":"kind"}}"#,
-            vec!["prompt,x", "a,b"],
-            "line 2: there is no column `kind`; it has `prompt`, `x`",
-        ),
-        ("{}", vec!["prompt,x", "a,\"b", "c"], "line 2: column 2: a quotation mark is not closed"),
-        ("{}", vec!["prompt,x", "a,b,c"], "line 2: it has 3 values, and there are 2 columns"),
-        (
-            r#"{"form":"text"}"#,
-            vec![r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"}]}"#],
-            "`form` asks for text",
-        ),
-    ] {
-        let message = mistake(config, lines(&rows));
+    // `¶` is a line break.
+    for (case, expected) in cases(
+        r#"
+        {} | {"prompt":"a"}¶¶{ => line 3: EOF while parsing
+        {} | {"prompt":"a"}¶[1] => line 2: expected an object
+        {} |  => it is empty
+        {} | ["a", => item 2 (line 1): the array has no end
+        {} | {¶} => expected an object a line
+        {} | {"prompt":"a","output_tokens":"x"} => line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found "x"
+        {} | {"messages":[]} => line 1: `messages`: no question
+        {} | {"messages":[{"role":"assistant","content":"a"}]} => no question
+        {} | {"messages":[{"role":"user","content":5}]} => `messages[0]`: `content`: expected a text or a list of parts
+        {} | {"messages":[{"role":"user","content":[{"type":"hologram"}]}]} => a part of type `hologram`
+        {} | {"prompt":"a","images":"http://a/b.png"} => the images: expected image data
+        {"template":"{b}"} | {"prompt":"a"} => there is no column `b`, which `template` names; it has `prompt`
+        {"template":"{b"} | {"prompt":"a"} => `template`: expected `{column}`
+        {"columns":{"class":"kind"}} | prompt,x¶a,b => line 2: there is no column `kind`; it has `prompt`, `x`
+        {} | prompt,x¶a,"b¶c => line 2: column 2: a quotation mark is not closed
+        {} | prompt,x¶a,b,c => line 2: it has 3 values, and there are 2 columns
+        {"form":"text"} | {"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"}]} => `form` asks for text
+        "#,
+    ) {
+        let (config, rows) = case.split_once(" | ").expect("a file");
+        let message = mistake(config, lines(&rows.split('¶').collect::<Vec<_>>()));
         assert!(message.starts_with("file `data`"), "{message}");
         assert!(message.contains(expected), "{message}\n  expected {expected}");
     }
@@ -147,11 +124,7 @@ fn a_file_without_rows_is_refused_at_once() {
         [("[]", "{}"), ("[]", r#"{"shuffle": true}"#), ("", r#"{"format": "jsonl"}"#)]
     {
         let files = Named::default().with_bytes("data", file);
-        let opened = super::open_with(config, 7, super::Amount::Unknown, files);
-        assert!(
-            matches!(&opened, Err(runner_plugin::Error::InvalidInput(message)) if message.contains("no row is left to measure: the file has none")),
-            "{:?}",
-            opened.err()
-        );
+        let message = invalid_input(super::open_with(config, 7, Amount::Unknown, files));
+        assert!(message.contains("no row is left to measure: the file has none"), "{message}");
     }
 }

@@ -12,7 +12,6 @@ fn prompts(rows: &[&str]) -> Custom {
     open("{}", lines(&rows))
 }
 
-/// The spare prompts, and the measured ones.
 fn split(dataset: &mut Custom, spare: u32) -> (Vec<String>, Vec<String>) {
     let texts = |samples: Vec<_>| samples.iter().map(|one| text(one).to_owned()).collect();
     let mut spares = Vec::new();

@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use runner_plugin::{Amount, Dataset, Error, File, Files, Inputs};
+use runner_plugin::{Amount, Dataset, Error, File, Files};
+use runner_plugin_testing::datasets::{self, invalid_input};
 use runner_plugin_testing::tokenizer::StandIn;
 
 use super::{Custom, text};
@@ -37,8 +38,7 @@ impl File for Endless {
 }
 
 fn open(config: &str, file: &Endless) -> Result<Custom, Error> {
-    let inputs = Inputs { files: Box::new(file.clone()), tokenizer: Box::new(StandIn) };
-    Custom::open(runner_plugin::parse(config)?, 1, Amount::Samples(20), inputs)
+    datasets::open(config, 1, Amount::Samples(20), file.clone(), StandIn)
 }
 
 #[test]
@@ -64,10 +64,7 @@ fn shuffled_rows_are_read_where_they_are() {
 #[test]
 fn a_row_without_an_end_is_a_mistake() {
     let file = Endless { size: 64 << 30, line: "{\"prompt\": [", read: Rc::default() };
-    let Err(Error::InvalidInput(message)) =
-        open(r#"{"format": "jsonl"}"#, &file).and_then(|mut dataset| dataset.next(1))
-    else {
-        panic!("expected an error")
-    };
+    let opened = open(r#"{"format": "jsonl"}"#, &file);
+    let message = invalid_input(opened.and_then(|mut dataset| dataset.next(1)));
     assert!(message.contains("line 1: it is longer than 24 MiB"), "{message}");
 }

@@ -6,7 +6,6 @@ use super::{Facts, Question, Source};
 use crate::prompt::QuestionText;
 use crate::row::{Row, strip, texts, unexpected};
 
-/// `arc_challenge_chat`.
 pub const FACTS: Facts = Facts {
     shots: 0,
     examples: Source::Drawn,
@@ -58,7 +57,6 @@ pub fn letter(row: &Row) -> Result<String, String> {
     })
 }
 
-/// The question of a row.
 pub fn question(row: &Row) -> Result<Question, String> {
     let (question, choices) = parts(row)?;
     // The harness writes the task between single quotation marks, so there are two characters where

@@ -21,7 +21,6 @@ pub const FACTS: Facts = Facts {
     output_tokens: None,
 };
 
-/// The right answers, by the questions' names.
 #[derive(Default)]
 pub struct Answers {
     table: Option<Table>,
@@ -29,10 +28,6 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Reads through a file of answers.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if a row has no `id`.
     pub fn open(table: Table) -> Result<Self, Error> {
         let mut rows = HashMap::new();
         for number in 0..table.len() {
@@ -65,7 +60,6 @@ impl Answers {
     }
 }
 
-/// The language of a question's functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Python,
@@ -101,7 +95,6 @@ pub fn subject(row: &Row) -> Result<String, String> {
     category.ok_or_else(|| unexpected("id", "a category, `_` and a number", &Value::from(id)))
 }
 
-/// The question of a row.
 pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
     let id = row.label("id")?;
     let category = subject(row)?;
@@ -185,7 +178,6 @@ fn tool(function: &Value, language: Language) -> Option<Value> {
     Some(json!({"type": "function", "function": function}))
 }
 
-/// Adds a sentence to a description.
 fn describe(of: &mut Map<String, Value>, sentence: &str) -> Option<()> {
     let before = of.get("description").map_or(Some(""), Value::as_str)?;
     let after = format!("{before}{sentence}");

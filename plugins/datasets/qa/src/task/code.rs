@@ -17,7 +17,6 @@ pub const HUMANEVAL: Facts = Facts {
     output_tokens: Some(1024),
 };
 
-/// `mbpp`.
 pub const MBPP: Facts = Facts {
     shots: 3,
     examples: Source::Rows(&[2, 3, 4]),
@@ -64,7 +63,6 @@ fn number(row: &Row) -> Result<u64, String> {
     value.as_u64().ok_or_else(|| unexpected("task_id", "a whole number", value))
 }
 
-/// True if a row of MBPP is one of its test split.
 pub fn is_of_test_split(row: &Row) -> Result<bool, String> {
     Ok(TEST_SPLIT.contains(&number(row)?))
 }

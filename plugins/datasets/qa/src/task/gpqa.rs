@@ -35,7 +35,6 @@ const RIGHT: usize = 3;
 pub struct Orders(Vec<[u8; 4]>);
 
 impl Orders {
-    /// Draws the orders of this many rows.
     pub fn draw(rows: usize, seed: u64) -> Self {
         let mut random = Python::new(seed);
         let orders = (0..rows).map(|_| {
@@ -46,7 +45,6 @@ impl Orders {
         Self(orders.collect())
     }
 
-    /// The order of the row of this number, from 0.
     pub fn order(&self, number: usize) -> [u8; 4] {
         self.0.get(number).copied().unwrap_or([0, 1, 2, 3])
     }
@@ -79,12 +77,10 @@ pub fn letter(row: &Row, order: [u8; 4]) -> Result<String, String> {
     choices(row, order).map(|(_, letter)| letter)
 }
 
-/// The subdomain of a row.
 pub fn subject(row: &Row) -> Option<String> {
     row.any("Subdomain").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The question of a row.
 pub fn question(task: Task, row: &Row, order: [u8; 4]) -> Result<Question, String> {
     let question = row.text("Question")?;
     let (choices, letter) = choices(row, order)?;

@@ -16,7 +16,6 @@ const FACTS: Facts = Facts {
     output_tokens: USUAL,
 };
 
-/// `gsm8k`.
 pub const PLAIN: Facts = Facts {
     shots: 5,
     examples: Source::Drawn,
@@ -24,17 +23,14 @@ pub const PLAIN: Facts = Facts {
     ..FACTS
 };
 
-/// `gsm8k_cot`.
 pub const COT: Facts = FACTS;
 
-/// `gsm8k_cot_llama`.
 pub const COT_LLAMA: Facts = Facts {
     delimiter: "",
     stop: &["<|eot_id|>", "<|start_header_id|>user<|end_header_id|>", "Q:", "</s>", "<|im_end|>"],
     ..FACTS
 };
 
-/// `gsm8k_cot_zeroshot`.
 pub const COT_ZEROSHOT: Facts = Facts { shots: 0, examples: Source::None, ..FACTS };
 
 fn text(task: Task, row: &Row) -> Result<String, String> {
@@ -55,7 +51,6 @@ fn result(answer: &str) -> &str {
     strip(answer.rsplit("####").next().unwrap_or(answer))
 }
 
-/// The question of a row.
 pub fn question(task: Task, row: &Row) -> Result<Question, String> {
     let text = text(task, row)?;
     let answer = row.text("answer")?;

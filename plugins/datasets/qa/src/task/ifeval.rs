@@ -6,7 +6,6 @@ use super::{Facts, Question, Source};
 use crate::prompt::QuestionText;
 use crate::row::{Row, unexpected};
 
-/// `ifeval`.
 pub const FACTS: Facts = Facts {
     shots: 0,
     examples: Source::None,
@@ -16,7 +15,6 @@ pub const FACTS: Facts = Facts {
     output_tokens: Some(1280),
 };
 
-/// The question of a row.
 pub fn question(row: &Row) -> Result<Question, String> {
     let prompt = row.text("prompt")?;
     let instructions = row.texts("instruction_id_list")?;

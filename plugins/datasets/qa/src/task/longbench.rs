@@ -220,7 +220,6 @@ pub fn subject(row: &Row, only: Option<&str>) -> Result<String, String> {
     }
 }
 
-/// The question of a row.
 pub fn question(row: &Row, only: Option<&str>) -> Result<Question, String> {
     let set = set_of(&subject(row, only)?)?;
     // Some have an empty input.

@@ -156,7 +156,6 @@ pub fn letter(row: &Row) -> Result<&'static str, String> {
     Ok(letter)
 }
 
-/// The question of a row.
 pub fn question(task: Task, row: &Row, only: Option<&str>) -> Result<Question, String> {
     let subject = subject(row, only)?;
     let question = strip(row.text("question")?);

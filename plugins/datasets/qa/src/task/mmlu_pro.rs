@@ -28,7 +28,6 @@ fn text(row: &Row, options: &[String]) -> Result<String, String> {
     Ok(text)
 }
 
-/// The question of a row.
 pub fn question(row: &Row) -> Result<Question, String> {
     let options = row.texts("options")?;
     if options.len() > LETTERS.len() {

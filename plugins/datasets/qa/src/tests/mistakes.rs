@@ -6,7 +6,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use runner_plugin::random::Python;
-use runner_plugin::{Amount, Dataset, Error, Inputs};
+use runner_plugin::{Dataset, Error};
+use runner_plugin_testing::datasets::{self, cases, invalid_input};
 use runner_plugin_testing::files::Named;
 use runner_plugin_testing::tokenizer::StandIn;
 
@@ -14,11 +15,7 @@ use super::{Qa, of_goldens, open};
 
 /// The message of the first error that a configuration and files bring about.
 fn mistake(config: &str, files: Named) -> String {
-    let opened = open(config, 0, files);
-    match opened.and_then(|mut dataset| dataset.next(100)) {
-        Err(Error::InvalidConfig(message) | Error::InvalidInput(message)) => message,
-        other => panic!("expected a mistake, got {other:?}"),
-    }
+    datasets::mistake(open(config, 0, files).and_then(|mut dataset| dataset.next(100)))
 }
 
 fn data(text: &str) -> Named {
@@ -27,36 +24,17 @@ fn data(text: &str) -> Named {
 
 #[test]
 fn configurations() {
-    for (config, expected) in [
-        (
-            r#"{"task": "humaneval", "shots": 2}"#,
-            "key `shots`: expected 0 or none, because the task humaneval has no examples, got 2",
-        ),
-        (
-            r#"{"task": "mbpp", "shots": 4}"#,
-            "key `shots`: expected at most 3 for the task mbpp, got 4",
-        ),
-        (
-            r#"{"task": "gsm8k", "shots": 101}"#,
-            "key `shots`: expected at most 100 for the task gsm8k, got 101",
-        ),
-        (
-            r#"{"task": "bfcl", "form": "text"}"#,
-            "key `form`: expected \"turns\" or none, because the questions of bfcl are conversations with tools, got \"text\"",
-        ),
-        (
-            r#"{"task": "gsm8k", "subjects": ["anatomy"]}"#,
-            "key `subjects`: expected none, because the task gsm8k has no subjects",
-        ),
-        (
-            r#"{"task": "arc", "limit": 0, "output-len": 0}"#,
-            "key `limit`: expected at least 1, got 0; key `output-len`: expected at least 1, got 0",
-        ),
-        (
-            r#"{"task": "arc"}"#,
-            "no file of questions: pass --dataset-path FILE, or set `data = \"FILE\"` under [dataset.files]",
-        ),
-    ] {
+    for (config, expected) in cases(
+        r#"
+        {"task": "humaneval", "shots": 2} => key `shots`: expected 0 or none, because the task humaneval has no examples, got 2
+        {"task": "mbpp", "shots": 4} => key `shots`: expected at most 3 for the task mbpp, got 4
+        {"task": "gsm8k", "shots": 101} => key `shots`: expected at most 100 for the task gsm8k, got 101
+        {"task": "bfcl", "form": "text"} => key `form`: expected "turns" or none, because the questions of bfcl are conversations with tools, got "text"
+        {"task": "gsm8k", "subjects": ["anatomy"]} => key `subjects`: expected none, because the task gsm8k has no subjects
+        {"task": "arc", "limit": 0, "output-len": 0} => key `limit`: expected at least 1, got 0; key `output-len`: expected at least 1, got 0
+        {"task": "arc"} => no file of questions: pass --dataset-path FILE, or set `data = "FILE"` under [dataset.files]
+        "#,
+    ) {
         assert_eq!(mistake(config, Named::default()), expected);
     }
     let message = mistake(r#"{"task": "mmlu", "subjects": ["anatomie"]}"#, Named::default());
@@ -115,119 +93,36 @@ fn rows() {
     let of = |task: &str, text: &str| {
         mistake(&format!(r#"{{"task": "{task}", "shots": 0}}"#), data(text))
     };
-    for (task, text, expected) in [
-        ("gsm8k", "", "file `data`: it is empty"),
-        ("gsm8k", "[]", "file `data`: expected rows, found none"),
-        ("gsm8k", "question,answer\n", "file `data`: expected rows, found none"),
-        (
-            "gsm8k",
-            "{\"question\": \"?\", \"answer\": \"1\"}\n{\"question\": ",
-            "file `data`, line 2: expected a whole JSON object in one line: EOF while parsing a value",
-        ),
-        (
-            "gsm8k",
-            "{\"question\": \"?\", \"answer\": 7}",
-            "file `data`, line 1: column `answer`: expected a text, found 7",
-        ),
-        (
-            "gsm8k",
-            "[{\"question\": \"?\", \"answer\": \"1\"},\n{\"question\": \"?\", \"answer\": null}]",
-            "file `data`, item 2 (line 2): column `answer`: expected a value, found none",
-        ),
-        (
-            "gsm8k",
-            "prompt,reply\nwhat,that\n",
-            "file `data`, line 2: expected the column `question`; the row has `prompt`, `reply`",
-        ),
-        (
-            "gsm8k",
-            "question,answer\n\"what\n",
-            "file `data`, line 2: column 1: a quotation mark is not closed",
-        ),
-        (
-            "mmlu",
-            "What?,a,b,c,d\n",
-            "file `data`, line 1: expected a value for each of the 6 columns question, A, B, C, D, answer, found 5 values",
-        ),
-        (
-            "mmlu",
-            "What?,a,b,c,d,A\n",
-            "file `data`, line 1: expected the column `subject`, or the file's subject in the configuration, such as \
-             `subjects = [\"anatomy\"]`; the row has `question`, `A`, `B`, `C`, `D`, `answer`",
-        ),
-        (
-            "mmlu",
-            r#"{"question": "?", "subject": "anatomy", "choices": ["a", "b", "c"], "answer": 1}"#,
-            "file `data`, line 1: column `choices`: expected four texts, found [\"a\",\"b\",\"c\"]",
-        ),
-        (
-            "mmlu",
-            r#"{"question": "?", "subject": "anatomy", "choices": ["a", "b", "c", "d"], "answer": 4}"#,
-            "file `data`, line 1: column `answer`: expected an index from 0 to 3, or a letter from A to D, found 4",
-        ),
-        (
-            "mmlu-pro",
-            r#"{"question": "?", "category": "law", "options": ["a", "b"], "answer": "C"}"#,
-            "file `data`, line 1: column `answer`: expected the letter of an option, found \"C\"",
-        ),
-        (
-            "gpqa",
-            r#"{"Question": "?", "Correct Answer": "a"}"#,
-            "file `data`, line 1: expected the column `Incorrect Answer 3`; the row has `Question`, `Correct Answer`",
-        ),
-        (
-            "arc",
-            r#"{"question": "?", "choices": {"text": ["a", "b"]}, "answerKey": "A"}"#,
-            "file `data`, line 1: column `choices`: expected at least three choices, each with `text`, found \
-             {\"text\":[\"a\",\"b\"]}",
-        ),
-        (
-            "mbpp",
-            r#"{"task_id": 11, "text": "?", "test_list": ["a"]}"#,
-            "file `data`, line 1: column `test_list`: expected at least three tests, found [\"a\"]",
-        ),
-        (
-            "mbpp",
-            r#"{"task_id": 601, "text": "?", "test_list": ["a", "b", "c"]}"#,
-            "file `data`: no row is a question of the task mbpp, whose `task_id` is from 11 to 510",
-        ),
-        (
-            "ifeval",
-            r#"{"key": 1, "prompt": "?", "instruction_id_list": ["a:b"], "kwargs": []}"#,
-            "file `data`, line 1: column `kwargs`: expected a list with a table for each instruction, found []",
-        ),
-        (
-            "longbench",
-            r#"{"input": "?", "context": "c", "answers": ["a"]}"#,
-            "file `data`, line 1: expected the column `dataset`, or the file's dataset in the configuration, such as \
-             `subjects = [\"hotpotqa\"]`; the row has `input`, `context`, `answers`",
-        ),
-        (
-            "bfcl",
-            r#"{"id": "simple_python_0", "question": [[{"role": "user", "content": "?"}]], "function": []}"#,
-            "file `data`, line 1: its answer is in a separate file: set `answers = \"FILE\"` under [dataset.files], the \
-             file of the same name in BFCL's folder `possible_answer`",
-        ),
-        (
-            "bfcl",
-            r#"{"id": "multi_turn_base_0", "question": [], "function": []}"#,
-            "file `data`, line 1: the category multi_turn_base needs tools that run; use the \
-             files of the single-turn categories",
-        ),
-        (
-            "bfcl",
-            r#"{"id": "irrelevance_0", "question": [[], []], "function": []}"#,
-            "file `data`, line 1: column `question`: expected one turn, a list of messages with `role` and `content`, found \
-             [[],[]]",
-        ),
-        (
-            "humaneval",
-            "{\"task_id\": \"a\", \"prompt\": \"p\", \"test\": \"t\", \"entry_point\": \"e\"}\n\
-             {\"task_id\": \"a\", \"prompt\": \"p\", \"test\": \"t\", \"entry_point\": \"e\"}",
-            "file `data`, line 2: the name `a` belongs to an earlier question; expected a unique name",
-        ),
-    ] {
-        assert_eq!(of(task, text), expected);
+    // `¶` is a line break.
+    for (row, expected) in cases(
+        r#"
+        gsm8k:  => file `data`: it is empty
+        gsm8k: [] => file `data`: expected rows, found none
+        gsm8k: question,answer¶ => file `data`: expected rows, found none
+        gsm8k: {"question": "?", "answer": "1"}¶{"question":  => file `data`, line 2: expected a whole JSON object in one line: EOF while parsing a value
+        gsm8k: {"question": "?", "answer": 7} => file `data`, line 1: column `answer`: expected a text, found 7
+        gsm8k: [{"question": "?", "answer": "1"},¶{"question": "?", "answer": null}] => file `data`, item 2 (line 2): column `answer`: expected a value, found none
+        gsm8k: prompt,reply¶what,that¶ => file `data`, line 2: expected the column `question`; the row has `prompt`, `reply`
+        gsm8k: question,answer¶"what¶ => file `data`, line 2: column 1: a quotation mark is not closed
+        mmlu: What?,a,b,c,d¶ => file `data`, line 1: expected a value for each of the 6 columns question, A, B, C, D, answer, found 5 values
+        mmlu: What?,a,b,c,d,A¶ => file `data`, line 1: expected the column `subject`, or the file's subject in the configuration, such as `subjects = ["anatomy"]`; the row has `question`, `A`, `B`, `C`, `D`, `answer`
+        mmlu: {"question": "?", "subject": "anatomy", "choices": ["a", "b", "c"], "answer": 1} => file `data`, line 1: column `choices`: expected four texts, found ["a","b","c"]
+        mmlu: {"question": "?", "subject": "anatomy", "choices": ["a", "b", "c", "d"], "answer": 4} => file `data`, line 1: column `answer`: expected an index from 0 to 3, or a letter from A to D, found 4
+        mmlu-pro: {"question": "?", "category": "law", "options": ["a", "b"], "answer": "C"} => file `data`, line 1: column `answer`: expected the letter of an option, found "C"
+        gpqa: {"Question": "?", "Correct Answer": "a"} => file `data`, line 1: expected the column `Incorrect Answer 3`; the row has `Question`, `Correct Answer`
+        arc: {"question": "?", "choices": {"text": ["a", "b"]}, "answerKey": "A"} => file `data`, line 1: column `choices`: expected at least three choices, each with `text`, found {"text":["a","b"]}
+        mbpp: {"task_id": 11, "text": "?", "test_list": ["a"]} => file `data`, line 1: column `test_list`: expected at least three tests, found ["a"]
+        mbpp: {"task_id": 601, "text": "?", "test_list": ["a", "b", "c"]} => file `data`: no row is a question of the task mbpp, whose `task_id` is from 11 to 510
+        ifeval: {"key": 1, "prompt": "?", "instruction_id_list": ["a:b"], "kwargs": []} => file `data`, line 1: column `kwargs`: expected a list with a table for each instruction, found []
+        longbench: {"input": "?", "context": "c", "answers": ["a"]} => file `data`, line 1: expected the column `dataset`, or the file's dataset in the configuration, such as `subjects = ["hotpotqa"]`; the row has `input`, `context`, `answers`
+        bfcl: {"id": "simple_python_0", "question": [[{"role": "user", "content": "?"}]], "function": []} => file `data`, line 1: its answer is in a separate file: set `answers = "FILE"` under [dataset.files], the file of the same name in BFCL's folder `possible_answer`
+        bfcl: {"id": "multi_turn_base_0", "question": [], "function": []} => file `data`, line 1: the category multi_turn_base needs tools that run; use the files of the single-turn categories
+        bfcl: {"id": "irrelevance_0", "question": [[], []], "function": []} => file `data`, line 1: column `question`: expected one turn, a list of messages with `role` and `content`, found [[],[]]
+        humaneval: {"task_id": "a", "prompt": "p", "test": "t", "entry_point": "e"}¶{"task_id": "a", "prompt": "p", "test": "t", "entry_point": "e"} => file `data`, line 2: the name `a` belongs to an earlier question; expected a unique name
+        "#,
+    ) {
+        let (task, text) = row.split_once(": ").expect("a task");
+        assert_eq!(of(task, &text.replace('¶', "\n")), expected, "{row}");
     }
     let message =
         of("longbench", r#"{"input": "?", "context": "c", "answers": ["a"], "dataset": "hotpot"}"#);
@@ -293,13 +188,8 @@ impl runner_plugin::File for Long {
 #[test]
 fn files_of_too_many_rows() {
     let mistake_of = |config: &str, rows: u64| {
-        let inputs = Inputs { files: Box::new(Long(rows)), tokenizer: Box::new(StandIn) };
-        let config = runner_plugin::parse(config).expect("a configuration");
-        match Qa::open(config, 0, Amount::Unknown, inputs) {
-            Err(Error::InvalidInput(message)) => Some(message),
-            Err(other) => panic!("{other:?}"),
-            Ok(_) => None,
-        }
+        let opened = datasets::open::<Qa>(config, 0, None, Long(rows), StandIn);
+        opened.is_err().then(|| invalid_input(opened))
     };
     let most = 1 << 20;
     assert_eq!(mistake_of(r#"{"task": "gsm8k", "shots": 8}"#, most), None);

@@ -4,8 +4,8 @@
 
 use serde::Deserialize;
 
+use super::Format;
 use super::blocks::{HashId, Rule};
-use super::format::Format;
 use super::row::{Content, Link, NOTHING, Row, parsed, tokens};
 
 #[derive(Deserialize)]

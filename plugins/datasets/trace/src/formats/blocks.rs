@@ -18,7 +18,6 @@ pub(crate) enum Rule {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) rule: Rule,
-    /// Tokens of a block.
     pub(crate) size: u32,
     /// The scope in which ids mean the same block.
     pub(crate) scope: u64,
@@ -32,11 +31,7 @@ pub(crate) struct Layout {
 pub(crate) type Blocks = (Vec<Run>, Option<&'static str>);
 
 impl Layout {
-    /// The blocks of a prompt of this many tokens. Its tokens without an id are a stream of the row
-    /// `own`.
-    ///
-    /// # Errors
-    /// The number of ids that was expected.
+    /// The blocks of a prompt of this many tokens; tokens without an id are a stream of the row.
     pub(crate) fn blocks(&self, length: u32, ids: &[HashId], own: u64) -> Result<Blocks, String> {
         let (whole, all) = (length / self.size, length.div_ceil(self.size));
         let count = ids.len() as u64;

@@ -1,11 +1,10 @@
 //! BurstGPT's and Azure's CSV: lengths and times, without hash ids.
 
-use super::format::Format;
+use super::Format;
 use super::row::{Content, NOTHING, Row, tokens};
-use super::time::instant;
 use crate::config::Name;
+use runner_plugin::date::instant;
 
-/// The columns that a format must have, in lower case.
 fn needed(name: Name) -> [&'static str; 3] {
     match name {
         Name::Azure => ["timestamp", "contexttokens", "generatedtokens"],
@@ -13,10 +12,6 @@ fn needed(name: Name) -> [&'static str; 3] {
     }
 }
 
-/// The columns that a first line names, in lower case.
-///
-/// # Errors
-/// The message, with the missing columns.
 pub(super) fn header(line: &[u8], name: Name) -> Result<Vec<String>, String> {
     let text = String::from_utf8_lossy(line);
     let columns: Vec<String> =

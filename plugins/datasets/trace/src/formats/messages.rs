@@ -60,11 +60,7 @@ fn part(part: Value) -> Result<Part, String> {
     }
 }
 
-/// The conversation or the text of a request's body, and its other fields, except fields that the
-/// run decides.
-///
-/// # Errors
-/// The message, with the expected form.
+/// The content of a request's body, and its other fields, except fields that the run decides.
 pub(super) fn body(
     mut body: Map<String, Value>,
 ) -> Result<(super::row::Content, Map<String, Value>), String> {

@@ -4,23 +4,22 @@
 mod bailian;
 mod blocks;
 mod csv;
-mod format;
 mod messages;
 mod mooncake;
 mod row;
-mod time;
 mod timed;
 mod tracelab;
 pub(crate) mod weka;
 
 pub(crate) use blocks::Layout;
-pub(crate) use format::Format;
 pub(crate) use row::{Content, Link, Row};
 
 use runner_plugin::Error;
 use serde::de::IgnoredAny;
 
-use crate::config::{Config, Name, WrongBlocks, invalid};
+use crate::config::{Config, Labels, Name, WrongBlocks, invalid};
+use blocks::{Blocks, HashId, Rule};
+use row::nanos;
 
 /// Names, where to find them, and a row of each.
 const EXAMPLES: [(&str, &str); 7] = [
@@ -51,11 +50,21 @@ const EXAMPLES: [(&str, &str); 7] = [
     ),
 ];
 
+/// The way in which a file is read.
+#[derive(Debug)]
+pub(crate) struct Format {
+    pub(crate) name: Name,
+    block: u32,
+    unit: f64,
+    lenient: bool,
+    labels: Labels,
+    /// The columns of a CSV file, in lower case.
+    columns: Vec<String>,
+    /// True if the first row has a `session_id`.
+    named: bool,
+}
+
 impl Format {
-    /// The format of a file with this first line.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if the line is of no format, or not of the configured one.
     pub(crate) fn detect(first: &[u8], config: &Config) -> Result<Self, Error> {
         let found = match found(first) {
             Ok(found) => found,
@@ -91,10 +100,6 @@ impl Format {
         })
     }
 
-    /// A line as a request.
-    ///
-    /// # Errors
-    /// The message, with the mistake.
     pub(crate) fn row(&self, line: &[u8], number: u32) -> Result<Row, String> {
         match self.name {
             Name::Mooncake => mooncake::row(self, line, number),
@@ -105,9 +110,38 @@ impl Format {
             Name::Weka => Err("a session, not a request".to_owned()),
         }
     }
+
+    pub(crate) fn has_header(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// True if sessions are the usual way to replay it.
+    pub(crate) fn in_sessions(&self) -> bool {
+        match self.name {
+            Name::Weka | Name::Tracelab => true,
+            Name::Mooncake => self.named,
+            _ => false,
+        }
+    }
+
+    /// True if a session's rows are in the order of their times, rather than in the file's order.
+    pub(crate) fn by_time(&self) -> bool {
+        self.name != Name::Mooncake
+    }
+
+    /// Units of the trace's clock in nanoseconds.
+    fn nanos(&self, units: f64) -> Result<i64, String> {
+        nanos(units * self.unit)
+            .ok_or_else(|| format!("the time {units:?} is too large: check `time-unit`"))
+    }
+
+    /// The blocks of a prompt; tokens without an id are content of its own.
+    fn blocks(&self, rule: Rule, length: u32, ids: &[HashId], row: u64) -> Result<Blocks, String> {
+        let layout = Layout { rule, size: self.block, scope: 0, session: 0, lenient: self.lenient };
+        layout.blocks(length, ids, row)
+    }
 }
 
-/// Detects the format of a file with this first line, if it has one.
 fn found(first: &[u8]) -> Result<Option<Name>, String> {
     for (magic, packing, command) in
         [(&[0x1f, 0x8b][..], "gzip", "gunzip"), (&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd", "unzstd")]
@@ -159,7 +193,6 @@ fn unknown(first: &[u8]) -> String {
     )
 }
 
-/// The name by which a user knows a format.
 fn label(name: Name) -> &'static str {
     match name {
         Name::Mooncake => "mooncake",

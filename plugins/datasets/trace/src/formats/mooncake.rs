@@ -9,8 +9,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::Format;
 use super::blocks::{HashId, Rule};
-use super::format::Format;
 use super::messages::{body, messages};
 use super::row::{Content, NOTHING, Row, parsed, tokens};
 

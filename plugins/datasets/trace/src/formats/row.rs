@@ -7,10 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::content::{self, Run};
 
-/// The most tokens that a row may ask for, of prompt and of answer.
 pub(crate) const MOST_TOKENS: u64 = 4 << 20;
 
-/// One request of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     /// Time when it arrived, in nanoseconds of the trace's clock.
@@ -29,9 +27,7 @@ pub(crate) struct Row {
     pub(crate) delta: bool,
     /// The hash ids of its whole blocks, unless the row itself says whether it is a delta.
     pub(crate) ids: Vec<u64>,
-    /// Further fields of the request.
     pub(crate) parameters: Map<String, Value>,
-    /// The change that made the row usable.
     pub(crate) repaired: Option<&'static str>,
     /// The reason why the row is no request.
     pub(crate) unusable: Option<&'static str>,
@@ -39,11 +35,9 @@ pub(crate) struct Row {
     pub(crate) pictures: bool,
 }
 
-/// A request's place in a tree of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) name: i64,
-    /// The name of its predecessor.
     pub(crate) parent: Option<i64>,
 }
 
@@ -53,17 +47,13 @@ pub(crate) enum Content {
     Runs(Vec<Run>),
     /// Made up: the beginning of the session's previous prompt, and then new tokens.
     Split {
-        /// Tokens from the prompt before.
         prefix: u32,
-        /// New ones.
         fresh: u32,
     },
     /// Made up: this many tokens. They continue the session's shorter prompts, or are the row's own
     /// where it has no session.
     Tokens(u32),
-    /// As recorded.
     Text(String),
-    /// As recorded.
     Messages(Vec<Message>),
 }
 
@@ -74,7 +64,6 @@ impl Default for Content {
 }
 
 impl Content {
-    /// Tokens of a made-up prompt.
     pub(crate) fn tokens(&self) -> Option<u32> {
         match self {
             Content::Runs(runs) => Some(content::length(runs)),
@@ -85,10 +74,6 @@ impl Content {
     }
 }
 
-/// Reads a line of JSON.
-///
-/// # Errors
-/// The mistake; or the beginning of the line, if it is no JSON object.
 pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     runner_plugin::json::parse(line).map_err(|message| match line.trim_ascii_start().first() {
         Some(b'{') => message,
@@ -100,14 +85,12 @@ pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String
     })
 }
 
-/// Seconds as nanoseconds.
 pub(crate) fn nanos(seconds: f64) -> Option<i64> {
     let nanos = (seconds * 1e9).round();
     (nanos.abs() < 9e18).then_some(nanos as i64)
 }
 
-/// Tokens of a row, in bounds. None at all count as one, since a server refuses an empty prompt or
-/// answer.
+/// Tokens of a row, in bounds. 0 counts as 1: a server refuses an empty prompt or answer.
 pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
     if tokens > MOST_TOKENS {
         return Err(format!("`{key}` asks for {tokens} tokens; expected at most {MOST_TOKENS}"));
@@ -115,5 +98,4 @@ pub(crate) fn tokens(key: &str, tokens: u64) -> Result<(u32, bool), String> {
     Ok((tokens.max(1) as u32, tokens == 0))
 }
 
-/// The remark on rows with no tokens.
 pub(crate) const NOTHING: &str = "a prompt or an answer of 0 tokens; it now has 1";

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use super::Format;
 use super::blocks::{HashId, Rule};
-use super::format::Format;
 use super::row::{Content, NOTHING, Row, parsed, tokens};
 
 pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, String> {

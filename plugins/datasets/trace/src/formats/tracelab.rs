@@ -3,10 +3,10 @@
 //! split. The cached part of a round's prompt is the beginning of the session's previous prompt,
 //! and the rest is its own.
 
+use runner_plugin::date::instant;
 use serde::Deserialize;
 
 use super::row::{Content, NOTHING, Row, parsed, tokens};
-use super::time::instant;
 
 /// The remark on rows whose split and total do not agree.
 const SPLIT: &str = "`prefix_tokens` and `newly_append_tokens` that do not add up to `input_tokens_total`, which counts; the \

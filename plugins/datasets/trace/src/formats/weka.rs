@@ -26,14 +26,12 @@ use super::row::{Content, NOTHING, Row, nanos, parsed, tokens};
 use crate::config::{Config, WrongBlocks};
 use crate::content;
 
-/// Deepest nesting of sub-agents.
 const DEEPEST: u32 = 8;
 
 /// A request that was sent this much before a sub-agent's end waits for the sub-agent: times are
 /// rounded. In nanoseconds.
 const ROUNDING: i64 = 1_000;
 
-/// The most requests of a session.
 const MOST_REQUESTS: usize = 100_000;
 
 #[derive(Debug)]
@@ -42,13 +40,10 @@ pub(crate) struct Session {
     pub(crate) layout: Layout,
     /// Names of the conversations: the agent's own, and its sub-agents'.
     pub(crate) threads: Vec<String>,
-    /// The requests, each behind its dependencies.
     pub(crate) nodes: Vec<Node>,
-    /// Sub-agents without requests.
     pub(crate) hollow: u64,
 }
 
-/// A request's place in its session.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// The place where it is in the line.
@@ -56,7 +51,6 @@ pub(crate) struct Node {
     pub(crate) thread: usize,
     /// The request of its conversation that it is, from 0.
     pub(crate) index: u32,
-    /// Its predecessor in its conversation.
     pub(crate) before: Option<usize>,
     /// The requests that it waits for, and the pause after each, in nanoseconds.
     pub(crate) after: Vec<(usize, i64)>,
@@ -144,9 +138,6 @@ impl Session {
 }
 
 /// A request of a session. `place` is its number among the session's requests.
-///
-/// # Errors
-/// The message, with the mistake.
 pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, String> {
     let request: Request = parsed(bytes)?;
     let (length, no_input) = tokens("in", request.input)?;
@@ -162,7 +153,6 @@ pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, Stri
     })
 }
 
-/// The state of a walk over a session.
 struct Walk<'a> {
     line: &'a [u8],
     /// True if pauses are the recorded `think_time`.
@@ -174,8 +164,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The requests of a conversation, which begins after the request `spawner`; returns the last
-    /// request.
+    /// Adds the requests of a conversation, which begins after `spawner`; returns the last one.
     fn thread(
         &mut self,
         requests: &[&RawValue],

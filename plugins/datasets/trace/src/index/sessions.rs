@@ -8,7 +8,6 @@ use crate::config::Replay;
 use crate::content::{hash, mixed};
 use crate::formats::{Link, Row};
 
-/// A session, or a request in a tree of requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SessionEntry {
     /// The time when it is replayed at the earliest, on the trace's clock.
@@ -104,8 +103,7 @@ impl Pass<'_> {
         Ok(group)
     }
 
-    /// True if a session is in the share: a hash of its name and the seed, as a number from 0 to 1,
-    /// is below it.
+    /// True if a session is in the share: a hash of its name and the seed is below it.
     pub(super) fn shared(&self, name: u64) -> bool {
         let drawn = mixed(name ^ mixed(self.seed)) as f64 / 2_f64.powi(64);
         self.config.share >= 1.0 || drawn < self.config.share
@@ -113,8 +111,7 @@ impl Pass<'_> {
 }
 
 impl Scan {
-    /// Notes a session whose rows hold whole prompts: one row has the blocks of its previous row,
-    /// and maybe more.
+    /// Notes a session with whole prompts: a row has its previous row's blocks, and maybe more.
     fn look_for_whole(&mut self, name: u64, row: &Row) {
         if row.ids.is_empty() {
             return;

@@ -9,7 +9,6 @@ use crate::formats::weka::{self, Session};
 use crate::index::{AFTER, Entry, REASONS};
 use crate::source::Place;
 
-/// A session in one line.
 pub(super) struct Open {
     line: Vec<u8>,
     number: u32,
@@ -19,7 +18,6 @@ pub(super) struct Open {
 }
 
 impl Player {
-    /// Opens a session in one line.
     pub(super) fn open(&mut self, entry: Entry) -> Result<(), Error> {
         let number = self.index.line(&entry);
         let place = Place { offset: entry.offset(), line: number };
@@ -56,7 +54,6 @@ impl Player {
         Ok(())
     }
 
-    /// The next sample of a session in one line.
     pub(super) fn of_open(&mut self, open: &mut Open) -> Result<Option<Sample>, Error> {
         while open.stays.get(open.at) == Some(&false) {
             open.at += 1;

@@ -109,8 +109,7 @@ fn samples(config: &str, trace: &str, tokenizer: impl Tokenizer + 'static) -> Ve
     rest(&mut dataset, 5)
 }
 
-/// Every format with a tokenizer: the text of each prompt tokenizes to the tokens that are sent as
-/// token ids.
+/// Every format with a tokenizer: the text of a prompt tokenizes to the sent token ids.
 fn joins_hold(tokenizer: impl Tokenizer + Copy + 'static) {
     for (name, trace, config) in TRACES {
         if name == "mooncake-sessions" {

@@ -1,6 +1,7 @@
 //! The messages about wrong files and configurations.
 
 use runner_plugin::Dataset;
+use runner_plugin_testing::tokenizer::StandIn;
 
 use super::{complaint, open, remarks, rest, text, trace};
 
@@ -223,19 +224,7 @@ fn damaged_traces_are_refused_or_replayed() {
                 let at = (drawn % bytes.len() as u64) as usize;
                 bytes[at] = b"0123456789-.,:\"{}[]\n\\aeE \xff"[(drawn >> 40) as usize % 26];
             }
-            let inputs = runner_plugin::Inputs {
-                files: Box::new(
-                    runner_plugin_testing::files::Named::default().with_bytes("data", bytes),
-                ),
-                tokenizer: Box::new(runner_plugin_testing::tokenizer::StandIn),
-            };
-            let config = runner_plugin::parse(&config).expect("a configuration");
-            let opened = <super::Trace as runner_plugin::Dataset>::open(
-                config,
-                round,
-                runner_plugin::Amount::Unknown,
-                inputs,
-            );
+            let opened = super::open_with(&config, bytes, round, StandIn);
             match opened {
                 Ok(mut dataset) => {
                     replayed += 1;

@@ -9,7 +9,6 @@
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
 
-/// Number of the last bytes that are compared.
 const TAIL: usize = 32;
 /// The longest piece of a chunk's frame that is remembered.
 const FIXED: usize = 64;
@@ -61,8 +60,7 @@ impl Pattern {
         (seen.head.len() <= FIXED && fixed <= FIXED).then_some(seen)
     }
 
-    /// Returns the new part of the next chunk, which is then kept in turn. Nothing if it does not
-    /// continue this one.
+    /// Returns the new part of the next chunk, which is then kept; nothing if it is another.
     pub fn step<'c>(&mut self, chunk: &'c [u8]) -> Option<New<'c>> {
         let value = chunk.strip_prefix(&*self.head)?;
         let old = self.text.prefix_of(value)?;
@@ -101,7 +99,6 @@ impl Prefix {
         })
     }
 
-    /// The length of the old value, if this begins with it.
     fn prefix_of(&self, value: &[u8]) -> Option<usize> {
         let old = value.get(..self.length as usize)?;
         old.ends_with(&self.tail).then_some(old.len())

@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 use crate::json::readable;
 use crate::{Meaning, Speculation, Timings, Usage};
 
-/// The counts of a reply.
 #[derive(Deserialize)]
 pub(super) struct Counts {
     pub(super) prompt_tokens: Option<u32>,

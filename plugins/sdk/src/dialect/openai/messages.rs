@@ -7,14 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{Error, Media, Message, Part, Role};
 
-/// A message of one text, without further fields.
 #[derive(Serialize)]
 pub(super) struct PlainMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
 
-/// A message of one text.
 pub(super) fn plain<'a>(role: &'static str, content: &'a str) -> PlainMessage<'a> {
     PlainMessage { role, content }
 }
@@ -35,11 +33,6 @@ enum Content<'a> {
     Parts(Vec<Value>),
 }
 
-/// The value of `messages`.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if a message's further fields are not a JSON object, or contain `role`
-/// or `content`, and if audio has a format that the API does not accept.
 pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error> {
     messages
         .iter()
@@ -48,23 +41,30 @@ pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error>
                 [Part::Text(text)] => Content::Text(text),
                 parts => Content::Parts(parts.iter().map(part).collect::<Result<_, _>>()?),
             };
-            let full = Full { role: speaker(message.role), content, extra: extra(message)? };
+            let extra = further_fields(message, &["role", "content"])?;
+            let full = Full { role: speaker(message.role), content, extra };
             serde_json::value::to_raw_value(&full).map_err(|error| Error::Other(error.to_string()))
         })
         .collect()
 }
 
-fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
+/// The further fields of a message, which must not be its `own`, such as `role` and `content`.
+///
+/// # Errors
+/// [`Error::InvalidInput`] if they are no JSON object, or hold such a field.
+pub fn further_fields(message: &Message, own: &[&str]) -> Result<Map<String, Value>, Error> {
     let Some(extra) = &message.extra else {
         return Ok(Map::new());
     };
     let wrong = |why: &dyn std::fmt::Display| {
+        let (last, first) = own.split_last().unwrap_or((&"", &[]));
         Error::InvalidInput(format!(
-            "the further fields of a message must be a JSON object without role and content: {why}"
+            "the further fields of a message must be a JSON object without {} and {last}: {why}",
+            first.join(", ")
         ))
     };
     let fields: Map<String, Value> = serde_json::from_str(extra).map_err(|error| wrong(&error))?;
-    match ["role", "content"].iter().find(|key| fields.contains_key(**key)) {
+    match own.iter().find(|key| fields.contains_key(**key)) {
         Some(key) => Err(wrong(&format!("it holds `{key}`"))),
         None => Ok(fields),
     }
@@ -91,7 +91,6 @@ fn part(part: &Part) -> Result<Value, Error> {
     })
 }
 
-/// The value of `input_audio`.
 pub(super) fn audio(media: &Media) -> Result<Value, Error> {
     Ok(json!({"data": data(media), "format": format(media)?}))
 }

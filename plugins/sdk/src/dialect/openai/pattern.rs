@@ -11,16 +11,13 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The longest pattern, in bytes. It is part of a reply's state, which crosses the boundary with
-/// every batch.
+/// The longest pattern, in bytes: as state, it crosses the boundary with every batch.
 const LONGEST: usize = 4 << 10;
 
 /// The kind of a piece of text: answer or reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PieceKind {
-    /// The answer.
     Text,
-    /// Its reasoning.
     Reasoning,
 }
 
@@ -28,14 +25,11 @@ pub enum PieceKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pattern {
     of: PieceKind,
-    /// The number of bytes before the text.
     before: usize,
-    /// The bytes before and after it.
     around: Bytes,
 }
 
-/// Bytes that the state copies in one piece, unlike a list of bytes, and unlike a text, whose every
-/// byte is checked.
+/// Bytes that the state copies in one piece, unlike a list, and without a text's checks.
 #[derive(Clone, Debug)]
 struct Bytes(Vec<u8>);
 
@@ -150,7 +144,6 @@ impl Pattern {
 /// and the target's own comparison takes one byte a turn.
 const TURN: usize = 32;
 
-/// True if two slices are equal.
 fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;

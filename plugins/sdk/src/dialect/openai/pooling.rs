@@ -84,7 +84,7 @@ pub fn requested(
 
 /// A body that has vectors or an order.
 #[derive(Deserialize)]
-struct Pooled<'a> {
+struct PoolingReply<'a> {
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -134,7 +134,7 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
             Err(_) => Ok(false),
         };
     }
-    let Ok(pooled) = serde_json::from_slice::<Pooled>(body) else {
+    let Ok(pooled) = serde_json::from_slice::<PoolingReply>(body) else {
         return Ok(false);
     };
     let wrong = |error: serde_json::Error| not_a_chunk(body, &error);

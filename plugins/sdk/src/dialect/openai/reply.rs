@@ -8,11 +8,9 @@ use serde_json::value::RawValue;
 use super::counts::{Counts, Metrics, Sglext};
 use super::pattern::{Pattern, PieceKind};
 use super::pooling::pooled;
-use crate::dialect::generate::Length;
 use crate::dialect::{explain, frames};
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal};
 
-/// The expected form of a frame.
 const CHUNK: &str = "a chunk of a reply";
 
 /// The state that decoding keeps of a reply from one frame to the next.
@@ -65,10 +63,9 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: Option<String>,
-    /// The ids of the tokens in this chunk, if the request asked for them: vLLM's and LMDeploy's
-    /// name.
-    token_ids: Option<Length>,
-    gen_tokens: Option<Length>,
+    /// The ids of the chunk's tokens, if requested: vLLM's and LMDeploy's name.
+    token_ids: Option<Vec<IgnoredAny>>,
+    gen_tokens: Option<Vec<IgnoredAny>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -80,7 +77,7 @@ struct Delta<'a> {
     #[serde(borrow)]
     tool_calls: Option<Vec<&'a RawValue>>,
     /// LMDeploy's place for the ids on the chat route.
-    gen_tokens: Option<Length>,
+    gen_tokens: Option<Vec<IgnoredAny>>,
 }
 
 /// Appends the events of one frame, of a stream or a whole body. Only a stream's `[DONE]` gives the
@@ -157,7 +154,7 @@ impl Reply {
             let tools = delta.tool_calls.unwrap_or_default();
             // Ids give each choice's tokens; the counts only the sum of all.
             let ids = choice.token_ids.or(choice.gen_tokens).or(delta.gen_tokens);
-            let own = ids.map(|ids| ids.0);
+            let own = ids.map(|ids| ids.len() as u32);
             let from = events.len();
             let silent =
                 [&text, &reasoning].iter().all(|text| text.as_ref().is_none_or(String::is_empty))
@@ -189,8 +186,7 @@ impl Reply {
         if !by_ids {
             attribute(&mut events[before..], tokens);
         }
-        // Servers that count every piece repeat the counts of the pieces; only the last count is
-        // new.
+        // Servers that count every piece repeat the counts; only the last is new.
         let last = only_usage || !finishes.is_empty() || events.len() == before;
         if let Some(counts) = chunk.usage.filter(|_| last) {
             let mut usage = counts.usage();
@@ -250,8 +246,7 @@ fn piece(choice: u32, text: String) -> Output {
     Output { choice, ..Output::text(text) }
 }
 
-/// Assigns the chunk's tokens to its piece; if there are several pieces, it is unknown how the
-/// tokens divide.
+/// Assigns the chunk's tokens to its piece, if it has one alone.
 fn attribute(events: &mut [Meaning], tokens: Option<u32>) {
     let mut pieces = events.iter_mut().filter_map(|event| match event {
         Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => Some(piece),
@@ -273,12 +268,10 @@ fn finished(reason: String) -> Meaning {
     }
 }
 
-/// Reads a chunk of JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, Error> {
     frames::json(data, CHUNK)
 }
 
-/// The failure that an error value reports.
 pub(crate) fn failure(error: &[u8]) -> Meaning {
     Meaning::Failure(explain::in_band(error))
 }

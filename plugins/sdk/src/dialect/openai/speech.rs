@@ -79,7 +79,6 @@ pub enum StreamFormat {
     Audio,
 }
 
-/// The settings that no server has a field for.
 const NEVER: [Setting; 10] = [
     Setting::IgnoreEos,
     Setting::MinOutputTokens,
@@ -93,7 +92,6 @@ const NEVER: [Setting; 10] = [
     Setting::Stop,
 ];
 
-/// The name of a frame in messages.
 const EVENT: &str = "an event of /v1/audio/speech";
 
 /// Bytes of a WAV header that are kept at most until the sound begins.
@@ -125,19 +123,6 @@ impl Options {
     }
 }
 
-impl Format {
-    fn name(self) -> &'static str {
-        match self {
-            Format::Pcm => "pcm",
-            Format::Wav => "wav",
-            Format::Mp3 => "mp3",
-            Format::Opus => "opus",
-            Format::Aac => "aac",
-            Format::Flac => "flac",
-        }
-    }
-}
-
 /// The request for a sample of text, below `prefix` (usually `/v1`). `own` says that the server
 /// takes vLLM-Omni's fields beside OpenAI's: the limit of tokens, the random seed, and `stream`.
 ///
@@ -161,13 +146,9 @@ pub fn request(
     body.set("input", spoken_text(&path, &sample.prompt)?);
     body.set_some("voice", options.voice.as_deref());
     body.set_some("instructions", options.instructions.as_deref());
-    body.set("response_format", options.format.name());
+    body.set("response_format", options.format);
     if settings.streaming {
-        let form = match options.stream_format {
-            StreamFormat::Sse => "sse",
-            StreamFormat::Audio => "audio",
-        };
-        body.set("stream_format", form);
+        body.set("stream_format", options.stream_format);
     }
     if own {
         body.set("stream", settings.streaming);
@@ -247,6 +228,7 @@ pub fn decode(
     }
     let data = frame.data.trim_ascii();
     let event: Event = frames::json(data, EVENT)?;
+    let error = event.error.filter(|error| error.get() != "null");
     match event.kind.as_deref().or(frame.name) {
         Some("speech.audio.delta") => {
             let sound = event.audio.ok_or_else(|| wrong(data, "it has no audio"))?;
@@ -265,13 +247,8 @@ pub fn decode(
             }));
             events.push(Meaning::End);
         }
-        Some("error") => {
-            let own = event.error.filter(|error| error.get() != "null");
-            events.push(failure(own.map_or(data, |error| error.get().as_bytes())));
-        }
-        _ if event.error.is_some_and(|error| error.get() != "null") => {
-            let error = event.error.map_or(data, |error| error.get().as_bytes());
-            events.push(failure(error));
+        kind if kind == Some("error") || error.is_some() => {
+            events.push(failure(error.map_or(data, |error| error.get().as_bytes())));
         }
         _ => return Err(wrong(data, "it is no event of speech")),
     }
@@ -355,10 +332,8 @@ impl Reply {
     }
 }
 
-/// The header of a WAV file.
 struct Header {
     per_second: u32,
-    /// The place where the sound begins.
     start: usize,
     /// The bytes of the sound; 0 if they were not known when it began.
     length: u32,

@@ -72,7 +72,6 @@ pub struct Fields<'f> {
     pub usage: Option<&'f str>,
 }
 
-/// The settings that the API has no field for.
 const NEVER: [Setting; 3] = [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::Stop];
 /// The settings that OpenAI's own server lacks.
 const RARELY: [Setting; 7] = [
@@ -131,7 +130,6 @@ pub fn request(
     Ok(form.request(path))
 }
 
-/// The sound of a sample, and the text around it.
 fn sound_and_prompt<'s>(path: &str, sample: &'s Sample) -> Result<(&'s Media, String), Error> {
     let Prompt::Messages(messages) = &sample.prompt else {
         return Err(no_sound(path, sample.prompt.kind()));

@@ -7,11 +7,6 @@ use crate::{Error, Message, Part, Role};
 
 use super::super::messages::{audio, speaker};
 
-/// The value of `input` for messages.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if a message's further fields have no place in this API, and if audio
-/// has a format that the API does not accept.
 pub(super) fn written(messages: &[Message]) -> Result<Vec<Value>, Error> {
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
@@ -87,7 +82,6 @@ fn content(message: &Message) -> Result<Value, Error> {
     parts.collect::<Result<Vec<Value>, Error>>().map(Value::from)
 }
 
-/// The texts of a message's parts.
 fn text(parts: &[Part]) -> Result<String, Error> {
     let mut joined = String::new();
     for part in parts {

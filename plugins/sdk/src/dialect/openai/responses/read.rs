@@ -41,7 +41,6 @@ struct Event<'a> {
     output: Option<&'a RawValue>,
 }
 
-/// A reply as a whole.
 #[derive(Deserialize)]
 struct Response<'a> {
     id: Option<String>,
@@ -183,7 +182,6 @@ pub fn decode(
     Ok(())
 }
 
-/// The text of a delta.
 fn delta(data: &[u8], delta: Option<&RawValue>) -> Result<String, Error> {
     let Some(delta) = delta else {
         return Err(not_a_chunk(data, &"it has no delta"));
@@ -191,8 +189,7 @@ fn delta(data: &[u8], delta: Option<&RawValue>) -> Result<String, Error> {
     serde_json::from_str(delta.get()).map_err(|error| not_a_chunk(data, &error))
 }
 
-/// A piece of a tool call, in the form of the chat route: so the host puts calls together and into
-/// histories.
+/// A piece of a tool call, as on the chat route: the host puts calls into histories.
 fn tool(mut piece: Value, index: Option<u32>) -> Meaning {
     let mut call = json!({ "index": index.unwrap_or(0) });
     if let (Some(call), Some(piece)) = (call.as_object_mut(), piece.as_object_mut()) {
@@ -269,7 +266,6 @@ impl Reply {
     }
 }
 
-/// The pieces of a reply's output.
 fn output(items: Vec<Value>, events: &mut Vec<Meaning>) -> Result<(), Error> {
     for (index, item) in items.into_iter().enumerate() {
         let Some(item) = Item::from_value(item)? else {
