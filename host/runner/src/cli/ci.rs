@@ -27,10 +27,10 @@ use runs::folder::{self, FolderError, RunFolder};
 
 /// Judge a build by its runs and by a baseline, for systems of continuous integration
 ///
-/// The runs are repeats of one scenario (runner run --repeat N --same-requests). The build fails if a run is invalid,
-/// if a threshold does not hold in a run, or if a condition on the difference from the baseline
-/// holds. It passes with a note if there is no baseline yet. It passes with a warning if the runs
-/// are not comparable with the baseline; --strict makes it fail instead.
+/// The runs are repeats of one scenario (runner run --repeat N --same-requests). The build fails if
+/// a run is invalid, if a threshold does not hold in a run, or if a condition on the difference
+/// from the baseline holds. It passes with a note if there is no baseline yet. It passes with a
+/// warning if the runs are not comparable with the baseline; --strict makes it fail instead.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
         runner run chat.toml --repeat 3 --same-requests --output-dir results\n  \
