@@ -24,7 +24,7 @@ use result::figure::Figure;
 /// the same way. One run per side does not show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
-        runs/20260102-030405-chat          a run's folder; repeats (run --repeat N --same-requests) form one side\n  \
+        runs/20260102-030405-chat          a run's folder; repeats with --same-requests form one side\n  \
         runs/a-1,runs/a-2,runs/a-3         several runs as one side\n  \
         runs                               all runs below a folder\n  \
         result.json  page.md#2             another tool's result; #2 picks the second in a file\n  \
