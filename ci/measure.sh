@@ -93,7 +93,8 @@ if [[ -n ${BENCHMARK_ENGINE:-} ]]; then
 fi
 
 [[ -z ${BENCHMARK_URL:-} ]] || flags+=(--base-url "$BENCHMARK_URL")
-flags+=(--repeat "${BENCHMARK_REPEAT:-5}" --ready-check-timeout-sec "${BENCHMARK_READY_TIMEOUT:-600}")
+flags+=(--repeat "${BENCHMARK_REPEAT:-5}" --same-requests)
+flags+=(--ready-check-timeout-sec "${BENCHMARK_READY_TIMEOUT:-600}")
 flags+=(--output-dir "$results/runs")
 each --threshold "${BENCHMARK_THRESHOLDS:-}"
 each '' "${BENCHMARK_ARGUMENTS:-}"

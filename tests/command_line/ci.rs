@@ -7,7 +7,7 @@ use crate::support::process::{Ended, Mock, run, runner, words};
 
 /// Measures three times, into a folder.
 fn measured(folder: &Path, mock: &Mock, flags: &[&str]) {
-    let line = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --request-rate 200 --repeat 3 --seed 3";
+    let line = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --request-rate 200 --repeat 3 --same-requests --seed 3";
     let mut command = runner();
     command.args(words(line)).args(["--base-url", &mock.url]);
     run(command.args(flags).current_dir(folder));

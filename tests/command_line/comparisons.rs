@@ -14,7 +14,7 @@ const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --r
 fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
     let mut command = runner();
     command.args(words(RUN)).args(words(flags));
-    command.args(["--repeat", "3", "--seed", "3", "--base-url", &mock.url]);
+    command.args(["--repeat", "3", "--same-requests", "--seed", "3", "--base-url", &mock.url]);
     run(command.current_dir(folder)).with_code(0)
 }
 
@@ -52,7 +52,7 @@ fn repeats_take_turns_and_tell_their_spread() {
     }
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     let mut command = runner();
-    command.args(words("run a.toml b.toml --repeat 2 --base-url")).arg(&mock.url);
+    command.args(words("run a.toml b.toml --repeat 2 --same-requests --base-url")).arg(&mock.url);
     let ended = run(command.current_dir(folder.path())).with_code(0);
     let turns: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("== ")).collect();
     assert_eq!(turns, ["== a, 1 of 2 ==", "== b, 1 of 2 ==", "== a, 2 of 2 ==", "== b, 2 of 2 =="]);
@@ -80,7 +80,7 @@ fn repeats_take_turns_and_tell_their_spread() {
 /// The engine sees the lengths of the prompts.
 #[test]
 fn repeats_send_the_same_requests_or_new_ones() {
-    for (flag, has_new) in [("", false), (" --new-requests", true)] {
+    for (flag, has_new) in [(" --same-requests", false), ("", true)] {
         let folder = tempfile::tempdir().unwrap();
         let mock = Mock::logging(&["--ttft", "2ms", "--itl", "1ms"]);
         let line = "run --backend vllm --dataset-name random --num-prompts 7 --warmup-requests 0 --random-input-len 400 --random-range-ratio 0.9 --random-output-len 3 --request-rate inf --seed 5 --repeat 3 --json";
@@ -94,11 +94,20 @@ fn repeats_send_the_same_requests_or_new_ones() {
         repeats.iter_mut().for_each(|lengths| lengths.sort_unstable());
         assert_eq!(repeats[0] == repeats[1], !has_new, "{repeats:?}");
         assert_eq!(repeats[1] == repeats[2], !has_new, "{repeats:?}");
+        let table = &ended.stdout[ended.stdout.rfind("\n{\n").unwrap_or_default()..];
+        let table: Value = serde_json::from_str(table).unwrap();
+        assert_eq!(table["new-requests"] == true, has_new, "{table}");
         // They stay one side.
         let found = compare(folder.path(), "runs --allow verdict");
         assert!(found.stderr.contains("are repeats and form one side"), "{found:#?}");
+        // Repeats with new requests are no side of a comparison.
+        let [a, b, c] = runs(folder.path()).try_into().unwrap();
+        let sides = format!("{},{} {} --allow verdict", a.display(), b.display(), c.display());
+        let found = compare(folder.path(), &sides).with_code(if has_new { 3 } else { 0 });
+        let hint = "measure them with --same-requests";
+        assert_eq!(found.stderr.contains(hint), has_new, "{found:#?}");
     }
-    let alone = run(runner().args(words("run --base-url http://127.0.0.1:1 --new-requests")));
+    let alone = run(runner().args(words("run --base-url http://127.0.0.1:1 --same-requests")));
     assert!(alone.with_code(2).stderr.contains("add --repeat N or --until"));
 }
 

@@ -30,7 +30,7 @@ fn compared(sides: &[Side]) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let options = Options {
         // A script does not vary from run to run, and here that is known.
-        variation: Variation::Assumed { share: 0.0 },
+        variation: Some(Variation::Assumed { share: 0.0 }),
         ..Options::new(figures(&Choice::Headline, &[summary], &[]), blocks(REQUESTS))
     };
     compare(sides, &options).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))

@@ -49,11 +49,11 @@ runner run short.toml "${with[@]}" --num-prompts 500 --launch-command 'vllm serv
 keep run
 runner sweep short.toml "${with[@]}" --rates 2,4,8,16,32,64 --num-prompts 100
 keep sweep
-runner run short.toml "${with[@]}" --repeat 4 --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 64'
+runner run short.toml "${with[@]}" --repeat 4 --same-requests --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 64'
 keep repeats
 down
 up --max-num-seqs 2
-runner run short.toml "${with[@]}" --repeat 4 --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 2'
+runner run short.toml "${with[@]}" --repeat 4 --same-requests --request-rate 12 --cache salt --launch-command 'vllm serve tiny --max-num-seqs 2'
 keep two-slots
 down
 runner lab lab.toml --output-dir out/lab

@@ -4,7 +4,8 @@
 //! Requests of one run are not independent samples: requests in flight together share a batch and a
 //! queue. Blocks are long enough that little of this dependence crosses their ends. Gaps and tokens
 //! are assigned by their arrival time: a pause affects all requests in flight, and counts as one
-//! event, not one per request.
+//! event, not one per request. An answer is assigned by the shares of its tokens, so rates of
+//! answers and of tokens are equally certain.
 
 use std::sync::Arc;
 
@@ -52,11 +53,11 @@ struct Counts {
 /// The requests and tokens that arrived in a slice of the run's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    answered: u64,
-    good: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    good_tokens: u64,
+    answered: f64,
+    good: f64,
+    input_tokens: f64,
+    output_tokens: f64,
+    good_tokens: f64,
 }
 
 /// Cuts a run as its exchanges are shown, in whatever order.
@@ -172,20 +173,27 @@ impl<'a> Cutting<'a> {
         let Some(ended) = reading.exchange.ended else {
             return;
         };
-        let tokens = reading.output_tokens.map_or(0, |count| u64::from(count.tokens));
-        let mut dated = 0;
-        let flow = &mut self.flow;
+        let input = reading.input_tokens.map_or(0.0, |count| f64::from(count.tokens));
+        let output = reading.output_tokens.map_or(0.0, |count| f64::from(count.tokens));
+        let (mut arrived, mut dated) = (Vec::new(), 0.0);
         reading.each_token_arrival(|at, tokens| {
-            dated += tokens;
-            flow[slice(at)].output_tokens += tokens;
+            arrived.push((slice(at), tokens as f64));
+            dated += tokens as f64;
         });
-        let last = &mut flow[slice(ended)];
-        last.output_tokens += tokens.saturating_sub(dated);
-        last.answered += 1;
-        last.input_tokens += reading.input_tokens.map_or(0, |count| u64::from(count.tokens));
-        if good {
-            last.good += 1;
-            last.good_tokens += tokens;
+        arrived.push((slice(ended), (output - dated).max(0.0)));
+        let whole = output.max(dated);
+        if whole == 0.0 {
+            arrived = vec![(slice(ended), 1.0)];
+        }
+        for (slice, tokens) in arrived {
+            let (flow, share) = (&mut self.flow[slice], tokens / whole.max(1.0));
+            flow.answered += share;
+            flow.input_tokens += share * input;
+            flow.output_tokens += share * whole;
+            if good {
+                flow.good += share;
+                flow.good_tokens += share * whole;
+            }
         }
     }
 
@@ -299,10 +307,9 @@ impl Blocked {
             Decomposition::Ratio(blocks.map(|c| [part(c) as f64, c.total as f64]).collect())
         };
         let seconds = || Some(self.seconds? / self.flow.len() as f64);
-        let rate = |amount: fn(&Flow) -> u64| {
+        let rate = |amount: fn(&Flow) -> f64| {
             let seconds = seconds()?;
-            let slices = self.flow.iter();
-            let slices = slices.map(|flow| [amount(flow) as f64, seconds]);
+            let slices = self.flow.iter().map(|flow| [amount(flow), seconds]);
             Some(Decomposition::Rate(slices.collect(), self.edge))
         };
         match name {

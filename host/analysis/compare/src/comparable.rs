@@ -34,7 +34,7 @@ pub struct Obstacle {
 pub struct Difference {
     /// The setting, as named in the plan.
     pub what: String,
-    /// The letter of the side that is compared with the baseline.
+    /// The letter of the side that is compared with the baseline, or `another run of` a side.
     pub side: String,
     /// The baseline's value; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,10 +75,13 @@ pub(crate) fn compatibility(
     match (baseline, side) {
         (Side::Runs(a), Side::Runs(b)) => {
             // Repeats are compared with the first of them, so that nothing hides in the middle.
-            for runs in [a, b] {
+            for (runs, name) in [a, b].into_iter().zip(names) {
+                let other = format!("another run of {name}");
+                let mut own = Found::new([name, &other], must_agree);
                 if let [first, others @ ..] = runs.as_slice() {
-                    others.iter().for_each(|other| runs::obstacles(first, other, &mut found));
+                    others.iter().for_each(|other| runs::obstacles(first, other, &mut own));
                 }
+                found.found.obstacles.append(&mut own.found.obstacles);
             }
             if let (Some(a), Some(b)) = (a.first(), b.first()) {
                 runs::obstacles(a, b, &mut found);

@@ -6,10 +6,10 @@
 //! fails none, however certain it is. Conditions of all sides are judged together, and apart from
 //! the table: its other figures do not make them harder to meet. If a figure has no interval, such
 //! as one published without samples, the difference alone decides, and the outcome says so; but not
-//! where its slow samples may be one event. Enough of a side's requests may fail that a percentile
-//! is the worst there is with them (infinite, or zero for a speed). If this happens in fewer of the
-//! baseline's runs, the condition holds: the answered requests alone do not show the latency of the
-//! others.
+//! where its slow samples may be one event, or other work changed its times. Enough of a side's
+//! requests may fail that a percentile is the worst there is with them (infinite, or zero for a
+//! speed). If this happens in fewer of the baseline's runs, the condition holds: the answered
+//! requests alone do not show the latency of the others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -183,6 +183,10 @@ impl Condition {
             (true, Judgement::Worse) => outcome(true, false, format!("{seen}, beyond chance")),
             (true, Judgement::NotJudged) if row.no_interval == Some(NoInterval::FewBlocks) => {
                 let words = "not judged: the samples beyond it lie in fewer than five blocks of the run, so they may be one event; compare repeats";
+                outcome(false, false, format!("{seen}; {words}"))
+            }
+            (true, Judgement::NotJudged) if row.no_interval == Some(NoInterval::TimesInDoubt) => {
+                let words = "not judged: other work or a limit on this client changed the times of a run; compare repeats";
                 outcome(false, false, format!("{seen}; {words}"))
             }
             (true, Judgement::NotJudged) => {

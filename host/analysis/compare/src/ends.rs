@@ -41,6 +41,9 @@ pub enum NoInterval {
     Unpaired,
     /// Fewer than two of the repeats that show how much runs vary have the figure.
     Variation,
+    /// Other work on this machine, or a limit on this client, changed the times of a side, and one
+    /// run per side does not show by how much.
+    TimesInDoubt,
     /// Nothing varied, as where all of a few requests were answered: chance is not seen, and not
     /// excluded either.
     NothingVaried,
@@ -58,6 +61,7 @@ impl NoInterval {
             NoInterval::OneRun => "not known from one run per side",
             NoInterval::Unpaired => "no sample was judged in both runs",
             NoInterval::Variation => "not in the repeats that show how runs vary",
+            NoInterval::TimesInDoubt => "times in doubt",
             NoInterval::NothingVaried => "nothing varied",
         }
     }

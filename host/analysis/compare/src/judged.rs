@@ -69,7 +69,7 @@ fn only_surely_close_figures_are_the_same() {
     let other = super::fixture::Engine { seed: 2, ..steady };
     let sides = [steady, other].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
     let options = |share, within| Options {
-        variation: Variation::Assumed { share },
+        variation: Some(Variation::Assumed { share }),
         same_within: Some(within),
         ..Options::new(named(&["itl.mean", "requests.success-share"]), blocks(REQUESTS))
     };

@@ -118,7 +118,7 @@ pub struct SideFacts {
     /// The tool that stated it; absent for a run of this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Reasons to doubt the stated figures.
+    /// Reasons to doubt its figures: findings of its runs, or an audit's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
 }
@@ -173,8 +173,9 @@ pub struct Options {
     pub must_agree: Vec<Kind>,
     /// The number of blocks that each run was cut into.
     pub blocks: Option<usize>,
-    /// The variation of runs from one to the next, for sides of one run.
-    pub variation: Variation,
+    /// The variation of runs from one to the next, for sides of one run. `None` takes the variation
+    /// of the sides that have repeats, else assumes the usual one.
+    pub variation: Option<Variation>,
     /// The difference, as a share of the baseline, up to which two figures count as the same.
     pub same_within: Option<f64>,
 }
@@ -188,7 +189,7 @@ impl Options {
             allowed: Vec::new(),
             must_agree: Vec::new(),
             blocks,
-            variation: Variation::default(),
+            variation: None,
             same_within: None,
         }
     }
@@ -203,7 +204,9 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
     let mut all = Compatibility::default();
     for (side, name) in sides.iter().zip(&names).skip(1) {
         let found = compatibility(&sides[0], side, [&names[0], name], &options.must_agree);
-        all.obstacles.extend(found.obstacles);
+        let own = found.obstacles.into_iter();
+        let new: Vec<_> = own.filter(|own| !all.obstacles.contains(own)).collect();
+        all.obstacles.extend(new);
         all.differences.extend(found.differences);
         for unknown in found.unknown {
             if !all.unknown.contains(&unknown) {
@@ -217,16 +220,24 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
         return Err(refused);
     }
     let draws = options.blocks.map(Draws::new);
+    let conditioned = options.conditions.iter().map(|condition| &condition.figure);
+    let wanted: Vec<&Figure> = options.figures.iter().chain(conditioned).collect();
+    let pooled = Variation::of_sides(sides, &names, &wanted);
+    let variation = options.variation.clone().or(pooled.clone());
+    let is_usual = variation.is_none();
+    let variation = variation.unwrap_or_default();
     let means = Means {
         draws: draws.as_ref(),
-        variation: &options.variation,
+        variation: &variation,
+        pooled: pooled.as_ref(),
+        is_usual,
         same_within: options.same_within,
     };
     let pairs = sides.iter().zip(&names).skip(1).map(|(side, name)| {
         let with = [&sides[0], side];
         Pair {
             side: name.clone(),
-            method: method(with, options),
+            method: method(with, options.blocks, &variation),
             figures: (options.figures.iter())
                 .map(|figure| row(figure, with, means))
                 .filter(|row| row.baseline.is_some() || row.value.is_some())
@@ -270,7 +281,9 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
                 .map_or_else(About::default, |run| run.reported.plan.about.clone()),
             verdict: runs.iter().map(|run| run.reported.summary.verdict).max(),
             tool: None,
-            doubts: Vec::new(),
+            doubts: (side.findings().into_iter())
+                .map(|own| format!("{} {}: {}", own.severity.name(), own.id.name(), own.seen))
+                .collect(),
         },
         Side::Claim(stated) => SideFacts {
             name,
@@ -285,20 +298,20 @@ fn facts((side, name): (&Side, String)) -> SideFacts {
     }
 }
 
-fn method([a, b]: [&Side; 2], options: &Options) -> Method {
+fn method([a, b]: [&Side; 2], blocks: Option<usize>, variation: &Variation) -> Method {
     let count = |side: &Side| match side {
         Side::Runs(runs) => runs.first().map(|run| run.reported.summary.requests.total),
         Side::Claim(stated) => Stated::requests(&stated.claim),
     };
     let several = a.runs() > 1 || b.runs() > 1;
-    match (several, options.blocks, count(a).zip(count(b))) {
+    match (several, blocks, count(a).zip(count(b))) {
         (true, ..) if a.claim().is_none() && b.claim().is_none() => {
             Method::Runs { baseline: a.runs(), side: b.runs() }
         }
         (false, Some(blocks), Some((a, b))) => Method::Blocks {
             blocks,
             requests: a.min(b) / blocks as u64,
-            variation: options.variation.clone(),
+            variation: variation.clone(),
         },
         _ => Method::None,
     }

@@ -20,7 +20,7 @@ pub struct Repeats {
     /// The number of repeats that were measured.
     pub runs: usize,
     /// True if each repeat drew new requests with a seed of its own; absent if all sent the same
-    /// requests.
+    /// requests (`--same-requests`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new_requests: bool,
     /// Confidence level of the intervals, in percent.

@@ -105,6 +105,10 @@ pub(super) struct Means<'a> {
     /// The resamples of blocks, if runs are long enough.
     pub draws: Option<&'a Draws>,
     pub variation: &'a Variation,
+    /// The variation of the sides that have several runs.
+    pub pooled: Option<&'a Variation>,
+    /// True if the variation is the usual assumption, neither stated nor measured.
+    pub is_usual: bool,
     /// The difference, as a share, up to which figures count as the same.
     pub same_within: Option<f64>,
 }
@@ -174,7 +178,8 @@ fn estimate(
     let [a, b] = sides;
     if a.runs() > 1 || b.runs() > 1 {
         let runs = [a, b].map(|side| side.values(figure));
-        let found = between_runs(&runs[0], &runs[1]);
+        let pooled = by.pooled.and_then(|pooled| pooled.figure(figure).ok().flatten());
+        let found = between_runs(&runs[0], &runs[1], pooled);
         let is_claim = a.claim().is_some() || b.claim().is_some();
         return found.ok_or(if is_claim { NoInterval::Published } else { NoInterval::OneRun });
     }
@@ -200,10 +205,11 @@ fn estimate(
     let follows: Vec<f64> = (sides.iter().zip([&a, &b]))
         .filter_map(|(side, taken)| sensitivity(draws, taken, side.load()?))
         .collect();
-    let varies = by
-        .variation
-        .figure(figure)?
-        .map(|varies| if follows.is_empty() { varies } else { varies.times(mean(&follows)) });
+    let varies = by.variation.figure(figure)?;
+    if varies.is_some() && by.is_usual && sides.iter().any(|side| side.has_work_beside()) {
+        return Err(NoInterval::TimesInDoubt);
+    }
+    let varies = varies.map(|own| if follows.is_empty() { own } else { own.times(mean(&follows)) });
     let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)
 }

@@ -6,6 +6,7 @@ use super::scores::Answers;
 use audit::claim::Claim;
 use model::exchange::Exchange;
 use result::figure::{Figure, Statistic};
+use result::finding::{Finding, Id, Severity};
 use result::metric;
 use result::summary::RunFacts;
 use runs::Reported;
@@ -109,6 +110,10 @@ impl Stated {
     }
 }
 
+/// Findings about work beside a run or limits on it, which change its times by an unknown amount.
+const WORK_BESIDE: [Id; 5] =
+    [Id::SharedMachine, Id::StolenTime, Id::Throttled, Id::ClientSaturated, Id::ClientPaused];
+
 /// The latencies that every tool has a name for.
 pub const LATENCIES: [&str; 4] = [metric::TTFT, metric::TPOT, metric::ITL, metric::E2E];
 
@@ -178,6 +183,24 @@ impl Side {
             Side::Runs(runs) => runs.len(),
             Side::Claim(_) => 1,
         }
+    }
+
+    /// The findings that doubt its runs, or their times: the first of each kind.
+    pub(super) fn findings(&self) -> Vec<&Finding> {
+        let runs = self.measured().iter();
+        let mut found: Vec<&Finding> = Vec::new();
+        for finding in runs.flat_map(|run| &run.reported.summary.findings) {
+            let doubts = finding.severity > Severity::Note || WORK_BESIDE.contains(&finding.id);
+            if doubts && found.iter().all(|own| own.id != finding.id) {
+                found.push(finding);
+            }
+        }
+        found
+    }
+
+    /// True if other work, or a limit, changed the times of a run.
+    pub(super) fn has_work_beside(&self) -> bool {
+        self.findings().iter().any(|finding| WORK_BESIDE.contains(&finding.id))
     }
 
     /// The runs, if they are ours.

@@ -7,6 +7,7 @@ use super::*;
 use audit::claim::{Claim, Source, Tool};
 use model::exchange::ServerTimings;
 use model::units::Nanos;
+use result::finding::{Finding, Id, Severity};
 use result::summary::Summary;
 
 fn judgement(compared: &Compared, figure: &str) -> Option<Judgement> {
@@ -86,6 +87,85 @@ fn repeats_are_judged_by_their_spread() {
     // One run is taken to vary as the other side's do.
     assert_eq!(judged(&[1.0, 1.01, 0.99, 1.0], &[1.1]).0, Judgement::Worse);
     assert_eq!(judged(&[1.0, 1.1], &[1.2]).0, Judgement::NoDifference);
+}
+
+/// A burst of answers of about one length: all of them end together, and their tokens come evenly.
+#[test]
+fn rates_of_answers_and_tokens_are_equally_certain() {
+    let wide = Engine { places: 1000, ..USUAL };
+    let sides = [1, 2].map(|seed| side(&exchanges(Engine { seed, ..wide }, 200, 1e9)));
+    let figures = ["throughput.requests-per-s", "throughput.output-tokens-per-s"];
+    let found = compare(&sides, &options(named(&figures), 200)).unwrap();
+    let width = |figure| {
+        let row = found.row("B", figure).unwrap();
+        let (ends, baseline) = row.interval.zip(row.baseline).unwrap();
+        (ends.high - ends.low) / baseline
+    };
+    let [answers, tokens] = figures.map(width);
+    assert!((answers / tokens - 1.0).abs() < 0.5, "{answers} and {tokens}");
+}
+
+/// Two single runs take the variation from the repeats of a third side: eight runs, seven degrees
+/// of freedom.
+#[test]
+fn single_runs_take_the_variation_of_the_sides_with_repeats() {
+    let repeated = repeats(&[0.97, 1.0, 1.03, 0.99, 1.01, 0.98, 1.02, 1.0]);
+    let sides = [repeats(&[1.0]), repeats(&[1.1]), repeated];
+    let figures = named(&["ttft.mean"]);
+    let found = compare(&sides, &options(figures.clone(), 20)).unwrap();
+    let Method::Blocks { variation: Variation::Sides { sides: names, figures: shown }, .. } =
+        &found.pairs[0].method
+    else {
+        panic!("{:?}", found.pairs[0].method)
+    };
+    let shows = shown["ttft.mean"];
+    assert_eq!((names.as_slice(), shows.runs, shows.freedom), (&["C".to_owned()][..], 8, 7));
+    assert!(shows.share > 0.01 && shows.share < 0.03, "{shows:?}");
+    assert!(!found.is_assumed());
+    // A side of one run beside two of several has the pooled variation, so it is better known.
+    let several = |sides: &[Side]| {
+        let found = compare(sides, &options(figures.clone(), 20)).unwrap();
+        found.row("B", "ttft.mean").unwrap().detectable.unwrap()
+    };
+    let [one, two] = [[1.0, 1.01], [1.0, 0.99]].map(|factors| repeats(&factors));
+    let alone = several(&[one, repeats(&[1.1])]);
+    assert!(several(&[repeats(&[1.0, 1.01]), repeats(&[1.1]), two]) < 0.7 * alone);
+}
+
+/// Other work on the machine changes times by an unknown amount, which repeats alone show.
+#[test]
+fn single_runs_beside_other_work_have_no_verdict_on_times() {
+    let options = Options {
+        conditions: vec!["ttft.mean +5%".parse().unwrap()],
+        ..options(named(&["ttft.mean", "requests.success-share"]), 600)
+    };
+    let sides = |id| {
+        pair().map(|exchanges| {
+            let mut run = measured("run", plan(&[]), &exchanges);
+            run.reported.summary.findings = vec![Finding {
+                id,
+                severity: Severity::Note,
+                seen: "busy".into(),
+                why: String::new(),
+                advice: String::new(),
+            }];
+            Side::Runs(vec![run])
+        })
+    };
+    let found = compare(&sides(Id::SharedMachine), &options).unwrap();
+    let row = found.row("B", "ttft.mean").unwrap();
+    assert_eq!(row.judgement, Some(Judgement::NotJudged));
+    assert_eq!((row.no_interval, row.interval), (Some(NoInterval::TimesInDoubt), None));
+    assert_eq!(judgement(&found, "requests.success-share"), Some(Judgement::NoDifference));
+    assert_eq!(found.sides[0].doubts, ["note shared-machine: busy"]);
+    assert!(!found.is_failed() && found.conditions[0].seen.contains("compare repeats"));
+    // A note about something else doubts no time, and a stated variation is taken as it is.
+    let stated = Options { variation: Some(Variation::default()), ..options.clone() };
+    for (id, options) in [(Id::ShortRun, &options), (Id::SharedMachine, &stated)] {
+        let found = compare(&sides(id), options).unwrap();
+        assert_eq!(judgement(&found, "ttft.mean"), Some(Judgement::Worse), "{id:?}");
+        assert!(found.is_failed());
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn steady() -> Variation {
 fn compare_headline(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let options = Options {
-        variation: steady(),
+        variation: Some(steady()),
         ..Options::new(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
     };
     compare(sides, &options).unwrap()

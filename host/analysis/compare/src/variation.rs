@@ -2,8 +2,8 @@
 //!
 //! A run's own blocks cannot show that: a restarted engine, another clock speed or another
 //! placement of memory make a whole run faster or slower. With one run per side, this variation
-//! therefore enters the error from outside: from repeats if there are any, else as an assumption
-//! that the result states.
+//! therefore enters the error from outside: from repeats if there are any, pooled over the sides
+//! that have them, else as an assumption that the result states.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ends::NoInterval;
+use super::side::Side;
 use model::number;
 use result::figure::{Better, Figure};
 use result::summary::Summary;
@@ -40,6 +41,13 @@ pub enum Variation {
         /// The variation of each figure that at least two of them have.
         figures: BTreeMap<String, Shows>,
     },
+    /// A variation that was measured on the sides of the comparison that have repeats, pooled.
+    Sides {
+        /// The letters of these sides.
+        sides: Vec<String>,
+        /// The variation of each figure that at least two runs of a side have.
+        figures: BTreeMap<String, Shows>,
+    },
 }
 
 /// The variation of a figure between repeats.
@@ -50,6 +58,25 @@ pub struct Shows {
     pub share: f64,
     /// The number of repeats that have it.
     pub runs: usize,
+    /// The degrees of freedom: the repeats without one for each side.
+    pub freedom: usize,
+}
+
+impl Shows {
+    /// Pools the variation of a figure over sides, each around its own mean; `None` if no side has
+    /// two values.
+    fn pooled<'v>(sides: impl Iterator<Item = &'v Vec<f64>>) -> Option<Self> {
+        let (mut squares, mut runs, mut freedom) = (0.0, 0, 0);
+        for values in sides {
+            if let Some(variance) = variance(values) {
+                squares += variance / mean(values).powi(2) * (values.len() - 1) as f64;
+                runs += values.len();
+                freedom += values.len() - 1;
+            }
+        }
+        let share = (squares / freedom as f64).sqrt();
+        share.is_finite().then_some(Shows { share, runs, freedom })
+    }
 }
 
 impl Default for Variation {
@@ -68,15 +95,25 @@ impl Variation {
         figures: &[Figure],
     ) -> Option<Self> {
         let shown = figures.iter().filter_map(|figure| {
-            let values = summaries.iter().filter_map(|own| figure.read(own));
-            let values: Vec<f64> = values.collect();
-            let share = variance(&values)?.sqrt() / mean(&values).abs();
-            let runs = values.len();
-            share.is_finite().then(|| (figure.to_string(), Shows { share, runs }))
+            let values: Vec<f64> = summaries.iter().filter_map(|own| figure.read(own)).collect();
+            Some((figure.to_string(), Shows::pooled([&values].into_iter())?))
         });
         (summaries.len() > 1).then(|| Variation::Repeats {
             folder: folder.to_owned(),
             scenario: scenario.to_owned(),
+            figures: shown.collect(),
+        })
+    }
+
+    /// Pools the variation over the sides that have several runs; `None` if none has.
+    pub(super) fn of_sides(sides: &[Side], names: &[String], figures: &[&Figure]) -> Option<Self> {
+        let several = || sides.iter().zip(names).filter(|(side, _)| side.runs() > 1);
+        let shown = figures.iter().filter_map(|figure| {
+            let values: Vec<_> = several().map(|(side, _)| side.values(figure)).collect();
+            Some((figure.to_string(), Shows::pooled(values.iter())?))
+        });
+        several().next().map(|_| Variation::Sides {
+            sides: several().map(|(_, name)| name.clone()).collect(),
             figures: shown.collect(),
         })
     }
@@ -94,10 +131,10 @@ impl Variation {
             Variation::Assumed { share } => {
                 RunVariation { share: *share, freedom: f64::INFINITY, is_whole: false }
             }
-            Variation::Repeats { figures, .. } => {
-                let Shows { share, runs } =
+            Variation::Repeats { figures, .. } | Variation::Sides { figures, .. } => {
+                let Shows { share, freedom, .. } =
                     *figures.get(&figure.to_string()).ok_or(NoInterval::Variation)?;
-                RunVariation { share, freedom: runs as f64 - 1.0, is_whole: true }
+                RunVariation { share, freedom: freedom as f64, is_whole: true }
             }
         }))
     }
@@ -106,22 +143,32 @@ impl Variation {
     pub fn label(&self) -> String {
         match self {
             Variation::Assumed { share } => format!(
-                "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
+                "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat N --same-requests`, and pass it with --run-variation",
                 number::percent(*share)
             ),
             Variation::Repeats { folder, scenario, figures } => {
-                let shares = || figures.values().map(|shown| shown.share);
-                let least = shares().fold(f64::INFINITY, f64::min);
-                let most = shares().fold(0.0, f64::max);
-                let runs = figures.values().map(|shown| shown.runs).max().unwrap_or(0);
-                format!(
-                    "taken from {runs} repeats of {scenario} in {folder}, whose figures vary by {} to {} (standard deviation)",
-                    number::percent(least.min(most)),
-                    number::percent(most)
-                )
+                measured(figures, &format!("repeats of {scenario} in {folder}"))
+            }
+            Variation::Sides { sides, figures } => {
+                measured(figures, &format!("runs of {} (pooled)", sides.join(" and ")))
             }
         }
     }
+}
+
+/// Describes a measured variation, given the name of its runs.
+fn measured(figures: &BTreeMap<String, Shows>, of: &str) -> String {
+    let shares = || figures.values().map(|shown| shown.share);
+    let least = shares().fold(f64::INFINITY, f64::min);
+    let most = shares().fold(0.0, f64::max);
+    let runs = figures.values().map(|shown| shown.runs).max().unwrap_or(0);
+    let freedom = figures.values().map(|shown| shown.freedom).max().unwrap_or(0);
+    format!(
+        "taken from {runs} {of}, whose figures vary by {} to {} (standard deviation, {})",
+        number::percent(least.min(most)),
+        number::percent(most),
+        number::plural(freedom as u64, "degree") + " of freedom"
+    )
 }
 
 #[cfg(test)]

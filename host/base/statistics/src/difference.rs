@@ -144,11 +144,15 @@ impl RunVariation {
 }
 
 /// The difference of sides, at least one of them with several runs, with one value per run:
-/// Student's test, or Welch's where sides have different numbers of runs (see
-/// [`StandardError::between`]). `None` if neither has several.
-pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
+/// Student's test, or Welch's where sides have different numbers of runs ([`StandardError::between`]). Where
+/// a side has one run, both vary as `pooled` says, if given. `None` if neither has several.
+pub fn between_runs(a: &[f64], b: &[f64], pooled: Option<RunVariation>) -> Option<Estimate> {
     let difference = mean(b) - mean(a);
-    let sure = StandardError::between(a, b)?;
+    let own = StandardError::between(a, b)?;
+    let sure = pooled.filter(|_| a.len().min(b.len()) == 1).map_or(own, |varies| {
+        let error = |values: &[f64]| mean(values) / (values.len() as f64).sqrt();
+        StandardError { error: varies.share * error(a).hypot(error(b)), freedom: varies.freedom }
+    });
     let away = student::quantile(1.0 - LEVEL / 100.0, sure.freedom) * sure.error;
     Some(Estimate {
         interval: Interval { low: difference - away, high: difference + away },

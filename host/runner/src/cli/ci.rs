@@ -27,13 +27,13 @@ use runs::folder::{self, FolderError, RunFolder};
 
 /// Judge a build by its runs and by a baseline, for systems of continuous integration
 ///
-/// The runs are repeats of one scenario (runner run --repeat). The build fails if a run is invalid,
-/// if a threshold does not hold in a run, or if a condition on the difference from the baseline
-/// holds. It passes with a note if there is no baseline yet. It passes with a warning if the runs
-/// are not comparable with the baseline; --strict makes it fail instead.
+/// The runs are repeats of one scenario (runner run --repeat N --same-requests). The build fails if
+/// a run is invalid, if a threshold does not hold in a run, or if a condition on the difference
+/// from the baseline holds. It passes with a note if there is no baseline yet. It passes with a
+/// warning if the runs are not comparable with the baseline; --strict makes it fail instead.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner run chat.toml --repeat 3 --output-dir results\n  \
+        runner run chat.toml --repeat 3 --same-requests --output-dir results\n  \
         runner ci results --baseline main --fail-if 'ttft.p10 +3%' --fail-if 'tpot.median +3%'\n  \
         runner ci results --output-dir report --format github   summary.md and junit.xml; annotations on stdout\n\n\
         Exit codes: 0 the build passes, 3 a run is not readable, a condition cannot be checked, or the baseline is\n  \

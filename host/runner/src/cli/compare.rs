@@ -24,7 +24,7 @@ use result::figure::Figure;
 /// the same way. One run per side does not show how much runs vary; compare repeats where you can.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Sides:\n  \
-        runs/20260102-030405-chat          a run's folder; repeats (runner run --repeat) form one side\n  \
+        runs/20260102-030405-chat          a run's folder; repeats with --same-requests form one side\n  \
         runs/a-1,runs/a-2,runs/a-3         several runs as one side\n  \
         runs                               all runs below a folder\n  \
         result.json  page.md#2             another tool's result; #2 picks the second in a file\n  \
@@ -64,10 +64,12 @@ pub struct Args {
         help_heading = "Figures"
     )]
     fail_if: Vec<String>,
-    /// Variation of runs of one scenario: a standard deviation such as 2% (the default), or a
-    /// folder with repeats
+    /// Variation of runs of one scenario: a standard deviation such as 2%, or a folder with repeats
+    /// [default: from the sides that have repeats, else 2%]
     ///
     /// The error includes it where both sides are one run. Several runs show their own variation.
+    /// With the default of 2%, nothing is judged if other work on this machine changed the times of
+    /// a run.
     #[arg(
         long,
         value_name = "SHARE|FOLDER",
@@ -121,7 +123,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let judged: Vec<Figure> = read.figures.iter().cloned().chain(conditioned).collect();
     let options = Options {
-        variation: sides::variation(args.run_variation.as_deref(), &judged)?,
+        variation: (args.run_variation.as_deref())
+            .map(|given| sides::variation(given, &judged))
+            .transpose()?,
         same_within: args.same_within,
         figures: read.figures,
         conditions,
@@ -148,7 +152,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 fn warn(found: &Compared) {
     if found.is_assumed() && !found.conditions.is_empty() {
         tell(format_args!(
-            "warning: --fail-if judges one run per side: how much runs vary is assumed; compare repeats (runner run --repeat), or state it with --run-variation"
+            "warning: --fail-if judges one run per side: how much runs vary is assumed; compare repeats (runner run --repeat N --same-requests), or state it with --run-variation"
         ));
     }
 }

@@ -30,8 +30,8 @@ pub(super) struct Repetition<'a> {
     pub until: &'a [Until],
     /// The number of repeats, at most if they stop themselves.
     pub of: u32,
-    /// Each repeat draws its requests with the next seed.
-    pub new_requests: bool,
+    /// All repeats send the same requests; else each draws its own with the next seed.
+    pub same_requests: bool,
 }
 
 /// A scenario and the results of its repeats.
@@ -58,7 +58,7 @@ pub(super) fn exec(
     watch: &Watch,
     interrupt: &Interrupt,
 ) -> Result<ExitCode, Failure> {
-    let Repetition { until, of, new_requests } = repetition;
+    let Repetition { until, of, same_requests } = repetition;
     let mut scenarios = Vec::new();
     let began = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     for (number, source) in (1..).zip(sources) {
@@ -75,7 +75,7 @@ pub(super) fn exec(
     }
     let may_be_cached =
         |scenario: &Repeated| !scenario.draft.control.flush_cache && !scenario.draft.load.salted;
-    if !new_requests && scenarios.iter().any(may_be_cached) {
+    if same_requests && scenarios.iter().any(may_be_cached) {
         tell(
             "note: repeats send the same prompts; a server with a prefix cache answers them faster from the second repeat on, unless --cache flush clears it, or --cache salt makes the prompts of each repeat new",
         );
@@ -181,11 +181,11 @@ impl Repeated {
             return Ok(ready);
         }
         let (mut source, mut expected) = (self.source.clone(), self.draft.clone());
-        if repetition.new_requests {
+        if !repetition.same_requests {
             let seed = self.draft.load.seed.wrapping_add(u64::from(number - 1));
             expected.load.seed = seed;
             let mut over = Scenario::default();
-            over.say("load.seed", "--new-requests", &[seed.to_string()])
+            over.say("load.seed", "--repeat", &[seed.to_string()])
                 .map_err(Failure::command_line)?;
             source.scenario = source.scenario.overlay(over);
         }
@@ -209,7 +209,7 @@ fn print(
     let figures: Vec<Figure> = repetition.until.iter().map(|until| until.figure.clone()).collect();
     let stopped = stopped.map(|stopped| (stopped, figures.as_slice()));
     let mut repeats = repeats(&scenario.draft.name, &scenario.summaries, stopped);
-    repeats.new_requests = repetition.new_requests;
+    repeats.new_requests = !repetition.same_requests;
     let shown = if as_json {
         json(&repeats)?
     } else {

@@ -28,14 +28,14 @@ pub struct Args {
     flags: Flags,
     #[command(flatten)]
     output: Output,
-    /// Measure every scenario N times, alternating, and show the spread of the repeats [default: 1;
-    /// with --until 20]
+    /// Measure every scenario N times, alternating, each time with the next seed, and show the
+    /// spread of the repeats [default: 1; with --until 20]
     #[arg(long, value_name = "N", env = "RUNNER_REPEAT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Load")]
     repeat: Option<u32>,
-    /// Draw other requests for each repeat, with the next seed, so that the spread covers new
-    /// requests; without it, repeats send the same requests
-    #[arg(long, env = "RUNNER_NEW_REQUESTS", help_heading = "Load")]
-    new_requests: bool,
+    /// Send the same requests in each repeat, for runs to compare; the spread then leaves out new
+    /// requests
+    #[arg(long, env = "RUNNER_SAME_REQUESTS", help_heading = "Load")]
+    same_requests: bool,
     /// Repeat until the mean of this figure is certain enough, such as 'ttft.p99 ±5%' (or +-5%);
     /// repeatable
     ///
@@ -48,7 +48,7 @@ pub struct Args {
     /// Follow the rules of a published benchmark: mlperf-accuracy judges the whole dataset, then
     /// measures
     #[arg(long, value_name = "NAME", env = "RUNNER_PRESET")]
-    #[arg(conflicts_with_all = ["repeat", "new_requests", "until", "baseline"])]
+    #[arg(conflicts_with_all = ["repeat", "same_requests", "until", "baseline"])]
     #[arg(help_heading = "Load")]
     preset: Option<String>,
     #[command(flatten)]
@@ -76,11 +76,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let repeats = args.repeats()?;
     if repeats > 1 {
         let (until, sources) = (args.until()?, sources()?);
-        let plan = Repetition { until: &until, of: repeats, new_requests: args.new_requests };
+        let plan = Repetition { until: &until, of: repeats, same_requests: args.same_requests };
         return repeat::exec(sources, plan, &args.output, &args.watch, &interrupt);
     }
-    if args.new_requests {
-        let message = "--new-requests: one run has no repeats; add --repeat N or --until";
+    if args.same_requests {
+        let message = "--same-requests: one run has no repeats; add --repeat N or --until";
         return Err(Failure::command_line(message));
     }
     let runs: Result<Vec<_>, _> = sources()?.iter().map(resolve).collect();

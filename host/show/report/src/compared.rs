@@ -59,7 +59,8 @@ pub fn page(compared: &Compared) -> Document {
             table.row(cells(row));
         }
         page.table(table);
-        let notes = notes(pair, family, compared.same_within);
+        let freedom = compared.sides.iter().map(|side| side.sources.len().saturating_sub(1)).sum();
+        let notes = notes(pair, family, compared.same_within, freedom);
         page.list(notes.iter().map(|note| Text::marked(note)).collect());
     }
     let conditions = compared.conditions.iter().map(|outcome| {
@@ -125,6 +126,12 @@ pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
     let mut words: Vec<String> = (obstacles.iter())
         .map(|obstacle| format!("not comparable: {}", obstacle_words(obstacle, "A")))
         .collect();
+    let is_repeat = |own: &Obstacle| own.difference.side.starts_with("another run of");
+    if obstacles.iter().any(|own| own.kind == Kind::Prompts && is_repeat(own)) {
+        words.push(
+            "repeats to compare send the same requests: measure them with --same-requests".into(),
+        );
+    }
     words.push(format!(
         "these must agree, otherwise the comparison only shows their effect; to compare anyway, add --allow {}",
         kinds.join(",")
@@ -258,8 +265,19 @@ fn follows(pair: &Pair, variation: &Variation) -> String {
     })
 }
 
+/// Describes the source of the run-to-run variation where a side has several runs. `freedom` has
+/// the degrees of freedom of all sides together.
+fn source(baseline: usize, side: usize, freedom: usize) -> String {
+    let degrees = |number: usize| number::plural(number as u64, "degree") + " of freedom";
+    match (baseline, side) {
+        (1, _) | (_, 1) => format!("pooled, {}; the single run varies alike", degrees(freedom)),
+        (one, other) if one == other => format!("pooled, {}", degrees(2 * one - 2)),
+        _ => "each side's own (Welch)".to_owned(),
+    }
+}
+
 /// Writes the notes on how a pair's verdicts were reached.
-fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
+fn notes(pair: &Pair, family: usize, same_within: Option<f64>, freedom: usize) -> Vec<String> {
     let mut notes = vec![match &pair.method {
         Method::Blocks { blocks, requests, variation } => {
             format!(
@@ -268,13 +286,17 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
             ) + &follows(pair, variation)
         }
         Method::Runs { baseline, side } => format!(
-            "Intervals: 95 %, Student's t, over {baseline} and {side} runs; figures are means over runs."
+            "Intervals: 95 %, Student's t, over {baseline} and {side} runs; figures are means over runs. The variation from run to run comes from the repeats of the sides: {}.",
+            source(*baseline, *side, freedom)
         ),
         Method::None => {
             "No intervals: one side has no samples or too few of them, so nothing is judged."
                 .to_owned()
         }
     }];
+    if pair.figures.iter().any(|row| row.no_interval == Some(NoInterval::TimesInDoubt)) {
+        notes.push("No verdict on times and rates: other work or a limit on this client changed them (see the reasons above), and one run per side does not show by how much. Free the machine, compare repeats (`--repeat 5 --same-requests`), or state the variation with `--run-variation`.".to_owned());
+    }
     if pair.figures.iter().any(Row::is_judged) {
         notes.push(format!(
             "Verdicts: {family} figures of all sides judged together (Benjamini and Hochberg, 5 %); better (+) or worse (!) only if the interval excludes zero. No difference shown (=) does not mean equal: about nine of ten such comparisons find a true difference of the size in the column Detectable, if that figure is judged alone, and smaller ones are often missed."

@@ -22,7 +22,7 @@ pub fn page(repeats: &Repeats) -> Document {
     page.remark(if repeats.new_requests {
         "Each run drew new requests, so the intervals hold for new requests of this kind."
     } else {
-        "All runs sent the same requests, so the intervals leave out new requests; --new-requests draws them."
+        "All runs sent the same requests, so the intervals leave out new requests."
     });
     for line in repeats.stopped.iter().flat_map(Stopped::lines) {
         page.paragraph(Text::plain(line));

@@ -115,7 +115,7 @@ impl Variation {
     /// The cell of *same seed*. Where the run shows little noise, the interval is the assumption.
     fn same_seed(self, noise: Option<Bounds>) -> String {
         let Some((low, high)) = noise.and_then(|of| of.low.zip(of.high)) else {
-            return format!("--repeat {ENOUGH}");
+            return format!("{ENOUGH} repeats");
         };
         let noise = (self.value - low).max(high - self.value);
         if self.half > 2.0 * noise {
@@ -195,7 +195,7 @@ mod tests {
         let varies = Variation { value: 50.0, half: HALF * USUAL * 50.0 };
         assert_eq!(varies.same_seed(Some(bounds(49.5, 50.5))), "± 4.0 % assumed");
         assert_eq!(varies.same_seed(Some(bounds(48.0, 52.0))), "47.2 – 52.8");
-        assert_eq!(varies.same_seed(None), "--repeat 3");
+        assert_eq!(varies.same_seed(None), "3 repeats");
         assert_eq!(between(varies.with(Bounds { low: Some(47.0), high: None })), "at least 46.4");
     }
 

@@ -198,6 +198,8 @@ fn finds_a_different_repeat() {
     let a = Side::Runs(runs.map(|plan| measured("run", plan, &usual())).into());
     let found = compatibility(&a, &run(&[], &usual()), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Prompts]);
+    let values = found.obstacles[0].difference.values("A");
+    assert_eq!(values, "1 in A, 3 in another run of A");
 }
 
 fn claim(tool: Tool) -> Claim {

@@ -456,6 +456,6 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
             if summary.run.even_rate { "the queue" } else { "the number of requests in flight" }
         ),
         why: "requests in flight together share a queue and a batch, so the averages of such a run are luck".into(),
-        advice: if summary.run.even_rate { "run 5 new seeds (--repeat 5 --new-requests) or 10 times the requests, or lower the rate".into() } else { "run 5 new seeds (--repeat 5 --new-requests); where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
+        advice: if summary.run.even_rate { "run 5 new seeds (--repeat 5) or 10 times the requests, or lower the rate".into() } else { "run 5 new seeds (--repeat 5); where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
     })
 }

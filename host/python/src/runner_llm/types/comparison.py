@@ -93,6 +93,7 @@ NoInterval = Literal[
     "one-run",
     "unpaired",
     "variation",
+    "times-in-doubt",
     "nothing-varied",
 ]
 """The reason why a figure has no interval.
@@ -105,6 +106,8 @@ NoInterval = Literal[
 - `one-run`: A single run per side does not provide one; repeats do.
 - `unpaired`: It is a score, and no sample was judged in both runs.
 - `variation`: Fewer than two of the repeats that show how much runs vary have the figure.
+- `times-in-doubt`: Other work on this machine, or a limit on this client, changed the times of a
+  side, and one run per side does not show by how much.
 - `nothing-varied`: Nothing varied, as where all of a few requests were answered: chance is not
   seen, and not excluded either.
 """
@@ -129,7 +132,7 @@ class SideFacts:
     tool: str | None
     """The tool that stated it; absent for a run of this program."""
     doubts: list[str]
-    """Reasons to doubt the stated figures."""
+    """Reasons to doubt its figures: findings of its runs, or an audit's."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SideFacts:
@@ -198,7 +201,7 @@ class Difference:
     what: str
     """The setting, as named in the plan."""
     side: str
-    """The letter of the side that is compared with the baseline."""
+    """The letter of the side that is compared with the baseline, or `another run of` a side."""
     baseline: str | None
     """The baseline's value; absent if it has none."""
     value: str | None
@@ -270,7 +273,7 @@ class Variation:
     """The variation of figures from run to run, as a standard deviation and a share of the figure.
     """
 
-    from_: Literal["assumed", "repeats"]
+    from_: Literal["assumed", "repeats", "sides"]
     share: float | None
     """The standard deviation of the engine's pace, as a share of it. A figure that follows the load
     varies by more.
@@ -280,7 +283,9 @@ class Variation:
     scenario: str | None
     """The scenario that they repeat."""
     figures: dict[str, Shows]
-    """The variation of each figure that at least two of them have."""
+    """The variation of each figure that at least two runs of a side have."""
+    sides: list[str]
+    """The letters of these sides."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Variation:
@@ -291,6 +296,7 @@ class Variation:
             folder=value.get("folder"),
             scenario=value.get("scenario"),
             figures={key: Shows.from_json(item) for key, item in value.get("figures", {}).items()},
+            sides=list(value.get("sides", [])),
         )
 
 
@@ -302,6 +308,8 @@ class Shows:
     """Its standard deviation, as a share of its mean."""
     runs: int
     """The number of repeats that have it."""
+    freedom: int
+    """The degrees of freedom: the repeats without one for each side."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Shows:
@@ -309,6 +317,7 @@ class Shows:
         return cls(
             share=value["share"],
             runs=value["runs"],
+            freedom=value["freedom"],
         )
 
 

@@ -200,10 +200,7 @@ fn cut(
 ///
 /// # Errors
 /// If it is neither, or the folder holds fewer than two runs.
-pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Variation, Failure> {
-    let Some(given) = given else {
-        return Ok(Variation::default());
-    };
+pub(super) fn variation(given: &str, figures: &[Figure]) -> Result<Variation, Failure> {
     if let Some(share) = share(given) {
         return Ok(Variation::Assumed { share });
     }
@@ -226,7 +223,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     }
     if let Some(other) = runs.iter().find(|run| !is_repeat(run, &runs[0])) {
         return Err(wrong(format!(
-            "{} and {} are not repeats of one scenario against one engine; name a folder with only such repeats",
+            "{} and {} are not repeats of one scenario against one engine; name a folder with only such repeats (runner run --repeat N --same-requests)",
             runs[0].folder, other.folder
         )));
     }
@@ -240,7 +237,7 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
     let summaries: Vec<Summary> = runs.into_iter().map(|run| run.summary).collect();
     Variation::of_repeats(given, &scenario, &summaries, figures).ok_or_else(|| {
         Failure::input(format!(
-            "--run-variation {given}: the folder holds {} run; at least two repeats show how runs vary (runner run --repeat)",
+            "--run-variation {given}: the folder holds {} run; at least two repeats show how runs vary (runner run --repeat N --same-requests)",
             summaries.len()
         ))
     })

@@ -8,6 +8,7 @@ use crate::comparisons::{
 };
 use crate::tests::golden;
 use compare::{Choice, Kind, Side, Stated, compare, figures};
+use model::exchange::Exchange;
 
 #[test]
 fn a_refusal_says_how_to_compare_anyway() {
@@ -25,6 +26,42 @@ fn a_refusal_says_how_to_compare_anyway() {
     options.allowed = vec![Kind::Prompts];
     let found = compare(&sides, &options).unwrap();
     assert!(page(&found).text().contains("COMPARED ALTHOUGH THESE DIFFER"));
+    // Repeats with new requests.
+    options.allowed.clear();
+    let repeats = [1, 2].map(|seed| measured("run", plan(&[("load.seed", json!(seed))]), &a));
+    let refused =
+        refusal(&compare(&[side(&a), Side::Runs(repeats.into()), side(&b)], &options).unwrap_err());
+    assert_eq!(
+        refused[..2],
+        [
+            "not comparable: load.seed (prompts): 1 in A, 2 in another run of B",
+            "repeats to compare send the same requests: measure them with --same-requests"
+        ]
+    );
+}
+
+/// The notes name the source of the run-to-run variation.
+#[test]
+fn the_notes_name_the_source_of_the_variation() {
+    let [a, b] = pair();
+    let runs = |many: usize, exchanges: &[Exchange]| {
+        Side::Runs((0..many).map(|_| measured("run", plan(&[]), exchanges)).collect())
+    };
+    let options = options(named(&FIGURES), 600);
+    let shown = |sides: &[Side]| page(&compare(sides, &options).unwrap()).text();
+    for (sides, words) in [
+        (vec![side(&a), side(&b)], "is assumed to be 2 % of the engine's pace"),
+        (vec![runs(3, &a), runs(3, &b)], "the repeats of the sides: pooled, 4 degrees of freedom."),
+        (vec![runs(3, &a), runs(2, &b)], "the repeats of the sides: each side's own (Welch)."),
+        (
+            vec![runs(3, &a), side(&b), runs(2, &a)],
+            "the repeats of the sides: pooled, 3 degrees of freedom; the single run varies alike.",
+        ),
+        (vec![side(&a), side(&b), runs(3, &a)], "is taken from 3 runs of C (pooled)"),
+    ] {
+        let shown = shown(&sides);
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
 }
 
 #[test]
