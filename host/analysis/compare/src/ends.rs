@@ -41,8 +41,8 @@ pub enum NoInterval {
     Unpaired,
     /// Fewer than two of the repeats that show how much runs vary have the figure.
     Variation,
-    /// Other work on this machine, or a limit on this client, changed the times of a side, and one
-    /// run per side does not show by how much.
+    /// Other work on this machine, or a limit on this client, changed the times of a side, and may
+    /// explain the difference: one run per side does not show by how much.
     TimesInDoubt,
     /// Nothing varied, as where all of a few requests were answered: chance is not seen, and not
     /// excluded either.

@@ -233,11 +233,13 @@ pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstac
         is_usual,
         same_within: options.same_within,
     };
+    let wide = Variation::beside_work();
     let pairs = sides.iter().zip(&names).skip(1).map(|(side, name)| {
         let with = [&sides[0], side];
+        let variation = if means.are_doubted(with) { &wide } else { &variation };
         Pair {
             side: name.clone(),
-            method: method(with, options.blocks, &variation),
+            method: method(with, options.blocks, variation),
             figures: (options.figures.iter())
                 .map(|figure| row(figure, with, means))
                 .filter(|row| row.baseline.is_some() || row.value.is_some())

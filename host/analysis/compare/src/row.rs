@@ -113,8 +113,18 @@ pub(super) struct Means<'a> {
     pub same_within: Option<f64>,
 }
 
+impl Means<'_> {
+    /// True if the usual assumption is too small for these sides, because other work changed the
+    /// times of one.
+    pub(super) fn are_doubted(&self, sides: [&Side; 2]) -> bool {
+        self.is_usual && sides.iter().any(|side| side.has_work_beside())
+    }
+}
+
 /// A figure of two sides, not judged yet.
 pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row {
+    let wide = Variation::beside_work();
+    let means = if means.are_doubted([a, b]) { Means { variation: &wide, ..means } } else { means };
     let pairing = match figure {
         Figure::Score(name) => pairing(name, [a, b]),
         Figure::Of(..) | Figure::Whole(_) => Ok(None),
@@ -206,12 +216,15 @@ fn estimate(
         .filter_map(|(side, taken)| sensitivity(draws, taken, side.load()?))
         .collect();
     let varies = by.variation.figure(figure)?;
-    if varies.is_some() && by.is_usual && sides.iter().any(|side| side.has_work_beside()) {
+    let varies = varies.map(|own| if follows.is_empty() { own } else { own.times(mean(&follows)) });
+    let found = draws.estimate([&a, &b], means, figures, varies).ok_or(NoInterval::FewSamples)?;
+    // A share of zero makes no interval wider.
+    let is_within = figures.iter().any(|figure| *figure <= 0.0)
+        || (found.interval.low <= 0.0 && found.interval.high >= 0.0);
+    if varies.is_some() && is_within && by.are_doubted(sides) {
         return Err(NoInterval::TimesInDoubt);
     }
-    let varies = varies.map(|own| if follows.is_empty() { own } else { own.times(mean(&follows)) });
-    let found = draws.estimate([&a, &b], means, figures, varies);
-    found.ok_or(NoInterval::FewSamples)
+    Ok(found)
 }
 
 /// Judges rows together: the more there are, the stronger the evidence each one needs.

@@ -159,6 +159,13 @@ fn single_runs_beside_other_work_have_no_verdict_on_times() {
     assert_eq!(judgement(&found, "requests.success-share"), Some(Judgement::NoDifference));
     assert_eq!(found.sides[0].doubts, ["note shared-machine: busy"]);
     assert!(!found.is_failed() && found.conditions[0].seen.contains("compare repeats"));
+    // A difference that other work cannot explain has a verdict.
+    let mut far = sides(Id::SharedMachine);
+    let run = Engine { ttft: 6.0, seed: 2, places: 1000, ..USUAL };
+    far[1] = side(&exchanges(run, 600, 10.0));
+    let found = compare(&far, &options).unwrap();
+    assert_eq!(judgement(&found, "ttft.mean"), Some(Judgement::Worse));
+    assert!(found.row("B", "ttft.mean").unwrap().run_variation >= Some(0.2));
     // A note about something else doubts no time, and a stated variation is taken as it is.
     let stated = Options { variation: Some(Variation::default()), ..options.clone() };
     for (id, options) in [(Id::ShortRun, &options), (Id::SharedMachine, &stated)] {

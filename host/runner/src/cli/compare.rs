@@ -68,8 +68,8 @@ pub struct Args {
     /// [default: from the sides that have repeats, else 2%]
     ///
     /// The error includes it where both sides are one run. Several runs show their own variation.
-    /// With the default of 2%, nothing is judged if other work on this machine changed the times of
-    /// a run.
+    /// Beside other work on this machine, the default is 20%, and a difference within its interval
+    /// is not judged.
     #[arg(
         long,
         value_name = "SHARE|FOLDER",

@@ -295,7 +295,7 @@ fn notes(pair: &Pair, family: usize, same_within: Option<f64>, freedom: usize) -
         }
     }];
     if pair.figures.iter().any(|row| row.no_interval == Some(NoInterval::TimesInDoubt)) {
-        notes.push("No verdict on times and rates: other work or a limit on this client changed them (see the reasons above), and one run per side does not show by how much. Free the machine, compare repeats (`--repeat 5 --same-requests`), or state the variation with `--run-variation`.".to_owned());
+        notes.push("No verdict (times in doubt): other work or a limit on this client changed times and rates (see the reasons above), and may explain these differences. One run per side does not show by how much, so the assumed variation is ten times the usual one. Free the machine, compare repeats (`--repeat 5 --same-requests`), or state the variation with `--run-variation`.".to_owned());
     }
     if pair.figures.iter().any(Row::is_judged) {
         notes.push(format!(

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use simulator::{Lengths, Parameters, Random, Served, Work, closed, open};
+use simulator::{Lengths, Parameters, Random, ServedRequest, Work, closed, open};
 use tokio::time::{sleep, sleep_until};
 
 use super::*;
@@ -33,7 +33,7 @@ fn work(prompt_tokens: u32, output_tokens: u32) -> Work {
 }
 
 /// Returns the simulator's results for requests with the arrivals that the mock engine recorded.
-fn simulated(engine: &Engine) -> Vec<Served> {
+fn simulated(engine: &Engine) -> Vec<ServedRequest> {
     let truths = engine.truths();
     let due: Vec<Nanos> = truths.iter().map(|truth| truth.received).collect();
     let work: Vec<Work> = (truths.iter())

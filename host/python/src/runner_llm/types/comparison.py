@@ -107,7 +107,7 @@ NoInterval = Literal[
 - `unpaired`: It is a score, and no sample was judged in both runs.
 - `variation`: Fewer than two of the repeats that show how much runs vary have the figure.
 - `times-in-doubt`: Other work on this machine, or a limit on this client, changed the times of a
-  side, and one run per side does not show by how much.
+  side, and may explain the difference: one run per side does not show by how much.
 - `nothing-varied`: Nothing varied, as where all of a few requests were answered: chance is not
   seen, and not excluded either.
 """
