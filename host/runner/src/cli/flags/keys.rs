@@ -170,7 +170,7 @@ impl Flagged {
         }
         arg.value_parser(|text: &str| -> Result<String, String> {
             let text = flag.spelled(text);
-            (key.check)(&text).map(|()| text)
+            key.check(&text).map(|()| text)
         })
     }
 
