@@ -71,7 +71,7 @@ const PLAIN: [&str; 5] = [
 
 /// True if a key takes numbers, lengths of time or sizes.
 fn is_number(key: &Key) -> bool {
-    let takes = |text: &str| (key.check)(text).is_ok();
+    let takes = |text: &str| key.check(text).is_ok();
     !key.switch && key.words.is_empty() && !takes("no number") && !takes("{\"a\": 1}")
 }
 
@@ -250,7 +250,7 @@ async fn every_key_and_flag_stands_every_number() {
 async fn by_flag(key: &Key, value: &str, times: &str) {
     let Some(flag) = &key.flag else { return };
     let text = flag.spelled(value);
-    if (key.check)(&text).is_err() {
+    if key.check(&text).is_err() {
         return;
     }
     for mut way in written(&key.path, "0", times) {

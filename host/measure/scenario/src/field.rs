@@ -50,7 +50,6 @@ pub trait Value: Clone + Serialize {
         Ok(value.map(|value| Located::flag(flag, value)))
     }
 
-    /// Writes it as TOML.
     fn toml(&self) -> String;
 
     /// Writes it into a form that serde knows.
@@ -60,7 +59,7 @@ pub trait Value: Clone + Serialize {
 
     /// Fills in the facts that a key's type states.
     fn declare(key: &mut Key) {
-        key.check = |text| Self::parse(text).map(drop);
+        key.check = Some(|text| Self::parse(text).map(drop));
     }
 }
 
@@ -72,20 +71,17 @@ pub trait Field: Clone + Default + Serialize {
     /// Adds its keys. `key` holds the table's facts about them.
     fn declare(key: Key, keys: &mut Vec<Key>);
 
-    /// Reads it from TOML.
     fn read(t: &mut Reader<'_, '_>, key: &'static str, expected: Option<&'static str>) -> Self;
 
     /// This with `over` laid on it.
     #[must_use]
     fn merged(self, over: Self) -> Self;
 
-    /// True if no value is set.
     fn is_unset(&self) -> bool;
 
     /// Stores the texts of a flag, at a path within the field.
     fn say(&mut self, within: &[&str], flag: &str, texts: &[String]) -> Result<(), String>;
 
-    /// Adds its entries.
     fn entries(&self, path: &str, entries: &mut Vec<Entry>);
 
     /// Writes it into a form that serde knows.
@@ -96,7 +92,6 @@ pub trait Field: Clone + Default + Serialize {
 
 /// A table of declared keys.
 pub trait Table: Field {
-    /// Reads all of its keys.
     fn read_keys(t: &mut Reader<'_, '_>) -> Self;
 }
 
@@ -156,7 +151,7 @@ impl Field for ConfigTable {
 
     fn declare(mut key: Key, keys: &mut Vec<Key>) {
         key.expected = "a table of free form".to_owned();
-        key.check = |text| json_object(text).map(drop);
+        key.check = Some(|text| json_object(text).map(drop));
         keys.push(key);
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn aliases() -> Vec<(&'static str, &'static str)> {
 }
 
 /// One key of a scenario.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Key {
     /// Its full name: `timeouts.connect`. Names that the user chooses are in capitals:
     /// `target.headers.NAME`.
@@ -55,13 +55,11 @@ pub struct Key {
     pub(crate) expects: Option<&'static str>,
     /// True if it is `true` or `false`, so that its flag takes no value.
     pub switch: bool,
-    /// True if its flag can be repeated.
     pub many: bool,
-    /// Checks if a value can be read from a flag's text.
-    pub check: fn(&str) -> Result<(), String>,
+    pub(crate) check: Option<fn(&str) -> Result<(), String>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Flag {
     /// Its name, without the dashes.
     pub long: &'static str,
@@ -112,7 +110,6 @@ impl Flag {
 /// Names of flags' values that are shares of a whole.
 const SHARES: [&str; 2] = ["SHARE", "PROBABILITY"];
 
-/// Headings of help.
 pub mod heading {
     pub(crate) const TARGET: &str = "Target";
     pub(crate) const REQUESTS: &str = "Requests";
@@ -133,27 +130,6 @@ pub(crate) fn unplanned() -> Key {
     Key { unplanned: true, ..Key::default() }
 }
 
-impl Default for Key {
-    fn default() -> Self {
-        Key {
-            path: String::new(),
-            about: Vec::new(),
-            expected: String::new(),
-            words: Vec::new(),
-            default: None,
-            otherwise: None,
-            flag: None,
-            theirs: &[],
-            plan: None,
-            unplanned: false,
-            expects: None,
-            switch: false,
-            many: false,
-            check: |_| Ok(()),
-        }
-    }
-}
-
 impl Key {
     pub(crate) fn flag(
         mut self,
@@ -161,19 +137,7 @@ impl Key {
         value_name: &'static str,
         heading: &'static str,
     ) -> Self {
-        self.flag = Some(Flag {
-            long,
-            value_name,
-            heading,
-            alias: None,
-            delimiter: None,
-            words: false,
-            negative: false,
-            secret: false,
-            conflicts: Vec::new(),
-            inverted: None,
-            unit: None,
-        });
+        self.flag = Some(Flag { long, value_name, heading, ..Flag::default() });
         self
     }
 
@@ -255,6 +219,11 @@ impl Key {
             .collect();
         self.default = default;
         self
+    }
+
+    /// Checks if a value can be read from a flag's text.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        self.check.map_or(Ok(()), |check| check(text))
     }
 
     /// Its last name: `connect`.

@@ -152,7 +152,7 @@ impl Field for Goodput {
         key.path = below(&key.path, "METRIC");
         key.expected = "a time such as \"200ms\", or a number of milliseconds".to_owned();
         key.many = true;
-        key.check = |text| objective::parse(text).map(drop).map_err(together);
+        key.check = Some(|text| objective::parse(text).map(drop).map_err(together));
         keys.push(key);
     }
 

@@ -57,7 +57,7 @@ impl Value for bool {
 
     fn declare(key: &mut Key) {
         key.switch = true;
-        key.check = |text| Self::parse(text).map(drop);
+        key.check = Some(|text| Self::parse(text).map(drop));
     }
 }
 
@@ -179,7 +179,6 @@ impl Value for PathBuf {
     }
 }
 
-/// Writes a list of values as TOML.
 fn toml_list<T: Value>(items: &[Located<T>]) -> String {
     let items: Vec<String> = items.iter().map(|item| item.value.toml()).collect();
     format!("[{}]", items.join(", "))
@@ -246,7 +245,7 @@ impl Value for Vec<Located<f64>> {
 
     fn declare(key: &mut Key) {
         key.many = true;
-        key.check = |text| f64::parse(text).map(drop);
+        key.check = Some(|text| f64::parse(text).map(drop));
     }
 }
 
@@ -278,7 +277,7 @@ macro_rules! words {
             fn declare(key: &mut Key) {
                 let words = <$Enum>::ALL.iter();
                 key.words = words.map(|word| (word.name(), word.about())).collect();
-                key.check = |text| Self::parse(text).map(drop);
+                key.check = Some(|text| Self::parse(text).map(drop));
             }
         }
     )+ };

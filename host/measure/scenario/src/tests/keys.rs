@@ -64,7 +64,7 @@ fn flags_set_the_same_entries_as_files() {
         let flag = key.flag.as_ref().unwrap();
         let texts = ["7", "7s", "7MiB", "{\"a\": 1}", "ttft:7", "a=b", "true", "nvml"];
         let words = key.words.iter().map(|(name, _)| *name);
-        let text = words.chain(texts).find(|text| (key.check)(text).is_ok()).unwrap();
+        let text = words.chain(texts).find(|text| key.check(text).is_ok()).unwrap();
         let mut scenario = Scenario::default();
         let name = format!("--{}", flag.long);
         // Tables of the user's names take NAME=VALUE.

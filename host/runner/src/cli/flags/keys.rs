@@ -137,7 +137,7 @@ impl KeyFlag {
         }
         arg.value_parser(|text: &str| -> Result<String, String> {
             let text = flag.spelled(text);
-            (key.check)(&text).map(|()| text)
+            key.check(&text).map(|()| text)
         })
     }
 
