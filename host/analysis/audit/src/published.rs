@@ -82,10 +82,8 @@ pub fn all() -> Vec<Claim> {
 }
 
 /// The published results whose name equals or matches the pattern: `*` matches any characters, and
-/// without one a part of a name is enough. An empty pattern matches all.
-///
-/// # Errors
-/// A message that there is none, with the most similar name.
+/// without one a part of a name is enough. An empty pattern matches all. Errors: a message that
+/// there is none, with the most similar name.
 pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
     let all = all();
     let name = |claim: &Claim| claim.source.file[PREFIX.len()..].to_owned();

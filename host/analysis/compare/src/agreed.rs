@@ -50,10 +50,7 @@ impl<'t> Agreeing<'t> {
         Agreeing { answers: Answers::tokenized(first_token), ..Self::default() }
     }
 
-    /// Adds the baseline.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
+    /// Adds the baseline. Errors: the first exchange that cannot be read.
     pub fn baseline<X>(
         &mut self,
         (folder, plan, facts): (&str, &Plan, &RunFacts),
@@ -70,10 +67,7 @@ impl<'t> Agreeing<'t> {
         Ok(())
     }
 
-    /// Adds a repeat of the baseline.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
+    /// Adds a repeat of the baseline. Errors: the first exchange that cannot be read.
     pub fn repeat<X>(
         &mut self,
         folder: &str,
@@ -87,10 +81,7 @@ impl<'t> Agreeing<'t> {
         Ok(())
     }
 
-    /// Adds the run, and returns its agreement.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
+    /// Adds the run, and returns its agreement. Errors: the first exchange that cannot be read.
     pub fn run<X>(
         mut self,
         (folder, plan, facts): (&str, &Plan, &RunFacts),

@@ -195,10 +195,8 @@ impl Options {
     }
 }
 
-/// Compares every further side with the first. Sides are named by position: A, B, C.
-///
-/// # Errors
-/// All settings that must agree but do not, except allowed differences.
+/// Compares every further side with the first. Sides are named by position: A, B, C. Errors: all
+/// settings that must agree but do not, except allowed differences.
 pub fn compare(sides: &[Side], options: &Options) -> Result<Compared, Vec<Obstacle>> {
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();

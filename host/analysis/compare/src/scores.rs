@@ -140,10 +140,7 @@ impl Answers {
 }
 
 /// A score of two sides, if each is one run. `Ok(None)` if they are not, or if it is no score of
-/// answers.
-///
-/// # Errors
-/// If no sample was judged in both runs.
+/// answers. Fails if no sample was judged in both runs.
 pub(super) fn pairing(name: &str, sides: [&Side; 2]) -> Result<Option<Pairing>, NoInterval> {
     let [[a], [b]] = sides.map(Side::measured) else {
         return Ok(None);

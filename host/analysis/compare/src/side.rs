@@ -46,9 +46,7 @@ pub struct Stated {
 impl Measured {
     /// Reads a run's exchanges, for those figures. Requests that `baseline` sent too stand in its
     /// blocks, so that blocks of both runs hold the same work, in whatever order it was sent.
-    ///
-    /// # Errors
-    /// The first that cannot be read.
+    /// Errors: the first that cannot be read.
     pub fn read<E>(
         reported: Reported,
         facts: &RunFacts,

@@ -128,10 +128,7 @@ impl Variation {
     }
 
     /// Returns the variation of a figure; `None` of counts and shares, which do not follow the
-    /// engine's speed.
-    ///
-    /// # Errors
-    /// If the repeats do not show it.
+    /// engine's speed. Fails if the repeats do not show it.
     pub fn figure(&self, figure: &Figure) -> Result<Option<RunVariation>, NoInterval> {
         if figure.unit().is_empty() || figure.better() == Better::Neither {
             return Ok(None);

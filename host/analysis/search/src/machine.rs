@@ -109,10 +109,7 @@ impl TryFrom<Journal> for Search {
 }
 
 impl Search {
-    /// A search that has not begun.
-    ///
-    /// # Errors
-    /// The mistakes in the configuration, a line for each.
+    /// A search that has not begun. Errors: the mistakes in the configuration, a line for each.
     pub fn new(config: Config) -> Result<Self, String> {
         let mistakes = config.mistakes();
         if mistakes.is_empty() {
@@ -122,10 +119,8 @@ impl Search {
         }
     }
 
-    /// A search that has come so far.
-    ///
-    /// # Errors
-    /// The mistakes in the configuration, or the report that is not of this search.
+    /// A search that has come so far. Errors: the mistakes in the configuration, or the report that
+    /// is not of this search.
     pub fn resume(config: Config, reports: Vec<Report>) -> Result<Self, String> {
         let mut search = Search::new(config)?;
         for report in reports {
@@ -159,10 +154,8 @@ impl Search {
         }
     }
 
-    /// Takes the outcome of the next probe.
-    ///
-    /// # Errors
-    /// That it is not the next probe's, or shows other tiers.
+    /// Takes the outcome of the next probe. Errors: that it is not the next probe's, or shows other
+    /// tiers.
     pub fn report(&mut self, report: Report) -> Result<(), Unexpected> {
         let unexpected = |why: String| {
             Err(Unexpected(format!("the report of probe {} {why}", report.probe.number)))

@@ -202,10 +202,8 @@ pub const PRESETS: [Preset; 7] = [
 ];
 
 impl Preset {
-    /// A preset by its name; `mlperf-server` alone is Llama 2 70B's.
-    ///
-    /// # Errors
-    /// That there is none, with the most similar name.
+    /// A preset by its name; `mlperf-server` alone is Llama 2 70B's. Errors: that there is none,
+    /// with the most similar name.
     pub fn find(name: &str) -> Result<&'static Preset, String> {
         let wanted = if name == "mlperf-server" { USUAL } else { name };
         let known = PRESETS.iter().find(|preset| preset.name == wanted);

@@ -179,10 +179,7 @@ impl fmt::Display for Tier {
 
 /// The tiers in texts, such as the values of repeated flags: `ttft.p99<500ms` and `tpot.p99<50ms`
 /// together are the tier [`UNNAMED`]; `relaxed: ttft.p99<2s; tpot.p99<100ms` is a tier of its own.
-/// They keep their order.
-///
-/// # Errors
-/// Every mistake, as text.
+/// They keep their order. Errors: every mistake, as text.
 pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, Vec<String>> {
     let (mut tiers, mut mistakes): (Vec<Tier>, Vec<String>) = (Vec::new(), Vec::new());
     for text in texts {

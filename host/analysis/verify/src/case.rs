@@ -82,10 +82,8 @@ impl std::fmt::Display for Tolerance {
 }
 
 impl Case {
-    /// Reads a case; `file` is its path, whose last part is the case's name.
-    ///
-    /// # Errors
-    /// The mistake in it.
+    /// Reads a case; `file` is its path, whose last part is the case's name. Errors: the mistake in
+    /// it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let wrong = |message: &dyn std::fmt::Display| FileError::new(file, message);
         let mut case: Case = toml::from_str(text).map_err(|error| wrong(&error))?;

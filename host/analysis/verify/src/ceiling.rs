@@ -62,10 +62,7 @@ pub struct Level {
     pub failed: Option<String>,
 }
 
-/// The case of a level.
-///
-/// # Errors
-/// None for numbers of streams that a case can ask for.
+/// The case of a level. Errors: none for numbers of streams that a case can ask for.
 pub fn case(streams: u64) -> Result<Case, FileError> {
     let requests = 2 * streams;
     Case::read(

@@ -79,10 +79,8 @@ fn millis(nanos: u64) -> f64 {
 }
 
 impl Log {
-    /// Reads a log, a line of JSON for each request.
-    ///
-    /// # Errors
-    /// The line that is no request of a log, as text.
+    /// Reads a log, a line of JSON for each request. Errors: the line that is no request of a log,
+    /// as text.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut requests = Vec::new();
         for (index, line) in text.lines().enumerate() {

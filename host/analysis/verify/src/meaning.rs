@@ -266,10 +266,8 @@ impl Quantity {
         }
     }
 
-    /// The usual meaning with this definition of the quantity.
-    ///
-    /// # Errors
-    /// The known definitions, as text.
+    /// The usual meaning with this definition of the quantity. Errors: the known definitions, as
+    /// text.
     pub fn meaning(self, word: &str) -> Result<Meaning, String> {
         let mut meaning = Meaning::default();
         meaning.define(self, &[word.to_owned()])?;
@@ -335,10 +333,8 @@ pub struct World<'a> {
 }
 
 impl Meaning {
-    /// Defines a quantity by a word, or by the first known one of several.
-    ///
-    /// # Errors
-    /// The words that there are for this quantity.
+    /// Defines a quantity by a word, or by the first known one of several. Errors: the words that
+    /// there are for this quantity.
     pub fn define(&mut self, quantity: Quantity, words: &[String]) -> Result<(), String> {
         let word = match words {
             [] => return Err("expected a definition".to_owned()),

@@ -282,10 +282,7 @@ impl Values {
         self.0.insert(name, value.to_string());
     }
 
-    /// Fills the placeholders of a text.
-    ///
-    /// # Errors
-    /// A placeholder that has no value here.
+    /// Fills the placeholders of a text. Errors: a placeholder that has no value here.
     pub fn fill(&self, text: &str) -> Result<String, String> {
         let mut filled = String::new();
         let mut rest = text;
@@ -313,10 +310,7 @@ impl Values {
 }
 
 impl Profile {
-    /// Reads a profile; `file` is for messages.
-    ///
-    /// # Errors
-    /// The mistake in it.
+    /// Reads a profile; `file` is for messages. Errors: the mistake in it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let profile: Profile = toml::from_str(text).map_err(|error| FileError::new(file, error))?;
         profile.check().map_err(|error| FileError::new(file, error))?;
@@ -379,19 +373,13 @@ impl Profile {
         Ok(())
     }
 
-    /// The quantity of a figure of this profile.
-    ///
-    /// # Errors
-    /// The quantities that there are.
+    /// The quantity of a figure of this profile. Errors: the quantities that there are.
     pub fn quantity(&self, name: &str) -> Result<Quantity, String> {
         let quantity = self.figures.get(name).and_then(|claim| claim.of.as_deref());
         quantity.unwrap_or(name).parse()
     }
 
-    /// The source of a claim.
-    ///
-    /// # Errors
-    /// The sources that there are.
+    /// The source of a claim. Errors: the sources that there are.
     pub fn source(&self, claim: &Claim) -> Result<&Source, String> {
         let Some(from) = &claim.from else {
             return self.sources.first().ok_or_else(|| "there is no source".into());
@@ -404,10 +392,7 @@ impl Profile {
     }
 
     /// The claim of a figure: its own definition, and for its gaps the definitions of the client's
-    /// other figures.
-    ///
-    /// # Errors
-    /// The definition that there is none of.
+    /// other figures. Errors: the definition that there is none of.
     pub fn meaning(&self, name: &str) -> Result<Meaning, String> {
         let claim = self.figures.get(name).ok_or("there is no such figure")?;
         let mut meaning = Meaning::default();
@@ -449,10 +434,7 @@ impl Profile {
         of_figure.map(|cannot| cannot.why.as_str()).next()
     }
 
-    /// The command for a case, ready to run.
-    ///
-    /// # Errors
-    /// A placeholder without a value.
+    /// The command for a case, ready to run. Errors: a placeholder without a value.
     pub fn command_for(&self, asks: &Asks, values: &Values) -> Result<Vec<String>, String> {
         let added = self.arguments.iter().filter(|arguments| match arguments.when {
             When::Rate => asks.rate.is_some(),

@@ -60,10 +60,7 @@ impl Sources {
     }
 
     /// A figure; `None` if the client does not state it. A missing figure is zero if the client
-    /// leaves zeros out.
-    ///
-    /// # Errors
-    /// The reason why its source cannot be read.
+    /// leaves zeros out. Errors: the reason why its source cannot be read.
     pub fn figure(
         &self,
         profile: &Profile,

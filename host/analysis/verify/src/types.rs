@@ -168,10 +168,8 @@ pub struct ByDefinition {
     pub value: f64,
 }
 
-/// Checks a number of requests or of tokens, so that sums of them stay within bounds.
-///
-/// # Errors
-/// The number that was expected.
+/// Checks a number of requests or of tokens, so that sums of them stay within bounds. Errors: the
+/// number that was expected.
 pub(crate) fn few(number: u64) -> Result<(), String> {
     if number > MOST {
         return Err(format!("expected at most {MOST}, found {number}"));

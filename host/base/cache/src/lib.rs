@@ -90,19 +90,15 @@ impl std::ops::Deref for Contents {
 }
 
 impl Cache {
-    /// The cache in the folder that was set, if any and if it can be created.
-    ///
-    /// # Errors
-    /// A message, if other users may write to it.
+    /// The cache in the folder that was set, if any and if it can be created. Errors: a message, if
+    /// other users may write to it.
     pub fn opened(kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
         let cache = |folder: &PathBuf| Cache::at(folder, kind, maker);
         FOLDER.get().map_or(Ok(None), cache)
     }
 
-    /// The cache in a folder, if that can be created.
-    ///
-    /// # Errors
-    /// A message, if other users may write to it.
+    /// The cache in a folder, if that can be created. Errors: a message, if other users may write
+    /// to it.
     pub fn at(folder: &Path, kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
         match private::own_folder(folder) {
             Ok(()) => Ok(Some(Cache { folder: folder.to_owned(), kind, maker })),

@@ -168,10 +168,8 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Fetches a first page, which names the devices.
-    ///
-    /// # Errors
-    /// If there is no page, or it has no device that is chosen.
+    /// Fetches a first page, which names the devices. Fails if there is no page, or it has no
+    /// device that is chosen.
     pub fn open(mut fetch: Fetch, choice: &Choice) -> Result<Self, String> {
         let page = parse(&fetch()?);
         let count = page.devices.len();

@@ -35,18 +35,13 @@ pub struct Nvml {
 }
 
 impl Nvml {
-    /// Loads NVML and finds the devices.
-    ///
-    /// # Errors
-    /// If there is no driver, if it does not work, or if none of its devices is chosen.
+    /// Loads NVML and finds the devices. Fails if there is no driver, if it does not work, or if
+    /// none of its devices is chosen.
     pub fn open(choice: &Choice) -> Result<Self, NvmlError> {
         Nvml::open_at(&library(), choice)
     }
 
-    /// The same with the library at this path.
-    ///
-    /// # Errors
-    /// As of [`Nvml::open`].
+    /// The same with the library at this path. Errors: as of [`Nvml::open`].
     pub fn open_at(path: &Path, choice: &Choice) -> Result<Self, NvmlError> {
         let library = Library::open(path)?;
         let mut facts = Facts {

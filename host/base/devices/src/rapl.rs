@@ -40,18 +40,12 @@ pub enum NoRapl {
 }
 
 impl Rapl {
-    /// Opens the host's counters.
-    ///
-    /// # Errors
-    /// If there are none, or they cannot be read.
+    /// Opens the host's counters. Fails if there are none, or they cannot be read.
     pub fn open() -> Result<Self, NoRapl> {
         Rapl::open_at(Path::new(ROOT))
     }
 
-    /// The same below another folder.
-    ///
-    /// # Errors
-    /// As of [`Rapl::open`].
+    /// The same below another folder. Errors: as of [`Rapl::open`].
     pub fn open_at(root: &Path) -> Result<Self, NoRapl> {
         let none = || NoRapl::None(root.to_owned());
         let entries = fs::read_dir(root).map_err(|_| none())?;
@@ -90,10 +84,8 @@ impl Rapl {
     }
 
     /// Reads the energy that the host has drawn since this was opened, in joules. It must be read
-    /// more often than a counter wraps around: a minute is often enough.
-    ///
-    /// # Errors
-    /// If a counter cannot be read any more.
+    /// more often than a counter wraps around: a minute is often enough. Fails if a counter cannot
+    /// be read any more.
     pub fn read(&mut self) -> Result<f64, NoRapl> {
         for zone in &mut self.zones {
             let now = number(&zone.energy)?;

@@ -137,9 +137,7 @@ pub trait Source: Send {
     fn facts(&self) -> &Facts;
 
     /// A reading of each device, in the order of the facts; absent where the device gave none.
-    ///
-    /// # Errors
-    /// If nothing can be read. The text is the reason.
+    /// Fails if nothing can be read. The text is the reason.
     fn read(&mut self) -> Result<Vec<Option<Reading>>, String>;
 }
 

@@ -36,10 +36,7 @@ pub struct Watch {
 
 impl Watch {
     /// Begins to record, with a sample at once and a sample at each interval. The samples count
-    /// from the clock's origin.
-    ///
-    /// # Errors
-    /// If no thread can be started.
+    /// from the clock's origin. Fails if no thread can be started.
     pub fn start(
         clock: Clock,
         every: Nanos,

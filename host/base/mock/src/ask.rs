@@ -18,10 +18,8 @@ use super::prediction;
 use super::script::{Generate, Script};
 
 /// Reads a body of this content type as the built-in route of this path does. Nothing is answered:
-/// the function serves checks of the reading of bodies.
-///
-/// # Errors
-/// The text of the refusal; an unknown route is refused, too.
+/// the function serves checks of the reading of bodies. Errors: the text of the refusal; an unknown
+/// route is refused, too.
 pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), String> {
     let routes = [
         Route::Completions,

@@ -43,10 +43,7 @@ impl std::fmt::Debug for Mounts {
 
 impl Mounts {
     /// Engines that play these scripts and keep every byte. Make them inside the runtime that
-    /// serves them.
-    ///
-    /// # Errors
-    /// If a script cannot be played.
+    /// serves them. Fails if a script cannot be played.
     pub fn new(
         scripts: impl IntoIterator<Item = (String, Script)>,
         pages: Pages,

@@ -30,10 +30,8 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads a certificate, followed by its authorities' certificates, and its key.
-    ///
-    /// # Errors
-    /// If one of the files cannot be used, or they do not match.
+    /// Reads a certificate, followed by its authorities' certificates, and its key. Fails if one of
+    /// the files cannot be used, or they do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let wrong = |cause: String| TlsError::Certificate { path: certificate.to_owned(), cause };
         let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)

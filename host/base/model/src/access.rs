@@ -122,10 +122,7 @@ impl Key {
 
 impl Sigv4 {
     /// Reads a key of the form `ID:SECRET` or `ID:SECRET:SESSION-TOKEN`. Neither an identifier nor
-    /// a secret has a colon.
-    ///
-    /// # Errors
-    /// If the text has another form, or a part that cannot be sent.
+    /// a secret has a colon. Fails if the text has another form, or a part that cannot be sent.
     pub fn parse_key(key: &str) -> Result<(String, String, Option<String>), NotAwsKey> {
         let mut parts = key.splitn(3, ':');
         let (Some(id), Some(secret), token) = (parts.next(), parts.next(), parts.next()) else {

@@ -197,11 +197,8 @@ impl JsonSchema for Span {
     }
 }
 
-/// A limit as it is written: a number of milliseconds, as in `vllm bench serve`, or a time with
-/// its unit. In milliseconds.
-///
-/// # Errors
-/// If it is neither.
+/// A limit as it is written: a number of milliseconds, as in `vllm bench serve`, or a time with its
+/// unit. In milliseconds. Fails if it is neither.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     if let Ok(milliseconds) = text.trim().parse::<f64>() {
         return Ok(milliseconds);

@@ -312,10 +312,8 @@ impl Framer {
         }
     }
 
-    /// Takes the bytes of one read; appends the frames they complete to `frames`.
-    ///
-    /// # Errors
-    /// If a frame grows too large, or is not in the framing's form.
+    /// Takes the bytes of one read; appends the frames they complete to `frames`. Fails if a frame
+    /// grows too large, or is not in the framing's form.
     pub fn push(
         &mut self,
         at: Nanos,

@@ -97,10 +97,8 @@ impl Places {
 
     /// The place that a whole URL leads to in an exchange with this target, and the path and query
     /// there. Other targets are hosts like any other, because the runner cannot know which paths
-    /// they hide from each other.
-    ///
-    /// # Errors
-    /// If it is no URL of HTTP, or leads to a place that the user does not name.
+    /// they hide from each other. Fails if it is no URL of HTTP, or leads to a place that the user
+    /// does not name.
     pub fn find(&self, target: u32, url: &str) -> Result<(Place<'_>, String), Unreachable> {
         let (scheme, rest) = url.split_once("://").ok_or(Unreachable::NotUrl)?;
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());

@@ -46,35 +46,24 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file for writing and empties it.
-///
-/// # Errors
-/// The system's.
+/// Opens a file for writing and empties it. Errors: the system's.
 pub fn create(path: &Path) -> io::Result<File> {
     closed_to_others(options().create(true).truncate(true).open(path)?)
 }
 
-/// Opens a file for writing at its end.
-///
-/// # Errors
-/// The system's.
+/// Opens a file for writing at its end. Errors: the system's.
 pub fn append(path: &Path) -> io::Result<File> {
     closed_to_others(options().append(true).create(true).open(path)?)
 }
 
-/// Writes a file, over one that is there.
-///
-/// # Errors
-/// The system's. Then the file may be there in part.
+/// Writes a file, over one that is there. Errors: the system's. Then the file may be there in part.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     create(path)?.write_all(content)
 }
 
 /// Writes a file so that at every instant, and after a crash, the old or the new content is whole.
-/// Two processes must not write the same file at once.
-///
-/// # Errors
-/// The system's. Then the old content remains.
+/// Two processes must not write the same file at once. Errors: the system's. Then the old content
+/// remains.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let part = part(path);
     let written = (|| {
@@ -101,18 +90,12 @@ fn part(path: &Path) -> PathBuf {
     part.into()
 }
 
-/// Makes a folder that is not there yet.
-///
-/// # Errors
-/// The system's, also if it is there.
+/// Makes a folder that is not there yet. Errors: the system's, also if it is there.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER).create(path)
 }
 
-/// Makes a folder if it is not there. Folders above it get the usual mode.
-///
-/// # Errors
-/// The system's.
+/// Makes a folder if it is not there. Folders above it get the usual mode. Errors: the system's.
 pub fn folder(path: &Path) -> io::Result<()> {
     let made = match create_folder(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -128,19 +111,15 @@ pub fn folder(path: &Path) -> io::Result<()> {
 }
 
 /// As [`folder`], for content that is trusted because of its place: a folder that another user
-/// made, or may write to, is refused.
-///
-/// # Errors
-/// The system's, or who else could have put something there.
+/// made, or may write to, is refused. Errors: the system's, or who else could have put something
+/// there.
 pub fn own_folder(path: &Path) -> Result<(), NotOwn> {
     folder(path)?;
     check_folder(path)
 }
 
-/// Checks that a folder is this user's alone to write to.
-///
-/// # Errors
-/// The system's, or who else could have put something there.
+/// Checks that a folder is this user's alone to write to. Errors: the system's, or who else could
+/// have put something there.
 pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     // Neither the folder nor a link to it may be a stranger's.
     for found in [fs::symlink_metadata(path)?, fs::metadata(path)?] {
@@ -151,10 +130,8 @@ pub fn check_folder(path: &Path) -> Result<(), NotOwn> {
     Ok(())
 }
 
-/// Opens a file for reading that is trusted because of its author.
-///
-/// # Errors
-/// The system's, or who else could have written it.
+/// Opens a file for reading that is trusted because of its author. Errors: the system's, or who
+/// else could have written it.
 pub fn open_own(path: &Path) -> Result<File, NotOwn> {
     let file = File::open(path)?;
     let found = file.metadata()?;

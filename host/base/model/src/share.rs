@@ -1,9 +1,6 @@
 //! Shares of a whole, as users write them: `0.2` or `20%`.
 
-/// A share: a number as it is, or a percentage.
-///
-/// # Errors
-/// If it is neither.
+/// A share: a number as it is, or a percentage. Fails if it is neither.
 pub fn parse(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let share = match text.strip_suffix('%') {

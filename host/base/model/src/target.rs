@@ -42,10 +42,7 @@ pub enum TargetError {
 
 impl Target {
     /// Reads a base URL such as `http://127.0.0.1:8000`, `http://gateway/tenant` or
-    /// `localhost:8000`.
-    ///
-    /// # Errors
-    /// If it is not an HTTP URL, or holds credentials.
+    /// `localhost:8000`. Fails if it is not an HTTP URL, or holds credentials.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let not_url = || TargetError::NotUrl(url.to_owned());
         // First, because the other refusals repeat the URL.
@@ -141,10 +138,7 @@ impl Target {
         }
     }
 
-    /// Looks the host's addresses up.
-    ///
-    /// # Errors
-    /// The resolver's error.
+    /// Looks the host's addresses up. Errors: the resolver's error.
     pub fn resolve(&self) -> std::io::Result<Vec<SocketAddr>> {
         Ok((self.host(), self.port).to_socket_addrs()?.collect())
     }

@@ -7,18 +7,12 @@ use std::path::Path;
 /// The largest text, in bytes.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// The text of a file.
-///
-/// # Errors
-/// If it cannot be read, is too large, or is not UTF-8.
+/// The text of a file. Fails if it cannot be read, is too large, or is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     read_text_from(File::open(path)?)
 }
 
-/// A text to its end.
-///
-/// # Errors
-/// As [`read_text`].
+/// A text to its end. Errors: as [`read_text`].
 pub fn read_text_from(source: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     // A byte more shows that there is more; a device may have no end.

@@ -77,10 +77,7 @@ impl FromStr for Parameters {
     type Err = String;
 
     /// Reads `NAME=VALUE` pairs with commas between them; parameters that are not named keep their
-    /// defaults.
-    ///
-    /// # Errors
-    /// Every mistake, one a line, with the expected value.
+    /// defaults. Errors: every mistake, one a line, with the expected value.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parameters = Parameters::default();
         let mut mistakes = Vec::new();
@@ -105,10 +102,7 @@ impl FromStr for Parameters {
 }
 
 impl Parameters {
-    /// Sets one parameter by its name.
-    ///
-    /// # Errors
-    /// A message that names the expected value.
+    /// Sets one parameter by its name. Errors: a message that names the expected value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let whole = |least: u64, most: u64| {
             let number = value.parse::<u64>().ok();

@@ -31,10 +31,8 @@ pub enum EncodeError {
     Refused(String),
 }
 
-/// Turns a compiler's output into a component. A component is returned unchanged.
-///
-/// # Errors
-/// If it is not WebAssembly, needs an adapter, or does not contain the types of a world.
+/// Turns a compiler's output into a component. A component is returned unchanged. Fails if it is
+/// not WebAssembly, needs an adapter, or does not contain the types of a world.
 pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(|error| EncodeError::NotWasm(error.to_string()))? {

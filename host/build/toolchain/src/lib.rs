@@ -119,10 +119,8 @@ impl Build<'_> {
 }
 
 impl Toolchain {
-    /// Finds a toolchain for the project in `root`.
-    ///
-    /// # Errors
-    /// If a part is missing; the error names the part to install.
+    /// Finds a toolchain for the project in `root`. Fails if a part is missing; the error names the
+    /// part to install.
     pub fn find(root: &Path, target: Target, wanted: Preference) -> Result<Choice, ToolchainError> {
         let chosen = |toolchain, why| Ok(Choice { toolchain, why });
         match wanted {

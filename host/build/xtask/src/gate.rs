@@ -98,10 +98,7 @@ fn steps() -> impl Iterator<Item = &'static Step> {
     ROUNDS.iter().copied().flatten()
 }
 
-/// The step of this name.
-///
-/// # Errors
-/// If there is none: the names of all steps.
+/// The step of this name. Fails if there is none: the names of all steps.
 fn step(name: &str) -> Result<&'static Step> {
     steps().find(|step| step.name == name).with_context(|| {
         let known: Vec<_> = steps().map(|step| step.name).collect();

@@ -22,10 +22,7 @@ pub struct Lack {
     pub remedy: &'static str,
 }
 
-/// Notes a skipped test in this list.
-///
-/// # Errors
-/// If `RUNNER_LEAVE_OUT` is set and does not name this.
+/// Notes a skipped test in this list. Fails if `RUNNER_LEAVE_OUT` is set and does not name this.
 pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), String> {
     let allowed = std::env::var("RUNNER_LEAVE_OUT").ok();
     may_leave_out(allowed.as_deref(), lack, who)?;

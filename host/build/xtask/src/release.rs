@@ -29,10 +29,8 @@ cargo xtask release-notes [VERSION]   print a version's section of the changelog
   --repository URL   for notes: links to files lead there
 ";
 
-/// Runs `cargo xtask release ARG...`.
-///
-/// # Errors
-/// If an argument is unknown, or the version cannot be released: every mistake, one a line.
+/// Runs `cargo xtask release ARG...`. Fails if an argument is unknown, or the version cannot be
+/// released: every mistake, one a line.
 pub fn release(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let mut words = words(arguments);
     let root = taken(&mut words, "--root")?.map_or(root.to_owned(), Into::into);

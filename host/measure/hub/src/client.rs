@@ -67,10 +67,8 @@ impl Answer {
         self.response.status().is_success()
     }
 
-    /// The whole body, of at most `most` bytes.
-    ///
-    /// # Errors
-    /// The connection's, or that there is more, or that it takes too long.
+    /// The whole body, of at most `most` bytes. Errors: the connection's, or that there is more, or
+    /// that it takes too long.
     pub(crate) fn whole(&mut self, most: u64) -> io::Result<Vec<u8>> {
         let (clock, mut pace) = (Clock::start(), Pace::start());
         let mut body = self.response.body_mut().as_reader();
@@ -114,10 +112,7 @@ impl Pace {
         Pace { clock: Clock::start(), since: Nanos::ZERO, bytes: 0 }
     }
 
-    /// Counts bytes that have come.
-    ///
-    /// # Errors
-    /// A message, if they come too slowly.
+    /// Counts bytes that have come. Errors: a message, if they come too slowly.
     pub(crate) fn took(&mut self, bytes: u64) -> Result<(), String> {
         self.bytes += bytes;
         let now = self.clock.now();
@@ -143,10 +138,7 @@ struct Failure {
 }
 
 impl Client {
-    /// Prepares to ask.
-    ///
-    /// # Errors
-    /// If downloads are forbidden, or there are no certificates to trust.
+    /// Prepares to ask. Fails if downloads are forbidden, or there are no certificates to trust.
     pub fn new(settings: &Settings) -> Result<Self, HubError> {
         if settings.offline {
             return Err(HubError::Offline);
@@ -193,10 +185,7 @@ impl Client {
     }
 
     /// Asks for a path of the hub, again where that may help. `from` is the first byte that is
-    /// wanted.
-    ///
-    /// # Errors
-    /// If no answer comes. Any status is an answer.
+    /// wanted. Fails if no answer comes. Any status is an answer.
     pub(crate) fn ask(&self, method: &Method, path: &str, from: u64) -> Result<Answer, HubError> {
         let mut tries = 0;
         loop {

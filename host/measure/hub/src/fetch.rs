@@ -110,10 +110,8 @@ fn is_path(path: &str) -> bool {
     path.len() <= 1_000 && path.split('/').all(is_part)
 }
 
-/// Asks for the lengths and tags of files, in the order given.
-///
-/// # Errors
-/// If the facts of any file cannot be read; one error for each.
+/// Asks for the lengths and tags of files, in the order given. Fails if the facts of any file
+/// cannot be read; one error for each.
 pub fn look(
     client: &Client,
     repository: &Repository,
@@ -146,10 +144,7 @@ pub fn look(
 
 /// Downloads files into the cache, checks them, and makes them the repository's at its revision,
 /// once all of them are there. Of a file whose size the hub does not state, at most `limit` bytes
-/// are taken.
-///
-/// # Errors
-/// If files are missing. The bytes that have come of them are kept.
+/// are taken. Fails if files are missing. The bytes that have come of them are kept.
 pub fn fetch(
     client: &Client,
     cache: &Cache,
@@ -282,10 +277,8 @@ fn refused(
 }
 
 impl Listing {
-    /// The named files, or the fault of the names.
-    ///
-    /// # Errors
-    /// For each that is not there, with the nearest that is.
+    /// The named files, or the fault of the names. Errors: for each that is not there, with the
+    /// nearest that is.
     pub fn named(
         &self,
         repository: &Repository,

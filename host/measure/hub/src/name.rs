@@ -44,10 +44,8 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Reads `NAME`, `ORG/NAME`, or either with `@REVISION`: a branch, a tag or a commit.
-    ///
-    /// # Errors
-    /// If it cannot be the name of a repository.
+    /// Reads `NAME`, `ORG/NAME`, or either with `@REVISION`: a branch, a tag or a commit. Fails if
+    /// it cannot be the name of a repository.
     pub fn parse(kind: Kind, text: &str) -> Result<Self, String> {
         let (name, revision) = match text.split_once('@') {
             Some((name, revision)) => (name, Some(revision)),
@@ -78,10 +76,7 @@ impl Repository {
         }
     }
 
-    /// The same at a revision: a branch, a tag or a commit.
-    ///
-    /// # Errors
-    /// If it cannot be a revision.
+    /// The same at a revision: a branch, a tag or a commit. Fails if it cannot be a revision.
     pub fn at(self, revision: &str) -> Result<Self, String> {
         if !is_revision(revision) {
             return Err(format!(

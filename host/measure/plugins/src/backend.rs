@@ -357,10 +357,7 @@ impl Dialect {
     }
 
     /// Writes the call for a sample. `earlier` is the state that the last reply of its conversation
-    /// left.
-    ///
-    /// # Errors
-    /// If the plugin cannot write the call, writes a forbidden one, or traps.
+    /// left. Fails if the plugin cannot write the call, writes a forbidden one, or traps.
     pub fn encode(
         &mut self,
         sample: &Sample,
@@ -405,10 +402,8 @@ impl Dialect {
     }
 
     /// Decodes a batch of frames of one reply. Returns events in the order of their frames, each
-    /// with the index of its frame. After an error, `fold` is unchanged.
-    ///
-    /// # Errors
-    /// If the plugin does not understand a frame, breaks its contract, or traps.
+    /// with the index of its frame. After an error, `fold` is unchanged. Fails if the plugin does
+    /// not understand a frame, breaks its contract, or traps.
     pub fn decode(
         &mut self,
         fold: &mut Fold,

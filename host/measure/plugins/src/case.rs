@@ -56,10 +56,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Reads cases.
-    ///
-    /// # Errors
-    /// Every mistake of every case.
+    /// Reads cases. Errors: every mistake of every case.
     pub fn read(plugin: Plugin, limits: Limits, folders: &[PathBuf]) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         let cases = folders

@@ -24,10 +24,8 @@ impl Contract {
     }
 
     /// The contract that serves a component built for a version: the same, or a later one with the
-    /// same first number.
-    ///
-    /// # Errors
-    /// If the version is not supported; the message names the side to update.
+    /// same first number. Fails if the version is not supported; the message names the side to
+    /// update.
     pub fn serving(version: &str) -> Result<Contract, String> {
         let key = key(version);
         let served = Contract::ALL.into_iter().find(|contract| {

@@ -86,10 +86,8 @@ pub(super) fn describe_with(plugin: &Plugin, grants: Grants) -> Result<Info, Plu
 }
 
 /// Returns the facts about a backend that a user sees before a run, without a configuration. Absent
-/// of other plugins, and of a backend that needs a configuration.
-///
-/// # Errors
-/// If a run refuses these facts, or the backend traps.
+/// of other plugins, and of a backend that needs a configuration. Fails if a run refuses these
+/// facts, or the backend traps.
 pub fn server(plugin: &Plugin) -> Result<Option<backend::Outside>, PluginError> {
     if plugin.kind != Kind::Backend {
         return Ok(None);

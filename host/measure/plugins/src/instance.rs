@@ -97,10 +97,8 @@ pub(super) struct Live<W> {
 }
 
 impl<W: World> Configured<W> {
-    /// Takes a loaded plugin with this configuration, a JSON object.
-    ///
-    /// # Errors
-    /// If the plugin is of another kind, or does not fit the world of its kind.
+    /// Takes a loaded plugin with this configuration, a JSON object. Fails if the plugin is of
+    /// another kind, or does not fit the world of its kind.
     pub fn new(
         plugin: Plugin,
         config: &serde_json::Value,

@@ -44,11 +44,8 @@ pub fn load(name: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
 }
 
 /// Finds, reads and compiles a plugin. `name` is a name, or a name and the digest that it must
-/// have: `NAME@sha256:HEX`.
-///
-/// # Errors
-/// If it is not found, not readable, not the pinned file, not a component, of another world or
-/// version, beyond the limits, or has a forbidden import.
+/// have: `NAME@sha256:HEX`. Fails if it is not found, not readable, not the pinned file, not a
+/// component, of another world or version, beyond the limits, or has a forbidden import.
 pub fn load_within(
     name: &str,
     search: &SearchPath,

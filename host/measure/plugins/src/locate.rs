@@ -23,10 +23,7 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Parses a reference.
-    ///
-    /// # Errors
-    /// If the pinned digest is malformed.
+    /// Parses a reference. Fails if the pinned digest is malformed.
     pub fn parse(text: &'a str) -> Result<Self, PluginError> {
         let Some((name, digest)) = text.rsplit_once(PIN) else {
             if let Some((name, digits)) = text.rsplit_once('@')

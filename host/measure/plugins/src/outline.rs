@@ -71,10 +71,7 @@ struct Level {
 }
 
 impl Outline {
-    /// Reads a component's outline.
-    ///
-    /// # Errors
-    /// If it is malformed, with the parser's message.
+    /// Reads a component's outline. Fails if it is malformed, with the parser's message.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();

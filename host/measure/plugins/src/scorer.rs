@@ -135,11 +135,9 @@ impl Judge {
 }
 
 impl RunsAnswers {
-    /// Judges each answer of an exchange in an instance that nothing else uses.
-    ///
-    /// # Errors
-    /// If the plugin returns an error. Whatever else goes wrong while an answer is judged is the
-    /// program's doing, and its score.
+    /// Judges each answer of an exchange in an instance that nothing else uses. Fails if the plugin
+    /// returns an error. Whatever else goes wrong while an answer is judged is the program's doing,
+    /// and its score.
     pub fn run(&self, exchange: &Exchange) -> Result<ProgramScores, PluginError> {
         let answers = std::iter::once(&exchange.output).chain(&exchange.choices);
         let scores = answers.map(|output| {

@@ -146,8 +146,7 @@ impl FromStr for Statistic {
 impl FromStr for Figure {
     type Err = String;
 
-    /// # Errors
-    /// A message that says why there is no such figure, with the most similar name.
+    /// Errors: a message that says why there is no such figure, with the most similar name.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(place) = WHOLE.iter().position(|whole| whole.name == text) {
             return Ok(Figure::Whole(place));

@@ -131,10 +131,8 @@ impl From<LimitError> for String {
     }
 }
 
-/// Several limits, such as the values of a repeated flag.
-///
-/// # Errors
-/// The mistakes in each that is wrong.
+/// Several limits, such as the values of a repeated flag. Errors: the mistakes in each that is
+/// wrong.
 pub fn all<'t, T>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec<T>, Vec<LimitError>>
 where
     T: FromStr<Err = LimitError>,
@@ -164,10 +162,7 @@ pub struct Clause<'t, R> {
 }
 
 impl<R: Copy> Grammar<R> {
-    /// The parts of a limit.
-    ///
-    /// # Errors
-    /// That it has no sign of this user's.
+    /// The parts of a limit. Errors: that it has no sign of this user's.
     pub fn read<'t>(&self, text: &'t str) -> Result<Clause<'t, R>, LimitError> {
         let text = text.trim();
         let Some((at, sign, relation)) = self.sign(text) else {
@@ -286,10 +281,7 @@ impl<R> Clause<'_, R> {
         })
     }
 
-    /// The limit that was read, unless there are mistakes in it.
-    ///
-    /// # Errors
-    /// The mistakes.
+    /// The limit that was read, unless there are mistakes in it. Errors: the mistakes.
     pub fn finish<T>(self, limit: Option<T>) -> Result<T, LimitError> {
         match limit {
             Some(limit) if self.mistakes.is_empty() => Ok(limit),
@@ -371,10 +363,8 @@ enum Number {
     Percent { percent: f64, share: f64 },
 }
 
-/// A number for a figure with this unit.
-///
-/// # Errors
-/// The mistake in a time, if there is more to say than that it is none.
+/// A number for a figure with this unit. Errors: the mistake in a time, if there is more to say
+/// than that it is none.
 fn number(text: &str, unit: &str) -> Result<Number, Option<String>> {
     let finite = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
     if let Some(bare) = finite(text) {

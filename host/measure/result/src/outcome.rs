@@ -20,10 +20,8 @@ impl Summary {
         summary
     }
 
-    /// Summarises a run by reading its exchanges twice, without holding them in memory.
-    ///
-    /// # Errors
-    /// The first error of reading.
+    /// Summarises a run by reading its exchanges twice, without holding them in memory. Errors: the
+    /// first error of reading.
     pub fn read<E, I, X>(facts: &RunFacts, open: impl Fn() -> Result<I, X>) -> Result<Summary, X>
     where
         E: Borrow<Exchange>,
@@ -37,10 +35,7 @@ impl Summary {
     }
 
     /// The same where the first pass was made already, over the same exchanges or the first of
-    /// them.
-    ///
-    /// # Errors
-    /// The first error of reading.
+    /// them. Errors: the first error of reading.
     pub fn read_surveyed<E, X>(
         facts: &RunFacts,
         survey: Survey,

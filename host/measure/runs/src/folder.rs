@@ -235,10 +235,7 @@ impl RunFolder {
         write().map_err(|cause| FolderError::Write { path: path.clone(), cause })
     }
 
-    /// The plan.
-    ///
-    /// # Errors
-    /// If this is no run's folder, or a folder of another version.
+    /// The plan. Fails if this is no run's folder, or a folder of another version.
     pub fn plan(&self) -> Result<Plan, FolderError> {
         self.read_json(PLAN)
     }

@@ -74,10 +74,8 @@ impl LineFile {
         self.out.flush()
     }
 
-    /// Ends the file, and returns the counts of its lines.
-    ///
-    /// # Errors
-    /// The first error of writing. Data written before it stays readable.
+    /// Ends the file, and returns the counts of its lines. Errors: the first error of writing. Data
+    /// written before it stays readable.
     pub(crate) fn finish(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
         match self.failed.map_or(closed, Err) {

@@ -83,9 +83,7 @@ impl Recorder {
     }
 
     /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.
-    ///
-    /// # Errors
-    /// If writing fails, typically because the disk is full. Everything flushed before stays
+    /// Fails if writing fails, typically because the disk is full. Everything flushed before stays
     /// readable.
     pub fn run<E: AsRef<Exchange>>(
         mut self,
@@ -211,10 +209,7 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// The record in a line.
-    ///
-    /// # Errors
-    /// If the line is no record.
+    /// The record in a line. Fails if the line is no record.
     pub fn parsed(&mut self, line: &[u8]) -> Result<Exchange, String> {
         let read = match self.columns.parsed(line) {
             Some(exchange) => Ok(exchange),

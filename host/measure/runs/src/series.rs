@@ -40,10 +40,8 @@ impl Log {
         }
     }
 
-    /// Ends the file, and returns the counts of its lines.
-    ///
-    /// # Errors
-    /// The first error of writing. Data written before it stays readable.
+    /// Ends the file, and returns the counts of its lines. Errors: the first error of writing. Data
+    /// written before it stays readable.
     pub fn finish(self) -> Result<Written, RecordError> {
         self.0.finish()
     }

@@ -35,10 +35,7 @@ impl Log {
         self.0.write(entry, at);
     }
 
-    /// Ends the file.
-    ///
-    /// # Errors
-    /// The first error of writing. Data written before it stays readable.
+    /// Ends the file. Errors: the first error of writing. Data written before it stays readable.
     pub fn finish(self) -> Result<(), RecordError> {
         self.0.finish().map(drop)
     }

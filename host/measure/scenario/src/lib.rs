@@ -48,11 +48,9 @@ pub use schema::check_config;
 pub use target::{Connection, Headers, Target, Timeouts, Tokenizer};
 
 impl Scenario {
-    /// Reads a scenario's text. `name` is its name in messages: its path.
-    ///
-    /// # Errors
-    /// All faults within it: syntax, keys, types, values, and pairs that contradict each other. A
-    /// missing key may still come from flags: see [`Scenario::validate`].
+    /// Reads a scenario's text. `name` is its name in messages: its path. Errors: all faults within
+    /// it: syntax, keys, types, values, and pairs that contradict each other. A missing key may
+    /// still come from flags: see [`Scenario::validate`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let (scenario, problems) = Scenario::read(name, text);
         ScenarioError::unless_empty(problems)?;
@@ -74,11 +72,8 @@ impl Scenario {
         (scenario, problems)
     }
 
-    /// Checks a complete scenario, including its flags.
-    ///
-    /// # Errors
-    /// Values out of range, pairs that contradict each other, and an arrival that lacks its rate or
-    /// concurrency.
+    /// Checks a complete scenario, including its flags. Errors: values out of range, pairs that
+    /// contradict each other, and an arrival that lacks its rate or concurrency.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         let mut problems = check::values(self);
         problems.extend(check::contradictions(self));
@@ -114,10 +109,7 @@ impl Scenario {
         (scenario.unwrap_or_default(), problems)
     }
 
-    /// Stores the texts of a flag at a key's path.
-    ///
-    /// # Errors
-    /// The fault, as a message for people.
+    /// Stores the texts of a flag at a key's path. Errors: the fault, as a message for people.
     pub fn say(&mut self, path: &str, flag: &str, texts: &[String]) -> Result<(), String> {
         let path: Vec<&str> = path.split('.').collect();
         Field::say(self, &path, flag, texts)

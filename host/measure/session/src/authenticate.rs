@@ -62,10 +62,8 @@ impl Outgoing {
 }
 
 /// Adds the host's own headers and the user's to the backend's, and each id whose name no header
-/// has. Ids are not signed, because a proxy may write others.
-///
-/// # Errors
-/// If HTTP does not allow a part of it.
+/// has. Ids are not signed, because a proxy may write others. Fails if HTTP does not allow a part
+/// of it.
 pub(crate) fn http_request(
     target: &Target,
     version: Version,

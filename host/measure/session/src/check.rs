@@ -69,10 +69,7 @@ impl ResolvedRun {
     }
 
     /// Takes the targets as they are, without a question. Returns the run if its scenario names no
-    /// model, so that a server has to be asked.
-    ///
-    /// # Errors
-    /// If the model is not known.
+    /// model, so that a server has to be asked. Fails if the model is not known.
     pub fn unchecked(self) -> Result<CheckedRun, Box<ResolvedRun>> {
         match self.draft.target.model().map(str::to_owned) {
             Some(model) => Ok(self.with_model(model)),

@@ -124,10 +124,8 @@ pub fn marked_secrets(source: &Source) -> Vec<String> {
 }
 
 /// Loads the plugins that a scenario names, and compares their configurations with their schemas. A
-/// backend or a dataset that it leaves to flags is no mistake.
-///
-/// # Errors
-/// If a plugin does not load, is of another kind, or refuses its configuration.
+/// backend or a dataset that it leaves to flags is no mistake. Fails if a plugin does not load, is
+/// of another kind, or refuses its configuration.
 pub fn plugins_of(source: &Source) -> Result<(), Faults> {
     let mut resolution = Resolution::new(source, BTreeMap::new());
     resolution.configured_alone();

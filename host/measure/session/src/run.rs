@@ -162,10 +162,8 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
     }
 }
 
-/// Runs a plan in real time, on threads of its own.
-///
-/// # Errors
-/// If the run cannot begin or had to end early. The measurement is on disk all the same.
+/// Runs a plan in real time, on threads of its own. Fails if the run cannot begin or had to end
+/// early. The measurement is on disk all the same.
 pub fn on_threads<C: Connect + Clone + Send + 'static>(
     setup: Setup<'_>,
     connect: &C,

@@ -74,9 +74,7 @@ pub struct ChatTemplate {
 
 impl ChatTemplate {
     /// The template with that text, for a model with those special tokens (`bos_token` and so on).
-    ///
-    /// # Errors
-    /// If the text is no template.
+    /// Fails if the text is no template.
     pub fn parse(text: &str, special: &BTreeMap<String, String>) -> Result<Self, ChatError> {
         let texts = BTreeMap::from([("default".to_owned(), text.to_owned())]);
         Self::new("template", texts, special)
@@ -131,10 +129,8 @@ impl ChatTemplate {
     ///
     /// A message is an object with `role`, `content` and any other key that the template reads.
     /// `tools` is a list of functions as JSON schemas. `extra` holds the `chat_template_kwargs` of
-    /// engines, such as `enable_thinking`; `add_generation_prompt` is true by default.
-    ///
-    /// # Errors
-    /// If the template refuses the messages, fails or exceeds its bounds.
+    /// engines, such as `enable_thinking`; `add_generation_prompt` is true by default. Fails if the
+    /// template refuses the messages, fails or exceeds its bounds.
     pub fn render(
         &self,
         messages: &[Value],

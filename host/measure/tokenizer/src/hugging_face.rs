@@ -32,10 +32,7 @@ pub(super) struct HuggingFace {
 /// The settings that training batches need, and counts must not depend on.
 const OF_TRAINING: [&str; 2] = ["truncation", "padding"];
 
-/// Reads a `tokenizer.json`.
-///
-/// # Errors
-/// The fault of the file, without its name.
+/// Reads a `tokenizer.json`. Errors: the fault of the file, without its name.
 pub(super) fn read(bytes: &[u8]) -> Result<ParsedModel<HuggingFace>, String> {
     let mut parts: BTreeMap<Cow<'_, str>, &RawValue> =
         serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;

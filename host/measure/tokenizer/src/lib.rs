@@ -106,10 +106,7 @@ impl Tokenizer {
 
     /// Reads the contents of a file of that name, with nothing beside it. The name's end tells a
     /// SentencePiece model (`.model`) and a rank file (`.tiktoken`) from a `tokenizer.json`, and
-    /// the name of a rank file its family.
-    ///
-    /// # Errors
-    /// If it is something else.
+    /// the name of a rank file its family. Fails if it is something else.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, String> {
         let siblings = SiblingFiles::default();
         let parsed = open::model(name, bytes, &siblings)?;
@@ -255,10 +252,7 @@ impl Tokenizer {
     }
 
     /// Counts the tokens of a chat: the tokens of its text, which holds all special tokens already,
-    /// so none are added.
-    ///
-    /// # Errors
-    /// As [`Tokenizer::render_chat`], or if the text cannot be encoded.
+    /// so none are added. Errors: as [`Tokenizer::render_chat`], or if the text cannot be encoded.
     pub fn count_chat(
         &self,
         messages: &[serde_json::Value],

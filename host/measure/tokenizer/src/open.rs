@@ -25,10 +25,8 @@ impl Tokenizer {
     /// Opens a tokenizer's file, or the tokenizer in a folder: `tokenizer.json`, else a
     /// SentencePiece model (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken
     /// (`tiktoken.model`, `*.tiktoken`, also as `tokenizer.model`). Settings, special tokens and
-    /// the chat template come from the files beside it.
-    ///
-    /// # Errors
-    /// If there is none, or it is something else.
+    /// the chat template come from the files beside it. Fails if there is none, or it is something
+    /// else.
     pub fn open(path: &Path) -> Result<Self, TokenizerError> {
         let file = Self::file(path)?;
         let bytes = bytes_of(&file, FILE_BYTES)
@@ -41,10 +39,8 @@ impl Tokenizer {
         Ok(Tokenizer::new(path.display().to_string(), parsed, &siblings))
     }
 
-    /// The file that [`Tokenizer::open`] reads: the path itself, or the file in the folder.
-    ///
-    /// # Errors
-    /// If the folder holds none, or several.
+    /// The file that [`Tokenizer::open`] reads: the path itself, or the file in the folder. Fails
+    /// if the folder holds none, or several.
     pub fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
         if path.is_dir() { in_folder(path) } else { Ok(path.to_owned()) }
     }

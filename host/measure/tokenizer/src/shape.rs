@@ -37,9 +37,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Checks it, and returns the factor by which decoding can make the tokens' texts longer.
-    ///
-    /// # Errors
-    /// The key that asks for too much, its amount, and the limit.
+    /// Errors: the key that asks for too much, its amount, and the limit.
     pub(super) fn check(&self) -> Result<u64, String> {
         let normalizers = expansion("normalizer", "normalizers", &self.normalizer)?;
         let splits = expansion("pre_tokenizer", "pretokenizers", &self.pre_tokenizer)?;

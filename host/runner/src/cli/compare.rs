@@ -108,10 +108,7 @@ enum Format {
     Html,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// If a side cannot be read, or sides cannot be compared.
+/// Runs the subcommand. Fails if a side cannot be read, or sides cannot be compared.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let choice = match (args.metrics.as_slice(), args.all) {
         ([], false) => Choice::Headline,

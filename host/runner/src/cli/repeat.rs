@@ -47,10 +47,7 @@ struct Repeated {
 }
 
 /// Measures every scenario that many times, or until the figures are certain enough. The exit code
-/// is the first failed run's.
-///
-/// # Errors
-/// If the first run cannot begin.
+/// is the first failed run's. Fails if the first run cannot begin.
 pub(super) fn exec(
     sources: Vec<Source>,
     repetition: Repetition<'_>,
@@ -128,9 +125,7 @@ pub(super) fn exec(
 }
 
 /// Prints the certainty of each figure after a round, and returns true if all are certain enough.
-///
-/// # Errors
-/// If a valid run lacks a figure: further runs lack it too.
+/// Fails if a valid run lacks a figure: further runs lack it too.
 fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool, Failure> {
     let mut is_over = true;
     for scenario in scenarios {

@@ -58,10 +58,7 @@ pub const PAGES: [Page; 29] = [
     page!("plugin-cases", "reference/plugin-cases", "reference: the files of a plugin's test cases"),
 ];
 
-/// The page with that name.
-///
-/// # Errors
-/// If there is no such page: a message with the nearest name.
+/// The page with that name. Fails if there is no such page: a message with the nearest name.
 pub fn page(name: &str) -> Result<&'static Page, String> {
     PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
         let names = PAGES.iter().map(|page| page.name);

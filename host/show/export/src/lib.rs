@@ -104,10 +104,8 @@ struct Run<'a> {
     reported: Reported,
 }
 
-/// Writes a table of these runs, run by run, in the order of their records.
-///
-/// # Errors
-/// If a run cannot be read, or the table cannot be written.
+/// Writes a table of these runs, run by run, in the order of their records. Fails if a run cannot
+/// be read, or the table cannot be written.
 pub fn write(
     out: impl Write + Send,
     form: Form,

@@ -38,10 +38,8 @@ pub enum Signal {
     Metrics,
 }
 
-/// Writes spans or metrics of these runs, run by run.
-///
-/// # Errors
-/// If a run cannot be read or has no date, or the documents cannot be written.
+/// Writes spans or metrics of these runs, run by run. Fails if a run cannot be read or has no date,
+/// or the documents cannot be written.
 pub fn write(
     mut out: impl Write,
     signal: Signal,

@@ -294,10 +294,8 @@ fn line(build: &Build, check: &Check) -> Option<String> {
 }
 
 /// The checks as JUnit XML: a suite with a test for each check. JUnit has no warning, so a doubt is
-/// a skipped test: readers show skipped tests, and none of them fails a build.
-///
-/// # Errors
-/// If it cannot be written.
+/// a skipped test: readers show skipped tests, and none of them fails a build. Fails if it cannot
+/// be written.
 pub fn junit(build: &Build) -> Result<String, SerializeError> {
     let mut suite = TestSuite::new(build.scenario.as_str());
     suite.add_test_cases(build.checks().iter().map(|check| {

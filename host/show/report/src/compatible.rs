@@ -75,10 +75,7 @@ struct Detail {
 }
 
 impl<'a> Compatible<'a> {
-    /// Reads a run's exchanges, twice.
-    ///
-    /// # Errors
-    /// The first error of reading.
+    /// Reads a run's exchanges, twice. Errors: the first error of reading.
     pub fn read<I, X>(
         tool: Tool,
         reported: &'a Reported,

@@ -18,10 +18,7 @@ use result::summary::RunFacts;
 /// by row, holding only the current exchange in memory.
 ///
 /// Metrics with many samples per exchange (ITL) have no column. A failed exchange has the values
-/// that were observed; no statistic includes them.
-///
-/// # Errors
-/// The errors of `out`.
+/// that were observed; no statistic includes them. Errors: the errors of `out`.
 pub fn csv<E: Borrow<Exchange>>(
     out: &mut impl Write,
     facts: &RunFacts,
@@ -34,10 +31,7 @@ pub fn csv<E: Borrow<Exchange>>(
     Ok(())
 }
 
-/// Writes the table's header.
-///
-/// # Errors
-/// The errors of `out`.
+/// Writes the table's header. Errors: the errors of `out`.
 pub fn header(out: &mut impl Write) -> io::Result<()> {
     let mut line = Line::default();
     for column in columns() {
@@ -51,10 +45,7 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
     line.end(out)
 }
 
-/// Writes the row of an exchange.
-///
-/// # Errors
-/// The errors of `out`.
+/// Writes the row of an exchange. Errors: the errors of `out`.
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
     let row = Row::new(facts, exchange);
     let mut line = Line::default();
@@ -112,10 +103,7 @@ impl Line {
         }
     }
 
-    /// Writes the line.
-    ///
-    /// # Errors
-    /// The errors of `out`.
+    /// Writes the line. Errors: the errors of `out`.
     pub fn end(self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", self.text)
     }

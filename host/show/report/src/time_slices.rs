@@ -146,10 +146,7 @@ fn cell(text: &str, width: usize) -> String {
 }
 
 /// Writes the slices as CSV: a header, then a row for each slice. A figure that was not measured is
-/// an empty cell.
-///
-/// # Errors
-/// The errors of `out`.
+/// an empty cell. Errors: the errors of `out`.
 pub fn csv(out: &mut impl Write, slices: &TimeSlices) -> io::Result<()> {
     let mut header = Line::default();
     for column in &COLUMNS {

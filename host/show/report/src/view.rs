@@ -66,10 +66,8 @@ pub struct Dot {
 }
 
 impl View {
-    /// Gathers the shown data of a run. `grain` is the span of time of its course.
-    ///
-    /// # Errors
-    /// The first error of reading.
+    /// Gathers the shown data of a run. `grain` is the span of time of its course. Errors: the
+    /// first error of reading.
     pub fn read<E, X>(
         facts: &RunFacts,
         reported: &Reported,

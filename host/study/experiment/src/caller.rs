@@ -14,10 +14,7 @@ pub trait Caller {
     type Failure: From<Error>;
 
     /// Measures a scenario, in a folder of its own within this one. The run ends early if the
-    /// engine dies.
-    ///
-    /// # Errors
-    /// If there is no result.
+    /// engine dies. Fails if there is no result.
     fn measure(
         &self,
         scenario: &Source,

@@ -35,10 +35,7 @@ pub struct Experiment<'b, B> {
 }
 
 impl<'b, B: Caller> Experiment<'b, B> {
-    /// A lab in its folder.
-    ///
-    /// # Errors
-    /// If the folder cannot be written.
+    /// A lab in its folder. Fails if the folder cannot be written.
     pub fn new(
         lab: &'b Lab,
         scenarios: &'b Scenarios,
@@ -58,10 +55,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
 
     /// Waits for the end of the engine of a killed lab. Then makes start after start, with a look
     /// at the results after each, until no start remains or the user wants to stop. A stopped lab
-    /// returns no end.
-    ///
-    /// # Errors
-    /// If the journal cannot be written, the look fails, or this machine cannot measure anything.
+    /// returns no end. Fails if the journal cannot be written, the look fails, or this machine
+    /// cannot measure anything.
     pub fn conduct(
         &self,
         journal: &mut OpenJournal,
@@ -145,10 +140,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
         Known::new(self.lab.secrets.iter().cloned()).redact(&trial.recorded(described))
     }
 
-    /// Notes that an engine did not start.
-    ///
-    /// # Errors
-    /// If the trial is not at fault: nothing can be measured then.
+    /// Notes that an engine did not start. Fails if the trial is not at fault: nothing can be
+    /// measured then.
     fn failed(&self, failed: Failed, journal: &mut OpenJournal) -> Result<(), Error> {
         let End { class, exit, .. } = &failed.end;
         let (class, why) = (*class, exit.clone().unwrap_or_default());

@@ -50,10 +50,7 @@ pub(crate) struct Starter<'b, B> {
 
 impl<'b, B: Caller> Starter<'b, B> {
     /// The starter of a lab's engines, which keeps secrets out of their logs, and these variables
-    /// from them.
-    ///
-    /// # Errors
-    /// If the folder of logs cannot be made, or there is no runtime to wait on.
+    /// from them. Fails if the folder of logs cannot be made, or there is no runtime to wait on.
     pub(crate) fn new(
         caller: &'b B,
         place: Place,
@@ -93,10 +90,8 @@ impl<'b, B: Caller> Starter<'b, B> {
         }
     }
 
-    /// Starts an engine and waits until it answers the question.
-    ///
-    /// # Errors
-    /// The end of an engine that does not answer.
+    /// Starts an engine and waits until it answers the question. Errors: the end of an engine that
+    /// does not answer.
     pub(crate) fn start(
         &self,
         described: &Described,

@@ -31,18 +31,13 @@ pub struct OpenJournal {
 
 impl OpenJournal {
     /// Reads the results in the journal of a folder without changing it; empty if there is none.
-    ///
-    /// # Errors
-    /// If it cannot be read.
+    /// Fails if it cannot be read.
     pub fn peek(folder: &Path) -> Result<Results, Error> {
         Ok(Results::from_events(&read(folder)?.0.events))
     }
 
     /// Opens the journal of a lab's folder, and creates the folder if it is missing. `text` is the
-    /// lab file's.
-    ///
-    /// # Errors
-    /// If it cannot be read or written, or another process has it open.
+    /// lab file's. Fails if it cannot be read or written, or another process has it open.
     pub fn open(folder: &Path, lab: &Lab, text: &str) -> Result<Self, Error> {
         private::folder(folder).map_err(Error::file("create", folder))?;
         let place = folder.join(LOCK);
@@ -91,10 +86,8 @@ impl OpenJournal {
         &self.notes
     }
 
-    /// Appends an event, and adds it to the results.
-    ///
-    /// # Errors
-    /// If it cannot be written: then nothing further must be measured. The journal is unchanged.
+    /// Appends an event, and adds it to the results. Fails if it cannot be written: then nothing
+    /// further must be measured. The journal is unchanged.
     pub(crate) fn add(&mut self, event: &Event) -> Result<(), Error> {
         let before = self.file.metadata().map_err(Error::Unwritten)?.len();
         let line = event.line();
@@ -129,9 +122,7 @@ fn read(folder: &Path) -> Result<(Journal, Vec<u8>), Error> {
 }
 
 /// Reads a lab's folder: the lab file as it was, its scenarios, and the results in the journal.
-///
-/// # Errors
-/// If it is not a lab's folder, or cannot be read.
+/// Fails if it is not a lab's folder, or cannot be read.
 pub fn opened(folder: &Path) -> Result<(SavedLab, Lab, Results), Error> {
     let path = folder.join(KEPT);
     let wrong = |why: String| Error::NoLab(path.clone(), why);

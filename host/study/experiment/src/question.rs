@@ -18,10 +18,7 @@ use crate::now;
 pub(crate) struct Questions(Option<Runtime>);
 
 impl Questions {
-    /// A runtime of one thread.
-    ///
-    /// # Errors
-    /// If the system gives none.
+    /// A runtime of one thread. Fails if the system gives none.
     pub(crate) fn new() -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map(|runtime| Questions(Some(runtime))).map_err(Error::Runtime)

@@ -27,10 +27,8 @@ pub struct Scenarios {
 impl Scenarios {
     /// Takes the scenarios that the lab names, and checks that each can be run. For a plan, needs
     /// of a run, such as a missing file, are only noted. `shown` writes a scenario with all its
-    /// keys; the paths of the lab file start from `home`.
-    ///
-    /// # Errors
-    /// If two have the same name, or one cannot be run.
+    /// keys; the paths of the lab file start from `home`. Fails if two have the same name, or one
+    /// cannot be run.
     pub fn new(
         lab: &Lab,
         home: Option<&Path>,
@@ -139,10 +137,7 @@ impl Scenarios {
         Ok(digest(parts.iter().map(String::as_str)))
     }
 
-    /// The scenario of a run.
-    ///
-    /// # Errors
-    /// If the lab sets a key wrongly, or has no such scenario.
+    /// The scenario of a run. Fails if the lab sets a key wrongly, or has no such scenario.
     pub(crate) fn source(&self, lab: &Lab, trial: &Trial, run: &RunKey) -> Result<Source, Error> {
         let place = (self.all.iter()).position(|known| known.name == run.scenario);
         let place = place.ok_or_else(|| Error::NoScenario(run.scenario.clone()))?;
@@ -159,10 +154,8 @@ impl Scenarios {
         Ok(source)
     }
 
-    /// One request of the first scenario, to see whether an engine answers.
-    ///
-    /// # Errors
-    /// If the lab sets a key wrongly.
+    /// One request of the first scenario, to see whether an engine answers. Fails if the lab sets a
+    /// key wrongly.
     pub(crate) fn question(&self, lab: &Lab, trial: &Trial) -> Result<Source, Error> {
         let mut source = self.laid(&self.sources[0], lab, trial)?;
         let load = &mut source.scenario.load;

@@ -117,10 +117,8 @@ impl Interval {
 }
 
 impl Course {
-    /// Takes an answer into account, and returns the move of a clock that it shows.
-    ///
-    /// # Errors
-    /// If the exchange contradicts itself; it changes nothing then.
+    /// Takes an answer into account, and returns the move of a clock that it shows. Fails if the
+    /// exchange contradicts itself; it changes nothing then.
     pub fn note(&mut self, exchange: Exchange) -> Result<Option<ClockStep>, Impossible> {
         let least = difference(exchange.sent, exchange.arrived);
         let most = difference(exchange.received, exchange.origin);
@@ -192,10 +190,8 @@ impl Estimate {
         Nanos(at.0.saturating_add_signed(self.offset.saturating_neg()))
     }
 
-    /// Checks that it is exact enough where intervals as short as `smallest` are reported.
-    ///
-    /// # Errors
-    /// If the bound is above a tenth of it.
+    /// Checks that it is exact enough where intervals as short as `smallest` are reported. Fails if
+    /// the bound is above a tenth of it.
     pub fn check(&self, smallest: Nanos) -> Result<(), TooWide> {
         let allowed = Nanos(smallest.0 / SHARE);
         if self.bound > allowed {

@@ -42,10 +42,8 @@ const PROTOCOL: &[u8] = b"runner-fleet";
 pub const TOKENS_DIFFER: &str =
     "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN";
 
-/// The coordinator's configuration of TLS.
-///
-/// # Errors
-/// If the cryptography library refuses the key, which it has no reason to.
+/// The coordinator's configuration of TLS. Fails if the cryptography library refuses the key, which
+/// it has no reason to.
 pub fn server(token: &Token) -> Result<Arc<ServerConfig>, Error> {
     let (provider, own) = (Arc::new(ring::default_provider()), own(&token.seed())?);
     let agents = only(&public(&token.seed()), &provider);
@@ -59,10 +57,8 @@ pub fn server(token: &Token) -> Result<Arc<ServerConfig>, Error> {
     Ok(Arc::new(server))
 }
 
-/// The agents' configuration of TLS.
-///
-/// # Errors
-/// If the cryptography library refuses the key, which it has no reason to.
+/// The agents' configuration of TLS. Fails if the cryptography library refuses the key, which it
+/// has no reason to.
 pub fn client(token: &Token) -> Result<Arc<ClientConfig>, Error> {
     let (provider, own) = (Arc::new(ring::default_provider()), own(&token.seed())?);
     let coordinator = only(&public(&token.seed()), &provider);

@@ -113,10 +113,8 @@ enum Host {
     Unknown(String),
 }
 
-/// The place of the process with this environment.
-///
-/// # Errors
-/// If variables are missing, are not numbers, or contradict each other: all mistakes at once.
+/// The place of the process with this environment. Fails if variables are missing, are not numbers,
+/// or contradict each other: all mistakes at once.
 pub fn read(environment: &Environment) -> Result<Place, NoPlace> {
     let mut reading = Reading { environment, wrong: Vec::new() };
     reading.place().filter(|_| reading.wrong.is_empty()).ok_or(NoPlace(reading.wrong))

@@ -83,10 +83,7 @@ impl Outgoing {
     }
 
     /// The next bytes to send, with their place; none if the file has no more yet, or the window is
-    /// full.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is shorter than the coordinator's copy.
+    /// full. Fails if the file cannot be read, or is shorter than the coordinator's copy.
     pub fn piece(&mut self) -> Result<Option<(u64, Vec<u8>)>, RecordsError> {
         if self.sent - self.acknowledged >= WINDOW {
             return Ok(None);
@@ -118,10 +115,7 @@ impl Outgoing {
     }
 }
 
-/// Length and SHA-256 of a complete file.
-///
-/// # Errors
-/// If it cannot be read.
+/// Length and SHA-256 of a complete file. Fails if it cannot be read.
 pub fn seal(path: &Path) -> Result<(u64, String), RecordsError> {
     let failed = |cause| RecordsError::File { path: path.to_owned(), cause };
     let mut file = File::open(path).map_err(failed)?;
@@ -166,9 +160,7 @@ impl Incoming {
     }
 
     /// Begins anew: the agent was started again, and its earlier records are no part of the run.
-    ///
-    /// # Errors
-    /// If the file cannot be removed.
+    /// Fails if the file cannot be removed.
     pub fn forget(&mut self) -> Result<(), RecordsError> {
         if self.file.take().is_some() {
             std::fs::remove_file(&self.path)
@@ -179,10 +171,8 @@ impl Incoming {
     }
 
     /// Takes bytes at their place, and returns the new length. Bytes that are there already are
-    /// skipped, because a connection that broke may have brought them.
-    ///
-    /// # Errors
-    /// If they leave a gap, are too many, or cannot be written.
+    /// skipped, because a connection that broke may have brought them. Fails if they leave a gap,
+    /// are too many, or cannot be written.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Result<u64, RecordsError> {
         if offset > self.length {
             return Err(RecordsError::Gap { came: offset, expected: self.length });
@@ -210,10 +200,7 @@ impl Incoming {
         Ok(self.length)
     }
 
-    /// Checks that it is the agent's whole file.
-    ///
-    /// # Errors
-    /// If length or digest differ.
+    /// Checks that it is the agent's whole file. Fails if length or digest differ.
     pub fn check(&self, written: u64, sha256: &str) -> Result<(), RecordsError> {
         let ours = model::hex(&self.digest.clone().finalize());
         if written == self.length && ours == sha256 {

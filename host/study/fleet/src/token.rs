@@ -46,9 +46,7 @@ pub enum NoToken {
 
 impl Token {
     /// Reads its hexadecimal digits, with white space around them; `place` names their source.
-    ///
-    /// # Errors
-    /// If it has another form or fewer than 128 bits.
+    /// Fails if it has another form or fewer than 128 bits.
     pub fn parse(text: &str, place: &str) -> Result<Self, NoToken> {
         let text = text.trim();
         let wrong = |mistake: String| NoToken::Form { place: place.to_owned(), mistake };
@@ -62,10 +60,8 @@ impl Token {
         Ok(Token(text.to_ascii_lowercase().into_bytes()))
     }
 
-    /// Reads one of the two variables: the token itself, or the path of its file.
-    ///
-    /// # Errors
-    /// If none or both are set, or the token cannot be read.
+    /// Reads one of the two variables: the token itself, or the path of its file. Fails if none or
+    /// both are set, or the token cannot be read.
     pub fn read(value: Option<&str>, file: Option<&Path>) -> Result<Self, NoToken> {
         match (value.filter(|value| !value.trim().is_empty()), file) {
             (None, None) => Err(NoToken::Absent),

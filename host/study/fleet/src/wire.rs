@@ -236,10 +236,7 @@ impl Message {
 }
 
 impl Frame {
-    /// Its bytes.
-    ///
-    /// # Errors
-    /// If it is larger than the other side would accept.
+    /// Its bytes. Fails if it is larger than the other side would accept.
     pub fn encode(&self, bound: Bound) -> Result<Vec<u8>, WireError> {
         let header = serde_json::to_vec(&self.message)
             .map_err(|error| WireError::NotAMessage(error.to_string()))?;
@@ -288,10 +285,8 @@ impl Decoder {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next frame, if it is complete.
-    ///
-    /// # Errors
-    /// If the bytes are no frame, or a frame beyond the bound; the connection is of no use then.
+    /// The next frame, if it is complete. Fails if the bytes are no frame, or a frame beyond the
+    /// bound; the connection is of no use then.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame>, WireError> {
         let Some(lengths) = self.held.first_chunk::<LENGTHS>() else {

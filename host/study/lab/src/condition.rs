@@ -18,10 +18,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Reads a condition.
-    ///
-    /// # Errors
-    /// The mistake in it, as text.
+    /// Reads a condition. Errors: the mistake in it, as text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut condition = Condition { expression: String::new(), names: BTreeMap::new() };
         let mut rest = text;
@@ -76,10 +73,8 @@ impl Condition {
         names
     }
 
-    /// True if it holds for these values by name. A name without a value is `undefined`.
-    ///
-    /// # Errors
-    /// The reason why it is neither true nor false, as text.
+    /// True if it holds for these values by name. A name without a value is `undefined`. Errors:
+    /// the reason why it is neither true nor false, as text.
     pub fn holds<'v>(
         &self,
         values: impl IntoIterator<Item = (&'v str, &'v serde_json::Value)>,

@@ -287,10 +287,8 @@ impl Event {
 
 impl Journal {
     /// Reads a journal. A torn line was being written when the program or the machine stopped, or
-    /// found no room. It is left out with a note, and its work is done again.
-    ///
-    /// # Errors
-    /// A journal of another version, or of no event.
+    /// found no room. It is left out with a note, and its work is done again. Errors: a journal of
+    /// another version, or of no event.
     pub fn read(bytes: &[u8]) -> Result<Journal, String> {
         let mut journal = Journal::default();
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();

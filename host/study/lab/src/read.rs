@@ -22,10 +22,8 @@ use engine::engines;
 const MOST: usize = 100;
 
 impl Lab {
-    /// Reads a lab file's text. `name` is its name in messages: its path.
-    ///
-    /// # Errors
-    /// Every mistake in it: syntax, keys, types, values, unknown names, and impossible trials.
+    /// Reads a lab file's text. `name` is its name in messages: its path. Errors: every mistake in
+    /// it: syntax, keys, types, values, unknown names, and impossible trials.
     pub fn parse(name: &str, text: &str) -> Result<Lab, ScenarioError> {
         let mut lab = Lab::parse_alone(name, text)?;
         let Some(hidden) = hidden::hide(text) else {

@@ -90,19 +90,13 @@ fn name(text: &str) -> Option<&str> {
     (begins && text[end..].starts_with('}')).then(|| &text[..end])
 }
 
-/// The variables that a text refers to, as `${NAME}`.
-///
-/// # Errors
-/// The mistake in a reference, as text.
+/// The variables that a text refers to, as `${NAME}`. Errors: the mistake in a reference, as text.
 pub fn variables(text: &str) -> Result<Vec<&str>, String> {
     let references = references(text)?;
     Ok(references.into_iter().filter_map(|(_, name)| name).collect())
 }
 
-/// A text with its variables' values.
-///
-/// # Errors
-/// The first variable without a value.
+/// A text with its variables' values. Errors: the first variable without a value.
 pub fn with_variables(
     text: &str,
     value: impl Fn(&str) -> Option<String>,

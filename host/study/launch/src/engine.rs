@@ -115,11 +115,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts an engine.
-    ///
-    /// # Errors
-    /// If its port is occupied, or it cannot be run, or its output cannot be kept. Then nothing is
-    /// left of it.
+    /// Starts an engine. Fails if its port is occupied, or it cannot be run, or its output cannot
+    /// be kept. Then nothing is left of it.
     pub fn start(spec: Spec) -> Result<Self, StartError> {
         let name = || spec.name.clone();
         let file = |source| StartError::File { name: name(), path: spec.log.clone(), source };
@@ -187,11 +184,9 @@ impl Engine {
     }
 
     /// Asks with `check` until it is ready, at longer and longer intervals. A slow check is given
-    /// up when the time is over, or when the engine dies.
-    ///
-    /// # Errors
-    /// If the engine dies, if it takes longer than it may, or if the check says that it never will
-    /// be ready. Then the engine must still be stopped.
+    /// up when the time is over, or when the engine dies. Fails if the engine dies, if it takes
+    /// longer than it may, or if the check says that it never will be ready. Then the engine must
+    /// still be stopped.
     pub async fn ready(&mut self, mut check: impl AsyncFnMut() -> Check) -> Result<(), NotReady> {
         let deadline = self.clock.instant(self.spec.ready_timeout.into());
         let mut pause = PAUSE.0;

@@ -20,10 +20,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Starts a command in a group of its own.
-    ///
-    /// # Errors
-    /// If the system does not run it.
+    /// Starts a command in a group of its own. Fails if the system does not run it.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.spawn()?;
         let (tell, exit) = watch::channel(None);

@@ -56,10 +56,8 @@ struct State {
 }
 
 impl Log {
-    /// Begins to copy the output of a pipe, until nobody can write to it any more.
-    ///
-    /// # Errors
-    /// If the file cannot be made, or no thread can be started.
+    /// Begins to copy the output of a pipe, until nobody can write to it any more. Fails if the
+    /// file cannot be made, or no thread can be started.
     pub fn start(
         mut pipe: PipeReader,
         path: &Path,

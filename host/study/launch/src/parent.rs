@@ -16,9 +16,7 @@ pub const PIPE: &str = "RUNNER_PARENT_PIPE";
 const AGAIN: Duration = Duration::from_secs(20);
 
 /// Interrupts this process when the parent that gave it a pipe has ended, and again until it ends.
-///
-/// # Errors
-/// If there is no such pipe.
+/// Fails if there is no such pipe.
 pub fn end_with_parent() -> io::Result<()> {
     let Some(number) = std::env::var_os(PIPE) else {
         return Ok(());
@@ -67,10 +65,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Watches over the processes with this variable in their environment, written as `NAME=value`;
     /// over none if that is empty. `patience` is the time between SIGTERM and SIGKILL; without it
-    /// SIGKILL comes at once.
-    ///
-    /// # Errors
-    /// If there is no shell.
+    /// SIGKILL comes at once. Fails if there is no shell.
     pub fn begin(mark: &str, patience: Duration) -> io::Result<Self> {
         let (reads, pipe) = io::pipe()?;
         let mut shell = Command::new("sh");

@@ -68,8 +68,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Checks that an engine could listen on a port, at this address or at any. A failure takes up to
 /// 0.1 s.
 ///
-/// # Errors
-/// If the port is occupied.
+/// Fails if the port is occupied.
 pub fn check(host: &str, port: u16) -> Result<(), OccupiedPort> {
     for _ in 1..TRIES {
         if is_free(host, port) {

@@ -60,10 +60,8 @@ impl Drop for Guard {
 }
 
 /// Runs a program until it ends, or until its time is over. Dropping the future ends it too.
-/// Programs that run at the same time each get the processor time of all.
-///
-/// # Errors
-/// If the system does not run it.
+/// Programs that run at the same time each get the processor time of all. Fails if the system does
+/// not run it.
 pub async fn run(
     words: &[String],
     environment: &[(String, Value)],

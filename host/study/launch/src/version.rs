@@ -30,10 +30,8 @@ fn suffix(line: &Option<String>) -> String {
     line.as_ref().map_or(String::new(), |line| format!(": {line}"))
 }
 
-/// Asks a program for its version: the line of its output that looks most like one.
-///
-/// # Errors
-/// If it does not run, does not end in time, fails, or prints nothing.
+/// Asks a program for its version: the line of its output that looks most like one. Fails if it
+/// does not run, does not end in time, fails, or prints nothing.
 pub async fn version(
     words: &[String],
     environment: &[(String, Value)],

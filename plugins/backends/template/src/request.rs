@@ -58,10 +58,8 @@ impl Template {
         &self.config
     }
 
-    /// The request for a sample.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] that names every setting the template has no place for.
+    /// The request for a sample. Errors: [`Error::InvalidConfig`] that names every setting the
+    /// template has no place for.
     pub fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let streaming = settings.streaming;
         let form = &self.forms[usize::from(streaming)][usize::from(settings.ignore_eos)];

@@ -68,10 +68,8 @@ enum Stream {
 
 impl Source {
     /// Opens the file that the scenario calls `name`, in its order; `None` if there is no such
-    /// file.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] if its format is unclear, or differs from the configured one.
+    /// file. Errors: [`Error::InvalidInput`] if its format is unclear, or differs from the
+    /// configured one.
     pub fn open(
         files: &dyn Files,
         name: &str,

@@ -24,10 +24,8 @@ pub fn message(value: Value) -> Result<Message, String> {
     Ok(Message { role, parts, extra: object(fields) })
 }
 
-/// Reads a list of messages.
-///
-/// # Errors
-/// The mistake in one of them, beginning with its place in the list: `messages[2]: …`.
+/// Reads a list of messages. Errors: the mistake in one of them, beginning with its place in the
+/// list: `messages[2]: …`.
 pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
     let numbered = values.into_iter().enumerate();
     numbered
@@ -98,10 +96,7 @@ fn part(piece: Value) -> Result<Part, String> {
     })
 }
 
-/// A picture from a `data:` URL.
-///
-/// # Errors
-/// The message, with the expected form; nothing is fetched.
+/// A picture from a `data:` URL. Errors: the message, with the expected form; nothing is fetched.
 pub fn picture(url: &str) -> Result<Part, String> {
     let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(','));
     if !parts.is_some_and(|(head, _)| head.ends_with(";base64")) {

@@ -51,10 +51,8 @@ pub fn unknown(number: u64, expected: &str, fields: &Map<String, Value>) -> Erro
     wrong(number, &format!("expected a line with {expected}; found {found}"))
 }
 
-/// A number of seconds as nanoseconds.
-///
-/// # Errors
-/// The message, with the expected range; `field` is its name.
+/// A number of seconds as nanoseconds. Errors: the message, with the expected range; `field` is its
+/// name.
 pub fn nanoseconds(field: &str, seconds: f64) -> Result<u64, String> {
     if (0.0..=LONGEST_WAIT).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);

@@ -49,11 +49,8 @@ impl Writer {
         Ok(Self { file })
     }
 
-    /// Writes the texts of a session.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if together they have more than [`MOST_TOKENS`], and
-    /// [`Error::InvalidInput`] if the file cannot be read.
+    /// Writes the texts of a session. Errors: [`Error::InvalidConfig`] if together they have more
+    /// than [`MOST_TOKENS`], and [`Error::InvalidInput`] if the file cannot be read.
     pub fn write(
         &self,
         tokenizer: &dyn Tokenizer,

@@ -78,11 +78,8 @@ pub(crate) struct Population {
 }
 
 impl Population {
-    /// All ids below `below`.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if there are none, or if ids are to be sent that only the stand-in
-    /// has.
+    /// All ids below `below`. Errors: [`Error::InvalidConfig`] if there are none, or if ids are to
+    /// be sent that only the stand-in has.
     pub(crate) fn new(facts: &Facts, below: u32, form: Form) -> Result<Self, Error> {
         if facts.approximate {
             if form == Form::Tokens {

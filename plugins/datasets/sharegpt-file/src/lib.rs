@@ -79,9 +79,7 @@ pub struct Conversations {
 impl Conversations {
     /// Passes over the file that the scenario calls `name`; `None` where it names no such file.
     /// With `keep_empty` false, conversations whose first turn is an empty string are left out.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] where the file is not of the format, with place and advice.
+    /// Errors: [`Error::InvalidInput`] where the file is not of the format, with place and advice.
     pub fn open(
         files: &dyn Files,
         name: &str,

@@ -17,10 +17,8 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a configuration.
-    ///
-    /// # Errors
-    /// [`Error::InvalidConfig`] if the tool in `like` would reject it too.
+    /// The bounds of a configuration. Errors: [`Error::InvalidConfig`] if the tool in `like` would
+    /// reject it too.
     pub(crate) fn from_config(config: &Config) -> Result<Self, Error> {
         let fixed = config.output_len;
         let least = if config.like == Like::Vllm { 1 } else { 4 };

@@ -34,10 +34,8 @@ fn is_yaml_report(text: &str) -> bool {
         && after("results:").next().is_some()
 }
 
-/// Reads a file's content. Effects are the caller's: `name` is for messages only.
-///
-/// # Errors
-/// All that is wrong with it, at once.
+/// Reads a file's content. Effects are the caller's: `name` is for messages only. Errors: all that
+/// is wrong with it, at once.
 pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     if content.len() > MOST_BYTES {
         let what = format!("the file is larger than {} MiB", MOST_BYTES >> 20);

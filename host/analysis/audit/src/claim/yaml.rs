@@ -37,10 +37,8 @@ fn bounds() -> Options {
     }
 }
 
-/// Reads a text with one document.
-///
-/// # Errors
-/// The first place that is no YAML, that stands for no JSON, or that is beyond a bound.
+/// Reads a text with one document. Errors: the first place that is no YAML, that stands for no
+/// JSON, or that is beyond a bound.
 pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
     serde_saphyr::from_str_with_options(text, bounds()).map_err(|error| wrong(&error))
 }

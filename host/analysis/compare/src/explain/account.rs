@@ -136,10 +136,8 @@ pub(super) enum Of {
 }
 
 impl Account {
-    /// A run of ours. Its answered requests are held, about 150 bytes each.
-    ///
-    /// # Errors
-    /// The first exchange that cannot be read.
+    /// A run of ours. Its answered requests are held, about 150 bytes each. Errors: the first
+    /// exchange that cannot be read.
     pub fn of_run<E>(
         source: String,
         reported: &Reported,

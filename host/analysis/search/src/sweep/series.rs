@@ -83,9 +83,7 @@ impl TryFrom<Written> for At {
 /// - a geometric series with its factor, up to its end: `1..64x2` is 1, 2, 4, 8, 16, 32 and 64.
 ///
 /// The loads come in ascending order, each once. Numbers of requests and sessions are whole.
-///
-/// # Errors
-/// Every mistake, as text.
+/// Errors: every mistake, as text.
 pub fn series(load: Load, text: &str) -> Result<Vec<At>, Vec<String>> {
     let (mut loads, mut mistakes) = (Vec::new(), Vec::new());
     for item in text.split(',').map(str::trim) {

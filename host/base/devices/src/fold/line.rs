@@ -71,9 +71,7 @@ impl Line {
 
     /// Returns the growth of a counter within an interval, as an area of one per second of growth.
     /// A counter that repeats its value was not read anew, so it counts from change to change.
-    ///
-    /// # Errors
-    /// If the counter went back, or did not move.
+    /// Fails if the counter went back, or did not move.
     pub fn growth(&self, from: f64, to: f64) -> Result<Area, &'static str> {
         let mut changes = self.points.clone();
         changes.dedup_by(|later, earlier| later.1 == earlier.1);

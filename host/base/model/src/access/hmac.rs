@@ -88,18 +88,12 @@ const PLACEHOLDERS: [(&str, Placeholder, Place); 9] = [
 /// A text of a signature.
 pub type Template = template::Template<Placeholder>;
 
-/// Reads the text that is signed.
-///
-/// # Errors
-/// If a text in braces is no placeholder of it.
+/// Reads the text that is signed. Fails if a text in braces is no placeholder of it.
 pub fn message(text: &str) -> Result<Template, UnknownPlaceholder> {
     parse(text, Place::Message)
 }
 
-/// Reads the value of a header field.
-///
-/// # Errors
-/// If a text in braces is no placeholder of it.
+/// Reads the value of a header field. Fails if a text in braces is no placeholder of it.
 pub fn header(text: &str) -> Result<Template, UnknownPlaceholder> {
     parse(text, Place::Header)
 }

@@ -22,10 +22,8 @@ pub struct UnknownPlaceholder {
 }
 
 impl<P: Copy + PartialEq> Template<P> {
-    /// Reads a text in which braces stand for these placeholders and nothing else.
-    ///
-    /// # Errors
-    /// If another text stands in braces.
+    /// Reads a text in which braces stand for these placeholders and nothing else. Fails if another
+    /// text stands in braces.
     pub fn parse(text: &str, known: &[(&str, P)]) -> Result<Self, UnknownPlaceholder> {
         Template::read(text, known, |name, is_closed| {
             let all: Vec<String> = known.iter().map(|(word, _)| format!("`{{{word}}}`")).collect();

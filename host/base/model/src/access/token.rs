@@ -87,18 +87,13 @@ pub fn body(text: &str) -> Template {
     Template::within(text, &OF_LOGIN)
 }
 
-/// Reads the value of a header field of a login.
-///
-/// # Errors
-/// If a text in braces is no placeholder of it.
+/// Reads the value of a header field of a login. Fails if a text in braces is no placeholder of it.
 pub fn login_header(text: &str) -> Result<Template, UnknownPlaceholder> {
     Template::parse(text, &OF_LOGIN)
 }
 
-/// Reads the value of a header field of another request.
-///
-/// # Errors
-/// If a text in braces is no placeholder of it.
+/// Reads the value of a header field of another request. Fails if a text in braces is no
+/// placeholder of it.
 pub fn header(text: &str) -> Result<Template, UnknownPlaceholder> {
     Template::parse(text, &OF_REQUESTS)
 }

@@ -52,10 +52,8 @@ struct Object {
 
 impl Trace {
     /// Reads a trace: on each line a JSON object with a `timestamp` in milliseconds, or a number of
-    /// seconds. Its times are sorted and counted from the first. Blank lines are ignored.
-    ///
-    /// # Errors
-    /// If a line is neither, or is not written like the lines before it.
+    /// seconds. Its times are sorted and counted from the first. Blank lines are ignored. Fails if
+    /// a line is neither, or is not written like the lines before it.
     pub fn read(mut lines: impl BufRead) -> Result<Self, TraceError> {
         let mut all = Vec::new();
         let mut notation = None;

@@ -30,10 +30,8 @@ pub fn metrics() -> impl Iterator<Item = &'static str> {
 const GRAMMAR: Grammar<()> =
     Grammar { signs: &[(":", ())], numbers: Numbers::AboveZero, example: "`ttft:200ms`" };
 
-/// The metric that an objective can use, by its name here or in `vllm bench serve`.
-///
-/// # Errors
-/// The reason why there is no such metric, and the metric to use.
+/// The metric that an objective can use, by its name here or in `vllm bench serve`. Errors: the
+/// reason why there is no such metric, and the metric to use.
 pub fn timed(name: &str) -> Result<&'static str, String> {
     let alias = ALIASES.iter().find(|(theirs, _)| *theirs == name);
     let name = alias.map_or(name, |(_, ours)| ours);
@@ -78,10 +76,7 @@ fn objective(mut written: Clause<'_, ()>) -> Result<Objective, LimitError> {
 
 impl Objective {
     /// An objective by its metric's name here or in `vllm bench serve`, and its limit in
-    /// milliseconds.
-    ///
-    /// # Errors
-    /// The mistakes in it.
+    /// milliseconds. Errors: the mistakes in it.
     pub fn new(name: &str, at_most_ms: f64) -> Result<Self, LimitError> {
         objective(GRAMMAR.unsigned(name, (), &at_most_ms.to_string()))
     }
@@ -101,10 +96,7 @@ pub fn pace(objectives: &[Objective]) -> Option<Nanos> {
 }
 
 /// Objectives as `vllm bench serve` writes them: `ttft:200 tpot:20`, in milliseconds, or with a
-/// unit; set apart by spaces or commas.
-///
-/// # Errors
-/// The mistakes in each that is wrong.
+/// unit; set apart by spaces or commas. Errors: the mistakes in each that is wrong.
 pub fn parse(text: &str) -> Result<Vec<Objective>, Vec<LimitError>> {
     let parts = text.split(|c: char| c == ',' || c.is_whitespace());
     limit::all(parts.filter(|part| !part.is_empty()))

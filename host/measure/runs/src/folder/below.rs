@@ -9,10 +9,8 @@ use jiff::tz::TimeZone;
 
 use super::{FolderError, PLAN, RunFolder};
 
-/// The run in this folder, or all the runs below it, in the order of their start times.
-///
-/// # Errors
-/// If there is none, or if a folder cannot be listed.
+/// The run in this folder, or all the runs below it, in the order of their start times. Fails if
+/// there is none, or if a folder cannot be listed.
 pub fn runs(path: &Path) -> Result<Vec<RunFolder>, FolderError> {
     let mut found = Vec::new();
     search(path, &mut found)?;

@@ -41,11 +41,8 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, line: Vec::new() }
     }
 
-    /// The next line with its end; nothing at the end of the file.
-    ///
-    /// # Errors
-    /// If the file goes on, but is damaged, or ends within a line: the last write of a run that was
-    /// killed.
+    /// The next line with its end; nothing at the end of the file. Fails if the file goes on, but
+    /// is damaged, or ends within a line: the last write of a run that was killed.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         loop {

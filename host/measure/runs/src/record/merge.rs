@@ -18,10 +18,8 @@ pub struct Part {
 
 /// Writes the records of all parts into a folder that has none, one part after the other. Returns
 /// the counts of written records, and the number of measured exchanges of each part. A part that is
-/// cut off gives the records before the cut.
-///
-/// # Errors
-/// If a part cannot be opened, or the records cannot be written.
+/// cut off gives the records before the cut. Fails if a part cannot be opened, or the records
+/// cannot be written.
 pub fn merge(folder: &Path, parts: &[Part]) -> Result<(Written, Vec<u64>), RecordError> {
     let mut recorder = Recorder::create(folder)?;
     let mut counts = Vec::new();

@@ -40,10 +40,8 @@ pub struct Routes {
 }
 
 impl WayBack {
-    /// Sends this step next, or nothing more.
-    ///
-    /// # Errors
-    /// If the step cannot be sent, which ends the exchange.
+    /// Sends this step next, or nothing more. Fails if the step cannot be sent, which ends the
+    /// exchange.
     pub(super) fn demand(
         &self,
         routes: &Routes,

@@ -90,10 +90,8 @@ impl State {
     /// Adds up the parts. A process that is gone counts with its ended requests, and without its
     /// requests in flight.
     ///
-    /// The whole has the phase of the slowest part, and the time of the fastest.
-    ///
-    /// # Errors
-    /// If no process of this version sends such a part.
+    /// The whole has the phase of the slowest part, and the time of the fastest. Fails if no
+    /// process of this version sends such a part.
     pub fn together<'f>(
         parts: impl IntoIterator<Item = (&'f Figures, bool)>,
     ) -> Result<Self, NotPacked> {

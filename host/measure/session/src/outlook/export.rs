@@ -73,10 +73,7 @@ impl<'t> Exporter<'t> {
         Some(flags)
     }
 
-    /// The rows of a session.
-    ///
-    /// # Errors
-    /// If the format cannot express a sample, which the message names.
+    /// The rows of a session. Fails if the format cannot express a sample, which the message names.
     pub fn rows(&mut self, drawn: &DrawnSession) -> Result<Vec<Value>, String> {
         let due = drawn.due.filter(|_| self.is_timed);
         if self.format != Format::Runner {

@@ -10,10 +10,8 @@ use plugins::dataset::{self, Dataset};
 use scenario::plan::{Amount, Load};
 
 /// Counts the dataset's samples after the warm-up, for a load without an amount: requests, or
-/// sessions if any request depends on another. Goes through the dataset once.
-///
-/// # Errors
-/// If the dataset fails, or has more than can be planned.
+/// sessions if any request depends on another. Goes through the dataset once. Fails if the dataset
+/// fails, or has more than can be planned.
 pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
     let mut samples = dataset.open(load.seed, dataset::Amount::Unknown)?;
     skip_spares(load, &mut samples)?;
@@ -64,10 +62,8 @@ fn too_many(dataset: &Dataset) -> PluginError {
 }
 
 /// Returns when the samples that a load measures are due, in order. Goes through the sequence once,
-/// with the same calls as a run, and keeps 8 bytes per sample.
-///
-/// # Errors
-/// If the dataset fails, or a sample has no arrival time, or an earlier one than its predecessor.
+/// with the same calls as a run, and keeps 8 bytes per sample. Fails if the dataset fails, or a
+/// sample has no arrival time, or an earlier one than its predecessor.
 pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginError> {
     let mut samples = dataset.open(load.seed, super::amount(load))?;
     skip_spares(load, &mut samples)?;

@@ -62,10 +62,8 @@ impl Iterator for Drawing {
     }
 }
 
-/// So many samples that are never measured, or as many as there are, until this says to stop.
-///
-/// # Errors
-/// If the dataset fails, or one of them depends on others.
+/// So many samples that are never measured, or as many as there are, until this says to stop. Fails
+/// if the dataset fails, or one of them depends on others.
 pub(crate) fn spares(
     samples: &mut Samples,
     wanted: u32,

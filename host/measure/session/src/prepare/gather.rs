@@ -44,10 +44,8 @@ impl Gathering {
         }
     }
 
-    /// Takes the next sample; gives the session before it, if this one begins another.
-    ///
-    /// # Errors
-    /// If it depends on others, and there is no root before it, or its session is too large.
+    /// Takes the next sample; gives the session before it, if this one begins another. Fails if it
+    /// depends on others, and there is no root before it, or its session is too large.
     pub(crate) fn add(&mut self, sample: Sample) -> Result<Option<Whole>, String> {
         let is_root = sample.after.is_empty();
         if !is_root && self.session.is_empty() {

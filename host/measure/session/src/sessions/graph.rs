@@ -345,10 +345,8 @@ impl Graph {
         ComposedSample { parents, released: *released, lineage, ..composed }
     }
 
-    /// The sample of a request whose time has come, with its history in front.
-    ///
-    /// # Errors
-    /// If it holds an answer that is not there.
+    /// The sample of a request whose time has come, with its history in front. Fails if it holds an
+    /// answer that is not there.
     pub fn compose(&mut self, node: usize) -> Result<ComposedSample, String> {
         let continues = self.nodes[node].continues;
         let before = continues.and_then(|parent| self.nodes[parent].conversation.clone());

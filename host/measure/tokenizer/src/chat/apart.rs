@@ -237,10 +237,7 @@ fn cause_of(status: ExitStatus) -> String {
 }
 
 /// Renders chats until no more questions come. `busy` is called with true for a question, and with
-/// false for its answer.
-///
-/// # Errors
-/// If the input is no question, or nobody reads the answers.
+/// false for its answer. Fails if the input is no question, or nobody reads the answers.
 pub fn serve(
     input: &mut impl BufRead,
     output: &mut impl Write,

@@ -36,10 +36,7 @@ struct Run {
     reported: Reported,
 }
 
-/// Reads every side.
-///
-/// # Errors
-/// If something cannot be read, or is not a side.
+/// Reads every side. Fails if something cannot be read, or is not a side.
 pub(super) fn read(
     named: &[String],
     choice: &Choice,
@@ -89,10 +86,7 @@ pub(super) fn read(
     cut(found, choice, conditions)
 }
 
-/// Reads sides whose runs are listed, even if these repeat others.
-///
-/// # Errors
-/// If a run cannot be read.
+/// Reads sides whose runs are listed, even if these repeat others. Fails if a run cannot be read.
 pub(in super::super) fn listed(
     sides: Vec<Vec<RunFolder>>,
     conditions: &[Condition],
@@ -107,10 +101,8 @@ pub(in super::super) fn listed(
     cut(found.collect::<Result<_, Failure>>()?, &choice, conditions)
 }
 
-/// Reads one result to explain: a run, or another tool's result.
-///
-/// # Errors
-/// If it cannot be read, or is several.
+/// Reads one result to explain: a run, or another tool's result. Fails if it cannot be read, or is
+/// several.
 pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
     let mut parts = parts(name)?;
     let several = |count: usize| {
@@ -196,10 +188,8 @@ fn cut(
 }
 
 /// Parses the variation from one run to the next: a share such as `2%`, or a folder with repeats of
-/// a scenario, whose figures show it.
-///
-/// # Errors
-/// If it is neither, or the folder holds fewer than two runs.
+/// a scenario, whose figures show it. Fails if it is neither, or the folder holds fewer than two
+/// runs.
 pub(super) fn variation(given: &str, figures: &[Figure]) -> Result<Variation, Failure> {
     if let Some(share) = share(given) {
         return Ok(Variation::Assumed { share });

@@ -45,10 +45,8 @@ pub struct Course {
 }
 
 impl Course {
-    /// Gathers the course of a run alone. `grain` is its span of time.
-    ///
-    /// # Errors
-    /// The first error of reading.
+    /// Gathers the course of a run alone. `grain` is its span of time. Errors: the first error of
+    /// reading.
     pub fn read<E, X>(
         facts: &RunFacts,
         summary: &Summary,

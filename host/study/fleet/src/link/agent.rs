@@ -88,10 +88,7 @@ pub struct Start {
 pub struct Agent;
 
 impl Agent {
-    /// Connects, and waits to be welcome.
-    ///
-    /// # Errors
-    /// If there is no coordinator, or it refuses.
+    /// Connects, and waits to be welcome. Fails if there is no coordinator, or it refuses.
     pub async fn join(join: Join) -> Result<Member, JoinError> {
         let unable = |error: &dyn std::fmt::Display| JoinError::Unable(error.to_string());
         let identity = identity::client(&join.token).map_err(|error| unable(&error))?;
@@ -196,10 +193,7 @@ impl Member {
         self.until(|_| false).await.err().unwrap_or(JoinError::Refused(Vec::new()))
     }
 
-    /// Reports that connections are open, and waits for the start.
-    ///
-    /// # Errors
-    /// If there will be no run.
+    /// Reports that connections are open, and waits for the start. Fails if there will be no run.
     pub async fn ready(&mut self) -> Result<Start, JoinError> {
         self.command(Command::Ready);
         let view = self.until(|view| view.start.is_some() || view.interrupt.is_some()).await?;
@@ -241,11 +235,8 @@ impl Member {
     }
 
     /// Reports the end of this part of the run, and waits until the coordinator has the ending and
-    /// all records. The file of records must be complete.
-    ///
-    /// # Errors
-    /// If the coordinator is gone, or the records cannot be read; they are still on this machine's
-    /// disk.
+    /// all records. The file of records must be complete. Fails if the coordinator is gone, or the
+    /// records cannot be read; they are still on this machine's disk.
     pub async fn finish(mut self, ending: Value) -> Result<(), JoinError> {
         self.command(Command::Finish(ending));
         self.until(|view| view.released).await.map(drop)

@@ -131,10 +131,7 @@ impl Stopper {
 }
 
 impl Coordinator {
-    /// Listens.
-    ///
-    /// # Errors
-    /// If the address cannot be used.
+    /// Listens. Fails if the address cannot be used.
     pub async fn bind(listen: Listen) -> Result<Self, BindError> {
         let failed = |cause| BindError::Address { address: listen.address.clone(), cause };
         let identity = identity::server(&listen.token)?;
@@ -163,10 +160,8 @@ impl Coordinator {
         Stopper(self.commands.clone())
     }
 
-    /// Waits until all processes are ready, rank 0 among them.
-    ///
-    /// # Errors
-    /// With every reason why there is no run.
+    /// Waits until all processes are ready, rank 0 among them. Errors: with every reason why there
+    /// is no run.
     pub async fn gather(self, rules: Rules, offer: Offer) -> Result<ReadyFleet, Refusal> {
         let copies: Vec<_> = (0..rules.size)
             .map(|rank| {

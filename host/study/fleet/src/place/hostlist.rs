@@ -34,10 +34,8 @@ struct Numbers {
     digits: usize,
 }
 
-/// All hosts of a list, in its order.
-///
-/// # Errors
-/// If the list is not one, or stands for more than [`MOST`] hosts.
+/// All hosts of a list, in its order. Fails if the list is not one, or stands for more than
+/// [`MOST`] hosts.
 pub fn expand(list: &str) -> Result<Vec<String>, NotAList> {
     let wrong = |mistake: &str, at: usize| NotAList {
         list: list.to_owned(),

@@ -88,10 +88,8 @@ impl Agent {
         messages
     }
 
-    /// Takes a message of the coordinator, except questions about the clock.
-    ///
-    /// # Errors
-    /// If no coordinator would send that here.
+    /// Takes a message of the coordinator, except questions about the clock. Fails if no
+    /// coordinator would send that here.
     pub fn on(&mut self, message: Message) -> Result<(), String> {
         match message {
             Message::Welcome(welcome) => {

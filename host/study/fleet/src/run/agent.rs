@@ -57,10 +57,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Joins the fleet. `local` is for the agent in the process of rank 0.
-    ///
-    /// # Errors
-    /// If rank 0 cannot be reached or does not take this process.
+    /// Joins the fleet. `local` is for the agent in the process of rank 0. Fails if rank 0 cannot
+    /// be reached or does not take this process.
     pub fn join(
         settings: &Settings,
         place: Place,
@@ -89,10 +87,8 @@ impl Agent {
         Ok(Agent { member, started, local, clock, work, connections })
     }
 
-    /// Resolves this process's slice of the run.
-    ///
-    /// # Errors
-    /// If the scenario is wrong, or a file cannot be read.
+    /// Resolves this process's slice of the run. Fails if the scenario is wrong, or a file cannot
+    /// be read.
     pub fn resolve(&self, mut source: Source) -> Result<ResolvedRun, FleetError> {
         let (index, of) = self.member.slice();
         source.slice = Some(Slice { index, of });
@@ -105,11 +101,8 @@ impl Agent {
     }
 
     /// Waits for the start, makes this process's part of the load, and hands everything over to
-    /// rank 0.
-    ///
-    /// # Errors
-    /// If rank 0 is gone: then this process's part is kept on its own disk. Or if the load ended
-    /// early, which rank 0 knows by then.
+    /// rank 0. Fails if rank 0 is gone: then this process's part is kept on its own disk. Or if the
+    /// load ended early, which rank 0 knows by then.
     pub fn make(
         self,
         checked: CheckedRun,

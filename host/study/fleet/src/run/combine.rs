@@ -15,10 +15,8 @@ use session::parts::RunError;
 
 use super::agent::AgentPart;
 
-/// The results of all agents, with their records in the run's folder.
-///
-/// # Errors
-/// If the records cannot be written.
+/// The results of all agents, with their records in the run's folder. Fails if the records cannot
+/// be written.
 pub(super) fn combine(
     folder: &Path,
     plan: &Plan,

@@ -91,10 +91,7 @@ pub struct CombinedRun {
 impl Coordinator {
     /// Gathers all processes, has them make the load, waits until every one has finished or is
     /// lost, and brings their records to one clock and into one file. `agent` takes part from this
-    /// process.
-    ///
-    /// # Errors
-    /// If the run cannot begin, or the records cannot be written.
+    /// process. Fails if the run cannot begin, or the records cannot be written.
     pub fn run<M: Monitor>(
         self,
         checked: CheckedRun,

@@ -31,9 +31,7 @@ pub struct MergedAgent {
 }
 
 /// Adds the records of lost agents to a run, and computes its summary again. `taken` gets each.
-///
-/// # Errors
-/// If a folder cannot be read or written, or does not belong to the run.
+/// Fails if a folder cannot be read or written, or does not belong to the run.
 pub fn merge(
     path: &Path,
     agents: &[PathBuf],

@@ -78,11 +78,8 @@ pub(super) struct Place {
 }
 
 /// The places of the conversations by name, and the names of the conversations that no other
-/// starts, in the order of the file.
-///
-/// # Errors
-/// [`Error::InvalidInput`] if a line is no conversation, if it starts a missing one, or if one
-/// never begins.
+/// starts, in the order of the file. Errors: [`Error::InvalidInput`] if a line is no conversation,
+/// if it starts a missing one, or if one never begins.
 pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<String>), Error> {
     let mut places = BTreeMap::new();
     let mut order = Vec::new();

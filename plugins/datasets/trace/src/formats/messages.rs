@@ -3,10 +3,7 @@
 use runner_plugin::{Message, Part, Role};
 use serde_json::{Map, Value};
 
-/// The messages of a JSON array.
-///
-/// # Errors
-/// The number of the wrong message, and the expected form.
+/// The messages of a JSON array. Errors: the number of the wrong message, and the expected form.
 pub(super) fn messages(value: Value) -> Result<Vec<Message>, String> {
     let Value::Array(values) = value else {
         return Err("`messages` is no array".to_owned());

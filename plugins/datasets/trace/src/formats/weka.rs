@@ -95,10 +95,7 @@ struct Request {
 }
 
 impl Session {
-    /// The session of a line.
-    ///
-    /// # Errors
-    /// The message, with the mistake.
+    /// The session of a line. Errors: the message, with the mistake.
     pub(crate) fn parse(line: &[u8], config: &Config) -> Result<Self, String> {
         let head: Line<'_> = parsed(line)?;
         if head.block_size == 0 {

@@ -93,10 +93,8 @@ impl PackedCells {
         }
     }
 
-    /// Adds its counts to other cells.
-    ///
-    /// # Errors
-    /// If this program did not write the distribution. The other cells may then hold a part of it.
+    /// Adds its counts to other cells. Fails if this program did not write the distribution. The
+    /// other cells may then hold a part of it.
     pub fn add_to(&self, cells: &mut Cells) -> Result<(), NotPacked> {
         let (pairs, []) = self.cells.as_chunks::<2>() else {
             return Err(NotPacked("a count is missing"));
