@@ -144,8 +144,9 @@ impl RunVariation {
 }
 
 /// The difference of sides, at least one of them with several runs, with one value per run:
-/// Student's test, or Welch's where sides have different numbers of runs ([`StandardError::between`]). Where
-/// a side has one run, both vary as `pooled` says, if given. `None` if neither has several.
+/// Student's test, or Welch's where sides have different numbers of runs
+/// ([`StandardError::between`]). Where a side has one run, both vary by `pooled`, if given. `None`
+/// if neither has several.
 pub fn between_runs(a: &[f64], b: &[f64], pooled: Option<RunVariation>) -> Option<Estimate> {
     let difference = mean(b) - mean(a);
     let own = StandardError::between(a, b)?;

@@ -354,8 +354,8 @@ fn weka_keeps_the_time_of_a_sub_agent_without_requests() {
     assert_eq!(after(&all(think, &beside)[1]), [("line-1-1", 1000)]);
 }
 
-/// The example of AIPerf's loader: A ends before the second request, B before the third, and C after
-/// both. The recorder's `think_time` is the time since any agent's last end.
+/// The example of AIPerf's loader: A ends before the second request, B before the third, and C
+/// after both. The recorder's `think_time` is the time since any agent's last end.
 #[test]
 fn weka_requests_wait_for_sub_agents_that_had_ended() {
     let request = |t: f64, took: f64, think: f64| {
