@@ -134,8 +134,8 @@ pub trait Backend: Sized + 'static {
     }
 
     /// Writes the exchange for a sample if it is more than one request: the first of several
-    /// ([`Call::Steps`]), or messages over a WebSocket ([`Call::Socket`]). The default is the one
-    /// request that [`encode`](Self::encode) or [`encode_next`](Self::encode_next) writes.
+    /// ([`Call::Steps`]), or messages over a WebSocket ([`Call::Socket`]). The default is a single
+    /// request: [`encode`](Self::encode) or [`encode_next`](Self::encode_next) writes it.
     fn start(
         &self,
         sample: &Sample,
