@@ -571,7 +571,7 @@ impl Exchange {
         all(&mut self.first_byte);
         all(&mut self.headers);
         all(&mut self.ended);
-        self.connection.iter_mut().for_each(|own| own.shift(&moved));
+        self.connection.iter_mut().for_each(|own| own.shift(moved));
         self.steps.iter_mut().for_each(|step| step.shift(moved));
         self.events.at.iter_mut().for_each(|at| *at = moved(*at));
     }

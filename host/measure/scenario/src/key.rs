@@ -56,8 +56,11 @@ pub struct Key {
     /// True if it is `true` or `false`, so that its flag takes no value.
     pub switch: bool,
     pub many: bool,
-    pub(crate) check: Option<fn(&str) -> Result<(), String>>,
+    pub(crate) check: Option<Check>,
 }
+
+/// A check of a value; its message states the expected form.
+pub(crate) type Check = fn(&str) -> Result<(), String>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Flag {

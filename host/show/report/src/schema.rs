@@ -14,8 +14,10 @@ use result::summary::Summary;
 use runs::outlook::Outlook;
 use runs::probe::Probe;
 
-/// The schemas by their names.
-pub const SCHEMAS: [(&str, fn() -> Schema); 15] = [
+/// A schema's name, and the function that makes the schema.
+pub type NamedSchema = (&'static str, fn() -> Schema);
+
+pub const SCHEMAS: [NamedSchema; 15] = [
     ("summary", || schema_for!(Summary)),
     ("exchange", || schema_for!(Exchange)),
     ("devices", || schema_for!(devices::Entry)),

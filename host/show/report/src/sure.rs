@@ -37,9 +37,12 @@ pub(crate) struct Row {
 pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
     let throughput = &summary.throughput;
     let sure = throughput.confidence;
-    let rates: [(&str, Option<f64>, fn(Rates) -> Option<Bounds>); 2] = [
-        ("Output tokens/s", throughput.output_tokens_per_s, |rates| rates.output_tokens_per_s),
-        ("Requests/s", throughput.requests_per_s, |rates| rates.requests_per_s),
+    type Rate = fn(Rates) -> Option<Bounds>;
+    let (tokens, requests): (Rate, Rate) =
+        (|rates| rates.output_tokens_per_s, |rates| rates.requests_per_s);
+    let rates = [
+        ("Output tokens/s", throughput.output_tokens_per_s, tokens),
+        ("Requests/s", throughput.requests_per_s, requests),
     ];
     let mut rows: Vec<Row> = Vec::new();
     for (name, value, bounds) in rates {

@@ -243,8 +243,9 @@ impl Reader {
     fn media(&self, row: &Row) -> Result<Vec<Part>, String> {
         let of = &self.config.columns;
         let mut parts = Vec::new();
-        let kinds: [(_, _, _, fn(Media) -> Part, _); 3] = [
-            (&of.images, IMAGES, Kind::Image, Part::Image, "images"),
+        type Wrap = fn(Media) -> Part;
+        let kinds = [
+            (&of.images, IMAGES, Kind::Image, Part::Image as Wrap, "images"),
             (&of.audio, AUDIO, Kind::Audio, Part::Audio, "audio"),
             (&of.videos, VIDEOS, Kind::Video, Part::Video, "videos"),
         ];

@@ -253,7 +253,7 @@ impl Pass<'_> {
         seen: &mut Scan,
         notes: &mut Remarks,
     ) -> Result<(), String> {
-        let session = Session::parse(line, &self.config)?;
+        let session = Session::parse(line, self.config)?;
         if self.replay == Replay::Timestamps {
             seen.all += session.nodes.len().saturating_sub(1) as u64;
         }

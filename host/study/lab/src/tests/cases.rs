@@ -91,7 +91,7 @@ fn lab_files_expand_or_are_refused() {
             Err(error) => ("error.txt", "trials.txt", format!("{error}\n")),
         };
         assert!(!folder.join(other).exists(), "{} is now {file}: {now}", folder.display());
-        super::pages::golden(&folder.join(file), &now);
+        super::pages::golden(folder.join(file), &now);
     }
 }
 

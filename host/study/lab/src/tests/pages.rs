@@ -198,7 +198,7 @@ fn schemas_are_committed_and_hold() {
     }
     for (name, instances) in [("lab", kept), ("lab-event", events), ("lab-report", reports)] {
         let text = schema::schema(name).unwrap();
-        golden(&format!("schemas/{name}.schema.json"), &text);
+        golden(format!("schemas/{name}.schema.json"), &text);
         let schema = serde_json::from_str(&text).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         assert!(!instances.is_empty());
