@@ -6,7 +6,7 @@
 mod accuracy;
 mod after;
 mod audit;
-pub mod authentication;
+mod authentication;
 mod authors;
 mod ci;
 mod comparisons;
@@ -30,7 +30,7 @@ mod probe;
 mod reports;
 mod scenarios;
 mod scores;
-pub mod secrets;
+mod secrets;
 mod strangers;
 mod wrong_input;
 

@@ -67,12 +67,10 @@ fn one_interrupt_finishes_requests_in_flight() {
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
         process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
         process.signal(signal);
-        let ended = process.end().with_code(130);
-        assert!(
-            ended.stderr.contains("interrupted: waiting for the requests in flight"),
-            "{ended:#?}"
-        );
-        assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
+        let ended = process
+            .end()
+            .with_stderr(130, "interrupted: waiting for the requests in flight")
+            .with_stdout(130, "suspect interrupted: the run was stopped");
         let exchanges = exchanges(folder.path());
         let answered = count(&exchanges, None);
         assert!(answered > 0);
@@ -130,12 +128,10 @@ fn a_second_interrupt_stops_at_once() {
             p.stderr().contains("interrupt again to stop at once")
         });
         process.signal(signal);
-        let ended = process.end().with_code(130);
-        assert!(ended.stderr.contains("stopping: "), "{ended:#?}");
-        assert!(
-            ended.stdout.contains("Failed requests (interrupted):           4\n"),
-            "{ended:#?}"
-        );
+        let ended = process
+            .end()
+            .with_stderr(130, "stopping: ")
+            .with_stdout(130, "Failed requests (interrupted):           4\n");
         let exchanges = exchanges(folder.path());
         assert_eq!(count(&exchanges, Some(Class::Interrupted)), 4);
         assert_eq!(exchanges.len(), 4);
@@ -267,17 +263,9 @@ fn ten_thousand_at_once_are_all_answered() {
     }
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "2s", "--itl", "10ms"]));
     let flags = "--num-prompts 10000 --random-output-len 3";
-    let ended = run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
-    assert!(
-        ended.stdout.contains("Successful requests:                     10000\n"),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stdout.contains("Peak concurrent requests:                10000\n"),
-        "{}",
-        ended.stdout
-    );
+    let ended = run(&mut line(runner(), &mock, folder.path(), flags))
+        .with_stdout(0, "Successful requests:                     10000\n")
+        .with_stdout(0, "Peak concurrent requests:                10000\n");
     assert!(!ended.stderr.contains("warning"), "{}", ended.stderr);
 }
 

@@ -125,8 +125,7 @@ fn runs_without_accuracy_are_refused_before_a_request() {
     let unscored = SCENARIO.replace("[[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n", "");
     std::fs::write(&path, unscored).unwrap();
     let url = ["--base-url", "http://127.0.0.1:9"];
-    let ended = in_folder(folder.path(), &url, None).with_code(3);
-    assert!(ended.stderr.contains("the accuracy mode needs a scorer"), "{ended:#?}");
+    in_folder(folder.path(), &url, None).with_stderr(3, "the accuracy mode needs a scorer");
     let endless = "[backend]\nplugin = \"backends/vllm.wasm\"\n[dataset]\nplugin = \"datasets/random.wasm\"\n\
         [[scorers]]\nplugin = \"scorers/sanity.wasm\"\n";
     std::fs::write(&path, endless).unwrap();
@@ -140,8 +139,7 @@ fn runs_without_accuracy_are_refused_before_a_request() {
         let ended = run(runner()
             .args(["run", "asked.toml", "--preset", preset])
             .current_dir(folder.path()));
-        let ended = ended.with_code(2);
-        assert!(ended.stderr.contains(expected), "{ended:#?}");
+        ended.with_stderr(2, expected);
     }
     let searched = words("search asked.toml --preset mlperf-accuracy --start 1");
     let ended = run(runner().args(searched).current_dir(folder.path())).with_code(2);

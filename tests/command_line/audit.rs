@@ -13,9 +13,7 @@ fn case(name: &str) -> PathBuf {
 }
 
 fn audit(folder: &str, flags: &[&str], code: i32) -> Ended {
-    let mut command = runner();
-    command.arg("audit").args(flags).current_dir(case(folder));
-    run(&mut command).with_code(code)
+    run(runner().arg("audit").args(flags).current_dir(case(folder))).with_code(code)
 }
 
 #[test]

@@ -77,8 +77,7 @@ fn plugin_info_shows_the_keys() {
         let ended = plugin(folder.path(), &format!("info {name}")).with_code(0);
         transcript(&format!("plugin-info-{name}"), &shown(&ended));
     }
-    let ended = plugin(folder.path(), "info vlm").with_code(4);
-    assert!(ended.stderr.contains("plugin `vlm` not found"), "{ended:#?}");
+    plugin(folder.path(), "info vlm").with_stderr(4, "plugin `vlm` not found");
 }
 
 /// The example of every built-in plugin is part of a scenario, and shows its defaults.

@@ -161,8 +161,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
     let fast = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     let slow = Mock::start(&["--ttft", "205ms", "--itl", "1ms"]);
     repeated(folder.path(), &fast, "");
-    let alone = compare(folder.path(), "runs").with_code(2);
-    assert!(alone.stderr.contains("are repeats and form one side"), "{alone:#?}");
+    compare(folder.path(), "runs").with_stderr(2, "are repeats and form one side");
     repeated(folder.path(), &slow, "--output-dir slow");
     let failing = on_condition(folder.path(), ["runs", "slow"], "ttft.mean +50ms").with_code(6);
     assert!(failing.stderr.starts_with("error: ttft.mean +50ms of B: +"), "{failing:#?}");
@@ -178,12 +177,9 @@ fn refusals_and_conditions_have_their_exit_codes() {
     let mut other = runner();
     other.args(words(RUN)).args(["--seed", "7", "--output-dir", "other", "--base-url", &fast.url]);
     run(other.current_dir(folder.path())).with_code(0);
-    let refused = compare(folder.path(), "runs other").with_code(3);
-    assert!(
-        refused.stderr.contains("not comparable: load.seed (prompts): 3 in A, 7 in B"),
-        "{refused:#?}"
-    );
-    assert!(refused.stderr.contains("--allow prompts"), "{refused:#?}");
+    let refused = compare(folder.path(), "runs other")
+        .with_stderr(3, "not comparable: load.seed (prompts): 3 in A, 7 in B")
+        .with_stderr(3, "--allow prompts");
     assert_eq!(refused.stdout, "");
     let allowed = compare(folder.path(), "runs other --allow prompts,verdict").with_code(0);
     assert!(allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"), "{allowed:#?}");
@@ -196,14 +192,11 @@ fn refusals_and_conditions_have_their_exit_codes() {
 fn results_of_others_are_sides_too() {
     let folder = tempfile::tempdir().unwrap();
     let both = "published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/random-1k-1k";
-    let refused = compare(folder.path(), both).with_code(3);
-    assert!(refused.stderr.contains("not comparable: "), "{refused:#?}");
-    let forced = compare(folder.path(), &format!("{both} --force")).with_code(0);
-    assert!(forced.stdout.contains("published without samples"), "{forced:#?}");
+    compare(folder.path(), both).with_stderr(3, "not comparable: ");
+    compare(folder.path(), &format!("{both} --force")).with_stdout(0, "published without samples");
     let several = compare(folder.path(), "published:gpustack published:lmdeploy").with_code(3);
     assert!(several.stderr.contains("name one of them"), "{several:#?}");
-    let nothing = compare(folder.path(), "nowhere.json published:lmdeploy").with_code(3);
-    assert!(nothing.stderr.contains("nowhere.json"), "{nothing:#?}");
+    compare(folder.path(), "nowhere.json published:lmdeploy").with_stderr(3, "nowhere.json");
     for (name, line) in
         [("wrong-condition", "a b --fail-if ttft.p99"), ("wrong-figure", "a b --metric tttf.p99")]
     {
@@ -228,8 +221,7 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
         run(command.current_dir(folder.path()))
     };
     let condition = ["--fail-if", "requests.failed +5%"];
-    let ended = compared(&condition).with_code(0);
-    assert!(ended.stdout.contains("assumed to be 2 % of the engine's pace"), "{ended:#?}");
+    let ended = compared(&condition).with_stdout(0, "assumed to be 2 % of the engine's pace");
     let warning = "warning: --fail-if judges one run per side";
     assert!(ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat()).with_code(0);
@@ -247,10 +239,8 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
         let ended = compared(&flags).with_code(code);
         assert!(ended.stderr.contains(words), "{flags:?}: {ended:#?}");
     }
-    let one = compared(&["--run-variation", &two[0]]).with_code(3);
-    assert!(one.stderr.contains("at least two repeats"), "{one:#?}");
+    compared(&["--run-variation", &two[0]]).with_stderr(3, "at least two repeats");
     let other = Mock::start(&["--ttft", "6ms", "--itl", "1ms"]);
     repeated(folder.path(), &other, "--output-dir runs/other");
-    let mixed = compared(&["--run-variation", "runs"]).with_code(3);
-    assert!(mixed.stderr.contains("are not repeats of one scenario"), "{mixed:#?}");
+    compared(&["--run-variation", "runs"]).with_stderr(3, "are not repeats of one scenario");
 }

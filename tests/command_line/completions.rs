@@ -33,9 +33,8 @@ impl Home {
         let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
         let measured = || {
             let line = "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 2";
-            let mut command = runner();
-            command.args(words(line)).args(["--base-url", &mock.url]);
-            run(command.current_dir(&folder)).with_code(0);
+            run(runner().args(words(line)).args(["--base-url", &mock.url]).current_dir(&folder))
+                .with_code(0);
         };
         measured();
         let first = only_run(&at("runs")).unwrap();
@@ -233,8 +232,7 @@ fn zsh_completes_words() {
         }
         driver += "zpty -d shell\n";
         std::fs::write(home.path().join("driver"), driver).unwrap();
-        let mut zsh = home.command("zsh");
-        let ended = run(zsh.args(["-f", "driver"])).with_code(0);
+        let ended = run(home.command("zsh").args(["-f", "driver"])).with_code(0);
         let output = format!("{ready}\n{}\n{}", ended.stdout, ended.stderr);
         same(&shown(&ended.stdout), &cases, &output);
     }

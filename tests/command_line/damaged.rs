@@ -34,10 +34,7 @@ fn write(run: &Path, lines: &[String]) {
 }
 
 fn report(run_folder: &Path, format: &str) -> Ended {
-    let mut command = runner();
-    command.arg("report").arg(run_folder);
-    command.args(["--format", format]);
-    run(&mut command).with_code(0)
+    run(runner().arg("report").arg(run_folder).args(["--format", format])).with_code(0)
 }
 
 /// The findings, and the number of reported requests.
@@ -128,14 +125,9 @@ fn a_comparison_with_damaged_records_needs_a_flag() {
     }
     let all = lines(&other);
     write(&other, &all[..30]);
-    let compare = |flags: &[&str]| {
-        let mut command = runner();
-        command.arg("compare").arg(&run_folder).arg(&other).args(flags);
-        run(&mut command)
-    };
-    let refused = compare(&[]).with_code(3);
-    assert!(refused.stderr.contains("records-damaged"), "{refused:#?}");
-    assert!(refused.stderr.contains("10 of 40 records are missing"), "{refused:#?}");
+    let compare =
+        |flags: &[&str]| run(runner().arg("compare").arg(&run_folder).arg(&other).args(flags));
+    compare(&[]).with_stderr(3, "records-damaged").with_stderr(3, "10 of 40 records are missing");
     compare(&["--force"]).with_code(0);
 }
 

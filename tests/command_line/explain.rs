@@ -30,9 +30,7 @@ fn a_run_and_another_tools_result_are_explained() {
 fn refuses_no_result_and_several_results() {
     let folder = case("");
     let refused = |a: &str, b: &str| {
-        let mut command = runner();
-        command.args(["explain", a, b]).current_dir(&folder);
-        run(&mut command).with_code(3).stderr
+        run(runner().args(["explain", a, b]).current_dir(&folder)).with_code(3).stderr
     };
     let missing = refused("vllm/a", "missing.json");
     assert!(missing.contains("missing.json: cannot be read"), "{missing}");

@@ -115,9 +115,7 @@ fn read(path: &Path) -> Read {
 }
 
 fn json(run_folder: &Path, format: &str) -> String {
-    let mut command = runner();
-    command.arg("report").arg(run_folder);
-    run(command.args(["--format", format])).with_code(0).stdout
+    run(runner().arg("report").arg(run_folder).args(["--format", format])).with_code(0).stdout
 }
 
 fn lines(run_folder: &Path) -> Vec<Value> {
@@ -432,9 +430,8 @@ fn exports_that_are_impossible_are_refused() {
     let kept: Vec<&str> = text.lines().skip(3).collect();
     let damaged = kept.join("\n") + "\nnonsense\n";
     std::fs::write(&records, zstd::encode_all(damaged.as_bytes(), 1).unwrap()).unwrap();
-    let mut command = runner();
-    command.arg("export").arg(&run_folder).arg("--output").arg(&file);
-    let ended = run(&mut command).with_code(0);
+    let ended =
+        run(runner().arg("export").arg(&run_folder).arg("--output").arg(&file)).with_code(0);
     assert!(ended.stderr.contains("are damaged"), "{ended:#?}");
     let table = read(&file);
     assert_eq!(table.column("run").len(), kept.len());

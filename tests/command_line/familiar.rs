@@ -187,9 +187,7 @@ fn names_set_the_keys_of_their_plugins() {
 
 /// The scenario that a command line describes, without the comments that name the origins.
 fn shown(flags: &str) -> (String, String) {
-    let mut command = runner();
-    command.args(["scenario", "show"]).args(words(flags));
-    let ended = run(&mut command).with_code(0);
+    let ended = run(runner().args(["scenario", "show"]).args(words(flags))).with_code(0);
     let lines = ended.stdout.lines();
     let lines = lines.map(|line| line.split("  #").next().unwrap_or_default());
     (lines.collect::<Vec<_>>().join("\n"), ended.stderr)
@@ -347,9 +345,8 @@ fn their_command_lines_run() {
         let name = flags.rsplit("--result-dir ").next().unwrap_or_default();
         let name = name.split(' ').next().unwrap_or_default();
         let folder = only_run(&folder.path().join(name)).unwrap();
-        let mut report = runner();
-        report.args(["report", "--format", "jsonl"]).arg(&folder);
-        let lines = run(&mut report).with_code(0).stdout;
+        let lines =
+            run(runner().args(["report", "--format", "jsonl"]).arg(&folder)).with_code(0).stdout;
         assert_eq!(lines.lines().count(), 4 + 1, "{lines}");
         let plan = std::fs::read_to_string(Path::new(&folder).join("plan.json")).unwrap();
         let plan: Value = serde_json::from_str(&plan).unwrap();
@@ -365,9 +362,8 @@ fn their_command_lines_run() {
             "--model mock --num-prompts 4 --random-input-len 16 --random-output-len 3 --result-filename all.jsonl \
              --append-result --result-dir serve --request-rate {rate}"
         );
-        let mut command = runner();
-        command.args(words(&line)).args(["--base-url", address]);
-        run(command.current_dir(folder.path())).with_code(0);
+        run(runner().args(words(&line)).args(["--base-url", address]).current_dir(folder.path()))
+            .with_code(0);
     }
     let kept = std::fs::read_to_string(folder.path().join("serve/all.jsonl")).unwrap();
     let kept: Vec<Value> = (kept.lines()).map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -58,9 +58,7 @@ fn a_model_with_an_evil_name_moves_no_cursor() {
         }
     }
     for table in ["requests", "events", "summary", "series"] {
-        let mut command = runner();
-        command.arg("export").arg(&folder_of_run);
-        let ended = run(command.args(["--table", table]));
+        let ended = run(runner().arg("export").arg(&folder_of_run).args(["--table", table]));
         assert_all_clean(&format!("export of {table}"), &ended);
     }
     let mut charts = runner();
@@ -110,9 +108,7 @@ fn names_on_the_command_line_are_shown_and_not_obeyed() {
         vec!["--num-prompts", EVIL],
         vec![EVIL, EVIL],
     ] {
-        let mut command = runner();
-        command.args(&line).current_dir(folder.path());
-        let ended = run(&mut command);
+        let ended = run(runner().args(&line).current_dir(folder.path()));
         assert_all_clean(&line.join(" "), &ended);
         seen += &ended.stdout;
         seen += &ended.stderr;
@@ -152,15 +148,13 @@ fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
     std::fs::write(folder.path().join("rows.jsonl"), row).unwrap();
     let plan = |template: &str| {
         std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
-        let mut command = runner();
-        command
+        run(runner()
             .args(words(
                 "plan --backend openai --base-url http://127.0.0.1:9 --model m --tokenizer . \
                  --dataset-name conversation --dataset-path rows.jsonl --num-prompts 1 \
                  --warmup-requests 0 --export out.jsonl --export-format vllm",
             ))
-            .current_dir(folder.path());
-        run(&mut command)
+            .current_dir(folder.path()))
     };
     let message = "{{ messages[0].content }}";
     plan(message).with_code(0);

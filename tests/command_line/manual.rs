@@ -16,9 +16,8 @@ const EPOCH: &str = "1795651200";
 
 /// Writes all pages to a folder.
 fn write(folder: &Path) {
-    let mut command = runner();
-    command.args(["man", "--output"]).arg(folder);
-    let ended = run(command.env("SOURCE_DATE_EPOCH", EPOCH)).with_code(0);
+    let ended = run(runner().args(["man", "--output"]).arg(folder).env("SOURCE_DATE_EPOCH", EPOCH))
+        .with_code(0);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
 }
 
@@ -87,9 +86,7 @@ fn every_command_has_a_page_with_all_that_help_says_of_flags() {
 #[test]
 fn pages_have_nothing_of_the_machine() {
     let page = |variables: &[(&str, &str)]| {
-        let mut command = runner();
-        command.args(["man", "run"]).envs(variables.iter().copied());
-        run(&mut command).with_code(0).stdout
+        run(runner().args(["man", "run"]).envs(variables.iter().copied())).with_code(0).stdout
     };
     let plain = page(&[]);
     assert!(plain.contains(".TH RUNNER-RUN 1 \"\" \"runner "), "{}", &plain[..200]);
@@ -125,8 +122,6 @@ fn an_unknown_command_is_reported() {
     let wrong = run(runner().args(["man", "--output"]).arg(file.join("man1")));
     let wrong = wrong.with_code(3).stderr;
     assert!(wrong.contains("give a writable folder with --output"), "{wrong}");
-    let mut command = runner();
-    command.arg("man").env("SOURCE_DATE_EPOCH", "today");
-    let wrong = run(&mut command).with_code(2).stderr;
+    let wrong = run(runner().arg("man").env("SOURCE_DATE_EPOCH", "today")).with_code(2).stderr;
     assert!(wrong.contains("expected seconds since 1970, found `today`"), "{wrong}");
 }

@@ -79,13 +79,11 @@ fn a_dataset_reports_a_request_for_too_many_samples() {
         "--random-range-ratio nan",
         "--random-input-len 0",
     ] {
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .args(words("--backend vllm --dataset-name random --num-prompts 1 --no-progress"))
             .args(["--base-url", &mock.url])
             .args(words(flags))
-            .current_dir(folder.path());
-        let ended = run(&mut command);
+            .current_dir(folder.path()));
         assert!(matches!(ended.code, Some(2..=5)), "{flags}: {ended:#?}");
         let key = flags.trim_start_matches("--random-").split(' ').next();
         assert!(ended.stderr.contains(key.unwrap()), "{flags}: {ended:#?}");

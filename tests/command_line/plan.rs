@@ -15,9 +15,8 @@ const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 
     --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3 --line-of runner";
 
 fn planned(flags: &str) -> Value {
-    let mut command = runner();
-    command.arg("plan").args(words(flags)).args(["--format", "json"]);
-    let ended = run(&mut command).with_code(0);
+    let ended =
+        run(runner().arg("plan").args(words(flags)).args(["--format", "json"])).with_code(0);
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
@@ -29,9 +28,8 @@ fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     command.args(["--base-url", &mock.url]).current_dir(folder);
     let ended = run(&mut command).with_code(0);
     let only = only_run(&folder.join("runs")).unwrap();
-    let mut report = runner();
-    report.arg("report").arg(only).args(["--format", "jsonl"]);
-    let lines = run(&mut report).with_code(0).stdout;
+    let lines =
+        run(runner().arg("report").arg(only).args(["--format", "jsonl"])).with_code(0).stdout;
     let mut records: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -85,9 +83,7 @@ fn counts_and_digest_equal_the_runs() {
 fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
     let flags =
         RANDOM.replace("--model mock", "--base-url http://127.0.0.1:9 --show 2 --request-rate 20");
-    let mut command = runner();
-    command.arg("plan").args(words(&flags));
-    let ended = run(&mut command).with_code(0);
+    let ended = run(runner().arg("plan").args(words(&flags))).with_code(0);
     let expected = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
     assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
@@ -156,9 +152,7 @@ fn an_export_that_is_replayed_sends_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.jsonl");
     let flags = format!("{RANDOM} --request-rate 20 --warmup-requests 0");
-    let mut command = runner();
-    command.arg("plan").args(words(&flags)).arg("--export").arg(&rows);
-    run(&mut command).with_code(0);
+    run(runner().arg("plan").args(words(&flags)).arg("--export").arg(&rows)).with_code(0);
     let again = format!(
         "--line-of runner --backend openai-chat --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
         rows.display()
@@ -216,12 +210,11 @@ fn the_flags_that_an_export_names_send_the_same() {
         let first: Value = serde_json::from_str(&ended.stdout).unwrap();
         let (_, again) =
             ended.stderr.split_once("replace the flags of the dataset with: ").unwrap();
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .arg("plan")
             .args(words(&format!("{run_of} {again} --format json")))
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(0);
+            .current_dir(folder.path()))
+        .with_code(0);
         let second: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(first["digest"], second["digest"], "{dataset}: {again}");
         assert!(first["requests"].as_u64() >= Some(3), "{dataset}");
@@ -243,8 +236,7 @@ fn charts_are_files_and_json_follows_its_schema() {
     }
     let mut command = runner();
     command.arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token"));
-    let ended = run(&mut command).with_code(2);
-    assert!(ended.stderr.contains("did you mean `input-tokens`?"), "{ended:#?}");
+    run(&mut command).with_stderr(2, "did you mean `input-tokens`?");
     let schema = run(runner().args(["schema", "outlook"])).with_code(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -430,19 +422,16 @@ fn ignored_options_are_shown_before_the_run_and_in_its_result() {
         "warning: the backend `{backend}` ignores {} and {last}: its requests are the same with and without",
         others.join(", ")
     );
-    let ended = run(&mut plan).with_code(0);
-    assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+    run(&mut plan).with_stderr(0, &says);
 
     // Its requests have a path that no engine serves; remarks on the options need no answers.
     let mock = Mock::start(&[]);
-    let mut measure = runner();
-    measure
+    let ended = run(runner()
         .args(["run", "--plugin", backend, "--base-url", &mock.url])
         .args(words(FEW))
         .args(flags)
         .args(["--allow-invalid", "--json"])
-        .current_dir(folder.path());
-    let ended = run(&mut measure);
+        .current_dir(folder.path()));
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
     let only = only_run(&folder.path().join("runs")).unwrap();
     let read = |name: &str| -> Value {

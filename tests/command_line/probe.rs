@@ -266,8 +266,7 @@ fn a_key_is_missing_or_there() {
         "--api-key-env",
         "GATEWAY_KEY",
     ]));
-    let named = named.with_code(0);
-    assert!(named.stdout.contains("--api-key-env GATEWAY_KEY"), "{named:#?}");
+    let named = named.with_stdout(0, "--api-key-env GATEWAY_KEY");
     assert!(!named.stdout.contains(KEY));
 }
 
@@ -296,16 +295,13 @@ fn refuses_a_server_that_is_no_engine() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let refused = probe(&url, "").with_code(5);
-    assert!(refused.stderr.contains(&format!("cannot reach {url}")), "{refused:#?}");
+    let refused = probe(&url, "").with_stderr(5, &format!("cannot reach {url}"));
     assert_eq!(refused.stdout, "");
 
     let page = scripted("[[fault]]\nkind = 'html'\n");
-    let ended = probe(&page.mock.url, "").with_code(5);
-    assert!(ended.stderr.contains("a web page"), "{ended:#?}");
+    probe(&page.mock.url, "").with_stderr(5, "a web page");
 
-    let wrong = probe("ftp://127.0.0.1", "").with_code(3);
-    assert!(wrong.stderr.contains("ftp://127.0.0.1"), "{wrong:#?}");
+    probe("ftp://127.0.0.1", "").with_stderr(3, "ftp://127.0.0.1");
 }
 
 /// Routes that are not there, a model that is not, and a server that fails: each has its own words
@@ -349,12 +345,9 @@ fn refusals_are_distinguished() {
         assert_eq!(document.get("command"), None, "{outcome}");
     }
     let engine = scripted(&models("vllm"));
-    let unlisted = probe(&engine.mock.url, "--model another").with_code(3);
-    assert!(
-        unlisted.stderr.contains("does not serve the model `another`; it serves `m`"),
-        "{unlisted:#?}"
-    );
-    assert!(unlisted.stdout.contains("/models/m"), "{unlisted:#?}");
+    probe(&engine.mock.url, "--model another")
+        .with_stderr(3, "does not serve the model `another`; it serves `m`")
+        .with_stdout(3, "/models/m");
     let cut = scripted(&format!(
         "{}[[fault]]\nkind = 'in-band-error'\nafter-tokens = 2\n",
         models("vllm")
@@ -369,10 +362,8 @@ fn certificates_equal_a_runs() {
     let certified = authority.certify("127.0.0.1");
     let mock = Mock::start(&certified.flags());
     let url = mock.url.replace("http://", "https://");
-    let unknown = probe(&url, "--model mock").with_code(5);
-    assert!(unknown.stderr.contains("cannot reach"), "{unknown:#?}");
-    let insecure = probe(&url, "--model mock --insecure").with_code(0);
-    assert!(insecure.stdout.contains("--insecure"), "{insecure:#?}");
+    probe(&url, "--model mock").with_stderr(5, "cannot reach");
+    probe(&url, "--model mock --insecure").with_stdout(0, "--insecure");
     let ca = authority.certificate();
     let trusted = probe(&url, &format!("--model mock --ca-cert {}", ca.display()));
     assert!(trusted.with_code(0).stdout.contains("--ca-cert"));

@@ -17,9 +17,7 @@ fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
 }
 
 fn report(run_folder: &Path, format: &str) -> String {
-    let mut command = runner();
-    command.arg("report").arg(run_folder).args(["--format", format]);
-    let ended = run(&mut command).with_code(0);
+    let ended = run(runner().arg("report").arg(run_folder).args(["--format", format])).with_code(0);
     assert_eq!(ended.stderr, "");
     ended.stdout
 }
@@ -159,8 +157,7 @@ fn a_report_is_written_whole_or_not_at_all() {
         let mut command = runner();
         command.arg("report").arg(&run_folder);
         command.args(crate::support::process::words(flags)).current_dir(folder.path());
-        let ended = run(&mut command).with_code(3);
-        assert!(ended.stderr.contains(words), "{ended:#?}");
+        run(&mut command).with_stderr(3, words);
     }
 
     let mut command = runner();
@@ -171,10 +168,8 @@ fn a_report_is_written_whole_or_not_at_all() {
     std::fs::create_dir(&other).unwrap();
     std::fs::copy(run_folder.join("plan.json"), other.join("plan.json")).unwrap();
     std::fs::copy(run_folder.join("records.jsonl.zst"), other.join("records.jsonl.zst")).unwrap();
-    let mut command = runner();
-    command.arg("report").args([&run_folder, &other]);
-    let ended = run(command.args(["--format", "csv"])).with_code(2);
-    assert!(ended.stderr.contains("give one RUN at a time"), "{ended:#?}");
+    run(runner().arg("report").args([&run_folder, &other]).args(["--format", "csv"]))
+        .with_stderr(2, "give one RUN at a time");
 }
 
 #[test]

@@ -66,11 +66,8 @@ fn scores_have_intervals_groups_and_examples() {
         &SCORED[..],
         &["--threshold", "score.exact-match >= 0.7", "--threshold", "score.exact-match >= 80%"],
     ];
-    let ended = answered(folder.path(), "yes", &flags.concat()).with_code(6);
-    assert!(
-        ended.stderr.contains("threshold `score.exact-match >= 0.8` does not hold: 0.7436"),
-        "{ended:#?}"
-    );
+    let ended = answered(folder.path(), "yes", &flags.concat())
+        .with_stderr(6, "threshold `score.exact-match >= 0.8` does not hold: 0.7436");
     let run = &runs(folder.path())[0];
     let score = &summary(run)["scores"]["exact-match"];
     assert_eq!((&score["count"], &score["by"]), (&39.into(), &"wilson".into()));
@@ -155,12 +152,9 @@ fn a_saved_run_is_judged_again() {
     .unwrap();
     let name = run.to_str().unwrap();
     let again = ["score", name, "--scorer", "exact-match", "--scorer", "more.toml"];
-    let ended = in_folder(folder.path(), &again).with_code(0);
-    assert!(
-        ended
-            .stderr
-            .contains("the run has a score `exact-match` already; the new one is `exact-match.2`"),
-        "{ended:#?}"
+    in_folder(folder.path(), &again).with_stderr(
+        0,
+        "the run has a score `exact-match` already; the new one is `exact-match.2`",
     );
     assert_eq!(measured(), before);
     let scores = summary(&run)["scores"].clone();
@@ -174,8 +168,7 @@ fn a_saved_run_is_judged_again() {
     let none = in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"]).with_code(3);
     assert!(none.stderr.contains("is `.` the folder of a run?"), "{none:#?}");
     let wrong = ["score", name, "--scorer", "backends/vllm.wasm"];
-    let wrong = in_folder(folder.path(), &wrong).with_code(4);
-    assert!(wrong.stderr.contains("is a backend, but a scorer is expected"), "{wrong:#?}");
+    in_folder(folder.path(), &wrong).with_stderr(4, "is a backend, but a scorer is expected");
 }
 
 #[test]
@@ -223,8 +216,7 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     let part = "First token that differs, median:        2";
     assert!(cut.stdout.contains(part), "no {part} in {}", cut.stdout);
     let wrong = [&line[..4], &["--tokenizer", "nowhere.json"]].concat();
-    let wrong = in_folder(folder.path(), &wrong).with_code(3);
-    assert!(wrong.stderr.contains("nowhere.json"), "{wrong:#?}");
+    in_folder(folder.path(), &wrong).with_stderr(3, "nowhere.json");
 }
 
 /// Two scorers of one name keep their scores apart, and a scorer without anything to judge is shown

@@ -139,7 +139,6 @@ fn a_scorer_that_does_not_return() {
         std::thread::sleep(Duration::from_secs(2));
         process.signal("INT");
     }
-    let ended = process.end().with_code(130);
-    assert!(ended.stderr.contains(judging), "{ended:#?}");
+    process.end().with_stderr(130, judging);
     assert_eq!(count(&exchanges(folder.path()), None), 6);
 }

@@ -146,9 +146,7 @@ fn names(folder: &Path) -> Vec<String> {
 pub fn readable(about: &str, folder: &Path) -> After {
     let opened = RunFolder::at(folder);
     let exchanges = opened.exchanges().unwrap_or_else(|error| panic!("{about}: {error}"));
-    let mut report = runner();
-    report.arg("report").arg(folder).args(["--format", "json"]);
-    let reported = run(&mut report).with_code(0);
+    let reported = run(runner().arg("report").arg(folder).args(["--format", "json"])).with_code(0);
     let summary = serde_json::from_str(&reported.stdout)
         .unwrap_or_else(|error| panic!("{about}: {error}: {reported:#?}"));
     After { exchanges, summary }

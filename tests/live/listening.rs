@@ -193,17 +193,13 @@ fn an_unusable_address_is_reported_before_the_run() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let demo = |address: &str| {
-        let mut command = runner();
-        command.args(["demo", "--metrics-listen", address]);
-        run(command.current_dir(folder.path()))
+        run(runner().args(["demo", "--metrics-listen", address]).current_dir(folder.path()))
     };
     let ended = demo(&format!(":{port}")).with_code(3);
     let words = format!("cannot listen on 127.0.0.1:{port} (--metrics-listen): ");
     assert!(ended.stderr.contains(&words), "{ended:#?}");
     assert!(ended.stderr.contains("another program listens there"), "{ended:#?}");
-    let ended = demo("192.0.2.1:9464").with_code(3);
-    assert!(ended.stderr.contains("an address of this machine"), "{ended:#?}");
-    let ended = demo("http://localhost:9464").with_code(2);
-    assert!(ended.stderr.contains("expected HOST:PORT"), "{ended:#?}");
+    demo("192.0.2.1:9464").with_stderr(3, "an address of this machine");
+    demo("http://localhost:9464").with_stderr(2, "expected HOST:PORT");
     assert!(!folder.path().join("runs").exists());
 }

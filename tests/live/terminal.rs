@@ -182,9 +182,7 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
     assert!(shown.iter().all(named), "{shown:#?}");
     assert_eq!(lines(""), [""; 0], "it is over before it is time");
     assert_eq!(lines("--progress-every 50ms --no-progress"), [""; 0]);
-    let mut command = runner();
-    command.args(["demo", "--progress-every", "0s"]);
-    let refused = run(&mut command).with_code(2);
+    let refused = run(runner().args(["demo", "--progress-every", "0s"])).with_code(2);
     assert!(refused.stderr.contains("use --no-progress instead"), "{refused:#?}");
 }
 
@@ -196,7 +194,6 @@ fn a_terminal_that_cannot_move_its_cursor_gets_lines() {
     let Some(command) = on_a_terminal(folder.path(), &line, "TERM=dumb") else {
         return;
     };
-    let ended = start(command).end().with_code(0);
-    assert!(ended.stdout.contains("/12 done, 4 in flight"), "{ended:#?}");
+    let ended = start(command).end().with_stdout(0, "/12 done, 4 in flight");
     assert!(!ended.stdout.contains('\u{1b}'), "{ended:#?}");
 }

@@ -121,8 +121,7 @@ fn an_answer_in_one_message_is_read_too() {
 fn another_version_of_http_is_refused() {
     let folder = TempDir::new().unwrap();
     let line = "--backend triton-grpc --model m --dataset-name random --num-prompts 1 --http 1.1";
-    let mut command = runner();
-    let ended = run(command.args(words(line)).current_dir(folder.path())).with_code(3);
+    let ended = run(runner().args(words(line)).current_dir(folder.path())).with_code(3);
     let expected = "speaks gRPC, which needs HTTP/2";
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
@@ -226,9 +225,8 @@ fn each_exchange_agrees_with_the_mock_engines_log() {
     let folder = TempDir::new().unwrap();
     let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \
                 --random-output-len 12 --warmup-requests 0 --concurrency 1 --num-prompts 12";
-    let mut command = runner();
-    command.args(words(line)).args(["--base-url", &mock.url]).current_dir(folder.path());
-    run(&mut command).with_code(0);
+    run(runner().args(words(line)).args(["--base-url", &mock.url]).current_dir(folder.path()))
+        .with_code(0);
     let exchanges = exchanges(folder.path());
     let truths = mock.end();
     assert_eq!((exchanges.len(), truths.len()), (12, 12));

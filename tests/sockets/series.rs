@@ -23,13 +23,12 @@ const SLACK: u64 = 100_000_000;
 fn ran(mock: &Mock, flags: &str) -> (TempDir, Summary, Option<Recording>) {
     let folder = TempDir::new().unwrap();
     let line = "--backend vllm --dataset-name random --random-input-len 8 --random-output-len 12 --num-prompts 40 --max-concurrency 6 --no-progress";
-    let mut command = runner();
-    command
+    run(runner()
         .args(words(line))
         .args(words(flags))
         .args(["--base-url", &mock.url])
-        .current_dir(folder.path());
-    run(&mut command).with_code(0);
+        .current_dir(folder.path()))
+    .with_code(0);
     let path = only_run(&folder.path().join("runs")).unwrap();
     let run = RunFolder::at(&path);
     let text = std::fs::read(path.join("summary.json")).unwrap();

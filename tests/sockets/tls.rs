@@ -68,12 +68,11 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
         (as_if_plain(&mock) + " --http 2", "gave no HTTP answer"),
     ] {
         let folder = TempDir::new().unwrap();
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .args("--backend vllm --dataset-name random --num-prompts 3".split(' '))
             .args(flags.split(' '))
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(5);
+            .current_dir(folder.path()))
+        .with_code(5);
         assert!(ended.stderr.contains(expected), "{flags}: {}", ended.stderr);
         assert_eq!(ended.stdout, "");
     }
@@ -84,12 +83,8 @@ fn insecure_accepts_any_certificate_and_the_result_states_it() {
     let authority = Authority::new();
     let mock = secure(&authority.certify("elsewhere.example"));
     let folder = TempDir::new().unwrap();
-    let ended = ask(&mock, &folder, "--insecure").with_code(0);
-    assert!(
-        ended.stdout.contains("note insecure: TLS certificates were not checked\n"),
-        "{}",
-        ended.stdout
-    );
+    let ended = ask(&mock, &folder, "--insecure")
+        .with_stdout(0, "note insecure: TLS certificates were not checked\n");
     assert_eq!(report(folder.path()).stdout, ended.stdout);
     let run_folder = only_run(&folder.path().join("runs")).unwrap();
     let json = run(runner().arg("report").arg(run_folder).args(["--format", "json"])).with_code(0);
@@ -111,9 +106,7 @@ fn the_mock_engine_reports_faults_of_its_files() {
         (path(&own.certificate), path(&foreign.key), "cannot be used: "),
     ] {
         let flags = ["mock", "--port", "0", "--tls-cert", &certificate, "--tls-key", &key];
-        let ended = run(runner().args(flags)).with_code(2);
-        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        run(runner().args(flags)).with_stderr(2, expected);
     }
-    let ended = run(runner().args(["mock", "--tls-cert", "x"])).with_code(2);
-    assert!(ended.stderr.contains("--tls-key"), "{}", ended.stderr);
+    run(runner().args(["mock", "--tls-cert", "x"])).with_stderr(2, "--tls-key");
 }
