@@ -31,8 +31,7 @@ pub fn line(mut command: Command, mock: &Mock, folder: &Path, flags: &str) -> Co
 
 /// The exchanges of the only run.
 pub fn exchanges(folder: &Path) -> Vec<Exchange> {
-    let run = only_run(&folder.join(RUNS)).unwrap();
-    RunFolder::at(&run).exchanges().unwrap()
+    RunFolder::at(&only_run(&folder.join(RUNS)).unwrap()).exchanges().unwrap()
 }
 
 /// Runs `runner report` for the only run.

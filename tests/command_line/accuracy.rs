@@ -8,6 +8,7 @@ use runs::folder::RunFolder;
 use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::json_file;
 
 /// Seven questions; `yes` answers five of them rightly.
 const QUESTIONS: &str = r#"{"name": "q0", "question": "Is 0 a number?", "right": "yes"}
@@ -79,8 +80,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     let score = accuracy["scores"]["exact-match"]["mean"].as_f64().unwrap();
     assert!((score - 5.0 / 7.0).abs() < 1e-9, "{accuracy:#}");
     // The second run records that the answers equal the first run's.
-    let agreed = std::fs::read(speed_folder.join("agreement.json")).unwrap();
-    let agreed: Value = serde_json::from_slice(&agreed).unwrap();
+    let agreed = json_file(speed_folder.join("agreement.json"));
     // The warm-up of the second took one.
     assert_eq!(agreed["answers"]["samples"], 6, "{agreed:#}");
     assert_eq!(agreed["answers"]["identical"], 6, "{agreed:#}");

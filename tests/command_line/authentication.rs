@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::hostile_guests::fixture::components;
 use crate::support::process::{Ended, Mock, run, runner, words};
-use crate::support::results::{contents, run_file, run_folder};
+use crate::support::results::{contents, random, run_file, run_folder};
 use crate::support::server::{EVENTS, JSON, completion, field, models, read_request, reply, serve};
 
 const KEY: &str = "sk-0123456789abcdef";
@@ -380,17 +380,9 @@ fn an_engines_own_variable_comes_before_the_usual_one() {
         (&[("OPENAI_API_KEY", KEY)][..], "OPENAI_API_KEY"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = runner();
-        let line =
-            "--backend vllm --dataset-name random --num-prompts 2 --random-output-len 4 --base-url";
-        command
-            .args(words(line))
-            .arg(&mock.url)
-            .envs(variables.iter().copied())
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(0);
-        let says = format!("the API key from {from}");
-        assert!(ended.stderr.contains(&says), "{ended:#?}");
+        let flags = "--num-prompts 2 --random-output-len 4";
+        run(random(&mock.url, folder.path(), flags).envs(variables.iter().copied()))
+            .with_stderr(0, &format!("the API key from {from}"));
     }
 }
 

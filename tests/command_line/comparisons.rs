@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::schema;
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
@@ -72,8 +73,7 @@ fn repeats_take_turns_and_tell_their_spread() {
     let each =
         json(&compare(folder.path(), "runs --each --allow verdict --format json").with_code(0));
     assert_eq!(each["sides"].as_array().unwrap().len(), 4);
-    let schema = run(runner().args(["schema", "comparison"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let schema = schema("comparison");
     assert!(jsonschema::is_valid(&schema, &found));
 }
 
@@ -142,8 +142,7 @@ fn repeats_stop_once_a_figure_is_sure_enough() {
     );
     assert!(ended.stderr.contains("within the bound (ttft.p90 \u{b1}100000 ms)"), "{ended:#?}");
     assert!(ended.stdout.contains("Stopped: ttft.p90 is "), "{ended:#?}");
-    let schema = run(runner().args(["schema", "repeats"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let schema = schema("repeats");
     let most = run_until("ttft.mean +-0.000001%", "--repeat 3 --json", 0);
     let last = most.stdout.rfind("\n{\n").unwrap_or_default();
     let found: Value = serde_json::from_str(&most.stdout[last..]).unwrap();

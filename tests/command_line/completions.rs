@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::lacking;
 use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::results::random;
 
 /// A user's folder, with the program in its path and nothing of the machine's settings.
 struct Home {
@@ -32,9 +33,8 @@ impl Home {
         std::fs::write(at("two words.toml"), "").unwrap();
         let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
         let measured = || {
-            let line = "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 2";
-            run(runner().args(words(line)).args(["--base-url", &mock.url]).current_dir(&folder))
-                .with_code(0);
+            let flags = "--num-prompts 3 --random-output-len 2";
+            run(&mut random(&mock.url, folder.path(), flags)).with_code(0);
         };
         measured();
         let first = only_run(&at("runs")).unwrap();

@@ -16,18 +16,17 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 use crate::support::lacking::{self, PYARROW};
-use crate::support::process::{Mock, only_run, run, runner, runner_behind, words};
+use crate::support::process::{Mock, run, runner, runner_behind, words};
+use crate::support::results::{copy_files, random, report, run_folder};
 
 /// A run with a warmup, a refusal and a reply that is cut off, with objectives and a cap.
 fn a_run(folder: &Path) -> PathBuf {
     let faults = "kind = 'http-error', status = 503, requests = [4]; kind = 'cut', after-tokens = 2, requests = [7]";
     let mock = Mock::start(&["--ttft", "3ms", "--itl", "1ms", "--fault", faults]);
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 30 --random-output-len 6 --max-concurrency 4 --goodput ttft:1000 --allow-invalid";
-    command.args(words(line));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
-    run(&mut command).with_code(0);
-    only_run(&folder.join("runs")).unwrap()
+    let flags = "--num-prompts 30 --random-output-len 6 --max-concurrency 4 --goodput ttft:1000 \
+                 --allow-invalid";
+    run(&mut random(&mock.url, folder, flags)).with_code(0);
+    run_folder(folder)
 }
 
 /// A table as it was read.
@@ -115,7 +114,7 @@ fn read(path: &Path) -> Read {
 }
 
 fn json(run_folder: &Path, format: &str) -> String {
-    run(runner().arg("report").arg(run_folder).args(["--format", format])).with_code(0).stdout
+    report(run_folder, &format!("--format {format}")).stdout
 }
 
 fn lines(run_folder: &Path) -> Vec<Value> {
@@ -363,13 +362,8 @@ fn runs_stand_under_each_other() {
     // The same run in a folder of the same name, and in one of another name.
     let again = folder.path().join("again").join(first.file_name().unwrap());
     let other = folder.path().join("other");
-    for copy in [&again, &other] {
-        std::fs::create_dir_all(copy).unwrap();
-        for file in std::fs::read_dir(&first).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), copy.join(file.file_name())).unwrap();
-        }
-    }
+    copy_files(&first, &again);
+    copy_files(&first, &other);
     let file = folder.path().join("two.arrow");
     export(&[&first, &other], "requests", &file);
     let two = read(&file);

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
 use crate::support::raw::{Raw, whole};
+use crate::support::results::json_file;
 use runner::cli::flags::familiar::line;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
@@ -164,8 +165,7 @@ fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
 
 /// Returns the facts that `runner plugin info` prints, as JSON.
 fn info(plugin: &str) -> Value {
-    let ended = run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0);
-    serde_json::from_str(&ended.stdout).unwrap()
+    run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0).json()
 }
 
 #[test]
@@ -339,8 +339,7 @@ fn their_command_lines_run() {
     ] {
         let mut command = runner();
         command.args(words(flags)).args(["--base-url", address]);
-        let ended = run(command.arg("--json").current_dir(folder.path())).with_code(0);
-        let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let summary = run(command.arg("--json").current_dir(folder.path())).with_code(0).json();
         assert_eq!(summary["requests"]["successful"], 4, "{summary}");
         let name = flags.rsplit("--result-dir ").next().unwrap_or_default();
         let name = name.split(' ').next().unwrap_or_default();
@@ -348,8 +347,7 @@ fn their_command_lines_run() {
         let lines =
             run(runner().args(["report", "--format", "jsonl"]).arg(&folder)).with_code(0).stdout;
         assert_eq!(lines.lines().count(), 4 + 1, "{lines}");
-        let plan = std::fs::read_to_string(Path::new(&folder).join("plan.json")).unwrap();
-        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let plan = json_file(Path::new(&folder).join("plan.json"));
         match plan["backend"]["config"]["route"].as_str() {
             Some(route) => assert!(path.contains(route), "{plan}"),
             // The usual route of the usual backend.

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::transcript;
 use crate::support::hub::{COMMIT, Hub, sha256};
 use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::results::json_file;
 
 /// The smallest tokenizer with a token for every byte that a prompt here may have: one for each
 /// letter and sign.
@@ -94,8 +95,7 @@ fn a_tokenizer_is_fetched_alone_and_found_by_name() {
         let line = if found { "org/model (found by the model's name)" } else { "org/model\n" };
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
         let plan = only_run(runs.path()).unwrap().join("plan.json");
-        let plan: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(plan).unwrap()).unwrap();
+        let plan = json_file(plan);
         let planned = &plan["tokenizer"];
         assert_eq!(planned["name"], "org/model");
         assert_eq!(planned["revision"], COMMIT);

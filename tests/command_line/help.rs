@@ -165,8 +165,7 @@ fn schemas_are_json() {
     let names = report::schema::NAMES.into_iter().chain(lab::schema::NAMES);
     let names = names.chain(verify::schema::NAMES);
     for name in names {
-        let ended = run(runner().args(["schema", name])).with_code(0);
-        let schema: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let schema = run(runner().args(["schema", name])).with_code(0).json();
         assert!(schema["$schema"].is_string(), "{name}");
     }
 }

@@ -8,16 +8,15 @@ use sha2::{Digest, Sha256};
 
 use super::transcript;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, Process, run, runner, words};
+use crate::support::results::{json_file, run_file, run_folder, schema};
 
 /// A workload whose every request stands alone.
 const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
     --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3 --line-of runner";
 
 fn planned(flags: &str) -> Value {
-    let ended =
-        run(runner().arg("plan").args(words(flags)).args(["--format", "json"])).with_code(0);
-    serde_json::from_str(&ended.stdout).unwrap()
+    run(runner().arg("plan").args(words(flags)).args(["--format", "json"])).with_code(0).json()
 }
 
 /// Runs against an engine, and gives the printed text and its folder's records in the order of
@@ -27,7 +26,7 @@ fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     command.arg("run").args(words(flags));
     command.args(["--base-url", &mock.url]).current_dir(folder);
     let ended = run(&mut command).with_code(0);
-    let only = only_run(&folder.join("runs")).unwrap();
+    let only = run_folder(folder);
     let lines =
         run(runner().arg("report").arg(only).args(["--format", "jsonl"])).with_code(0).stdout;
     let mut records: Vec<Value> = lines
@@ -207,7 +206,7 @@ fn the_flags_that_an_export_names_send_the_same() {
             .args(["--format", "json", "--export", "rows.jsonl"])
             .current_dir(folder.path());
         let ended = run(&mut command).with_code(0);
-        let first: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let first = ended.json();
         let (_, again) =
             ended.stderr.split_once("replace the flags of the dataset with: ").unwrap();
         let ended = run(runner()
@@ -215,7 +214,7 @@ fn the_flags_that_an_export_names_send_the_same() {
             .args(words(&format!("{run_of} {again} --format json")))
             .current_dir(folder.path()))
         .with_code(0);
-        let second: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let second = ended.json();
         assert_eq!(first["digest"], second["digest"], "{dataset}: {again}");
         assert!(first["requests"].as_u64() >= Some(3), "{dataset}");
     }
@@ -237,8 +236,7 @@ fn charts_are_files_and_json_follows_its_schema() {
     let mut command = runner();
     command.arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token"));
     run(&mut command).with_stderr(2, "did you mean `input-tokens`?");
-    let schema = run(runner().args(["schema", "outlook"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let schema = schema("outlook");
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&planned(&format!("{RANDOM} --show 2"))));
 }
@@ -269,8 +267,7 @@ fn cached(mock: &Mock, flags: &str) -> (Value, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let flags = format!("{RANDOM} --cache-report {flags}");
     measured(mock, folder.path(), &flags);
-    let summary = only_run(&folder.path().join("runs")).unwrap().join("summary.json");
-    let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
+    let summary = run_file(folder.path(), "summary.json");
     let findings = summary["findings"].as_array().unwrap().iter();
     let names = findings.map(|finding| finding["id"].as_str().unwrap().to_owned());
     let names = names.collect();
@@ -308,9 +305,7 @@ fn a_salt_is_in_the_plan_and_the_requests_follow_from_it() {
     let mock = Mock::logging(&["--ttft", "1ms", "--itl", "1ms"]);
     let folder = tempfile::tempdir().unwrap();
     let (_, records) = measured(&mock, folder.path(), &format!("{RANDOM} --cache salt"));
-    let only = only_run(&folder.path().join("runs")).unwrap();
-    let plan: Value =
-        serde_json::from_slice(&std::fs::read(only.join("plan.json")).unwrap()).unwrap();
+    let plan = run_file(folder.path(), "plan.json");
     let salt = plan["load"]["salt"]["text"].as_str().unwrap();
     assert!(salt.starts_with("Run ") && plan["load"]["salted"] == true, "{salt}");
     // The dataset counts its own tokens; the server also gets the salt's tokens.
@@ -353,9 +348,7 @@ fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
     assert_eq!(plan["digest"], digest(&records));
     assert_eq!(plan["sessions"]["requests"]["mean"], 3.0);
     assert!(plan["sessions"].get("stand-ins").is_none());
-    let only = only_run(&folder.path().join("runs")).unwrap();
-    let summary = std::fs::read(only.join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let summary = run_file(folder.path(), "summary.json");
     // One user sends in the order of the numbers, so plan, run and server count the same.
     assert_eq!(summary["cache"]["reusable"], plan["cache"]["cached"]);
     assert_eq!(summary["cache"]["reported"]["cached"], plan["cache"]["cached"]);
@@ -433,10 +426,8 @@ fn ignored_options_are_shown_before_the_run_and_in_its_result() {
         .args(["--allow-invalid", "--json"])
         .current_dir(folder.path()));
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
-    let only = only_run(&folder.path().join("runs")).unwrap();
-    let read = |name: &str| -> Value {
-        serde_json::from_str(&std::fs::read_to_string(only.join(name)).unwrap()).unwrap()
-    };
+    let only = run_folder(folder.path());
+    let read = |name: &str| -> Value { json_file(only.join(name)) };
     assert_eq!(read("plan.json")["request"]["ignored"], serde_json::json!(keys));
     let findings = read("summary.json")["findings"].clone();
     let found = findings.as_array().unwrap().iter();

@@ -5,7 +5,8 @@ use std::path::Path;
 use runs::folder::RunFolder;
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{random, run_folder};
 
 const QUICK: [&str; 4] = ["--ttft", "1ms", "--itl", "1ms"];
 
@@ -17,8 +18,7 @@ fn measured(folder: &Path, mock: &Mock, line: &str) -> Ended {
 }
 
 fn plan(folder: &Path) -> scenario::plan::Plan {
-    let run = only_run(&folder.join("runs")).unwrap();
-    RunFolder::at(&run).plan().unwrap()
+    RunFolder::at(&run_folder(folder)).plan().unwrap()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn variables_stand_for_flags() {
         ("RUNNER_JSON", "1"),
     ]))
     .with_code(0);
-    let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let summary = ended.json();
     assert_eq!(summary["requests"]["successful"], 3);
     let plan = plan(folder.path());
     assert_eq!((plan.request.stream, plan.request.ignore_eos), (false, true));
@@ -137,12 +137,9 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let kept = folder.path().join("kept");
     let with = |flags: &str, cache: &Path| {
-        let mut command = runner();
-        command.current_dir(folder.path());
-        command.env("RUNNER_CACHE_DIR", cache).args(words(flags));
-        let line =
-            "--backend vllm --dataset-name random --num-prompts 1 --random-input-len 8 --base-url";
-        run(command.args(words(line)).arg(&mock.url)).with_code(0)
+        let flags = format!("--num-prompts 1 --random-input-len 8 {flags}");
+        let mut command = random(&mock.url, folder.path(), &flags);
+        run(command.env("RUNNER_CACHE_DIR", cache)).with_code(0)
     };
     with("--no-plugin-cache", &kept);
     assert!(!kept.exists());
@@ -178,7 +175,7 @@ fn bench_times_each_event_of_a_case() {
     let events = text.lines().filter(|line| line.starts_with("data: ")).count();
     let bench = ["plugin", "bench", case, "--plugin"];
     let ended = run(runner().args(bench).args(["backends/vllm.wasm", "--json"])).with_code(0);
-    let bench_of: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let bench_of = ended.json();
     let row = &bench_of["cases"][0];
     assert_eq!((&row["case"], &row["events"]), (&Value::from("chat"), &Value::from(events)));
     for time in ["request-us", "event-us"] {

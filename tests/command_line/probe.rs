@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::transcript;
 use crate::support::authority::Authority;
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::results::json_file;
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -54,9 +55,7 @@ fn a_run_records_the_engine_and_its_context() {
             .arg("--output-dir")
             .arg(runs.path()));
         let folder = only_run(runs.path()).unwrap();
-        let read = |name: &str| -> Value {
-            serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
-        };
+        let read = |name: &str| -> Value { json_file(folder.join(name)) };
         let about = json!({"engine": "vLLM", "engine-version": version});
         assert_eq!(read("plan.json")["about"], about, "{}", ended.stderr);
         let findings = read("summary.json")["findings"].to_string();
@@ -74,7 +73,7 @@ fn probe(url: &str, flags: &str) -> Ended {
 /// The document, which follows its schema.
 #[track_caller]
 fn document(ended: &Ended) -> Value {
-    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let document = ended.json();
     let schema = report::schema::schema("probe").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

@@ -3,17 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{copy_files, json_file, random, run_folder};
 
 /// A short run, and its folder.
 fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 5 --random-output-len 4";
-    command.args(words(line)).args(words(flags));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
-    let ended = run(&mut command).with_code(0);
-    (ended, only_run(&folder.join("runs")).unwrap())
+    let flags = format!("--num-prompts 5 --random-output-len 4 {flags}");
+    let ended = run(&mut random(&mock.url, folder, &flags)).with_code(0);
+    (ended, run_folder(folder))
 }
 
 fn report(run_folder: &Path, format: &str) -> String {
@@ -71,8 +69,7 @@ fn a_report_has_the_requested_time_slices() {
     assert!(sliced("html").contains("By time slice"));
 
     let plan = run_folder.join("plan.json");
-    let text = std::fs::read_to_string(&plan).unwrap();
-    let mut edited: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut edited = json_file(&plan);
     edited["time-slice"] = 100_000_000_u64.into();
     std::fs::write(&plan, edited.to_string()).unwrap();
     let again: serde_json::Value = serde_json::from_str(&report(&run_folder, "json")).unwrap();
@@ -129,11 +126,7 @@ fn a_report_is_written_whole_or_not_at_all() {
     let (_, run_folder) = a_run(folder.path(), "");
     let other = folder.path().join("other");
     std::fs::write(folder.path().join("page.md"), "before").unwrap();
-    std::fs::create_dir(&other).unwrap();
-    for file in std::fs::read_dir(&run_folder).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
-    }
+    copy_files(&run_folder, &other);
     // It is read after the report of the first run has begun.
     std::fs::write(other.join("assessment.json"), "nonsense").unwrap();
     let mut command = runner();

@@ -7,7 +7,8 @@ use std::process::Stdio;
 use runs::folder::RunFolder;
 
 use super::transcript;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::run_folder;
 
 const INPUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs");
 
@@ -42,8 +43,7 @@ fn any_key_can_be_set() {
     command.current_dir(folder.path()).args(words(line));
     command.args(["--set", &format!("target.base-url={}", mock.url)]);
     run(&mut command).with_code(0);
-    let kept = only_run(&folder.path().join("runs")).unwrap();
-    let plan = RunFolder::at(&kept).plan().unwrap();
+    let plan = RunFolder::at(&run_folder(folder.path())).plan().unwrap();
     assert_eq!(plan.requests(), Some(3));
     assert_eq!(plan.backend.config["route"], "chat");
     assert_eq!(plan.dataset.plugin.config["input-len"], 8);
@@ -69,7 +69,7 @@ fn keys_are_listed() {
     let listed = run(runner().args(["scenario", "keys", "timeouts"])).with_code(0);
     transcript("scenario-keys", &listed.stdout);
     let all = run(runner().args(["scenario", "keys", "--json"])).with_code(0);
-    let all: serde_json::Value = serde_json::from_str(&all.stdout).unwrap();
+    let all = all.json();
     assert_eq!(all.as_array().unwrap().len(), scenario::keys().len());
     run(runner().args(["scenario", "keys", "timeout"])).with_stderr(2, "did you mean `timeouts`?");
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::json_file;
 
 const SAMPLES: usize = 40;
 
@@ -56,7 +57,7 @@ fn in_folder(folder: &Path, line: &[&str]) -> Ended {
 }
 
 fn summary(run: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap()
+    json_file(run.join("summary.json"))
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn comparisons_are_of_the_same_samples() {
     let found = compare([yes, yes], &["--fail-if", "score.exact-match -1%"]).with_code(0);
     assert!(found.stdout.contains("39 equal, 0 higher, 0 lower"), "{}", found.stdout);
     let found = compare([no, yes], &["--format", "json"]).with_code(0);
-    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    let found = found.json();
     let row = &found["pairs"][0]["figures"][0];
     assert_eq!(
         (&row["judgement"], &row["paired"]["by"]),
@@ -162,7 +163,7 @@ fn a_saved_run_is_judged_again() {
     assert_eq!(scores["begins"]["count"], 40, "{scores:#}");
     // A report is drawn from the folder, and knows them.
     let drawn = in_folder(folder.path(), &["report", name, "--format", "json"]).with_code(0);
-    let drawn: Value = serde_json::from_str(&drawn.stdout).unwrap();
+    let drawn = drawn.json();
     assert_eq!(drawn["scores"], scores);
     assert_eq!(drawn["run"]["plugins"].as_array().unwrap().len(), 5);
     let none = in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"]).with_code(3);
@@ -196,11 +197,11 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     }
     let last = runs(folder.path()).pop().unwrap();
     let agreement = last.join("agreement.json");
-    let agreement: Value = serde_json::from_slice(&std::fs::read(agreement).unwrap()).unwrap();
+    let agreement = json_file(agreement);
     assert_eq!(agreement["answers"]["floor"]["judgement"], "changed", "{agreement:#}");
     let line = ["agreement", last.to_str().unwrap(), "--baseline", base, "--format", "json"];
     let alone = in_folder(folder.path(), &line).with_code(0);
-    let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+    let alone = alone.json();
     assert_eq!(alone["answers"]["identical"], 0, "{alone:#}");
     assert!(alone["answers"]["floor"].is_null());
     assert!(alone["answers"]["apart"]["first-token"].is_null());

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::support::process::{Mock, Process, run, runner, words};
-use crate::support::results::{contents, json_file, report, run_folder};
+use crate::support::process::{Mock, Process, run};
+use crate::support::results::{contents, json_file, random, report, run_folder};
 use crate::support::server::{EVENTS, JSON, completion, models, read_request, reply, serve};
 
 const KEY: &str = "sk-0123456789abcdef";
@@ -25,11 +25,9 @@ fn telltale(lists_models: bool) -> String {
 }
 
 fn against(url: &str, folder: &Path) -> std::process::Command {
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 4 --api-key-env ENGINE_KEY";
-    command.args(words(line)).args(["--base-url", url]);
+    let flags = "--num-prompts 3 --random-output-len 4 --api-key-env ENGINE_KEY";
+    let mut command = random(url, folder, flags);
     command.env("ENGINE_KEY", KEY).env("RUNNER_HEADER", format!("x-tenant: {TENANT}"));
-    command.current_dir(folder);
     command
 }
 
@@ -135,10 +133,9 @@ fn the_right_key_opens() {
     for variable in ["OPENAI_API_KEY", "ENGINE_KEY"] {
         let folder = tempfile::tempdir().unwrap();
         let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
-        let mut command = runner();
-        let line =
-            "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 4 --base-url";
-        command.args(words(line)).arg(&mock.url).env(variable, KEY).current_dir(folder.path());
+        let flags = "--num-prompts 3 --random-output-len 4";
+        let mut command = random(&mock.url, folder.path(), flags);
+        command.env(variable, KEY);
         if variable != "OPENAI_API_KEY" {
             command.args(["--api-key-env", variable]);
         }

@@ -6,10 +6,9 @@ use std::net::TcpListener;
 use tempfile::TempDir;
 
 use super::{RUNS, count, exchanges, line, report};
-use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, runner, runner_behind, words,
-};
+use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, runner_behind};
 use crate::support::raw::{Raw, wait};
+use crate::support::results::random;
 use model::exchange::Class;
 
 fn stopped(process: &Process, signal: &str) {
@@ -96,13 +95,8 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
         let listening = silent.listen();
         let url = if nobody { &no_one } else { &listening.url };
         let folder = TempDir::new().unwrap();
-        let mut command = runner();
-        command
-            .args(words("--backend vllm --dataset-name random --num-prompts 10"))
-            .args(words(flags))
-            .args(["--base-url", url])
-            .current_dir(folder.path());
-        let mut process = Process::start(&mut command);
+        let flags = format!("--num-prompts 10 {flags}");
+        let mut process = Process::start(&mut random(url, folder.path(), &flags));
         process.until("it waits", |process| {
             process.stderr().contains("waiting for http") || !silent.requests().is_empty()
         });
@@ -117,11 +111,9 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
 #[test]
 fn a_warm_up_is_given_up() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "10m"]));
-    let flags = "--backend vllm --dataset-name random --random-input-len 8 --num-prompts 100 \
-                 --random-output-len 5 --concurrency 2 --warmup-requests 50";
-    let mut command = runner();
-    command.args(words(flags)).args(["--base-url", &mock.url]);
-    let mut process = Process::start(command.current_dir(folder.path()));
+    let flags = "--random-input-len 8 --num-prompts 100 --random-output-len 5 --concurrency 2 \
+                 --warmup-requests 50";
+    let mut process = Process::start(&mut random(&mock.url, folder.path(), flags));
     process.until("two are in flight", |_| {
         let metrics = mock.metrics();
         let mut running =

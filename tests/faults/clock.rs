@@ -61,8 +61,7 @@ const STEPS: [(&str, &str); 6] = [
 /// True if the folder's name, which has the time of day, is not of this day, or the run ended
 /// before it began.
 fn is_off(place: &Path) -> bool {
-    let folder = only_run(&place.join(RUNS)).unwrap();
-    let status = RunFolder::at(&folder).status().unwrap().unwrap();
+    let status = RunFolder::at(&only_run(&place.join(RUNS)).unwrap()).status().unwrap().unwrap();
     let [started, ended] =
         [status.started, status.ended].map(|at| at.parse::<jiff::Timestamp>().unwrap());
     (ended - started).get_seconds().abs() > 10

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 
 use super::check::{How, at_once, check, failure, no_faster, refused};
 use crate::endings::{RUNS, line};
-use crate::support::process::{Mock, Process, has_records, run, runner, words};
+use crate::support::process::{Mock, Process, has_records, run, runner};
 use crate::support::raw::{Act, Raw, whole};
+use crate::support::results::random;
 
 /// Slowness, by the engine's script: never a failure, and never shorter than it was.
 #[rustfmt::skip]
@@ -54,10 +55,8 @@ fn an_engine_that_is_dead_at_the_start_is_reported_first() {
         ),
     ] {
         let place = TempDir::new().unwrap();
-        let mut command = runner();
-        command.args(words("--backend vllm --dataset-name random --num-prompts 3"));
-        command.args(["--base-url", url]).current_dir(place.path());
-        refused(about, place.path(), &run(&mut command), code, expected);
+        let ended = run(&mut random(url, place.path(), "--num-prompts 3"));
+        refused(about, place.path(), &ended, code, expected);
     }
 }
 
@@ -130,10 +129,8 @@ fn an_engine_that_dies_after_the_question_leaves_failures_only() {
     {
         let raw = Raw::engine(move |_| vec![act.clone()]).listen();
         let place = TempDir::new().unwrap();
-        let mut command = runner();
-        let flags = "--backend vllm --dataset-name random --num-prompts 20 --concurrency 3 --warmup-requests 0";
-        command.args(words(flags)).args(["--base-url", &raw.url]);
-        let ended = run(command.current_dir(place.path()));
+        let flags = "--num-prompts 20 --concurrency 3 --warmup-requests 0";
+        let ended = run(&mut random(&raw.url, place.path(), flags));
         let after = check(about, place.path(), &ended, How::NothingAnswered, None);
         assert_eq!(after.summary.requests.failures[&class].count, 20, "{about}");
         for name in ["ttft", "itl", "e2e", "output-tokens"] {

@@ -121,7 +121,7 @@ fn series_of_strangers_fit_into_memory() {
     let limit = program + (1 << 20);
     let mut command = runner_behind(&format!("ulimit -v {limit} && exec \"$@\""));
     let report = run(command.arg("report").arg(&folder).args(["--format", "json"])).with_code(0);
-    let summary: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    let summary = report.json();
     let series = &summary["server-series"];
     assert_eq!(series["series"], series::entry::MOST_SERIES, "{series}");
     assert_eq!(series["figures"]["running"]["max"], 25_000.0, "{series}");

@@ -9,6 +9,7 @@ use runs::folder::RunFolder;
 
 use super::exposition::Page;
 use crate::support::process::{Mock, Process, run, runner, words};
+use crate::support::results::random;
 
 const KEY: &str = "sk-0123456789abcdef";
 const TENANT: &str = "tenant-of-great-secrecy";
@@ -29,11 +30,8 @@ pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
 fn idle_readers_and_other_names() {
     let (folder, mock) =
         (tempfile::tempdir().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
-    let mut command = runner();
-    let flags = "--backend vllm --dataset-name random --num-prompts 100000 --request-rate 20 \
-                 --metrics-listen 127.0.0.1:0";
-    command.args(words(flags)).args(["--base-url", &mock.url]).current_dir(folder.path());
-    let mut process = Process::start(&mut command);
+    let flags = "--num-prompts 100000 --request-rate 20 --metrics-listen 127.0.0.1:0";
+    let mut process = Process::start(&mut random(&mock.url, folder.path(), flags));
     let address = address(&mut process);
     let idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let (head, _) = ask(&address, "GET /metrics").unwrap();

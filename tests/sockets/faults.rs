@@ -70,8 +70,7 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
         );
         let ended = run(&mut line(runner(), &mock, folder.path(), &flags)).with_code(0);
         let log = mock.end();
-        let after = check(kind, folder.path(), &ended, How::Finished, Some(&log));
-        let exchanges = after.exchanges;
+        let exchanges = check(kind, folder.path(), &ended, How::Finished, Some(&log)).exchanges;
         assert_eq!(exchanges.len(), requests, "{kind}");
         for (number, exchange) in exchanges.iter().enumerate() {
             let fault = number.checked_sub(SOUND).and_then(|at| FAULTS.get(at));

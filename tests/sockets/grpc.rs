@@ -264,8 +264,7 @@ fn each_exchange_agrees_with_the_mock_engines_log() {
 fn a_probe_reads_a_call_to_its_end() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     let flags = ["--backend", "triton-grpc", "--model", "m", "--format", "json"];
-    let probed = run(runner().args(["probe", &mock.url]).args(flags)).with_code(0);
-    let probe: serde_json::Value = serde_json::from_str(&probed.stdout).unwrap();
+    let probe = run(runner().args(["probe", &mock.url]).args(flags)).with_code(0).json();
     let routes = probe["routes"].as_array().unwrap();
     let path = "/inference.GRPCInferenceService/ModelStreamInfer";
     let route = routes.iter().find(|route| route["path"] == path);

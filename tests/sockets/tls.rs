@@ -5,7 +5,8 @@ use tempfile::TempDir;
 
 use crate::endings::{exchanges, line, report};
 use crate::support::authority::{Authority, Certified};
-use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::process::{Ended, Mock, run, runner};
+use crate::support::results::{run_file, run_folder};
 
 fn secure(certified: &Certified) -> Mock {
     let mut flags = vec!["--ttft", "1ms", "--itl", "1ms"];
@@ -37,9 +38,7 @@ fn an_authority_that_is_named_is_trusted() {
             assert!(connection.connected <= connection.secured.unwrap());
             assert!(connection.secured <= exchange.sent);
         }
-        let run_folder = only_run(&folder.path().join("runs")).unwrap();
-        let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
-        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        let summary = run_file(folder.path(), "summary.json");
         assert!(summary["metrics"]["tls"]["count"].as_u64() >= Some(1), "{summary:#}");
         assert!(summary["run"].get("insecure").is_none());
     }
@@ -86,9 +85,9 @@ fn insecure_accepts_any_certificate_and_the_result_states_it() {
     let ended = ask(&mock, &folder, "--insecure")
         .with_stdout(0, "note insecure: TLS certificates were not checked\n");
     assert_eq!(report(folder.path()).stdout, ended.stdout);
-    let run_folder = only_run(&folder.path().join("runs")).unwrap();
+    let run_folder = run_folder(folder.path());
     let json = run(runner().arg("report").arg(run_folder).args(["--format", "json"])).with_code(0);
-    let summary: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let summary = json.json();
     assert_eq!(summary["run"]["insecure"], true);
     let findings = summary["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["id"] == "insecure"), "{summary:#}");

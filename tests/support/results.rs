@@ -1,6 +1,7 @@
-//! The results of a process: parts of its output, and the files of its runs.
+//! Short runs and their results: parts of the output, and files.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -34,6 +35,14 @@ impl Ended {
         let words: Vec<&str> = self.stderr.split_whitespace().collect();
         words.join(" ").replace("│ ", "")
     }
+}
+
+/// A run of the random dataset against an engine.
+pub fn random(url: &str, folder: &Path, flags: &str) -> Command {
+    let mut command = runner();
+    command.args(words("--backend vllm --dataset-name random")).args(words(flags));
+    command.args(["--base-url", url]).current_dir(folder);
+    command
 }
 
 /// Runs `runner report` for a run's folder.
