@@ -8,7 +8,7 @@ use runs::folder::RunFolder;
 use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, run, runner, words};
-use crate::support::results::json_file;
+use crate::support::results::{json_file, run_folders};
 
 /// Seven questions; `yes` answers five of them rightly.
 const QUESTIONS: &str = r#"{"name": "q0", "question": "Is 0 a number?", "right": "yes"}
@@ -47,14 +47,8 @@ fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Ended {
 }
 
 fn results(folder: &Path) -> Vec<(PathBuf, Value)> {
-    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
-    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    runs.sort();
-    let summary = |run: PathBuf| {
-        let summary = std::fs::read(run.join("summary.json")).unwrap();
-        (run, serde_json::from_slice(&summary).unwrap())
-    };
-    runs.into_iter().map(summary).collect()
+    let summary = |run: PathBuf| (run.clone(), json_file(run.join("summary.json")));
+    run_folders(folder).into_iter().map(summary).collect()
 }
 
 #[test]

@@ -33,8 +33,7 @@ fn shown(ended: &Ended) -> String {
 #[test]
 fn a_component_that_is_let_in() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = plugin(folder.path(), "check vllm").with_code(0);
-    transcript("plugin-check", &shown(&ended));
+    transcript("plugin-check", &shown(&plugin(folder.path(), "check vllm").with_code(0)));
     let facts = plugin(folder.path(), "check backends/vllm.wasm --json").with_code(0).json();
     assert_eq!(facts["loads"], true);
     assert_eq!(facts["size-bytes"], shipped::plugin("backends/vllm.wasm").unwrap().len());
@@ -94,8 +93,7 @@ fn examples_can_be_copied() {
 #[test]
 fn lists_the_plugins() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = plugin(folder.path(), "list").with_code(0);
-    transcript("plugin-list", &shown(&ended));
+    transcript("plugin-list", &shown(&plugin(folder.path(), "list").with_code(0)));
     let mine = shipped::plugin("scorers/exact-match.wasm").unwrap();
     std::fs::write(folder.path().join("mine.wasm"), mine).unwrap();
     std::fs::write(folder.path().join("notes.wasm"), "no component").unwrap();

@@ -1,12 +1,12 @@
 //! Comparisons from the command line: repeats, sides, refusals, conditions.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Ended, Mock, run, runner, words};
-use crate::support::results::schema;
+use crate::support::results::{run_folders, schema};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
@@ -19,27 +19,14 @@ fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
     run(command.current_dir(folder)).with_code(0)
 }
 
-fn runs(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
-    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    runs.sort();
-    runs
-}
-
 fn compare(folder: &Path, line: &str) -> Ended {
     run(runner().arg("compare").args(words(line)).current_dir(folder))
 }
 
 /// Compares two sides, whatever their verdicts, with a condition.
 fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Ended {
-    let mut command = runner();
-    command.arg("compare").args(sides);
-    command.args(["--allow", "verdict", "--fail-if", condition]);
-    run(command.current_dir(folder))
-}
-
-fn json(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:#?}"))
+    let condition = ["--allow", "verdict", "--fail-if", condition];
+    run(runner().arg("compare").args(sides).args(condition).current_dir(folder))
 }
 
 #[test]
@@ -65,13 +52,13 @@ fn repeats_take_turns_and_tell_their_spread() {
         assert!(table.contains("ttft.mean (ms)") && table.contains("Variation"), "{ended:#?}");
     }
     // Each records the run that it repeats, so the four runs form two sides.
-    let found = json(&compare(folder.path(), "runs --allow verdict --format json").with_code(0));
+    let found = compare(folder.path(), "runs --allow verdict --format json").with_code(0).json();
     let sides = found["sides"].as_array().unwrap();
     let of = |side: &Value| (side["scenario"].clone(), side["sources"].as_array().unwrap().len());
     assert_eq!(sides.iter().map(of).collect::<Vec<_>>(), [("a".into(), 2), ("b".into(), 2)]);
     assert_eq!(found["pairs"][0]["method"]["by"], "runs");
     let each =
-        json(&compare(folder.path(), "runs --each --allow verdict --format json").with_code(0));
+        compare(folder.path(), "runs --each --allow verdict --format json").with_code(0).json();
     assert_eq!(each["sides"].as_array().unwrap().len(), 4);
     let schema = schema("comparison");
     assert!(jsonschema::is_valid(&schema, &found));
@@ -108,12 +95,12 @@ fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     repeated(folder.path(), &mock, "");
-    let names: Vec<String> = (runs(folder.path()).iter())
+    let names: Vec<String> = (run_folders(folder.path()).iter())
         .map(|run| format!("runs/{}", run.file_name().unwrap().to_string_lossy()))
         .collect();
     let [first, second, third] = names.as_slice() else { panic!("{names:?}") };
     let line = format!("{first},{second} {third} --allow verdict --format json");
-    let found = json(&compare(folder.path(), &line).with_code(0));
+    let found = compare(folder.path(), &line).with_code(0).json();
     let sides = found["sides"].as_array().unwrap().iter();
     let many: Vec<usize> = sides.map(|side| side["sources"].as_array().unwrap().len()).collect();
     assert_eq!(many, [2, 1]);
@@ -184,7 +171,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
     assert!(allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"), "{allowed:#?}");
     let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);
     assert!(markdown.stdout.contains("### B against A"), "{markdown:#?}");
-    assert_eq!(runs(folder.path()).len(), 3);
+    assert_eq!(run_folders(folder.path()).len(), 3);
 }
 
 #[test]
@@ -210,14 +197,10 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     repeated(folder.path(), &mock, "");
-    let two: Vec<String> = (runs(folder.path()).iter().take(2))
-        .map(|run| run.to_string_lossy().into_owned())
-        .collect();
+    let two = &run_folders(folder.path())[..2];
     let compared = |flags: &[&str]| {
-        let mut command = runner();
-        command.arg("compare").args(&two);
-        command.args(["--each", "--allow", "verdict"]).args(flags);
-        run(command.current_dir(folder.path()))
+        let each = ["--each", "--allow", "verdict"];
+        run(runner().arg("compare").args(two).args(each).args(flags).current_dir(folder.path()))
     };
     let condition = ["--fail-if", "requests.failed +5%"];
     let ended = compared(&condition).with_stdout(0, "assumed to be 2 % of the engine's pace");
@@ -238,7 +221,7 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
         let ended = compared(&flags).with_code(code);
         assert!(ended.stderr.contains(words), "{flags:?}: {ended:#?}");
     }
-    compared(&["--run-variation", &two[0]]).with_stderr(3, "at least two repeats");
+    compared(&["--run-variation", two[0].to_str().unwrap()]).with_stderr(3, "at least two repeats");
     let other = Mock::start(&["--ttft", "6ms", "--itl", "1ms"]);
     repeated(folder.path(), &other, "--output-dir runs/other");
     compared(&["--run-variation", "runs"]).with_stderr(3, "are not repeats of one scenario");

@@ -94,8 +94,7 @@ fn a_tokenizer_is_fetched_alone_and_found_by_name() {
         assert_eq!(ended.stderr.contains(note), found, "{}", ended.stderr);
         let line = if found { "org/model (found by the model's name)" } else { "org/model\n" };
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
-        let plan = only_run(runs.path()).unwrap().join("plan.json");
-        let plan = json_file(plan);
+        let plan = json_file(only_run(runs.path()).unwrap().join("plan.json"));
         let planned = &plan["tokenizer"];
         assert_eq!(planned["name"], "org/model");
         assert_eq!(planned["revision"], COMMIT);

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::results::json_file;
 
 const FLAGS: &str = "--backend openai-chat --dataset-name custom --model mock \
     --warmup-requests 0 --disable-ignore-eos";
@@ -50,8 +51,7 @@ fn judged(at: &Path, scenario: &str, exported: &Ended, says: &str) -> Value {
     let flags = flags.lines().next().unwrap();
     let judge = Mock::start(&["--answer", says]);
     let folder = ran(at, &judge, "judged", &format!("scenarios/judge/{scenario}.toml {flags}"));
-    let summary = std::fs::read(Path::new(&folder).join("summary.json")).unwrap();
-    serde_json::from_slice::<Value>(&summary).unwrap()["scores"].clone()
+    json_file(Path::new(&folder).join("summary.json"))["scores"].clone()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::transcript;
 use crate::hostile_guests::fixture::components;
 use crate::support::process::{Ended, Mock, Process, run, runner, words};
-use crate::support::results::{json_file, run_file, run_folder, schema};
+use crate::support::results::{report, run_file, run_folder, schema};
 
 /// A workload whose every request stands alone.
 const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
@@ -23,12 +23,9 @@ fn planned(flags: &str) -> Value {
 /// their numbers.
 fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     let mut command = runner();
-    command.arg("run").args(words(flags));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
+    command.arg("run").args(words(flags)).args(["--base-url", &mock.url]).current_dir(folder);
     let ended = run(&mut command).with_code(0);
-    let only = run_folder(folder);
-    let lines =
-        run(runner().arg("report").arg(only).args(["--format", "jsonl"])).with_code(0).stdout;
+    let lines = report(&run_folder(folder), "--format jsonl").stdout;
     let mut records: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -426,10 +423,9 @@ fn ignored_options_are_shown_before_the_run_and_in_its_result() {
         .args(["--allow-invalid", "--json"])
         .current_dir(folder.path()));
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
-    let only = run_folder(folder.path());
-    let read = |name: &str| -> Value { json_file(only.join(name)) };
-    assert_eq!(read("plan.json")["request"]["ignored"], serde_json::json!(keys));
-    let findings = read("summary.json")["findings"].clone();
+    let ignored = &run_file(folder.path(), "plan.json")["request"]["ignored"];
+    assert_eq!(*ignored, serde_json::json!(keys));
+    let findings = run_file(folder.path(), "summary.json")["findings"].clone();
     let found = findings.as_array().unwrap().iter();
     let found: Vec<&Value> = found.filter(|found| found["id"] == "options-ignored").collect();
     assert_eq!(found.len(), 1, "{findings:#}");
