@@ -29,6 +29,14 @@ pub fn line(mut command: Command, mock: &Mock, folder: &Path, flags: &str) -> Co
     command
 }
 
+/// Starts a run against a mock engine, and waits until records are on disk.
+#[track_caller]
+pub fn begin(mock: &Mock, folder: &Path, flags: &str) -> Process {
+    let mut process = Process::start(&mut line(runner(), mock, folder, flags));
+    process.until("records are flushed", |_| has_records(&folder.join(RUNS)));
+    process
+}
+
 /// The exchanges of the only run.
 pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     RunFolder::at(&only_run(&folder.join(RUNS)).unwrap()).exchanges().unwrap()
@@ -63,8 +71,7 @@ fn one_interrupt_finishes_requests_in_flight() {
         let (folder, mock) =
             (TempDir::new().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
         let flags = format!("--num-prompts 100000 --random-output-len 20 {load}");
-        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
-        process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+        let process = begin(&mock, folder.path(), &flags);
         process.signal(signal);
         let ended = process
             .end()
@@ -97,8 +104,7 @@ fn a_cap_leaves_due_requests_unsent() {
     let (folder, mock) =
         (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "500ms"]));
     let flags = "--num-prompts 500 --random-output-len 4 --request-rate 1000 --max-concurrency 2";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&mock, folder.path(), flags);
     process.signal("INT");
     let ended = process.end().with_code(130);
     let exchanges = exchanges(folder.path());
@@ -143,8 +149,7 @@ fn a_second_interrupt_stops_at_once() {
 fn a_killed_run_can_be_reported() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--request-rate 200 --num-prompts 100000 --random-output-len 5";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&mock, folder.path(), flags);
     process.signal("KILL");
     let ended = process.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (None, ""));
@@ -162,8 +167,7 @@ fn a_server_that_dies_leaves_failures_by_class() {
     let (folder, mock) =
         (TempDir::new().unwrap(), Mock::start(&["--ttft", "5ms", "--itl", "20ms"]));
     let flags = "--request-rate 100 --num-prompts 300 --random-output-len 10";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&mock, folder.path(), flags);
     mock.kill();
     let ended = process.end().with_code(0);
     let exchanges = exchanges(folder.path());

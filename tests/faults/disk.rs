@@ -10,11 +10,9 @@ use tempfile::TempDir;
 use super::check::{
     How, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
 };
-use crate::endings::{RUNS, line};
+use crate::endings::{RUNS, begin, line};
 use crate::support::lacking::{self, may_mount};
-use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind,
-};
+use crate::support::process::{Ended, Mock, Process, only_run, run, runner, runner_behind};
 
 const SPEED: [&str; 4] = ["--ttft", "2ms", "--itl", "1ms"];
 
@@ -117,8 +115,7 @@ fn a_place_that_is_no_folder_is_reported_before_a_request() {
 fn a_folder_removed_during_the_run_is_reported_and_not_remade() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 50 --num-prompts 100 --random-output-len 4";
-    let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
-    process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
+    let process = begin(&mock, place.path(), flags);
     std::fs::remove_dir_all(place.path().join(RUNS)).unwrap();
     let ended = process.end();
     let log = mock.end();
@@ -175,8 +172,7 @@ fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     };
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 100 --num-prompts 400 --random-output-len 4";
-    let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
-    process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
+    let mut process = begin(&mock, place.path(), flags);
     // Dropped before the process, which cannot end while one of its threads is frozen.
     let freezer = freezer;
     freezer.freeze(&thread(&process, "record"));

@@ -7,8 +7,8 @@ use model::exchange::Class;
 use tempfile::TempDir;
 
 use super::check::{How, at_once, check, failure, no_faster, refused};
-use crate::endings::{RUNS, line};
-use crate::support::process::{Mock, Process, has_records, run, runner};
+use crate::endings::{begin, line};
+use crate::support::process::{Mock, run, runner};
 use crate::support::raw::{Act, Raw, whole};
 use crate::support::results::random;
 
@@ -88,8 +88,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
         // A closed loop fails as fast as a connection is refused, so it lasts by the clock.
         let size = if load.contains("rate") { "--num-prompts 1000" } else { "--duration 10s" };
         let flags = format!("{load} {size} --random-output-len 10");
-        let mut process = Process::start(&mut line(runner(), &mock, place.path(), &flags));
-        process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
+        let process = begin(&mock, place.path(), &flags);
         let port = mock.port().to_owned();
         let mut log: Option<Vec<Truth>> = match leaves {
             Leaves::Killed => {

@@ -9,9 +9,9 @@ use runs::record;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::endings::{RUNS, class, count, exchanges, line, report};
+use crate::endings::{RUNS, begin, class, count, exchanges, report};
 use crate::support::lacking;
-use crate::support::process::{Mock, Process, has_records, only_run, run, runner, words};
+use crate::support::process::{Mock, Process, only_run, run, runner, words};
 use crate::support::raw::Raw;
 
 /// Possible failures of a request whose server is gone.
@@ -29,8 +29,7 @@ fn a_restarted_server_gets_requests_again() {
         let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&speed));
         let flags =
             format!("--request-rate 100 --num-prompts 700 --random-output-len 10 --http {http}");
-        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
-        process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+        let process = begin(&mock, folder.path(), &flags);
         mock.kill();
         std::thread::sleep(Duration::from_millis(300));
         let _again = mock.start_again(&speed);
@@ -55,8 +54,7 @@ fn a_target_that_dies_fails_its_share() {
         "--request-rate 100 --num-prompts 300 --random-output-len 4 --base-url {}",
         first.url
     );
-    let mut process = Process::start(&mut line(runner(), &second, folder.path(), &flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&second, folder.path(), &flags);
     second.kill();
     process.end().with_code(0);
     let exchanges = exchanges(folder.path());

@@ -5,10 +5,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use model::exchange::{Class, Outcome};
+use model::exchange::Class;
 use tempfile::TempDir;
 
 use crate::endings::{class, count, exchanges};
+use crate::faults::check::failure;
 use crate::support::process::{run, runner, words};
 use crate::support::raw::{CHUNKED, DONE, LAST_CHUNK, chunk, text};
 
@@ -145,10 +146,8 @@ fn each_is_a_failure_of_its_class() {
         let exchanges = exchanges_with(&server(treat), "--first-token-timeout 700ms");
         assert_eq!(exchanges.len(), 4, "{about}");
         for exchange in &exchanges {
-            let Outcome::Incomplete { message, .. } = &exchange.outcome else {
-                panic!("{about}: it is a failure")
-            };
-            assert_eq!(class(exchange), Some(wanted), "{about}: {message}");
+            let (class, message) = failure(exchange).expect(about);
+            assert_eq!(class, wanted, "{about}: {message}");
             assert!(message.contains(expected), "{about}: {message}");
         }
     }

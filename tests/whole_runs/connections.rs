@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::exchange::{Class, Exchange, Outcome, Phase};
+use model::exchange::{Class, Exchange, Phase};
 use model::units::Nanos;
 
 use super::{BASE, base};
+use crate::faults::check::failure;
 use crate::hostile_guests::fixture::components;
 use crate::support::memory::Away;
 use crate::support::raw::Raw;
@@ -58,10 +59,8 @@ async fn a_server_of_http_1_is_told_as_one() {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures().len(), 5);
     for exchange in ran.measured() {
-        let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
-            panic!("it is no answer")
-        };
-        assert_eq!(*class, Class::Reset);
+        let (class, message) = failure(exchange).expect("it is no answer");
+        assert_eq!(class, Class::Reset);
         assert!(message.ends_with("does the server speak HTTP/2?"), "{message}");
     }
 }
@@ -262,9 +261,7 @@ async fn a_target_that_is_down_fails_its_share() {
             ran.ended.as_ref().unwrap();
             assert_eq!(ran.failures(), [(1, class), (3, class)], "{away:?} HTTP/{http}");
             assert_eq!(ran.everywhere("ttft"), (120.0, 3));
-            let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-                unreachable!("it is a failure")
-            };
+            let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
             assert_eq!(message, expected);
             assert_eq!(ran.exchanges[1].sent, None);
         }

@@ -1,9 +1,10 @@
 //! Everything that can go wrong with a reply: it is a failure of its class, and the only one.
 
-use model::exchange::{Class, Outcome};
+use model::exchange::Class;
 use result::finding::Id;
 
 use super::base;
+use crate::faults::check::failure;
 use crate::support::trial::{Ran, Trial};
 
 /// A trial whose second request (number 1) meets this fault, with short timeouts.
@@ -72,9 +73,7 @@ async fn each_fault_is_a_failure_of_its_class() {
             let trial = faulty(fault).with(&format!("connection.http = '{http}'"));
             let ran = trial.run().await;
             check(&ran, class, &about);
-            let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-                unreachable!("it is a failure")
-            };
+            let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
             assert!(message.contains(expected[version]), "{about}: {message}");
         }
     }

@@ -2,13 +2,14 @@
 //! tokens that throughput leaves out, and percentiles that count failures.
 
 use mock::End;
-use model::exchange::{Class, Exchange, Outcome};
+use model::exchange::{Class, Exchange};
 use result::finding::Id;
 use result::summary::LeftOut;
 use serde_json::Value;
 
 use super::sessions::{answer, file, trial};
 use super::{assert_close, base};
+use crate::faults::check::failure;
 use crate::support::raw::Raw;
 use crate::support::trial::{Ran, Trial};
 
@@ -33,9 +34,7 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
     let ran = base().against(EARLY).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures(), [(1, Class::Short), (3, Class::Short)]);
-    let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-        unreachable!("it is short")
-    };
+    let (_, message) = failure(&ran.exchanges[1]).expect("it is short");
     assert_eq!(message, "the answer ended after 5 of 11 tokens, although its length was forced");
     let requests = &ran.summary.requests;
     assert_eq!((requests.successful, requests.failed), (3, 2));
@@ -125,9 +124,7 @@ async fn the_engine_sees_requests_cancelled_on_purpose() {
             let span = exchange.ended.unwrap().since(exchange.sent.unwrap());
             assert_eq!(span.as_millis_f64(), 210.0);
             assert_eq!(exchange.output.len(), 5);
-            let Outcome::Incomplete { message, .. } = &exchange.outcome else {
-                unreachable!("it was cancelled")
-            };
+            let (_, message) = failure(exchange).expect("it was cancelled");
             assert_eq!(message, "this client hung up on purpose, 210ms after the request was sent");
         }
         let left = ran.truths.iter().filter(|truth| truth.end == End::Abandoned);

@@ -58,6 +58,11 @@ pub(super) fn answer(number: u64) -> Vec<Act> {
     vec![say(CHUNKED), wait(100), say(chunk(event("answer "))), wait(100), say(last.concat())]
 }
 
+/// Runs a trial against an engine that gives this answer.
+async fn answered(trial: Trial) -> Ran {
+    trial.against_raw(&Raw::engine(answer)).run().await
+}
+
 /// The messages of each request, in the order in which they came.
 fn sent(raw: &Raw) -> Vec<Vec<(String, String)>> {
     let bodies = raw.requests();
@@ -110,11 +115,7 @@ async fn every_turn_holds_the_answers_that_were_given() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_is_due_when_the_answer_before_it_has_been_read() {
     let file = file(40);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'constant'\nrate = 20.0\nsessions = 40")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'constant'\nrate = 20.0\nsessions = 40")).await;
     assert_eq!(ran.summary.requests.successful, 120, "{}", ran.text);
     for chat in 0..40 {
         for turn in 1..3 {
@@ -186,8 +187,7 @@ async fn users_have_sessions_or_requests() {
     let ran = trial(&file, closed).against_raw(&raw).run().await;
     // Three answers of 200 ms, and two pauses of 500 ms.
     assert_eq!([begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)], [0, 1600, 3200]);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, &format!("{closed}\nusers = 'requests'")).against_raw(&raw).run().await;
+    let ran = answered(trial(&file, &format!("{closed}\nusers = 'requests'"))).await;
     assert_eq!([begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)], [0, 200, 400]);
     assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
 }
@@ -197,12 +197,10 @@ async fn a_plan_of_sessions_can_be_cut() {
     let file = file(7);
     let mut seen: Vec<(u64, String)> = Vec::new();
     for index in 0..3 {
-        let raw = Raw::engine(answer);
-        let ran = trial(&file, "arrival = 'constant'\nrate = 10.0\nsessions = 7")
-            .slice(index, 3)
-            .against_raw(&raw)
-            .run()
-            .await;
+        let ran = answered(
+            trial(&file, "arrival = 'constant'\nrate = 10.0\nsessions = 7").slice(index, 3),
+        )
+        .await;
         ran.ended.as_ref().unwrap();
         seen.extend(ran.measured().map(|exchange| (exchange.index, exchange.sample.id.clone())));
     }
@@ -262,11 +260,7 @@ async fn a_system_prompt_stands_before_that_of_the_dataset() {
 #[tokio::test(start_paused = true)]
 async fn a_run_by_time_ends_in_the_middle_of_its_sessions() {
     let file = file(2);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")).await;
     ran.ended.as_ref().unwrap();
     // The third turns would be due at 1.4 s.
     assert_eq!(ran.summary.requests.successful, 4, "{}", ran.text);
@@ -277,11 +271,7 @@ async fn a_run_by_time_ends_in_the_middle_of_its_sessions() {
 #[tokio::test(start_paused = true)]
 async fn the_summary_says_how_long_sessions_took() {
     let file = file(4);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nsessions = 4")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'closed'\nconcurrency = 2\nsessions = 4")).await;
     for (name, value) in [
         ("session-time", 1600.0),
         ("session-in-flight", 600.0),
@@ -317,11 +307,7 @@ async fn incomplete_sessions_are_distinguished() {
     };
     let file = file(2);
     // The third turns would be due at 1.4 s.
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")).await;
     assert_eq!(ends(&ran), (0, 0, 2), "{}", ran.text);
     assert!(ran.summary.metric("session-time").is_none());
 
@@ -342,12 +328,7 @@ async fn incomplete_sessions_are_distinguished() {
     let histories = ran.summary.histories.unwrap();
     assert_eq!((histories.requests, histories.with_recorded), (4, 2));
     assert!(found(&ran, Id::RecordedAnswers), "{}", ran.text);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, one_by_one)
-        .with("[request]\nhistory = 'recorded'\n")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, one_by_one).with("[request]\nhistory = 'recorded'\n")).await;
     assert_eq!(ran.summary.histories.unwrap().recorded_share(), Some(1.0));
     assert!(!found(&ran, Id::RecordedAnswers), "{}", ran.text);
 }
@@ -356,8 +337,7 @@ async fn incomplete_sessions_are_distinguished() {
 #[tokio::test(start_paused = true)]
 async fn sessions_may_begin_all_at_once() {
     let file = file(2);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'inf'\nsessions = 2").against_raw(&raw).run().await;
+    let ran = answered(trial(&file, "arrival = 'inf'\nsessions = 2")).await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 6, "{}", ran.text);
     assert_eq!(ran.peak_connections, 2);
@@ -375,11 +355,9 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
         let roots = (0..3).map(|chat| of(ran, &format!("chat-{chat}/0")));
         roots.collect::<Vec<_>>()
     };
-    let raw = Raw::engine(answer);
-    let free = begun(&trial(&file, load).against_raw(&raw).run().await);
+    let free = begun(&answered(trial(&file, load)).await);
     let bounded = format!("{load}\nsession-memory = '1B'");
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, &bounded).against_raw(&raw).run().await;
+    let ran = answered(trial(&file, &bounded)).await;
     let roots = begun(&ran);
     for chat in 0..3 {
         // It is due when it would have been, and its lateness counts from there.

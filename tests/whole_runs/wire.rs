@@ -4,6 +4,7 @@
 use model::exchange::{Class, Outcome};
 
 use super::BASE;
+use crate::faults::check::failure;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
 use crate::support::trial::{Ran, Trial};
 
@@ -268,9 +269,7 @@ async fn mistakes_on_the_wire_are_failures_of_their_class() {
     ] {
         let ran = second(reply).await;
         assert_eq!(ran.failures(), [(1, class)], "{about}: {:?}", ran.exchanges[1].outcome);
-        let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-            unreachable!("it is a failure")
-        };
+        let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
         assert!(message.contains(expected), "{about}: {message}");
     }
 }
