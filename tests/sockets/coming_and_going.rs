@@ -11,8 +11,9 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endings::{RUNS, begin, class, count, exchanges, report};
 use crate::support::lacking;
-use crate::support::process::{Mock, Process, only_run, run, runner, words};
+use crate::support::process::{Mock, Process, only_run, run};
 use crate::support::raw::Raw;
+use crate::support::results::random;
 
 /// Possible failures of a request whose server is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
@@ -116,11 +117,10 @@ fn a_server_that_takes_no_connection_is_given_up() {
     // One asks which models there are, twenty are opened ahead.
     let (address, is_endless) = narrow(30);
     let folder = TempDir::new().unwrap();
-    let mut command = runner();
-    let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
-                 --request-rate 20 --connections never --connect-timeout 400ms --first-token-timeout 2s";
-    command.args(words(flags)).args(["--base-url", &format!("http://{address}")]);
-    let ended = run(command.current_dir(folder.path())).with_code(0);
+    let flags = "--model mock --warmup-requests 0 --num-prompts 60 --request-rate 20 \
+                 --connections never --connect-timeout 400ms --first-token-timeout 2s";
+    let url = format!("http://{address}");
+    let ended = run(&mut random(&url, folder.path(), flags)).with_code(0);
     let exchanges = exchanges(folder.path());
     let answered = count(&exchanges, None);
     let given_up = count(&exchanges, Some(Class::ConnectTimeout));
@@ -145,11 +145,10 @@ fn a_server_that_takes_no_connection_is_given_up() {
 fn an_interrupt_ends_the_opening_of_connections() {
     let (address, is_endless) = narrow(3);
     let folder = TempDir::new().unwrap();
-    let mut command = runner();
-    let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
-                 --request-rate 20 --connect-timeout 1h";
-    command.args(words(flags)).args(["--base-url", &format!("http://{address}")]);
-    let mut process = Process::start(command.current_dir(folder.path()));
+    let flags = "--model mock --warmup-requests 0 --num-prompts 60 --request-rate 20 \
+                 --connect-timeout 1h";
+    let url = format!("http://{address}");
+    let mut process = Process::start(&mut random(&url, folder.path(), flags));
     process.until("the run has begun", |_| {
         let run = only_run(&folder.path().join(RUNS));
         run.is_some_and(|run| run.join(record::FILE).exists())

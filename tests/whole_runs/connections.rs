@@ -138,18 +138,21 @@ async fn keep_alive_uses_free_connections() {
     assert_eq!(facts(&ran, |connection| connection.reused), 18);
 }
 
-/// A conversation's turns take the same connection, and no other conversation takes it.
-#[tokio::test(start_paused = true)]
-async fn a_conversation_keeps_its_connection() {
+/// This many conversations, whose turns take the same connection.
+fn conversations(count: u32) -> Trial {
     let guest = components().join("guests/hostile-dataset.wasm");
     let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
     let (before, after) = scenario.split_once("like =").unwrap();
     let (_, after) = after.split_once("output-len = 11\n").unwrap();
+    let scenario = format!("{before}sessions = {count}\n{after}");
+    Trial::of(&scenario).with("connection.reuse = 'session'")
+}
+
+/// A conversation's turns take the same connection, and no other conversation takes it.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_keeps_its_connection() {
     // Seven conversations of three turns; one turn is over before the next one is due.
-    let trial = Trial::of(&format!("{before}sessions = 7\n{after}"))
-        .with("load.requests = 21")
-        .with("connection.reuse = 'session'")
-        .telling_connections_apart();
+    let trial = conversations(7).with("load.requests = 21").telling_connections_apart();
     for base_url in ["'http://one'", "['http://one', 'http://two']"] {
         let ran = trial.clone().with(&format!("target.base-url = {base_url}")).run().await;
         assert_eq!(ran.failures(), []);
@@ -171,15 +174,9 @@ async fn a_conversation_keeps_its_connection() {
 /// which no connection is used again.
 #[tokio::test(start_paused = true)]
 async fn connections_of_conversations_that_are_over_are_closed() {
-    let guest = components().join("guests/hostile-dataset.wasm");
-    let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
-    let (before, after) = scenario.split_once("like =").unwrap();
-    let (_, after) = after.split_once("output-len = 11\n").unwrap();
     // A conversation for each request: ten a second, of a third of a second each, and two seconds
     // of idling.
-    let trial = Trial::of(&format!("{before}sessions = 400\n{after}"))
-        .with("load.requests = 400")
-        .with("connection.reuse = 'session'");
+    let trial = conversations(400).with("load.requests = 400");
     let ran = trial.clone().run().await;
     assert_eq!(ran.failures(), []);
     let peak = ran.peak_connections;
