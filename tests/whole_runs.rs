@@ -48,6 +48,11 @@ fn base() -> Trial {
     Trial::of(BASE)
 }
 
+/// A trial of [`BASE`] with another backend.
+fn with_backend(name: &str) -> Trial {
+    base().plugin(&format!("backends/{name}.wasm"))
+}
+
 /// Equal but for the last bits of a division.
 #[track_caller]
 fn assert_close(got: Option<f64>, wanted: f64) {

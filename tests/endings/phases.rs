@@ -10,8 +10,9 @@ use tempfile::TempDir;
 
 use super::{RUNS, count, exchanges, report_with};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
-use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
+use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner};
 use crate::support::raw::{Act, Raw, wait, whole};
+use crate::support::results::random;
 use runs::record;
 
 /// Longer than any test waits.
@@ -21,11 +22,9 @@ fn silence() -> Vec<Act> {
 
 /// Ten requests to this server.
 fn start(url: &str, folder: &Path, flags: &str) -> Process {
-    let line = "--backend vllm --model mock --dataset-name random --random-input-len 8 --random-output-len 2 \
-                --num-prompts 10 --warmup-requests 1";
-    let mut command = runner();
-    command.args(words(line)).args(words(flags)).args(["--base-url", url]).current_dir(folder);
-    Process::start(&mut command)
+    let all = "--model mock --random-input-len 8 --random-output-len 2 --num-prompts 10 \
+               --warmup-requests 1";
+    Process::start(&mut random(url, folder, &format!("{all} {flags}")))
 }
 
 fn until_requests(process: &mut Process, server: &Arc<Raw>, route: &str, times: usize) {

@@ -12,8 +12,9 @@ use tempfile::TempDir;
 use super::check::{After, How, at_once, check, failure};
 use crate::endings::line;
 use crate::support::lacking;
-use crate::support::process::{Mock, run, runner, runner_behind};
+use crate::support::process::{Mock, run, runner_behind};
 use crate::support::proxy::{Network, Proxy};
+use crate::support::results::random;
 
 const SPEED: [&str; 4] = ["--ttft", "20ms", "--itl", "3ms"];
 const REQUESTS: usize = 12;
@@ -61,25 +62,16 @@ fn network_delays_are_measured_and_nothing_is_lost() {
     at_once(&NETWORKS, 4, |(about, network, flags)| {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
         let proxy = Proxy::before(&mock.url, *network);
-        let flags =
-            format!("--concurrency 1 --num-prompts {REQUESTS} --random-output-len 8 {flags}");
-        let direct = line(runner(), &mock, place.path(), &flags);
-        let ended = run(&mut redirected(&direct, &mock.url, &proxy.url));
+        let flags = format!(
+            "--concurrency 1 --num-prompts {REQUESTS} --random-input-len 8 --random-output-len 8 \
+             --warmup-requests 0 {flags}"
+        );
+        let ended = run(&mut random(&proxy.url, place.path(), &flags));
         let log = mock.end();
         let after = check(about, place.path(), &ended, How::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{about}");
         holds_the_way(about, &after, &log, network.delay);
     });
-}
-
-/// The same command line with another address.
-fn redirected(command: &Command, from: &str, to: &str) -> Command {
-    let mut other = runner();
-    for argument in command.get_args() {
-        other.arg(if argument == from { to.as_ref() } else { argument });
-    }
-    other.current_dir(command.get_current_dir().unwrap());
-    other
 }
 
 /// A connection that says nothing any more and does not end, after this many bytes, and the
@@ -98,10 +90,10 @@ fn a_network_that_falls_silent_is_a_timeout() {
         let (place, mock) = (TempDir::new().unwrap(), Mock::start(&SPEED));
         let network = Network { silent_after: Some(*bytes), ..Network::PLAIN };
         let proxy = Proxy::before(&mock.url, network);
-        let flags = "--model mock --concurrency 2 --num-prompts 4 --random-output-len 30 --connections never \
+        let flags = "--model mock --concurrency 2 --num-prompts 4 --random-input-len 8 \
+                     --random-output-len 30 --warmup-requests 0 --connections never \
                      --first-token-timeout 3s --token-gap-timeout 3s";
-        let direct = line(runner(), &mock, place.path(), flags);
-        let ended = run(&mut redirected(&direct, &mock.url, &proxy.url));
+        let ended = run(&mut random(&proxy.url, place.path(), flags));
         let after = check(&about, place.path(), &ended, How::NothingAnswered, None);
         for exchange in &after.exchanges {
             let got = failure(exchange).map(|(class, _)| class);

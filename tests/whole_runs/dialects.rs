@@ -5,7 +5,7 @@
 use model::exchange::Kind;
 use result::metric::Source;
 
-use super::{assert_close, base};
+use super::{assert_close, base, with_backend};
 use crate::support::trial::{Ran, Trial};
 
 /// A backend, its configuration and the server's script; and the source of the token counts.
@@ -15,11 +15,6 @@ struct Dialect {
     script: &'static str,
     input: Source,
     output: Source,
-}
-
-/// The base trial with another backend.
-fn with_backend(name: &str) -> Trial {
-    base().plugin(&format!("backends/{name}.wasm"))
 }
 
 const fn dialect(

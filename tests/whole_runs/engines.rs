@@ -4,7 +4,7 @@
 use model::exchange::Class;
 use result::metric::Source;
 
-use super::base;
+use super::with_backend;
 use crate::support::trial::Trial;
 
 /// An engine that cannot be made to ignore the end-of-sequence token.
@@ -63,7 +63,7 @@ const TENSORRT_LLM: &str = include_str!("../../host/base/mock/engines/tensorrt-l
 /// A run against the engine's script, after `settings` of the mock engine, which must come before
 /// tables.
 fn trial((name, config, script, _): (&str, &str, &str, Source), settings: &str) -> Trial {
-    base().plugin(&format!("backends/{name}.wasm")).with(config).against(settings).against(script)
+    with_backend(name).with(config).against(settings).against(script)
 }
 
 #[tokio::test(start_paused = true)]

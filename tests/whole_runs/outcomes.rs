@@ -8,7 +8,7 @@ use result::summary::LeftOut;
 use serde_json::Value;
 
 use super::sessions::{answer, file, trial};
-use super::{assert_close, base};
+use super::{assert_close, base, with_backend};
 use crate::faults::check::failure;
 use crate::support::raw::Raw;
 use crate::support::trial::{Ran, Trial};
@@ -74,7 +74,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
     for (trial, about) in [
         (base().with("request.ignore-eos = false"), "not forced"),
         (base().with("request.stop = ['never']"), "a text ends answers"),
-        (base().plugin("backends/openai.wasm"), "the API cannot force"),
+        (with_backend("openai"), "the API cannot force"),
         (base().against("usage = 'none'"), "not counted"),
     ] {
         let ran = trial.against(EARLY).run().await;
@@ -89,8 +89,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
             "{about}"
         );
     }
-    let forced = base()
-        .plugin("backends/openai.wasm")
+    let forced = with_backend("openai")
         .with("backend.config.ignore-eos-field = 'ignore_eos'")
         .against(EARLY);
     let forced = forced.run().await;
