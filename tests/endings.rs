@@ -37,7 +37,6 @@ pub fn begin(mock: &Mock, folder: &Path, flags: &str) -> Process {
     process
 }
 
-/// The exchanges of the only run.
 pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     RunFolder::at(&only_run(&folder.join(RUNS)).unwrap()).exchanges().unwrap()
 }
@@ -61,8 +60,8 @@ pub fn class(exchange: &Exchange) -> Option<Class> {
 }
 
 /// The number of failed with this class, or not at all.
-pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
-    exchanges.iter().filter(|exchange| class(exchange) == wanted).count()
+pub fn count(exchanges: &[Exchange], expected: Option<Class>) -> usize {
+    exchanges.iter().filter(|exchange| class(exchange) == expected).count()
 }
 
 #[test]

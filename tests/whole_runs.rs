@@ -43,7 +43,6 @@ rate = 10.0
 warmup = 0
 "#;
 
-/// A trial of [`BASE`].
 fn base() -> Trial {
     Trial::of(BASE)
 }

@@ -7,7 +7,6 @@ use std::process::Stdio;
 use super::transcript;
 use crate::support::process::{Ended, run, runner};
 
-/// The folder of a case.
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audit").join(name)
 }

@@ -7,7 +7,6 @@ use crate::support::results::{copy_files, json_file, random, report, run_folder}
 
 const REQUESTS: usize = 40;
 
-/// A whole run, and its folder.
 fn a_run(folder: &Path) -> PathBuf {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let flags = "--num-prompts 40 --random-output-len 4 --set load.warmup=0";

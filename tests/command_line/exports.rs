@@ -29,13 +29,12 @@ fn a_run(folder: &Path) -> PathBuf {
     run_folder(folder)
 }
 
-/// A table as it was read.
-struct Read {
+struct Table {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-impl Read {
+impl Table {
     /// A column's values as text, absent ones absent.
     fn column(&self, name: &str) -> Vec<Option<String>> {
         let columns = self
@@ -66,7 +65,6 @@ impl Read {
         fields.map(|field| field.name().as_str()).collect()
     }
 
-    /// Every value of every column.
     fn all(&self) -> BTreeMap<String, Vec<Option<String>>> {
         let names = self.names().into_iter();
         names.map(|name| (name.to_owned(), self.column(name))).collect()
@@ -93,7 +91,7 @@ fn export(runs: &[&Path], table: &str, output: &Path) {
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
 }
 
-fn read(path: &Path) -> Read {
+fn read(path: &Path) -> Table {
     let file = File::open(path).unwrap();
     let (schema, batches) = match path.extension().unwrap().to_str().unwrap() {
         "parquet" => {
@@ -110,7 +108,7 @@ fn read(path: &Path) -> Read {
             (reader.schema(), reader.collect())
         }
     };
-    Read { schema, batches: batches.unwrap() }
+    Table { schema, batches: batches.unwrap() }
 }
 
 fn json(run_folder: &Path, format: &str) -> String {
@@ -201,20 +199,19 @@ fn a_table_has_the_verdict_of_its_run() {
     }
 }
 
-/// An instant of a record.
 fn at(record: &Value, key: &str) -> Option<f64> {
     record[key].as_f64()
 }
 
 /// Values of a record's row, by other means than the program's.
-struct Follows {
+struct Expected {
     ttft_ms: Option<f64>,
     e2e_ms: Option<f64>,
     outputs: Vec<Option<i64>>,
     gaps: Vec<Option<f64>>,
 }
 
-fn follows(record: &Value) -> Follows {
+fn follows(record: &Value) -> Expected {
     let events = &record["events"];
     let kinds = events["kind"].as_str().unwrap();
     let instants: Vec<i64> =
@@ -239,7 +236,7 @@ fn follows(record: &Value) -> Follows {
         let span = until? - sent?;
         is_complete.then_some(span as f64 / 1e6)
     };
-    Follows {
+    Expected {
         ttft_ms: since_sent(first),
         e2e_ms: since_sent(instants.last().copied()),
         outputs,

@@ -20,7 +20,6 @@ const SECRET: &str = "s3\"cret\\0123456789abcdef";
 const TOKEN: &str = "scheme=token name=authorization variable=ENGINE_API_KEY";
 const PREPARE: &str = "scheme=none prepare=/workspaces";
 
-/// A server's rules.
 #[derive(Clone, Copy)]
 struct Rules {
     /// The time for which the server accepts a lease.

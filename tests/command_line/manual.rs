@@ -14,7 +14,6 @@ use crate::support::process::{run, runner};
 /// A date, as packagers give it.
 const EPOCH: &str = "1795651200";
 
-/// Writes all pages to a folder.
 fn write(folder: &Path) {
     let ended = run(runner().args(["man", "--output"]).arg(folder).env("SOURCE_DATE_EPOCH", EPOCH))
         .with_code(0);

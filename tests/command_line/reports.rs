@@ -6,7 +6,6 @@ use crate::support::lacking;
 use crate::support::process::{Ended, Mock, run, runner, words};
 use crate::support::results::{copy_files, json_file, random, run_folder};
 
-/// A short run, and its folder.
 fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let flags = format!("--num-prompts 5 --random-output-len 4 {flags}");

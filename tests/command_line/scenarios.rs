@@ -12,7 +12,6 @@ use crate::support::results::run_folder;
 
 const INPUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs");
 
-/// Runs with a text on stdin.
 fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
     let mut command = runner();
     let child = command

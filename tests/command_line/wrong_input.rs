@@ -11,7 +11,6 @@ use crate::support::process::{Mock, run, runner, words};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line");
 
-/// One command line.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {

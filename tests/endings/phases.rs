@@ -15,12 +15,10 @@ use crate::support::raw::{Act, Raw, wait, whole};
 use crate::support::results::random;
 use runs::record;
 
-/// Longer than any test waits.
 fn silence() -> Vec<Act> {
     vec![wait(3_600_000)]
 }
 
-/// Ten requests to this server.
 fn start(url: &str, folder: &Path, flags: &str) -> Process {
     let all = "--model mock --random-input-len 8 --random-output-len 2 --num-prompts 10 \
                --warmup-requests 1";

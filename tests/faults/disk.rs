@@ -8,7 +8,7 @@ use mock::{End, Truth};
 use tempfile::TempDir;
 
 use super::check::{
-    How, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
+    Ending, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
 };
 use crate::endings::{RUNS, begin, line};
 use crate::support::lacking::{self, may_mount};
@@ -38,7 +38,7 @@ fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
         return;
     };
     let after = readable(about, &folder);
-    agrees(about, &after.exchanges, log, How::Killed);
+    agrees(about, &after.exchanges, log, Ending::Killed);
     let successes = format!("{:<40} {}\n", "Successful requests:", after.exchanges.len());
     assert!(ended.stdout.contains(&successes), "{about}: {ended:#?}");
 }
@@ -62,7 +62,7 @@ fn a_full_disk_keeps_the_records_that_fit() {
         match ended.code {
             Some(0) => {
                 std::fs::remove_dir(place.path().join(RUNS)).unwrap();
-                check(&about, keep.path(), &ended, How::Finished, Some(&log));
+                check(&about, keep.path(), &ended, Ending::Finished, Some(&log));
                 *fitted.lock().unwrap() += 1;
             }
             _ => full(&about, &ended, place.path(), keep.path(), &log),
@@ -93,9 +93,9 @@ fn a_file_at_its_size_limit_ends_the_run_with_its_records() {
     let limited = runner_behind("ulimit -f 2400; exec \"$@\"");
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(limited, &mock, place.path(), flags));
-    let how = How::Failed(3, "records.jsonl.zst`: File too large");
+    let how = Ending::Failed(3, "records.jsonl.zst`: File too large");
     let after = check("limited", place.path(), &ended, how, None);
-    agrees("limited", &after.exchanges, &mock.end(), How::Killed);
+    agrees("limited", &after.exchanges, &mock.end(), Ending::Killed);
     assert!(after.summary.requests.successful > 0);
 }
 
@@ -182,6 +182,6 @@ fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     freezer.thaw();
     let ended = process.end();
     let log = mock.end();
-    let after = check("slow", place.path(), &ended, How::Finished, Some(&log));
+    let after = check("slow", place.path(), &ended, Ending::Finished, Some(&log));
     assert_eq!(after.summary.requests.successful, 400);
 }

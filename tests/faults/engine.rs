@@ -6,7 +6,7 @@ use mock::Truth;
 use model::exchange::Class;
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, failure, no_faster, refused};
+use super::check::{Ending, at_once, check, failure, no_faster, refused};
 use crate::endings::{begin, line};
 use crate::support::process::{Mock, run, runner};
 use crate::support::raw::{Act, Raw, whole};
@@ -30,7 +30,7 @@ fn slowness_is_measured_and_no_failure() {
         let one_by_one = "--concurrency 1 --num-prompts 3 --random-output-len 5";
         let ended = run(&mut line(runner(), &mock, place.path(), one_by_one));
         let log = mock.end();
-        let after = check(about, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(about, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful, 3, "{about}");
         no_faster(about, &after.exchanges, &log);
     });
@@ -108,7 +108,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
             log.extend(second);
         }
         // Requests that met no engine are written nowhere, so `check` has one log for both lives.
-        let after = check(&about, place.path(), &ended, How::Finished, log.as_deref());
+        let after = check(&about, place.path(), &ended, Ending::Finished, log.as_deref());
         for (class, message) in after.measured().filter_map(failure) {
             assert!(GONE.contains(&class), "{about}: {class:?}: {message}");
         }
@@ -130,7 +130,7 @@ fn an_engine_that_dies_after_the_question_leaves_failures_only() {
         let place = TempDir::new().unwrap();
         let flags = "--num-prompts 20 --concurrency 3 --warmup-requests 0";
         let ended = run(&mut random(&raw.url, place.path(), flags));
-        let after = check(about, place.path(), &ended, How::NothingAnswered, None);
+        let after = check(about, place.path(), &ended, Ending::NothingAnswered, None);
         assert_eq!(after.summary.requests.failures[&class].count, 20, "{about}");
         for name in ["ttft", "itl", "e2e", "output-tokens"] {
             assert!(after.summary.metric(name).is_none(), "{about}: {name}");

@@ -9,7 +9,7 @@ use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 use tempfile::TempDir;
 
-use super::check::{After, How, at_once, check, failure};
+use super::check::{Ending, Remains, at_once, check, failure};
 use crate::endings::line;
 use crate::support::lacking;
 use crate::support::process::{Mock, run, runner_behind};
@@ -43,7 +43,7 @@ fn first_token(exchange: &Exchange) -> Nanos {
 
 /// Requests one after the other: the time to first token holds the engine's own and the way there
 /// and back.
-fn holds_the_way(about: &str, after: &After, log: &[Truth], delay: Duration) {
+fn holds_the_way(about: &str, after: &Remains, log: &[Truth], delay: Duration) {
     let way = Nanos(2 * delay.as_nanos() as u64);
     let mut log: Vec<&Truth> = log.iter().collect();
     log.sort_by_key(|truth| truth.number);
@@ -68,7 +68,7 @@ fn network_delays_are_measured_and_nothing_is_lost() {
         );
         let ended = run(&mut random(&proxy.url, place.path(), &flags));
         let log = mock.end();
-        let after = check(about, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(about, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{about}");
         holds_the_way(about, &after, &log, network.delay);
     });
@@ -94,7 +94,7 @@ fn a_network_that_falls_silent_is_a_timeout() {
                      --random-output-len 30 --warmup-requests 0 --connections never \
                      --first-token-timeout 3s --token-gap-timeout 3s";
         let ended = run(&mut random(&proxy.url, place.path(), flags));
-        let after = check(&about, place.path(), &ended, How::NothingAnswered, None);
+        let after = check(&about, place.path(), &ended, Ending::NothingAnswered, None);
         for exchange in &after.exchanges {
             let got = failure(exchange).map(|(class, _)| class);
             assert_eq!(got, Some(*class), "{about}: {exchange:#?}");
@@ -133,7 +133,7 @@ fn the_kernels_own_emulation_gives_the_same() {
         let flags = format!("--concurrency 1 --num-prompts {REQUESTS} --random-output-len 8");
         let ended = run(&mut line(within, &mock, place.path(), &flags));
         let log = mock.end();
-        let after = check(emulation, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(emulation, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{emulation}");
         holds_the_way(emulation, &after, &log, delay);
     }

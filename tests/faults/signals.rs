@@ -6,13 +6,12 @@ use std::process::Command;
 use model::exchange::{Class, Phase};
 use tempfile::TempDir;
 
-use super::check::{GIVEN, How, at_once, check, failure, no_panic, refused};
+use super::check::{Ending, GIVEN, at_once, check, failure, no_panic, refused};
 use crate::endings::RUNS;
 use crate::support::process::{Mock, Process, has_records, runner, words};
 use crate::support::raw::{Raw, wait};
 use crate::support::results::random;
 
-/// Signals that end a run.
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 /// The place where the run stands when the signals come.
@@ -63,7 +62,7 @@ fn a_signal_in_any_phase_keeps_the_records() {
         }
         let ended = process.end();
         let log = mock.end();
-        let after = check(&about, place.path(), &ended, How::Interrupted, Some(&log));
+        let after = check(&about, place.path(), &ended, Ending::Interrupted, Some(&log));
         for exchange in &after.exchanges {
             let class = failure(exchange).map(|(class, _)| class);
             assert!(class.is_none_or(|class| classes.contains(&class)), "{about}: {exchange:#?}");

@@ -7,7 +7,7 @@ use std::process::Command;
 use model::exchange::Class;
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, failure};
+use super::check::{Ending, at_once, check, failure};
 use crate::support::process::{Process, run};
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, text, wait};
 use crate::support::results::random;
@@ -60,7 +60,7 @@ fn one_after_the_other(table: Vec<Row>, flags: &str) {
     let requests = table.len() * (SOUND + 1);
     let flags = format!("--concurrency 1 --num-prompts {requests} {flags}");
     let ended = run(&mut line(place.path(), &listening.url, &flags));
-    let after = check("wire", place.path(), &ended, How::Finished, None);
+    let after = check("wire", place.path(), &ended, Ending::Finished, None);
     assert_eq!(after.exchanges.len(), requests);
     for (at, (about, _, wanted)) in table.into_iter().enumerate() {
         let [before @ .., odd] = &after.exchanges[at * (SOUND + 1)..(at + 1) * (SOUND + 1)] else {
@@ -301,7 +301,7 @@ fn flood((about, before, again, classes): &Flood) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let ended = process.end();
-    let after = check(about, place.path(), &ended, How::Finished, None);
+    let after = check(about, place.path(), &ended, Ending::Finished, None);
     assert!((1..MOST_MIB).contains(&most), "{about}: {most} MiB");
     for (number, exchange) in after.exchanges.iter().enumerate() {
         let got = failure(exchange).map(|(class, _)| class);
@@ -332,7 +332,7 @@ fn a_flood_ends_when_the_run_is_stopped() {
             .until("the first is received", |process| process.stderr().contains("interrupt again"));
         process.signal("INT");
         let ended = process.end();
-        let after = check(about, place.path(), &ended, How::Interrupted, None);
+        let after = check(about, place.path(), &ended, Ending::Interrupted, None);
         assert!(after.exchanges[0].is_ok(), "{about}");
         let got = failure(&after.exchanges[1]).unwrap().0;
         assert!(got == Class::Interrupted || classes.contains(&got), "{about}: {got:?}");

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page that was read.
 #[derive(Debug, Default)]
 pub struct Page {
     pub samples: Vec<Sample>,

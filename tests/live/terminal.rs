@@ -35,7 +35,6 @@ fn load(mock: &Mock, requests: u32) -> String {
     )
 }
 
-/// Rows and columns of the terminal.
 const SIZE: (usize, usize) = (30, 100);
 
 /// Returns the alternate screen, as a terminal renders it: only changes are written.

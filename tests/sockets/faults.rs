@@ -5,7 +5,7 @@ use model::exchange::{Class, Outcome};
 use tempfile::TempDir;
 
 use crate::endings::{class, exchanges, line, report_with};
-use crate::faults::check::{How, check, failure};
+use crate::faults::check::{Ending, check, failure};
 use crate::support::authority::Authority;
 use crate::support::process::{Mock, run, runner};
 
@@ -70,7 +70,7 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
         );
         let ended = run(&mut line(runner(), &mock, folder.path(), &flags)).with_code(0);
         let log = mock.end();
-        let exchanges = check(kind, folder.path(), &ended, How::Finished, Some(&log)).exchanges;
+        let exchanges = check(kind, folder.path(), &ended, Ending::Finished, Some(&log)).exchanges;
         assert_eq!(exchanges.len(), requests, "{kind}");
         for (number, exchange) in exchanges.iter().enumerate() {
             let fault = number.checked_sub(SOUND).and_then(|at| FAULTS.get(at));

@@ -25,7 +25,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 
 /// A line of the server's log.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     id: String,
     model: String,
     text: String,
@@ -36,7 +36,7 @@ struct Served {
 }
 
 /// A run of this many requests against the server, and the server's log.
-fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Served>)> {
+fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Entry>)> {
     let python = pypi::present(&PYTHON)?;
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("log.jsonl");
@@ -129,7 +129,7 @@ fn another_version_of_http_is_refused() {
 
 /// A line of the client: the parts that it read of one request.
 #[derive(Debug, Deserialize)]
-struct Read {
+struct Reading {
     /// The text, the reason for which the answer ended, and tokens of prompt and piece.
     pieces: Vec<(String, String, u32, u32)>,
     errors: Vec<String>,
@@ -168,7 +168,7 @@ fn tritons_own_client_reads_the_mock_engine() {
     let mut client = Command::new(python);
     let client = run_patiently(client.args([CLIENT, address, "m"])).with_code(0);
     let lines = client.stdout.lines();
-    let read: Vec<Read> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let read: Vec<Reading> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     let truths = mock.end();
     // One of the calls generates nothing, whoever makes it.
     assert_eq!((read.len(), truths.len()), (11, 10), "{read:?}");

@@ -38,7 +38,6 @@ fn models(mut stream: TcpStream) {
     }
 }
 
-/// Reads one request to its end.
 fn hear(stream: &mut TcpStream) -> bool {
     let mut input = Vec::new();
     let mut some = [0; 4096];

@@ -17,17 +17,17 @@ const ROUTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/r
 
 /// A line of the router's log.
 #[derive(Deserialize)]
-struct Routed {
+struct Entry {
     server: usize,
     headers: BTreeMap<String, String>,
 }
 
 /// The header fields with ids of each request that an engine got.
-type Logged = Vec<BTreeMap<String, String>>;
+type Fields = Vec<BTreeMap<String, String>>;
 
 /// Runs two engines behind a router that hashes this header, with these flags. Returns the
 /// exchanges, the router's log, and the header fields with ids that each engine logged.
-fn run_through_router(header: &str, flags: &str) -> (Vec<Exchange>, Vec<Routed>, [Logged; 2]) {
+fn run_through_router(header: &str, flags: &str) -> (Vec<Exchange>, Vec<Entry>, [Fields; 2]) {
     let folder = TempDir::new().unwrap();
     let engine = || Mock::logging(&["--ttft", "2ms", "--itl", "100us"]);
     let engines = [engine(), engine()];

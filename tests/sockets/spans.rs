@@ -18,7 +18,6 @@ use crate::support::pypi;
 
 const DEFINITIONS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/definitions.py");
-/// OpenTelemetry's definitions.
 const PACKAGES: &str = "opentelemetry-proto==1.45.2\n";
 
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
@@ -26,8 +25,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     pypi::python(Path::new(folder), PACKAGES)
 });
 
-/// A run and its exports.
-struct Ran {
+struct Export {
     exchanges: Vec<Exchange>,
     /// A document of spans from each line.
     traces: Vec<Value>,
@@ -37,7 +35,7 @@ struct Ran {
 }
 
 /// Runs with these flags, and exports the spans to `spans.jsonl`.
-fn exported(engine: &[&str], flags: &[&str]) -> Ran {
+fn exported(engine: &[&str], flags: &[&str]) -> Export {
     let folder = TempDir::new().unwrap();
     let mock = Mock::logging(engine);
     let mut command = runner();
@@ -45,7 +43,7 @@ fn exported(engine: &[&str], flags: &[&str]) -> Ran {
     command.args(["--base-url", &mock.url]).current_dir(folder.path());
     run(&mut command).with_code(0);
     let traces = export(folder.path(), "requests", "spans.jsonl");
-    Ran { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
+    Export { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
 }
 
 /// Exports the only run of a folder, and returns the document of each line.
@@ -58,8 +56,7 @@ fn export(folder: &Path, table: &str, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-impl Ran {
-    /// Every exported span.
+impl Export {
     fn spans(&self) -> Vec<&Value> {
         let spans = self.traces.iter().flat_map(|document| {
             let spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
@@ -70,7 +67,6 @@ impl Ran {
     }
 }
 
-/// The attribute of this name.
 fn attribute<'s>(span: &'s Value, name: &str) -> Option<&'s Value> {
     let mut attributes = span["attributes"].as_array().unwrap().iter();
     let found = attributes.find(|attribute| attribute["key"] == name)?;

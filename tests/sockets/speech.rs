@@ -15,14 +15,14 @@ const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/s
 
 /// A line of the server's log.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     text: String,
     seconds: f64,
     fault: Option<String>,
 }
 
 /// A run of sixty requests against the server, and the server's log.
-fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Served>) {
+fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Entry>) {
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("log.jsonl");
     let texts: Vec<String> = (0..60).map(|text| format!("Sentence {text}.")).collect();

@@ -23,7 +23,7 @@ const LINE: &str = "--model meta/llama --dataset-name random --random-input-len 
 
 /// A line of the server's log: one request.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     prediction: u64,
     digest: String,
     step: String,
@@ -75,11 +75,11 @@ impl Replicate {
     }
 
     /// The requests of each prediction in their order, by the digest of the first.
-    fn served(&self) -> BTreeMap<String, Vec<Served>> {
+    fn served(&self) -> BTreeMap<String, Vec<Entry>> {
         let text = std::fs::read_to_string(self.folder.path().join("log.jsonl")).unwrap();
-        let mut served: BTreeMap<String, Vec<Served>> = BTreeMap::new();
+        let mut served: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
         for line in text.lines() {
-            let one: Served = serde_json::from_str(line).unwrap();
+            let one: Entry = serde_json::from_str(line).unwrap();
             served.entry(one.digest.clone()).or_default().push(one);
         }
         served
@@ -96,7 +96,7 @@ fn reason(exchange: &Exchange) -> Option<Reason> {
 /// Holds the records against the server's log; gives the number of exchanges of each fault.
 fn compared(
     exchanges: &[Exchange],
-    served: &BTreeMap<String, Vec<Served>>,
+    served: &BTreeMap<String, Vec<Entry>>,
     expected: impl Fn(&str) -> (Option<Class>, Option<Reason>),
 ) -> BTreeMap<String, usize> {
     let mut faults = BTreeMap::new();
@@ -124,7 +124,7 @@ fn compared(
         assert_eq!(exchange.ended, exchange.steps.last().unwrap().ended, "{id}");
         // Each request carries the ids of the exchange, wherever it goes.
         let own = exchange.ids.as_ref().unwrap().request.as_ref();
-        let carried = |one: &Served| one.headers.get("x-request-id") == own;
+        let carried = |one: &Entry| one.headers.get("x-request-id") == own;
         assert!(served.iter().all(carried), "{id}");
         for pair in exchange.steps.windows(2) {
             assert!(pair[0].ended <= pair[1].sent, "{id}: {pair:?}");

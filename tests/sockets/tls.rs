@@ -16,7 +16,6 @@ fn secure(certified: &Certified) -> Mock {
     mock
 }
 
-/// Three requests, in a folder.
 fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Ended {
     let flags = format!("--num-prompts 3 --random-output-len 4 {flags}");
     run(&mut line(runner(), mock, folder.path(), &flags))

@@ -16,7 +16,7 @@ use crate::support::memory::Memory;
 use crate::support::raw::{Act, Raw, whole};
 use crate::support::trial::Trial;
 
-const ASKED: &str = "load = { warmup = 2, flush-cache = true }\nreport.server-metrics = true\n";
+const SETTINGS: &str = "load = { warmup = 2, flush-cache = true }\nreport.server-metrics = true\n";
 
 /// vLLM's metrics after this many requests of 40 tokens each.
 fn metrics(requests: u64, hits: u64) -> Vec<Act> {
@@ -44,7 +44,7 @@ fn counting(before: u64, after: u64) -> Arc<Raw> {
 #[tokio::test(start_paused = true)]
 async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     let raw = counting(7, 12);
-    let trial = Trial::of(BASE).with(ASKED).api_key("sesame");
+    let trial = Trial::of(BASE).with(SETTINGS).api_key("sesame");
     let ran = trial.against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     let requests = raw.requests();

@@ -101,7 +101,6 @@ async fn run_at_once(name: &str, requests: u64) -> Ran {
     ran
 }
 
-/// Exact lengths, both ways.
 fn check_lengths(ran: &Ran, input: u64, output: u64) {
     let requests = ran.summary.requests.total;
     assert_eq!(ran.everywhere("input-tokens"), (input as f64, requests));

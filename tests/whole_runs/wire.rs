@@ -35,7 +35,6 @@ fn stream(content: &[u8]) -> Vec<Act> {
     vec![say(CHUNKED), say(chunk(content)), say(LAST_CHUNK)]
 }
 
-/// An answer and its end marker.
 fn answer() -> String {
     [text("a"), text("b"), DONE.to_owned()].concat()
 }
