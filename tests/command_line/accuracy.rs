@@ -62,7 +62,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     }
     assert!(!ended.stderr.contains("warning"), "{ended:#?}");
     let [(judged_folder, accuracy), (speed_folder, speed)] = &results(folder.path())[..] else {
-        panic!("{ended:#?}");
+        panic!("{ended:#?}")
     };
     assert_eq!(accuracy["requests"]["successful"], 7, "{accuracy:#}");
     assert_eq!(speed["requests"]["successful"], 20, "{speed:#}");
@@ -90,9 +90,7 @@ fn answers_to_other_questions_of_one_name_are_not_compared() {
     let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
     let expected = "samples with the same name were different requests";
     assert!(ended.stderr.contains(expected), "{ended:#?}");
-    let [_, (speed_folder, _)] = &results(folder.path())[..] else {
-        panic!("{ended:#?}");
-    };
+    let [_, (speed_folder, _)] = &results(folder.path())[..] else { panic!("{ended:#?}") };
     assert!(!speed_folder.join("agreement.json").exists());
 }
 

@@ -115,9 +115,7 @@ fn a_variable_has_one_meaning() {
     let mut clashes = Vec::new();
     for (words, command) in all.chain([(vec![], cli.clone())]) {
         for arg in command.get_arguments() {
-            let Some(variable) = arg.get_env() else {
-                continue;
-            };
+            let Some(variable) = arg.get_env() else { continue };
             let values: Vec<String> =
                 arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
             let help = arg.get_help().map(ToString::to_string);

@@ -182,9 +182,7 @@ fn json_is_all_that_goes_to_stdout() {
 fn problems_are_drawn_in_colour_only_where_it_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("wrong.toml"), "nam = 1\n").unwrap();
-    let Some(coloured) = on_a_terminal(folder.path(), "wrong.toml", "TERM=xterm") else {
-        return;
-    };
+    let Some(coloured) = on_a_terminal(folder.path(), "wrong.toml", "TERM=xterm") else { return };
     assert!(coloured.contains("\u{1b}["), "{coloured:?}");
     let plain = on_a_terminal(folder.path(), "wrong.toml", "NO_COLOR=1").unwrap();
     assert!(plain.contains("unknown key"), "{plain:?}");

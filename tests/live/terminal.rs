@@ -45,9 +45,7 @@ fn screen(written: &str) -> String {
     let (mut row, mut column) = (0, 0);
     for piece in drawn.split("\u{1b}[") {
         // A piece that is still being written has no end.
-        let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else {
-            continue;
-        };
+        let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else { continue };
         let (arguments, text) = piece.split_at(end);
         if let (true, Some(to)) = (text.starts_with('H'), arguments.split_once(';')) {
             row = to.0.parse::<usize>().unwrap() - 1;
@@ -93,9 +91,7 @@ fn a_dashboard_is_drawn_and_the_result_printed_after_it() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "20ms"]);
     let line = format!("{} --dashboard", load(&mock, 20));
     for variable in ["TERM=xterm", "NO_COLOR=1"] {
-        let Some(command) = on_a_terminal(folder.path(), &line, variable) else {
-            return;
-        };
+        let Some(command) = on_a_terminal(folder.path(), &line, variable) else { return };
         let ended = start(command).end().with_code(0);
         let (shown, written, after) = screens(&ended.stdout);
         for part in ["latency", "this client", "q stop", "/20 done"] {
@@ -116,9 +112,7 @@ fn a_key_stops_the_run_as_an_interrupt_does() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "5ms"]);
     let line = format!("{} --dashboard", load(&mock, 1_000_000));
     for key in ["q", "\u{3}"] {
-        let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else {
-            return;
-        };
+        let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else { return };
         let mut process = start(command);
         process.until("it measures", shows("measuring"));
         process.type_in("?");
@@ -140,9 +134,7 @@ fn the_key_again_gives_replies_up() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "10m"]);
     let line = format!("{} --dashboard", load(&mock, 1_000));
-    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else {
-        return;
-    };
+    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else { return };
     let mut process = start(command);
     process.until("four are in flight", shows("in flight 4 of 4"));
     process.type_in("q");
@@ -190,9 +182,7 @@ fn a_terminal_that_cannot_move_its_cursor_gets_lines() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "20ms"]);
     let line = format!("{} --progress-every 50ms", load(&mock, 12));
-    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=dumb") else {
-        return;
-    };
+    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=dumb") else { return };
     let ended = start(command).end().with_stdout(0, "/12 done, 4 in flight");
     assert!(!ended.stdout.contains('\u{1b}'), "{ended:#?}");
 }

@@ -101,16 +101,12 @@ fn each_exchange_agrees_with_the_servers_log() {
 #[test]
 fn an_answer_in_one_message_is_read_too() {
     let flags = "--num-prompts 6 --disable-stream";
-    let Some((_folder, exchanges, served)) = run_against_triton(flags) else {
-        return;
-    };
+    let Some((_folder, exchanges, served)) = run_against_triton(flags) else { return };
     for exchange in &exchanges {
         let served = served.iter().find(|served| served.id == exchange.sample.id);
         let served = served.unwrap();
         assert_eq!(class(exchange).is_some(), served.fault.is_some());
-        let Some((text, _)) = served.pieces.first() else {
-            continue;
-        };
+        let Some((text, _)) = served.pieces.first() else { continue };
         assert_eq!(exchange.output, *text);
         assert_eq!(exchange.usage.unwrap().output_tokens, Some(8));
     }
@@ -160,9 +156,7 @@ fn faulty(flags: &str) -> Mock {
 /// Triton's client reads the mock engine; its figures equal the engine's log.
 #[test]
 fn tritons_own_client_reads_the_mock_engine() {
-    let Some(python) = pypi::present(&PYTHON) else {
-        return;
-    };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let mock = faulty("--model m --answer größer!");
     let address = mock.url.trim_start_matches("http://");
     let mut client = Command::new(python);

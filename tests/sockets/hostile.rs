@@ -46,9 +46,7 @@ fn hear(stream: &mut TcpStream) -> bool {
             Ok(read @ 1..) => input.extend_from_slice(&some[..read]),
             _ => return false,
         }
-        let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
-            continue;
-        };
+        let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&input[..end]).to_ascii_lowercase();
         let length = (head.lines())
             .find_map(|line| line.strip_prefix("content-length: "))

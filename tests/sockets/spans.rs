@@ -127,9 +127,7 @@ fn ten_thousand_spans_join_the_records_and_the_servers_log() {
     };
     assert_eq!(counted("gen_ai.client.operation.duration"), 10_000);
     assert_eq!(counted("gen_ai.client.operation.time_to_first_chunk"), 10_000 - failed);
-    let Some(python) = pypi::present(&PYTHON) else {
-        return;
-    };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     for (signal, file, count) in
         [("traces", "spans.jsonl", 10_001), ("metrics", "metrics.jsonl", 6)]
     {

@@ -235,9 +235,7 @@ fn pieces_of_speech_arrive_when_they_are_spoken() {
 #[test]
 fn an_interrupt_closes_open_sockets() {
     let folder = TempDir::new().unwrap();
-    let Some((mut server, url, log)) = serve(folder.path()) else {
-        return;
-    };
+    let Some((mut server, url, log)) = serve(folder.path()) else { return };
     // A minute each.
     let mut run = Process::start(&mut line(folder.path(), &url, (1, 60 * RATE), "--concurrency 1"));
     server.until("a WebSocket", |server| server.stdout().contains("open"));

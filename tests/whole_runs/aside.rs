@@ -120,9 +120,7 @@ async fn a_server_that_keeps_its_cache_is_not_measured() {
 
     let raw = Raw::routing([(flush, vec![busy()])]);
     let ran = trial.against_raw(&raw).run().await;
-    let Err(error @ RunError::Flush { .. }) = &ran.ended else {
-        panic!("{:?}", ran.ended);
-    };
+    let Err(error @ RunError::Flush { .. }) = &ran.ended else { panic!("{:?}", ran.ended) };
     let error = error.to_string();
     assert!(error.contains("HTTP 409: requests are running"), "{error}");
     assert!(error.contains("leave --flush-cache out"), "{error}");
