@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
 use crate::support::raw::{Raw, whole};
-use crate::support::results::json_file;
+use crate::support::results::{json_file, json_lines};
 use runner::cli::flags::familiar::line;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
@@ -363,8 +363,7 @@ fn their_command_lines_run() {
         run(runner().args(words(&line)).args(["--base-url", address]).current_dir(folder.path()))
             .with_code(0);
     }
-    let kept = std::fs::read_to_string(folder.path().join("serve/all.jsonl")).unwrap();
-    let kept: Vec<Value> = (kept.lines()).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kept: Vec<Value> = json_lines(folder.path().join("serve/all.jsonl"));
     assert_eq!(kept.len(), 2);
     for (result, rate) in kept.iter().zip([Value::from("inf"), Value::from(200.0)]) {
         assert_eq!(result["completed"], 4, "{result}");
@@ -482,8 +481,7 @@ fn details_of_requests_are_in_the_result_file() {
             .args(words("--save-result --result-filename v.json --result-dir ."))
             .args(words(flag));
         run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(0);
-        let text = std::fs::read_to_string(folder.path().join("v.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
+        json_file(folder.path().join("v.json"))
     };
     let plain = result("");
     assert!(ARRAYS.iter().all(|name| plain.get(name).is_none()), "{plain}");

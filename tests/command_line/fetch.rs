@@ -127,15 +127,16 @@ fn files_of_a_dataset_come_as_named_or_all_that_are_data() {
     let ended = run(&mut fetching(&hub, cache.path(), &named)).with_code(0);
     let path = PathBuf::from(ended.stdout.trim_end());
     assert_eq!(std::fs::read(path).unwrap(), b"{}\n{}\n");
-    let all = ["fetch", "dataset", "org/data"];
-    let ended = run(&mut fetching(&hub, cache.path(), &all)).with_code(0);
-    transcript("fetch-dataset", &seen(&all, &ended, &hub, cache.path()));
-    let large = ["fetch", "dataset", "org/data", "--max-size", "1kB"];
-    let ended = run(&mut fetching(&hub, cache.path(), &large)).with_code(3);
-    transcript("fetch-too-large", &seen(&large, &ended, &hub, cache.path()));
-    let wrong = ["fetch", "dataset", "org/data", "a.json", "b.parquet"];
-    let ended = run(&mut fetching(&hub, cache.path(), &wrong)).with_code(3);
-    transcript("fetch-no-file", &seen(&wrong, &ended, &hub, cache.path()));
+    let none: &[&str] = &[];
+    for (name, more, code) in [
+        ("fetch-dataset", none, 0),
+        ("fetch-too-large", &["--max-size", "1kB"], 3),
+        ("fetch-no-file", &["a.json", "b.parquet"], 3),
+    ] {
+        let words = [&["fetch", "dataset", "org/data"], more].concat();
+        let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(code);
+        transcript(name, &seen(&words, &ended, &hub, cache.path()));
+    }
 }
 
 #[test]
@@ -144,15 +145,15 @@ fn refusals_are_explained_and_never_show_the_token() {
     hub.put("models/org/model", "tokenizer.json", b"{}", false);
     hub.put("models/org/weights", "model.gguf", b"GGUF", true);
     let fetch = |words: &[&str]| fetching(&hub, cache.path(), words);
-    let words = ["fetch", "tokenizer", "org/modle"];
-    let ended = run(&mut fetch(&words)).with_code(3);
-    transcript("fetch-unknown", &seen(&words, &ended, &hub, cache.path()));
-    let words = ["fetch", "tokenizer", "org/weights"];
-    let ended = run(&mut fetch(&words)).with_code(3);
-    transcript("fetch-no-tokenizer", &seen(&words, &ended, &hub, cache.path()));
-    let words = ["fetch", "tokenizer", "https://huggingface.co/org/model"];
-    let ended = run(&mut fetch(&words)).with_code(2);
-    transcript("fetch-address", &seen(&words, &ended, &hub, cache.path()));
+    for (name, model, code) in [
+        ("fetch-unknown", "org/modle", 3),
+        ("fetch-no-tokenizer", "org/weights", 3),
+        ("fetch-address", "https://huggingface.co/org/model", 2),
+    ] {
+        let words = ["fetch", "tokenizer", model];
+        let ended = run(&mut fetch(&words)).with_code(code);
+        transcript(name, &seen(&words, &ended, &hub, cache.path()));
+    }
 
     hub.state.lock().unwrap().gate = Some(("hf_right".to_owned(), "GatedRepo"));
     let words = ["fetch", "tokenizer", "org/model"];

@@ -20,11 +20,15 @@ pub(super) fn commands(cli: &clap::Command) -> Vec<(Vec<String>, clap::Command)>
     found
 }
 
+/// The words of the program alone, and of every command.
+pub(super) fn pages(cli: &clap::Command) -> Vec<Vec<String>> {
+    let nested = commands(cli).into_iter().map(|(words, _)| words);
+    std::iter::once(vec![]).chain(nested).collect()
+}
+
 #[test]
 fn help_of_every_subcommand() {
-    let mut pages = vec![vec![]];
-    let cli = runner::cli::Cli::command();
-    pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
+    let pages = pages(&runner::cli::Cli::command());
     let of_run = run(runner().args(["run", "--help"])).with_code(0).stdout;
     let of_run: BTreeSet<String> = entries(&of_run).into_iter().collect();
     for page in pages {
@@ -67,9 +71,7 @@ fn is_flag(entry: &str) -> bool {
 #[test]
 fn short_help_fits_a_screen_and_names_the_long_help() {
     let cli = runner::cli::command();
-    let mut pages = vec![vec![]];
-    pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
-    for page in pages {
+    for page in pages(&cli) {
         let help = short_help(&page);
         let lines = help.lines().count();
         assert!(lines <= 60, "{page:?} has {lines} lines:\n{help}");

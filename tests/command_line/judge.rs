@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
-use crate::support::results::json_file;
+use crate::support::results::{json_file, json_lines};
 
 const FLAGS: &str = "--backend openai-chat --dataset-name custom --model mock \
     --warmup-requests 0 --disable-ignore-eos";
@@ -41,8 +41,7 @@ fn exported(at: &Path, flags: &str, runs: &[&str]) -> Ended {
 }
 
 fn rows(at: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(at.join("answers.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    json_lines(at.join("answers.jsonl"))
 }
 
 /// Has a judge that always answers this judge the exported answers, and gives its scores.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use clap::CommandFactory;
 
-use super::help::commands;
+use super::help::pages;
 use crate::support::lacking;
 use crate::support::process::{run, runner};
 
@@ -42,11 +42,8 @@ fn flags(help: &str) -> BTreeSet<&str> {
 fn every_command_has_a_page_with_all_that_help_says_of_flags() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
-    let cli = runner::cli::Cli::command();
-    let mut all = vec![vec![]];
-    all.extend(commands(&cli).into_iter().map(|(words, _)| words));
     let mut files = BTreeSet::new();
-    for words in all {
+    for words in pages(&runner::cli::Cli::command()) {
         let name = [vec!["runner".to_owned()], words.clone()].concat().join("-");
         let file = format!("{name}.1");
         let page = std::fs::read_to_string(folder.path().join(&file)).unwrap();

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::transcript;
 use crate::hostile_guests::fixture::components;
 use crate::support::process::{Ended, Mock, Process, run, runner, words};
-use crate::support::results::{report, run_file, run_folder, schema};
+use crate::support::results::{json_lines, report, run_file, run_folder, schema};
 
 /// A workload whose every request stands alone.
 const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
@@ -117,8 +117,7 @@ fn exports_hold_every_prompt() {
         command.arg("plan").args(words(RANDOM)).args(words("--request-rate 20 --export rows"));
         command.args(["--export-format", format]).current_dir(folder.path());
         run(&mut command).with_code(0);
-        let rows = std::fs::read_to_string(folder.path().join("rows")).unwrap();
-        rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        json_lines(folder.path().join("rows"))
     };
     let shown = planned(&format!("{RANDOM} --show 40 --full"));
     let prompts: Vec<&Value> = (shown["shown"].as_array().unwrap().iter())

@@ -127,18 +127,3 @@ fn a_header_on_the_command_line_is_not_kept() {
     assert!(plan.contains("x-tenant"), "{plan}");
     assert_nothing_leaked("plan.json", plan.as_bytes());
 }
-
-#[test]
-fn the_right_key_opens() {
-    for variable in ["OPENAI_API_KEY", "ENGINE_KEY"] {
-        let folder = tempfile::tempdir().unwrap();
-        let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
-        let flags = "--num-prompts 3 --random-output-len 4";
-        let mut command = random(&mock.url, folder.path(), flags);
-        command.env(variable, KEY);
-        if variable != "OPENAI_API_KEY" {
-            command.args(["--api-key-env", variable]);
-        }
-        run(&mut command).with_code(0);
-    }
-}

@@ -13,6 +13,7 @@ use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 use crate::endings::{class, exchanges};
 use crate::support::process::{Mock, run, run_patiently, runner, words};
 use crate::support::pypi;
+use crate::support::results::json_lines;
 
 const TRITON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton.py");
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton_client.py");
@@ -47,10 +48,7 @@ fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Entry>
     command.args(words(line)).args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
-    let text = std::fs::read_to_string(&log).unwrap();
-    let served = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let served = served.collect();
-    Some((folder, exchanges, served))
+    Some((folder, exchanges, json_lines(log)))
 }
 
 #[test]

@@ -12,6 +12,7 @@ use model::identity::Ids;
 
 use crate::endings::exchanges;
 use crate::support::process::{Mock, Process, run, runner, words};
+use crate::support::results::json_lines;
 
 const ROUTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/router.py");
 
@@ -43,9 +44,7 @@ fn run_through_router(header: &str, flags: &str) -> (Vec<Exchange>, Vec<Entry>, 
     command.args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
-    let text = std::fs::read_to_string(&log).unwrap();
-    let routed = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let routed = routed.collect();
+    let routed = json_lines(log);
     drop(router);
     let logged = engines.map(|engine| engine.end().into_iter().map(|truth| truth.ids).collect());
     (exchanges, routed, logged)

@@ -15,6 +15,7 @@ use model::exchange::{Exchange, Outcome};
 use crate::endings::exchanges;
 use crate::support::process::{Mock, only_run, run, runner, words};
 use crate::support::pypi;
+use crate::support::results::json_lines;
 
 const DEFINITIONS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/definitions.py");
@@ -48,12 +49,10 @@ fn exported(engine: &[&str], flags: &[&str]) -> Export {
 
 /// Exports the only run of a folder, and returns the document of each line.
 fn export(folder: &Path, table: &str, file: &str) -> Vec<Value> {
-    let mut command = runner();
-    command.args(["export", "runs", "--format", "otlp", "--table", table, "--output", file]);
-    let ended = run(command.current_dir(folder)).with_code(0);
+    let line = ["export", "runs", "--format", "otlp", "--table", table, "--output", file];
+    let ended = run(runner().args(line).current_dir(folder)).with_code(0);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
-    let text = std::fs::read_to_string(folder.join(file)).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    json_lines(folder.join(file))
 }
 
 impl Export {
@@ -169,9 +168,7 @@ fn spans_of_a_killed_run_have_the_date_of_its_folder() {
     let exact = start(&ran.traces[0]);
     let own = only_run(&ran.folder.path().join("runs")).unwrap();
     std::fs::remove_file(own.join("status.json")).unwrap();
-    let mut command = runner();
-    command.arg("export").arg(&own).args(["--format", "otlp"]);
-    let text = run(&mut command).with_code(0).stdout;
+    let text = run(runner().arg("export").arg(&own).args(["--format", "otlp"])).with_code(0).stdout;
     let rough = start(&serde_json::from_str(text.lines().next().unwrap()).unwrap());
     let second = 1_000_000_000;
     assert!(exact.abs_diff(rough) < 60 * second, "{exact} {rough}");

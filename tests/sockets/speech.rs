@@ -10,6 +10,7 @@ use model::exchange::{Class, Exchange};
 use crate::endings::{class, exchanges};
 use crate::support::process::{run, runner, words};
 use crate::support::pypi;
+use crate::support::results::json_lines;
 
 const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/speech.py");
 
@@ -35,10 +36,7 @@ fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Entry>) {
     command.args(words(line)).args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
-    let text = std::fs::read_to_string(&log).unwrap();
-    let served = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let served = served.collect();
-    (folder, exchanges, served)
+    (folder, exchanges, json_lines(log))
 }
 
 #[test]

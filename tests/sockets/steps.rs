@@ -13,6 +13,7 @@ use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 
 use crate::endings::{class, exchanges, report};
 use crate::support::process::{Process, run, runner, words};
+use crate::support::results::json_lines;
 
 const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/replicate.py");
 const BACKEND: &str =
@@ -76,10 +77,8 @@ impl Replicate {
 
     /// The requests of each prediction in their order, by the digest of the first.
     fn served(&self) -> BTreeMap<String, Vec<Entry>> {
-        let text = std::fs::read_to_string(self.folder.path().join("log.jsonl")).unwrap();
         let mut served: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-        for line in text.lines() {
-            let one: Entry = serde_json::from_str(line).unwrap();
+        for one in json_lines::<Entry>(self.folder.path().join("log.jsonl")) {
             served.entry(one.digest.clone()).or_default().push(one);
         }
         served

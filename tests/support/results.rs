@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::process::{Ended, only_run, run, runner, words};
@@ -60,6 +61,13 @@ pub fn schema(name: &str) -> Value {
 #[track_caller]
 pub fn json_file(path: impl AsRef<Path>) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A file with a document of JSON on each line.
+#[track_caller]
+pub fn json_lines<T: DeserializeOwned>(path: impl AsRef<Path>) -> Vec<T> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The folder of the only run in a folder's `runs`.

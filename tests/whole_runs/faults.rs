@@ -3,7 +3,7 @@
 use model::exchange::Class;
 use result::finding::Id;
 
-use super::{base, with_backend};
+use super::{base, found, with_backend};
 use crate::faults::check::failure;
 use crate::support::trial::{Ran, Trial};
 
@@ -32,8 +32,7 @@ fn check(ran: &Ran, class: Class, fault: &str) {
         assert_eq!(ran.everywhere(name), (value, count), "{fault}: {name}");
     }
     assert_eq!(ran.summary.tokens.output.total, Some(44), "{fault}");
-    let failures = ran.summary.findings.iter().find(|f| f.id == Id::Failures);
-    assert!(failures.is_some(), "{fault}\n{}", ran.text);
+    assert!(found(ran, Id::Failures), "{fault}\n{}", ran.text);
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
@@ -157,8 +156,7 @@ async fn short_answers_are_found() {
     assert_eq!(ran.summary.tokens.output.total, Some(25));
     assert_eq!(ran.summary.tokens.output_requested, Some(55));
     assert_eq!(ran.everywhere("e2e").0, 200.0);
-    let short = ran.summary.findings.iter().any(|f| f.id == Id::ShortAnswers);
-    assert!(short, "{}", ran.text);
+    assert!(found(&ran, Id::ShortAnswers), "{}", ran.text);
 }
 
 /// However the bytes of a stream are cut, its figures are the same.
@@ -204,5 +202,5 @@ async fn when_everything_fails() {
     }
     assert_eq!(ran.summary.tokens.output.total, None);
     assert_eq!(ran.summary.tokens.input.total, None);
-    assert!(ran.summary.findings.iter().any(|f| f.id == Id::NothingAnswered));
+    assert!(found(&ran, Id::NothingAnswered));
 }

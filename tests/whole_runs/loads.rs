@@ -10,7 +10,7 @@ use result::summary::Treatment;
 use result::summary::cold::Shown;
 use runs::folder::RunFolder;
 
-use super::{assert_close, base};
+use super::{assert_close, base, found};
 use crate::support::sharegpt;
 use crate::support::trial::{Ran, Trial};
 
@@ -20,10 +20,6 @@ fn due(ran: &Ran) -> Vec<f64> {
 
 fn sent(ran: &Ran) -> Vec<f64> {
     ran.since_start(|exchange| exchange.sent)
-}
-
-fn found(ran: &Ran, id: Id) -> bool {
-    ran.summary.findings.iter().any(|finding| finding.id == id)
 }
 
 /// Five requests, one every 100 ms, each answered in 320 ms: the last one ends at 720 ms.

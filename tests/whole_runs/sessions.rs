@@ -8,6 +8,7 @@ use result::finding::Id;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
+use super::found;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, wait};
 use crate::support::trial::{Ran, Trial};
 
@@ -297,10 +298,6 @@ async fn the_summary_says_how_long_sessions_took() {
 
 #[tokio::test(start_paused = true)]
 async fn incomplete_sessions_are_distinguished() {
-    let found = |ran: &Ran, id: Id| {
-        let findings = ran.summary.findings.iter();
-        findings.clone().any(|finding| finding.id == id)
-    };
     let ends = |ran: &Ran| {
         let sessions = ran.summary.sessions.unwrap();
         (sessions.complete, sessions.failed, sessions.cut_short)

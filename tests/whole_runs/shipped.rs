@@ -130,21 +130,14 @@ async fn lmdeploy_sharegpt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lmdeploy_random_1k_1k() {
-    let ran = run_at_once("scenarios/lmdeploy/random-1k-1k.toml", 2000).await;
-    check_lengths(&ran, 1024, 1024);
-}
-
-#[tokio::test(start_paused = true)]
-async fn lmdeploy_long_thinking() {
-    let ran = run_at_once("scenarios/lmdeploy/long-thinking.toml", 500).await;
-    check_lengths(&ran, 2000, 6000);
-}
-
-#[tokio::test(start_paused = true)]
-async fn lmdeploy_long_input() {
-    let ran = run_at_once("scenarios/lmdeploy/long-input.toml", 500).await;
-    check_lengths(&ran, 6000, 2000);
+async fn lmdeploy_random() {
+    for (name, requests, input, output) in [
+        ("scenarios/lmdeploy/random-1k-1k.toml", 2000, 1024, 1024),
+        ("scenarios/lmdeploy/long-thinking.toml", 500, 2000, 6000),
+        ("scenarios/lmdeploy/long-input.toml", 500, 6000, 2000),
+    ] {
+        check_lengths(&run_at_once(name, requests).await, input, output);
+    }
 }
 
 /// The first thousand conversations in the order of the file, as fast as 512 at a time go.
