@@ -54,7 +54,7 @@ fn with_backend(name: &str) -> Trial {
     base().plugin(&format!("backends/{name}.wasm"))
 }
 
-fn found(ran: &Ran, id: Id) -> bool {
+fn has_finding(ran: &Ran, id: Id) -> bool {
     ran.summary.findings.iter().any(|finding| finding.id == id)
 }
 

@@ -4,7 +4,7 @@ use model::arrival::{Arrival, Trace};
 use model::units::Nanos;
 use result::finding::Id;
 
-use super::{BASE, assert_close, base, found};
+use super::{BASE, assert_close, base, has_finding};
 use crate::support::trial::{Ran, Trial};
 
 /// Nanoseconds from the start of the measurement to when each request was due.
@@ -216,7 +216,7 @@ async fn a_cap_holds_a_trace_back() {
     let ran = base().with(&over).run().await;
     assert_eq!(due(&ran), [0, 0, 0]);
     assert_eq!(ran.summary.requests.successful, 2);
-    assert!(found(&ran, Id::NotSent));
+    assert!(has_finding(&ran, Id::NotSent));
 }
 
 /// A dataset that has its samples due at these milliseconds, and this many requests.

@@ -11,7 +11,7 @@ use result::summary::server::Figure;
 use session::parts::RunError;
 use session::preflight::{PreflightError, TargetAccess, wait_ready};
 
-use super::{BASE, found};
+use super::{BASE, has_finding};
 use crate::support::memory::Memory;
 use crate::support::raw::{Act, Raw, whole};
 use crate::support::trial::Trial;
@@ -72,7 +72,7 @@ async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     ] {
         assert!(ran.text.contains(line), "{line}{}", ran.text);
     }
-    assert!(!found(&ran, Id::ServerCountsDisagree), "{}", ran.text);
+    assert!(!has_finding(&ran, Id::ServerCountsDisagree), "{}", ran.text);
     let kept = std::fs::read_to_string(ran.folder().join("server.json")).unwrap();
     assert!(kept.contains("\"finished-requests\": 12.0"), "{kept}");
 }

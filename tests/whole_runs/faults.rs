@@ -3,7 +3,7 @@
 use model::exchange::Class;
 use result::finding::Id;
 
-use super::{base, found, with_backend};
+use super::{base, has_finding, with_backend};
 use crate::faults::check::failure;
 use crate::support::trial::{Ran, Trial};
 
@@ -32,7 +32,7 @@ fn check(ran: &Ran, class: Class, fault: &str) {
         assert_eq!(ran.everywhere(name), (value, count), "{fault}: {name}");
     }
     assert_eq!(ran.summary.tokens.output.total, Some(44), "{fault}");
-    assert!(found(ran, Id::Failures), "{fault}\n{}", ran.text);
+    assert!(has_finding(ran, Id::Failures), "{fault}\n{}", ran.text);
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
@@ -156,7 +156,7 @@ async fn short_answers_are_found() {
     assert_eq!(ran.summary.tokens.output.total, Some(25));
     assert_eq!(ran.summary.tokens.output_requested, Some(55));
     assert_eq!(ran.everywhere("e2e").0, 200.0);
-    assert!(found(&ran, Id::ShortAnswers), "{}", ran.text);
+    assert!(has_finding(&ran, Id::ShortAnswers), "{}", ran.text);
 }
 
 /// However the bytes of a stream are cut, its figures are the same.
@@ -202,5 +202,5 @@ async fn when_everything_fails() {
     }
     assert_eq!(ran.summary.tokens.output.total, None);
     assert_eq!(ran.summary.tokens.input.total, None);
-    assert!(found(&ran, Id::NothingAnswered));
+    assert!(has_finding(&ran, Id::NothingAnswered));
 }

@@ -8,7 +8,7 @@ use result::finding::Id;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use super::found;
+use super::has_finding;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, wait};
 use crate::support::trial::{Ran, Trial};
 
@@ -313,7 +313,7 @@ async fn incomplete_sessions_are_distinguished() {
     assert_eq!(ends(&ran), (1, 1, 0), "{}", ran.text);
     assert_eq!(ran.summary.requests.failed_by_themselves, Some(1));
     assert!(ran.text.contains("1 of them by themselves and 2 because"), "{}", ran.text);
-    assert!(!found(&ran, Id::RecordedAnswers));
+    assert!(!has_finding(&ran, Id::RecordedAnswers));
 
     // If sessions go on with the answer on record, a remark says so; if the record is meant, none
     // does.
@@ -324,10 +324,10 @@ async fn incomplete_sessions_are_distinguished() {
         .await;
     let histories = ran.summary.histories.unwrap();
     assert_eq!((histories.requests, histories.with_recorded), (4, 2));
-    assert!(found(&ran, Id::RecordedAnswers), "{}", ran.text);
+    assert!(has_finding(&ran, Id::RecordedAnswers), "{}", ran.text);
     let ran = answered(trial(&file, one_by_one).with("[request]\nhistory = 'recorded'\n")).await;
     assert_eq!(ran.summary.histories.unwrap().recorded_share(), Some(1.0));
-    assert!(!found(&ran, Id::RecordedAnswers), "{}", ran.text);
+    assert!(!has_finding(&ran, Id::RecordedAnswers), "{}", ran.text);
 }
 
 /// The number of opened connections is the number of sessions, however many requests these have.
