@@ -232,8 +232,7 @@ fn a_full_disk_ends_the_run_in_words() {
     };
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(command, &mock, folder.path(), flags)).with_code(3);
-    let why = format!("records.jsonl.zst`: {cause}");
-    assert!(ended.stderr.contains(&why), "{ended:#?}");
+    assert!(ended.stderr.contains(&format!("records.jsonl.zst`: {cause}")), "{ended:#?}");
     assert!(ended.stderr.contains("everything written before stays readable"), "{ended:#?}");
     let kept = count(&exchanges(folder.path()), None);
     assert!(kept > 0);

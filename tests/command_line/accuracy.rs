@@ -135,7 +135,6 @@ fn runs_without_accuracy_are_refused_before_a_request() {
     }
     let searched = words("search asked.toml --preset mlperf-accuracy --start 1");
     let ended = run(runner().args(searched).current_dir(folder.path())).with_code(2);
-    let expected = "runner run --preset mlperf-accuracy";
-    assert!(ended.stderr.contains(expected), "{ended:#?}");
+    assert!(ended.stderr.contains("runner run --preset mlperf-accuracy"), "{ended:#?}");
     assert!(!folder.path().join("runs").exists());
 }

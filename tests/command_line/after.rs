@@ -116,8 +116,7 @@ fn more_counts_than_allowed_are_the_plugins_fault() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _) = parrot();
     let counts: String = (0..33).map(|number| format!(" counts.n{number}=1")).collect();
-    let config = format!("scheme=none{counts}");
-    let ended = run(&mut keyed(&url, folder.path(), &config)).with_code(5);
+    let ended = run(&mut keyed(&url, folder.path(), &format!("scheme=none{counts}"))).with_code(5);
     let expected = "it reports more than 32 named counts in one exchange";
     assert!((ended.stdout + &ended.stderr).replace("\n", " ").contains(expected));
 }

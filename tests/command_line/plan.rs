@@ -261,8 +261,7 @@ fn an_interrupt_shows_the_drawn_samples() {
 /// A run's summary, and the names of its findings.
 fn cached(mock: &Mock, flags: &str) -> (Value, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let flags = format!("{RANDOM} --cache-report {flags}");
-    measured(mock, folder.path(), &flags);
+    measured(mock, folder.path(), &format!("{RANDOM} --cache-report {flags}"));
     let summary = run_file(folder.path(), "summary.json");
     let findings = summary["findings"].as_array().unwrap().iter();
     let names = findings.map(|finding| finding["id"].as_str().unwrap().to_owned());

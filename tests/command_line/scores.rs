@@ -202,8 +202,7 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     });
     std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let cut = [&line[..4], &["--tokenizer", "tokenizer.json"]].concat();
-    let part = "First token that differs, median:        2";
-    in_folder(folder.path(), &cut).with_stdout(0, part);
+    in_folder(folder.path(), &cut).with_stdout(0, "First token that differs, median:        2");
     let wrong = [&line[..4], &["--tokenizer", "nowhere.json"]].concat();
     in_folder(folder.path(), &wrong).with_stderr(3, "nowhere.json");
 }
@@ -245,8 +244,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
     std::fs::write(folder.path().join("scored.toml"), alone).unwrap();
     let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
-    let not_measured = format!("not measured: {silent}");
-    assert!(ended.stderr.contains(&not_measured), "{ended:#?}");
+    assert!(ended.stderr.contains(&format!("not measured: {silent}")), "{ended:#?}");
 }
 
 #[test]
@@ -254,8 +252,7 @@ fn a_reference_cuts_no_answer_and_a_length_flag_wins() {
     let folder = tempfile::tempdir().unwrap();
     let row = json!({"prompt": "What is 2 + 2?", "reference": "4", "len": 3});
     std::fs::write(folder.path().join("q.jsonl"), format!("{row}\n{row}\n{row}\n")).unwrap();
-    let answer = "Let me think.\n#### 4";
-    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "Let me think.\n#### 4"]);
     let measured = |output_dir: &str, flags: &[&str]| {
         let line = format!(
             "run --backend vllm --dataset-name custom --dataset-path q.jsonl --num-prompts 3 \

@@ -60,8 +60,7 @@ fn listening(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
 #[test]
 fn a_plugin_does_not_choose_who_gets_the_key() {
     let folder = tempfile::tempdir().unwrap();
-    let stranger = "http://engines.invalid";
-    let plugin = led_astray(folder.path(), stranger);
+    let plugin = led_astray(folder.path(), "http://engines.invalid");
     let ended = run(&mut with(&plugin, folder.path())).with_code(3);
     let says = "sends requests to http://engines.invalid by default, which is not this machine";
     assert!(ended.stderr.contains(says), "{ended:#?}");

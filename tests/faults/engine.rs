@@ -87,8 +87,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&speed));
         // A closed loop fails as fast as a connection is refused, so it lasts by the clock.
         let size = if load.contains("rate") { "--num-prompts 1000" } else { "--duration 10s" };
-        let flags = format!("{load} {size} --random-output-len 10");
-        let process = begin(&mock, place.path(), &flags);
+        let process = begin(&mock, place.path(), &format!("{load} {size} --random-output-len 10"));
         let port = mock.port().to_owned();
         let mut log: Option<Vec<Truth>> = match leaves {
             Leaves::Killed => {

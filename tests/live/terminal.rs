@@ -97,8 +97,7 @@ fn a_dashboard_is_drawn_and_the_result_printed_after_it() {
         for part in ["latency", "this client", "q stop", "/20 done"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        let result = "Successful requests:                     20";
-        assert!(after.contains(result), "{after:?}");
+        assert!(after.contains("Successful requests:                     20"), "{after:?}");
         // A colour of the foreground; crossterm writes it with the number of a palette.
         let coloured = written.contains("\u{1b}[38;5;");
         assert_eq!(coloured, variable.starts_with("TERM"), "{written:?}");

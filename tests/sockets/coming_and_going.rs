@@ -119,8 +119,7 @@ fn a_server_that_takes_no_connection_is_given_up() {
     let folder = TempDir::new().unwrap();
     let flags = "--model mock --warmup-requests 0 --num-prompts 60 --request-rate 20 \
                  --connections never --connect-timeout 400ms --first-token-timeout 2s";
-    let url = format!("http://{address}");
-    let ended = run(&mut random(&url, folder.path(), flags)).with_code(0);
+    let ended = run(&mut random(&format!("http://{address}"), folder.path(), flags)).with_code(0);
     let exchanges = exchanges(folder.path());
     let answered = count(&exchanges, None);
     let given_up = count(&exchanges, Some(Class::ConnectTimeout));

@@ -50,8 +50,7 @@ fn on_pages(recording: &Recording, name: &str) -> Vec<(Nanos, f64)> {
 
 #[test]
 fn series_agree_with_the_engines_log() {
-    let flags = ["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"];
-    let mock = Mock::logging(&flags);
+    let mock = Mock::logging(&["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"]);
     let (folder, summary, recording) = ran(&mock, "--server-series 100ms");
     let recording = recording.unwrap();
     let exchanges = exchanges(folder.path());

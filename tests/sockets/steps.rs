@@ -232,8 +232,7 @@ fn a_host_that_the_user_does_not_name_is_not_reached() {
     assert_eq!(refused.len(), 8, "{}", ended.stderr);
     for exchange in refused {
         let Outcome::Incomplete { message, .. } = &exchange.outcome else { panic!("{exchange:?}") };
-        let expected = format!("hosts = [\"{}\"]", replicate.streams());
-        assert!(message.contains(&expected), "{message}");
+        assert!(message.contains(&format!("hosts = [\"{}\"]", replicate.streams())), "{message}");
         assert_eq!(exchange.steps.len(), 1);
     }
     let all = replicate.served();

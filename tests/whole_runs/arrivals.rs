@@ -169,8 +169,7 @@ async fn a_trace() {
 /// Two users who think for 180 ms after answers of 320 ms: each sends every half second.
 #[tokio::test(start_paused = true)]
 async fn users_who_think() {
-    let over = "load.concurrency = 2\nload.think-time = '180ms'";
-    let ran = base().with(over).run().await;
+    let ran = base().with("load.concurrency = 2\nload.think-time = '180ms'").run().await;
     assert_eq!(sent(&ran), [0.0, 0.0, 500.0, 500.0, 1000.0]);
     assert_eq!(ran.since_start(|e| Some(e.due)), sent(&ran));
     assert!(ran.measured().all(|exchange| exchange.granted.is_none()));
@@ -244,12 +243,10 @@ async fn a_dataset_plans_its_arrivals() {
     assert_eq!(ran.summary.run.arrival, "as the dataset has it, 4 samples");
     assert_eq!(ran.summary.run.request_rate, Some(4.0));
 
-    let twice = "load.trace.time-scale = 2.0";
-    let ran = planned(&arrivals, 4).with(twice).run().await;
+    let ran = planned(&arrivals, 4).with("load.trace.time-scale = 2.0").run().await;
     assert_eq!(milliseconds(&ran), [25, 25, 150, 500]);
 
-    let not_all = "load.duration = '500ms'";
-    let ran = planned(&arrivals, 4).with(not_all).run().await;
+    let ran = planned(&arrivals, 4).with("load.duration = '500ms'").run().await;
     assert_eq!(milliseconds(&ran), [50, 50, 300]);
 
     // A sample for the warm-up takes no due time with it: here it is the first of the sequence.

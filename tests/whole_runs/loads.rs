@@ -215,8 +215,7 @@ async fn a_duration() {
 /// One at a time for one second: whatever was due and found no slot is on record.
 #[tokio::test(start_paused = true)]
 async fn unsent_requests_are_on_record() {
-    let over = "load.duration = '1s'\nload.max-in-flight = 1";
-    let ran = base().with(over).run().await;
+    let ran = base().with("load.duration = '1s'\nload.max-in-flight = 1").run().await;
     assert_eq!(due(&ran).len(), 10);
     let requests = &ran.summary.requests;
     assert_eq!((requests.total, requests.successful), (10, 4));
@@ -230,8 +229,7 @@ async fn unsent_requests_are_on_record() {
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_of_a_duration() {
-    let over = "load.concurrency = 3\nload.duration = '500ms'";
-    let ran = base().with(over).run().await;
+    let ran = base().with("load.concurrency = 3\nload.duration = '500ms'").run().await;
     assert_eq!(sent(&ran), [0.0, 0.0, 0.0, 320.0, 320.0, 320.0]);
     assert_eq!(ran.summary.requests.successful, 6);
 }

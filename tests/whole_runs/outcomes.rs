@@ -56,10 +56,8 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
         )
     );
     assert_eq!(seen(&ran, Id::Failures), None, "{}", ran.text);
-    let label = "Left out, of incomplete answers (tok):";
-    assert_eq!(line(&ran, label).unwrap(), "10");
-    let label = "Failed, not in these figures (%):";
-    assert_eq!(line(&ran, label).unwrap(), "40.00");
+    assert_eq!(line(&ran, "Left out, of incomplete answers (tok):").unwrap(), "10");
+    assert_eq!(line(&ran, "Failed, not in these figures (%):").unwrap(), "40.00");
     assert!(
         ran.text.contains("short: the answer ended after 5 of 11 tokens, although its length was forced (2 like this)"),
         "{}",
@@ -146,8 +144,7 @@ async fn the_engine_sees_requests_cancelled_on_purpose() {
         let left_out = LeftOut { answers: count, output: 0, unknown: count };
         assert_eq!(ran.summary.tokens.left_out, Some(left_out));
         assert_eq!(seen(&ran, Id::Failures), None, "{}", ran.text);
-        let label = "Cancelled requests (on purpose):";
-        assert_eq!(line(&ran, label).unwrap(), count.to_string());
+        assert_eq!(line(&ran, "Cancelled requests (on purpose):").unwrap(), count.to_string());
         let live = ran.live.snapshot();
         assert_eq!(
             (live.counts.cancelled, live.counts.failures(), live.counts.over()),
@@ -228,8 +225,7 @@ async fn a_user_who_leaves_asks_nothing_more() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_count_as_infinitely_late_on_request() {
-    let fault = "[[fault]]\nkind = 'cut'\nafter-tokens = 3\nrequests = [1]";
-    let plain = base().against(fault);
+    let plain = base().against("[[fault]]\nkind = 'cut'\nafter-tokens = 3\nrequests = [1]");
     let ran = plain.clone().with("report.failures-as-infinite = true").run().await;
     let e2e = ran.metric("e2e");
     assert_eq!((e2e.count, e2e.failure_share), (4, Some(0.2)));
@@ -253,8 +249,7 @@ async fn failures_count_as_infinitely_late_on_request() {
     let without = plain.run().await;
     assert_eq!(without.everywhere("e2e"), (320.0, 4));
     assert_eq!(line(&without, "P99 E2E Latency (ms):").unwrap(), "320.00");
-    let label = "Failed, not in these figures (%):";
-    assert_eq!(line(&without, label).unwrap(), "20.00");
+    assert_eq!(line(&without, "Failed, not in these figures (%):").unwrap(), "20.00");
 }
 
 /// Messages of the server are kept, once for each kind, and counted by status.
