@@ -45,8 +45,7 @@ impl Table {
     }
 
     fn numbers(&self, name: &str) -> Vec<Option<f64>> {
-        let words = self.column(name).into_iter();
-        words.map(|word| word.map(|word| word.parse().unwrap())).collect()
+        self.column(name).into_iter().map(|word| word.map(|word| word.parse().unwrap())).collect()
     }
 
     fn lists(&self, name: &str) -> Vec<Option<Vec<Option<i64>>>> {
@@ -61,13 +60,11 @@ impl Table {
     }
 
     fn names(&self) -> Vec<&str> {
-        let fields = self.schema.fields().iter();
-        fields.map(|field| field.name().as_str()).collect()
+        self.schema.fields().iter().map(|field| field.name().as_str()).collect()
     }
 
     fn all(&self) -> BTreeMap<String, Vec<Option<String>>> {
-        let names = self.names().into_iter();
-        names.map(|name| (name.to_owned(), self.column(name))).collect()
+        self.names().into_iter().map(|name| (name.to_owned(), self.column(name))).collect()
     }
 }
 
@@ -80,8 +77,7 @@ fn values(column: &ArrayRef) -> Vec<Option<String>> {
         DataType::List(_) => format!("{:?}", column.as_list::<i32>().value(row)),
         other => panic!("{other}"),
     };
-    let rows = 0..column.len();
-    rows.map(|row| column.is_valid(row).then(|| value(row))).collect()
+    (0..column.len()).map(|row| column.is_valid(row).then(|| value(row))).collect()
 }
 
 fn export(runs: &[&Path], table: &str, output: &Path) {

@@ -259,8 +259,7 @@ fn each_process_of_a_fleet_has_its_own_leases() {
             command.env("RUNNER_FLEET_SIZE", "3").env("RUNNER_FLEET_RANK", rank.to_string());
             Process::start(command.env("RUNNER_FLEET_COORDINATOR", &coordinator))
         };
-        let processes = [0, 1, 2].map(start);
-        let ended = processes.map(|process| process.end().with_code(0));
+        let ended = [0, 1, 2].map(start).map(|process| process.end().with_code(0));
         let rank0 = folder.path().join("rank0");
         std::fs::remove_dir(rank0.join("runs/.fleet")).unwrap();
         let summary = run_file(&rank0, "summary.json");

@@ -22,8 +22,7 @@ fn write(folder: &Path) {
 
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect()
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// The flags that entries of help begin with: `      --seed <SEED>`, `  -h, --help`.
@@ -34,8 +33,7 @@ fn flags(help: &str) -> BTreeSet<&str> {
     });
     let words = entries.flat_map(|entry| entry.split([' ', ',']).take(3));
     let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let flags = words.filter(|word| word.starts_with("--"));
-    flags.filter(is_name).collect()
+    words.filter(|word| word.starts_with("--")).filter(is_name).collect()
 }
 
 #[test]

@@ -60,8 +60,7 @@ fn counts_and_digest_equal_the_runs() {
         assert_eq!(plan["requests"], records.len(), "{flags}");
         assert_eq!(plan["digest"], digest(&records), "{flags}");
         let sum = |key: &str| -> f64 {
-            let values = records.iter().map(|record| record["sample"][key].as_f64().unwrap());
-            values.sum()
+            records.iter().map(|record| record["sample"][key].as_f64().unwrap()).sum()
         };
         let mean = |what: &str| plan[what]["tokens"]["mean"].as_f64().unwrap();
         let count = records.len() as f64;

@@ -231,8 +231,7 @@ fn each_exchange_agrees_with_the_mock_engines_log() {
             _ => (None, 12),
         };
         assert_eq!(class(exchange), wanted, "{about}");
-        let kinds = exchange.events.kind.iter();
-        let pieces = kinds.filter(|kind| **kind == Kind::Text).count();
+        let pieces = exchange.events.kind.iter().filter(|kind| **kind == Kind::Text).count();
         assert_eq!(pieces, tokens, "{about}");
         assert_eq!(exchange.output.len(), tokens, "{about}");
         let sent: u32 = truth.chunks.iter().map(|chunk| chunk.tokens).sum();

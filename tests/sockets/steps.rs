@@ -137,8 +137,7 @@ fn compared(
         }
     }
     // Each connection that the server saw was new for one request alone.
-    let all = served.values().flatten();
-    let connections: BTreeSet<u64> = all.map(|one| one.connection).collect();
+    let connections: BTreeSet<u64> = served.values().flatten().map(|one| one.connection).collect();
     assert_eq!(first_uses, connections.len());
     faults
 }

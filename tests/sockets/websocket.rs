@@ -179,8 +179,7 @@ fn each_exchange_agrees_with_the_servers_log() {
             assert_eq!(*own, reason, "{about}");
         }
         assert_eq!(exchange.output, served.deltas.concat(), "{about}");
-        let kinds = exchange.events.kind.iter();
-        let pieces = kinds.filter(|kind| **kind == Kind::Text).count();
+        let pieces = exchange.events.kind.iter().filter(|kind| **kind == Kind::Text).count();
         assert_eq!(pieces, served.deltas.len(), "{about}");
         let closed = match served.fault.as_deref() {
             None | Some("error") => Some(1000),

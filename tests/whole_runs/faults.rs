@@ -69,8 +69,7 @@ async fn each_fault_is_a_failure_of_its_class() {
     for (version, http) in ["1.1", "2"].into_iter().enumerate() {
         for (fault, class, expected) in FAULTS {
             let about = format!("HTTP/{http}: {fault}");
-            let trial = faulty(fault).with(&format!("connection.http = '{http}'"));
-            let ran = trial.run().await;
+            let ran = faulty(fault).with(&format!("connection.http = '{http}'")).run().await;
             check(&ran, class, &about);
             let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
             assert!(message.contains(expected[version]), "{about}: {message}");

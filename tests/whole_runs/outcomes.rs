@@ -18,14 +18,12 @@ use crate::support::trial::{Ran, Trial};
 const EARLY: &str = "[[fault]]\nkind = 'stop-early'\nafter-tokens = 5\nrequests = [1, 3]";
 
 fn seen(ran: &Ran, id: Id) -> Option<&str> {
-    let finding = ran.summary.findings.iter().find(|found| found.id == id);
-    finding.map(|found| found.seen.as_str())
+    ran.summary.findings.iter().find(|found| found.id == id).map(|found| found.seen.as_str())
 }
 
 /// The line of the text with this label.
 fn line(ran: &Ran, label: &str) -> Option<String> {
-    let lines = ran.text.lines();
-    let value = lines.filter_map(|line| line.strip_prefix(label)).next()?;
+    let value = ran.text.lines().find_map(|line| line.strip_prefix(label))?;
     Some(value.trim().to_owned())
 }
 
@@ -104,15 +102,13 @@ fn leaving() -> Trial {
 }
 
 fn cancelled(ran: &Ran) -> Vec<&Exchange> {
-    let all = ran.measured();
-    all.filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
+    ran.measured().filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_engine_sees_requests_cancelled_on_purpose() {
     for http in ["1.1", "2"] {
-        let trial = leaving().with(&format!("connection.http = '{http}'"));
-        let ran = trial.run().await;
+        let ran = leaving().with(&format!("connection.http = '{http}'")).run().await;
         ran.ended.as_ref().unwrap();
         let gone = cancelled(&ran);
         let count = gone.len() as u64;
@@ -156,8 +152,7 @@ async fn the_engine_sees_requests_cancelled_on_purpose() {
 /// The number of tokens that were left out is known where the server counts tokens as they come.
 #[tokio::test(start_paused = true)]
 async fn cancelled_answers_have_tokens_if_each_event_states_them() {
-    let trial = leaving().with("backend.config.continuous-usage = true");
-    let ran = trial.run().await;
+    let ran = leaving().with("backend.config.continuous-usage = true").run().await;
     let left_out = LeftOut { answers: 13, output: 65, unknown: 0 };
     assert_eq!(ran.summary.tokens.left_out, Some(left_out));
 }
@@ -188,8 +183,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
 #[tokio::test(start_paused = true)]
 async fn slices_cancel_the_requests_of_the_whole() {
     let indexes = |ran: &Ran| -> Vec<u64> {
-        let gone = cancelled(ran).into_iter();
-        gone.map(|exchange| exchange.index).collect()
+        cancelled(ran).into_iter().map(|exchange| exchange.index).collect()
     };
     let whole = indexes(&leaving().run().await);
     let mut of_slices = Vec::new();

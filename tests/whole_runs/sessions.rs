@@ -227,8 +227,7 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
             let ran = trial.against_raw(&raw).run().await;
             ran.ended.as_ref().unwrap();
             let start = ran.measured().map(|e| e.due).min().unwrap_or_default();
-            let sent = ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start))));
-            sent.collect::<Vec<_>>()
+            ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start)))).collect::<Vec<_>>()
         };
         let mut whole = requests_of(None).await;
         let mut together = Vec::new();
@@ -349,8 +348,7 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
     let begun = |ran: &Ran| {
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
-        let roots = (0..3).map(|chat| of(ran, &format!("chat-{chat}/0")));
-        roots.collect::<Vec<_>>()
+        (0..3).map(|chat| of(ran, &format!("chat-{chat}/0"))).collect::<Vec<_>>()
     };
     let free = begun(&answered(trial(&file, load)).await);
     let bounded = format!("{load}\nsession-memory = '1B'");

@@ -67,8 +67,7 @@ fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
 async fn figures_agree_with_the_engines_log() {
     for (about, trial, known) in engines() {
         for streamed in [true, false] {
-            let trial = trial.clone().with(&format!("request.stream = {streamed}"));
-            let ran = trial.run().await;
+            let ran = trial.clone().with(&format!("request.stream = {streamed}")).run().await;
             let about = format!("{about}, streamed: {streamed}\n{}", ran.text);
             assert_eq!(ran.failures(), [], "{about}");
             assert_eq!(ran.truths.len(), 5, "{about}");

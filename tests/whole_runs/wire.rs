@@ -14,8 +14,7 @@ async fn second(reply: Vec<Act>) -> Ran {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
     let patience = "timeouts = { first-token = '1s', token-gap = '1s' }";
-    let trial = Trial::of(&scenario).with(patience).against_raw(&raw);
-    let ran = trial.run().await;
+    let ran = Trial::of(&scenario).with(patience).against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     for exchange in ran.measured().filter(|exchange| exchange.index != 1) {
         assert_eq!(exchange.outcome, Outcome::Ok, "{}", exchange.index);
@@ -278,10 +277,8 @@ async fn mistakes_on_the_wire_are_failures_of_their_class() {
 async fn oddities_on_the_wire_are_no_failures() {
     let event_by_event = |cut: usize| -> Vec<Act> {
         let whole = answer();
-        let pieces = whole.as_bytes().chunks(cut);
-        let chunks = pieces.map(|piece| say(chunk(piece)));
-        let head = std::iter::once(say(CHUNKED));
-        head.chain(chunks).chain([say(LAST_CHUNK)]).collect()
+        let chunks = whole.as_bytes().chunks(cut).map(|piece| say(chunk(piece)));
+        std::iter::once(say(CHUNKED)).chain(chunks).chain([say(LAST_CHUNK)]).collect()
     };
     let bytes_alone = {
         let reply = [CHUNKED.as_bytes(), &chunk(answer()), LAST_CHUNK.as_bytes()].concat();
