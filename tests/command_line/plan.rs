@@ -194,13 +194,12 @@ fn the_flags_that_an_export_names_send_the_same() {
             "{run_of} --dataset-name {dataset} --dataset-path {} --warmup-requests 0",
             file.display()
         );
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .arg("plan")
             .args(words(&flags))
             .args(["--format", "json", "--export", "rows.jsonl"])
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(0);
+            .current_dir(folder.path()))
+        .with_code(0);
         let first = ended.json();
         let (_, again) =
             ended.stderr.split_once("replace the flags of the dataset with: ").unwrap();
@@ -228,9 +227,8 @@ fn charts_are_files_and_json_follows_its_schema() {
         let begins: &[u8] = if format == "svg" { b"<svg" } else { b"\x89PNG" };
         assert!(chart.starts_with(begins), "{format}");
     }
-    let mut command = runner();
-    command.arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token"));
-    run(&mut command).with_stderr(2, "did you mean `input-tokens`?");
+    run(runner().arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token")))
+        .with_stderr(2, "did you mean `input-tokens`?");
     let schema = schema("outlook");
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&planned(&format!("{RANDOM} --show 2"))));

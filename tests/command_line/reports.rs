@@ -131,8 +131,7 @@ fn a_report_is_written_whole_or_not_at_all() {
     let mut command = runner();
     command.arg("report").arg(&run_folder).arg(&other);
     command.args(["--output", "page.md"]).current_dir(folder.path());
-    let ended = run(&mut command).with_code(3);
-    assert!(ended.stderr.contains("assessment.json"), "{ended:#?}");
+    run(&mut command).with_stderr(3, "assessment.json");
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();
