@@ -34,7 +34,6 @@ mod secrets;
 mod strangers;
 mod wrong_input;
 
-/// Compares a transcript with the stored one.
 #[track_caller]
 pub fn transcript(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();

@@ -1,6 +1,5 @@
 //! However a run ends, its measurements are on disk: real processes, interrupted, killed, starved.
 
-mod limits;
 #[cfg(debug_assertions)]
 mod panics;
 mod phases;
@@ -18,7 +17,6 @@ use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
 };
 
-/// The place where a run's folder is made.
 pub const RUNS: &str = "runs";
 
 /// A run of the random dataset against a mock engine.
@@ -41,7 +39,6 @@ pub fn exchanges(folder: &Path) -> Vec<Exchange> {
     RunFolder::at(&only_run(&folder.join(RUNS)).unwrap()).exchanges().unwrap()
 }
 
-/// Runs `runner report` for the only run.
 pub fn report(folder: &Path) -> Ended {
     report_with(folder, &[])
 }
@@ -59,7 +56,7 @@ pub fn class(exchange: &Exchange) -> Option<Class> {
     }
 }
 
-/// The number of failed with this class, or not at all.
+/// The number of exchanges with this class, or of successes.
 pub fn count(exchanges: &[Exchange], expected: Option<Class>) -> usize {
     exchanges.iter().filter(|exchange| class(exchange) == expected).count()
 }
@@ -295,4 +292,26 @@ fn too_few_descriptors_are_reported_and_recorded() {
     let ended = run(&mut line(capped, &mock, elsewhere.path(), &flags)).with_code(0);
     assert!(!ended.stderr.contains("warning"), "the advice helps: {}", ended.stderr);
     assert_eq!(count(&crate::endings::exchanges(elsewhere.path()), None), 500);
+}
+
+#[test]
+fn too_little_memory_ends_in_words() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    let flags = "--num-prompts 20 --random-output-len 3 --request-rate 100";
+    let mut refused = 0;
+    // From too little for any plugin to enough for all instances, in KiB of addresses.
+    for limit in [1_u64 << 20, 4 << 20, 8 << 20, 12 << 20, 16 << 20, 32 << 20] {
+        let folder = TempDir::new().unwrap();
+        let starved = runner_behind(&format!("ulimit -v {limit}; exec \"$@\""));
+        let ended = run(&mut line(starved, &mock, folder.path(), flags));
+        assert!(
+            matches!(ended.code, Some(0 | 3 | 4)) && !ended.stderr.contains("panicked"),
+            "{limit}: {ended:#?}"
+        );
+        if ended.code != Some(0) {
+            refused += 1;
+            assert!(ended.stderr.contains("error: "), "{limit}: {ended:#?}");
+        }
+    }
+    assert!(refused > 0, "a GiB of addresses is too little");
 }

@@ -53,7 +53,6 @@ pub(super) fn keyed(url: &str, folder: &Path, config: &str) -> Command {
     several(3, url, folder, config)
 }
 
-/// [`keyed`] with this number of requests.
 pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
@@ -271,7 +270,6 @@ fn keys_that_cannot_be_used_are_refused() {
     }
 }
 
-/// Python's own HMAC of a text.
 fn of_python(digest: &str, key: &str, text: &str) -> String {
     let program = "import base64, hmac, sys\n\
         key, digest = sys.argv[1].encode(), sys.argv[2]\n\
@@ -386,7 +384,6 @@ fn an_engines_own_variable_comes_before_the_usual_one() {
     }
 }
 
-/// A file below the folder that holds the text.
 fn holder(folder: &Path, text: &str) -> Option<PathBuf> {
     std::fs::read_dir(folder).unwrap().find_map(|entry| {
         let path = entry.unwrap().path();

@@ -108,7 +108,6 @@ fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     assert!(wrong.stderr.contains("`nowhere` is no folder"), "{wrong:#?}");
 }
 
-/// Repeats end as soon as the figure is sure enough, and say how.
 #[test]
 fn repeats_stop_once_a_figure_is_sure_enough() {
     let folder = tempfile::tempdir().unwrap();

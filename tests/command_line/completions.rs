@@ -137,7 +137,6 @@ fn cases(home: &Home) -> Vec<Case> {
     ]
 }
 
-/// The words of each line that `show` printed.
 fn shown(output: &str) -> Vec<Vec<String>> {
     let lines = output.lines().filter_map(|line| line.split_once("shown:"));
     let words = |(_, line): (&str, &str)| line.trim().split('|').map(str::to_owned).collect();

@@ -63,7 +63,6 @@ fn entries(help: &str) -> Vec<String> {
     entries
 }
 
-/// True if an entry is of a flag.
 fn is_flag(entry: &str) -> bool {
     entry.starts_with("  ") && entry.trim_start().starts_with('-')
 }

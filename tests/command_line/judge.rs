@@ -1,4 +1,4 @@
-//! A judge: a run over the answers of saved runs, with a scenario that ships. The engine of those
+//! A judge: a run over the answers of saved runs, with a scenario that ships. The engine of these
 //! runs repeats its input, so a run's answers are its questions.
 
 use std::path::Path;

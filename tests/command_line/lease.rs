@@ -241,7 +241,6 @@ fn record_logs_in_first() {
     }
 }
 
-/// Each process of a fleet holds leases of its own, for the requests that it sends itself.
 #[test]
 fn each_process_of_a_fleet_has_its_own_leases() {
     for config in [TOKEN, PREPARE] {

@@ -207,8 +207,6 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     in_folder(folder.path(), &wrong).with_stderr(3, "nowhere.json");
 }
 
-/// Two scorers of one name keep their scores apart, and a scorer without anything to judge is shown
-/// with the reason.
 #[test]
 fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let folder = tempfile::tempdir().unwrap();

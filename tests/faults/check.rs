@@ -70,7 +70,6 @@ impl Remains {
     }
 }
 
-/// The class of a failure, and its message.
 pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
     match &exchange.outcome {
         Outcome::Ok => None,
@@ -116,7 +115,6 @@ pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &s
     assert!(left.is_empty(), "{about}: {left:?}");
 }
 
-/// A panic is never the answer to a fault.
 #[track_caller]
 pub fn no_panic(about: &str, ended: &Ended) {
     for word in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {

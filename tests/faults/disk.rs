@@ -151,7 +151,6 @@ impl Drop for Freezer {
     }
 }
 
-/// The thread of a process with this name.
 fn thread(process: &Process, name: &str) -> String {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
     let mut threads = threads.map(|thread| thread.unwrap().path());

@@ -119,7 +119,6 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
     });
 }
 
-/// An engine that answers a question and is then gone: every request fails, and the report says so.
 #[test]
 fn an_engine_that_dies_after_the_question_leaves_failures_only() {
     for (about, act, class) in

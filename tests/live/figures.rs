@@ -64,7 +64,7 @@ async fn the_last_figures_of_onlookers_equal_the_summary() {
     assert_eq!(Some(seen.counts.input_tokens), tokens.input.total);
     assert!(
         seen.counts.tokens_seen > seen.counts.output_tokens,
-        "those of replies that were cut too"
+        "tokens of replies that were cut too"
     );
     assert_near(seen.ttft.whole.unwrap(), &ran, "ttft");
     assert_near(seen.itl.whole.unwrap(), &ran, "itl");

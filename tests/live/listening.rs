@@ -107,7 +107,6 @@ fn is_over(page: &Page) -> bool {
     (page.of("runner_phase", &[("phase", "over")])).any(|phase| phase.value == 1.0)
 }
 
-/// The page and the run's own summary agree.
 fn assert_agree(page: &Page, runs: &Path) {
     let folder = RunFolder::at(&runs.join(page.label("run")));
     let summary = folder.summarize(&folder.facts().unwrap()).unwrap();

@@ -76,7 +76,6 @@ pub fn shows(what: &str) -> impl Fn(&Process) -> bool {
     move |process| screen(&process.stdout()).contains(what)
 }
 
-/// The terminal has the settings that it had.
 #[track_caller]
 fn assert_restored(seen: &str) {
     let is_settings = |line: &&str| line.matches(':').count() > 10;

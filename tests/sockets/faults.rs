@@ -93,7 +93,6 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
     }
 }
 
-/// Resets are distinguished from closes.
 #[test]
 fn a_reset_is_called_one() {
     let faults = "kind = 'hang-up', reset = true, requests = [0]; kind = 'cut', after-tokens = 2, reset = true, requests = [1]";

@@ -21,7 +21,6 @@ fn seen(ran: &Ran, id: Id) -> Option<&str> {
     ran.summary.findings.iter().find(|found| found.id == id).map(|found| found.seen.as_str())
 }
 
-/// The line of the text with this label.
 fn line(ran: &Ran, label: &str) -> Option<String> {
     let value = ran.text.lines().find_map(|line| line.strip_prefix(label))?;
     Some(value.trim().to_owned())
@@ -246,7 +245,6 @@ async fn failures_count_as_infinitely_late_on_request() {
     assert_eq!(line(&without, "Failed, not in these figures (%):").unwrap(), "20.00");
 }
 
-/// Messages of the server are kept, once for each kind, and counted by status.
 #[tokio::test(start_paused = true)]
 async fn refusals_are_counted_by_status_and_by_message() {
     let fault = |status: u16, requests: &str| {
