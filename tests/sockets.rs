@@ -21,8 +21,8 @@ use tempfile::TempDir;
 use crate::endings::{count, exchanges, line};
 use crate::support::process::{Mock, run, runner};
 
-/// Replies of HTTP/2 share a window: together they are larger than the bound, each is larger than its window, and none can be
-/// passed on before it is whole.
+/// Replies of HTTP/2 share a connection, its window, and the bound on held bytes. Together they are
+/// larger than the bound, each is larger than its window, and none can be passed on early.
 #[test]
 fn whole_replies_beyond_the_bound_come_to_their_end() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "0ms"]));
