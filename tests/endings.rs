@@ -118,12 +118,7 @@ fn a_second_interrupt_stops_at_once() {
             (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "10m"]));
         let flags = "--concurrency 4 --num-prompts 1000 --random-output-len 50";
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-        process.until("four are in flight", |_| {
-            let metrics = mock.metrics();
-            let running =
-                metrics.lines().find(|line| line.starts_with("vllm:num_requests_running"));
-            running.is_some_and(|line| line.ends_with(" 4.0") || line.ends_with(" 4"))
-        });
+        process.until("four are in flight", |_| mock.metric("vllm:num_requests_running") == 4.0);
         process.signal(signal);
         process.until("the first one is received", |p| {
             p.stderr().contains("interrupt again to stop at once")

@@ -591,8 +591,7 @@ fn pasted_lines_send_the_requests_of_their_clients() {
         command.args(words(&address)).current_dir(folder.path());
         let ended = run(&mut command);
         let requests = server.requests();
-        let posted: Vec<&String> =
-            requests.iter().filter(|text| text.starts_with("POST")).collect();
+        let posted: Vec<_> = requests.iter().filter(|text| text.starts_with("POST")).collect();
         if posted.len() < 5 {
             wrong.push(format!(
                 "{}\n  sent {} requests: {}",

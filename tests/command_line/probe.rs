@@ -77,8 +77,7 @@ fn document(ended: &Ended) -> Value {
     let schema = report::schema::schema("probe").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> =
-        (validator.iter_errors(&document)).map(|error| error.to_string()).collect();
+    let wrong: Vec<_> = (validator.iter_errors(&document)).map(|error| error.to_string()).collect();
     assert_eq!(wrong, [""; 0], "{document:#}");
     document
 }

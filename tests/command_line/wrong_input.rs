@@ -49,8 +49,7 @@ fn wrong_input_gets_its_message() {
         ("[PAGE]", Mock::start(&["--fault", "kind = 'html'"])),
         ("[REFUSING]", Mock::start(&["--fault", "kind = 'http-error', status = 503"])),
     ];
-    let mut servers: Vec<(&str, String)> =
-        mocks.iter().map(|(name, mock)| (*name, mock.url.clone())).collect();
+    let mut servers: Vec<_> = mocks.iter().map(|(name, mock)| (*name, mock.url.clone())).collect();
     servers.push(("[NOT-HTTP]", not_http()));
     let names: Vec<&String> = cases.keys().collect();
     let (cases, servers) = (&cases, &servers);

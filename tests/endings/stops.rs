@@ -107,12 +107,7 @@ fn a_warm_up_is_given_up() {
     let flags = "--random-input-len 8 --num-prompts 100 --random-output-len 5 --concurrency 2 \
                  --warmup-requests 50";
     let mut process = Process::start(&mut random(&mock.url, folder.path(), flags));
-    process.until("two are in flight", |_| {
-        let metrics = mock.metrics();
-        let mut running =
-            metrics.lines().filter(|line| line.starts_with("vllm:num_requests_running"));
-        running.any(|line| line.ends_with(" 2.0") || line.ends_with(" 2"))
-    });
+    process.until("two are in flight", |_| mock.metric("vllm:num_requests_running") == 2.0);
     process.signal("INT");
     process.until("the first one is received", |process| {
         process.stderr().contains("interrupt again to stop at once")

@@ -2,7 +2,7 @@
 //! records against the engine's own log. Nothing else may change or stay behind.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock::{End, Truth};
@@ -110,8 +110,7 @@ pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &s
     assert_eq!(ended.stdout, "", "{about}");
     nothing_stays_behind(about, place);
     let runs = std::fs::read_dir(place.join(RUNS));
-    let left: Vec<PathBuf> =
-        (runs.into_iter().flatten()).map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> = (runs.into_iter().flatten()).map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{about}: {left:?}");
 }
 

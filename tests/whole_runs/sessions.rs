@@ -101,8 +101,7 @@ async fn every_turn_holds_the_answers_that_were_given() {
     assert_eq!(ran.summary.requests.successful, 3, "{}", ran.text);
     let sent = sent(&raw);
     assert_eq!(sent.len(), 3);
-    let given: Vec<String> =
-        (0..2).map(|turn| of(&ran, &format!("chat-0/{turn}")).output).collect();
+    let given: Vec<_> = (0..2).map(|turn| of(&ran, &format!("chat-0/{turn}")).output).collect();
     assert_eq!(
         contents(&sent[2]),
         ["You are 0.", "question 0.0", &*given[0], "question 0.1", &*given[1], "question 0.2"]
