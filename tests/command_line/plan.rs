@@ -458,7 +458,6 @@ fn a_default_that_a_backend_ignores_is_not_stated() {
     assert!(
         ended.stderr.contains("cannot express a temperature, so the server's own is used")
             && !ended.stderr.contains("ignores"),
-        "{}",
-        ended.stderr
+        "{ended:#?}"
     );
 }

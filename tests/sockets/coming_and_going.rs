@@ -131,11 +131,7 @@ fn a_server_that_takes_no_connection_is_given_up() {
     let queued = count(&exchanges, Some(Class::FirstTokenTimeout));
     assert!(answered > 0 && given_up > 0, "{answered} answered, {given_up} given up");
     assert_eq!((exchanges.len(), answered + given_up + queued), (60, 60));
-    assert!(
-        ended.stdout.contains("connect-timeout: no connection within 400ms"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("connect-timeout: no connection within 400ms"), "{ended:#?}");
 }
 
 /// Connections are opened ahead of the requests; the user need not wait for connections that never
