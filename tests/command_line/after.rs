@@ -1,5 +1,5 @@
-//! Events of a backend beside the answer: numbers that the server counts, and a request after the
-//! end of an exchange, as the server gets it.
+//! Events of a backend beside the answer: numbers that the server counts, and the request after the
+//! end of an exchange.
 
 use std::fs::File;
 use std::path::Path;

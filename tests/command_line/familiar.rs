@@ -119,7 +119,7 @@ fn the_guide_has_every_flag_of_the_other_tools() {
     assert!(page == text, "{file} is stale; BLESS=1 writes it again");
 }
 
-/// guidellm's flags hold several values each, so that few of them can be taken as they are: the
+/// guidellm's flags hold several values each, so that few of them can be taken as they are. The
 /// guide gives a replacement for each, in existing flags.
 #[test]
 fn the_guide_has_guidellms_flags_and_their_replacements() {

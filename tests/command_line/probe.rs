@@ -1,5 +1,5 @@
-//! `runner probe` against the mock engine and scripts of it: the engine that it names, the findings
-//! by route, the requests it sends, the servers that see a key, and the exit codes.
+//! `runner probe` against the mock engine and its scripts: the named engine, the findings by route,
+//! the requests, the servers that see a key, and the exit codes.
 
 use std::net::TcpListener;
 

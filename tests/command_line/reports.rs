@@ -43,7 +43,7 @@ fn a_report_equals_the_output_of_the_run() {
 }
 
 /// The slices of an existing run equal the slices of a run that had them from the beginning, in
-/// every format, and hold every request once.
+/// every format. They hold every request once.
 #[test]
 fn a_report_has_the_requested_time_slices() {
     let folder = tempfile::tempdir().unwrap();

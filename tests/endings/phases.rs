@@ -1,6 +1,5 @@
-//! An interrupt while the run waits for something other than a measured reply: a connection, an
-//! answer about the server itself, a plugin that does not return. It ends the run soon, and keeps
-//! the measurements.
+//! An interrupt while the run waits for no measured reply: for a connection, an answer about the
+//! server itself, a plugin that does not return. It ends the run soon, and keeps the measurements.
 
 use std::path::Path;
 use std::sync::Arc;

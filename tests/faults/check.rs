@@ -256,8 +256,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: Ending, summary
     }
 }
 
-/// Checks the records against the engine's log: each whole answer with its number of tokens (a
-/// token is a byte of text), and each refusal with its status.
+/// Checks the records against the engine's log: each whole answer with its number of tokens, and
+/// each refusal with its status. A token is a byte of text.
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: Ending) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));

@@ -12,8 +12,8 @@ use super::check::{Ending, at_once, check, no_panic, tokens};
 use crate::endings::{RUNS, line};
 use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
 
-/// The number of times that a run is killed, and the latest instant: after its start, or, for every
-/// second run, after its first record could come.
+/// The number of kills, and the latest instant: after the start, or, for every second run, after
+/// the first record could come.
 const KILLS: u64 = 100;
 const LATEST: Duration = Duration::from_millis(3_000);
 

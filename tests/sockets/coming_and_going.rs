@@ -94,8 +94,8 @@ async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
     connected.map_err(|_| ())?.map_err(|_| ())
 }
 
-/// A server with room for one in its queue, on a thread of its own: its address, and the message if
-/// its queue turns out to be endless.
+/// A server with room for one in its queue, on a thread of its own. Returns its address, and the
+/// message if its queue turns out to be endless.
 fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
     let (tell, address) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! The faults that a server over TCP can commit, over every kind of connection: each is a failure
+//! The faults that a server over TCP can commit, over every kind of connection. Each is a failure
 //! of its class, and all other requests are answered.
 
 use model::exchange::{Class, Outcome};

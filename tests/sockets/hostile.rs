@@ -1,4 +1,4 @@
-//! Servers that no library writes, on real sockets: each is a failure of its class, never a wait
+//! Servers that no library writes, on real sockets. Each is a failure of its class, never a wait
 //! without end, and never the answer to another request.
 
 use std::io::{Read, Write};

@@ -199,8 +199,8 @@ fn histogram(name: &str, requests: u64, mean: f64) -> String {
     )
 }
 
-/// A router in front of a server that prefills and one that decodes: the pages of both divide its
-/// time to first token, and neither gets the router's key.
+/// A router in front of two servers, which prefill and decode. The pages of both divide its time to
+/// first token, and neither gets the router's key.
 #[test]
 fn two_servers_behind_a_router_have_queues_and_a_transfer() {
     let (prefill, prefill_heads) = page_server(|requests| {

@@ -1,4 +1,4 @@
-//! Every shipped backend on every route it knows, streamed and not, and a server's faultless
+//! Every shipped backend on each of its routes, streamed and not. Also a server's faultless
 //! variations of a stream: reasoning, role-only chunks, several tokens an event, usage here or
 //! there.
 

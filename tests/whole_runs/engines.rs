@@ -22,7 +22,7 @@ macro_rules! hosted {
 }
 
 /// A backend, its configuration, and the source of the input tokens of a reply that is not
-/// streamed: the mock engine sets no header fields, where TGI states them.
+/// streamed. The mock engine sets no header fields, where TGI states them.
 const ENGINES: [(&str, &str, &str, Source); 10] = [
     ("anthropic", hosted!("claude-mock"), ANTHROPIC, Source::Usage),
     (

@@ -39,7 +39,7 @@ fn every_scenario_that_ships_is_run() {
     assert_eq!(shipped, BTreeSet::from(RUN));
 }
 
-/// Runs a whole scenario and checks the common promises: every request is answered, on time, at the
+/// Runs a whole scenario and checks the common promises. Every request is answered, on time, at the
 /// server's pace, with the requested number of tokens, by both sides' count.
 async fn run(name: &str, requests: u64) -> Ran {
     assert!(RUN.contains(&name));

@@ -1,5 +1,5 @@
-//! Replies that no HTTP library writes, byte by byte: an error in one is a failure of that
-//! request alone, and an oddity is no failure.
+//! Replies that no HTTP library writes, byte by byte. An error in one is a failure of its request
+//! alone, and an oddity is no failure.
 
 use model::exchange::{Class, Outcome};
 
