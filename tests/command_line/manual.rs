@@ -108,14 +108,12 @@ fn pages_are_read_without_an_error() {
 
 #[test]
 fn an_unknown_command_is_reported() {
-    let wrong = run(runner().args(["man", "serach"])).with_code(2).stderr;
-    assert!(wrong.contains("did you mean `search`?"), "{wrong}");
+    run(runner().args(["man", "serach"])).with_stderr(2, "did you mean `search`?");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let wrong = run(runner().args(["man", "--output"]).arg(file.join("man1")));
-    let wrong = wrong.with_code(3).stderr;
-    assert!(wrong.contains("give a writable folder with --output"), "{wrong}");
+    wrong.with_stderr(3, "give a writable folder with --output");
     let wrong = run(runner().arg("man").env("SOURCE_DATE_EPOCH", "today")).with_code(2).stderr;
     assert!(wrong.contains("expected seconds since 1970, found `today`"), "{wrong}");
 }
