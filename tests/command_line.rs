@@ -6,7 +6,7 @@
 mod accuracy;
 mod after;
 mod audit;
-pub mod authentication;
+mod authentication;
 mod authors;
 mod ci;
 mod comparisons;
@@ -30,11 +30,10 @@ mod probe;
 mod reports;
 mod scenarios;
 mod scores;
-pub mod secrets;
+mod secrets;
 mod strangers;
 mod wrong_input;
 
-/// Compares a transcript with the stored one.
 #[track_caller]
 pub fn transcript(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();

@@ -1,6 +1,5 @@
 //! However a run ends, its measurements are on disk: real processes, interrupted, killed, starved.
 
-mod limits;
 #[cfg(debug_assertions)]
 mod panics;
 mod phases;
@@ -18,7 +17,6 @@ use crate::support::process::{
     Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
 };
 
-/// The place where a run's folder is made.
 pub const RUNS: &str = "runs";
 
 /// A run of the random dataset against a mock engine.
@@ -29,13 +27,18 @@ pub fn line(mut command: Command, mock: &Mock, folder: &Path, flags: &str) -> Co
     command
 }
 
-/// The exchanges of the only run.
-pub fn exchanges(folder: &Path) -> Vec<Exchange> {
-    let run = only_run(&folder.join(RUNS)).unwrap();
-    RunFolder::at(&run).exchanges().unwrap()
+/// Starts a run against a mock engine, and waits until records are on disk.
+#[track_caller]
+pub fn begin(mock: &Mock, folder: &Path, flags: &str) -> Process {
+    let mut process = Process::start(&mut line(runner(), mock, folder, flags));
+    process.until("records are flushed", |_| has_records(&folder.join(RUNS)));
+    process
 }
 
-/// Runs `runner report` for the only run.
+pub fn exchanges(folder: &Path) -> Vec<Exchange> {
+    RunFolder::at(&only_run(&folder.join(RUNS)).unwrap()).exchanges().unwrap()
+}
+
 pub fn report(folder: &Path) -> Ended {
     report_with(folder, &[])
 }
@@ -53,9 +56,9 @@ pub fn class(exchange: &Exchange) -> Option<Class> {
     }
 }
 
-/// The number of failed with this class, or not at all.
-pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
-    exchanges.iter().filter(|exchange| class(exchange) == wanted).count()
+/// The number of exchanges with this class, or of successes.
+pub fn count(exchanges: &[Exchange], expected: Option<Class>) -> usize {
+    exchanges.iter().filter(|exchange| class(exchange) == expected).count()
 }
 
 #[test]
@@ -64,15 +67,12 @@ fn one_interrupt_finishes_requests_in_flight() {
         let (folder, mock) =
             (TempDir::new().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
         let flags = format!("--num-prompts 100000 --random-output-len 20 {load}");
-        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
-        process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+        let process = begin(&mock, folder.path(), &flags);
         process.signal(signal);
-        let ended = process.end().with_code(130);
-        assert!(
-            ended.stderr.contains("interrupted: waiting for the requests in flight"),
-            "{ended:#?}"
-        );
-        assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
+        let ended = process
+            .end()
+            .with_stderr(130, "interrupted: waiting for the requests in flight")
+            .with_stdout(130, "suspect interrupted: the run was stopped");
         let exchanges = exchanges(folder.path());
         let answered = count(&exchanges, None);
         assert!(answered > 0);
@@ -100,8 +100,7 @@ fn a_cap_leaves_due_requests_unsent() {
     let (folder, mock) =
         (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "500ms"]));
     let flags = "--num-prompts 500 --random-output-len 4 --request-rate 1000 --max-concurrency 2";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&mock, folder.path(), flags);
     process.signal("INT");
     let ended = process.end().with_code(130);
     let exchanges = exchanges(folder.path());
@@ -119,23 +118,16 @@ fn a_second_interrupt_stops_at_once() {
             (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "10m"]));
         let flags = "--concurrency 4 --num-prompts 1000 --random-output-len 50";
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-        process.until("four are in flight", |_| {
-            let metrics = mock.metrics();
-            let running =
-                metrics.lines().find(|line| line.starts_with("vllm:num_requests_running"));
-            running.is_some_and(|line| line.ends_with(" 4.0") || line.ends_with(" 4"))
-        });
+        process.until("four are in flight", |_| mock.metric("vllm:num_requests_running") == 4.0);
         process.signal(signal);
         process.until("the first one is received", |p| {
             p.stderr().contains("interrupt again to stop at once")
         });
         process.signal(signal);
-        let ended = process.end().with_code(130);
-        assert!(ended.stderr.contains("stopping: "), "{ended:#?}");
-        assert!(
-            ended.stdout.contains("Failed requests (interrupted):           4\n"),
-            "{ended:#?}"
-        );
+        let ended = process
+            .end()
+            .with_stderr(130, "stopping: ")
+            .with_stdout(130, "Failed requests (interrupted):           4\n");
         let exchanges = exchanges(folder.path());
         assert_eq!(count(&exchanges, Some(Class::Interrupted)), 4);
         assert_eq!(exchanges.len(), 4);
@@ -148,8 +140,7 @@ fn a_second_interrupt_stops_at_once() {
 fn a_killed_run_can_be_reported() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--request-rate 200 --num-prompts 100000 --random-output-len 5";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&mock, folder.path(), flags);
     process.signal("KILL");
     let ended = process.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (None, ""));
@@ -167,8 +158,7 @@ fn a_server_that_dies_leaves_failures_by_class() {
     let (folder, mock) =
         (TempDir::new().unwrap(), Mock::start(&["--ttft", "5ms", "--itl", "20ms"]));
     let flags = "--request-rate 100 --num-prompts 300 --random-output-len 10";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&mock, folder.path(), flags);
     mock.kill();
     let ended = process.end().with_code(0);
     let exchanges = exchanges(folder.path());
@@ -234,8 +224,7 @@ fn a_full_disk_ends_the_run_in_words() {
     };
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(command, &mock, folder.path(), flags)).with_code(3);
-    let why = format!("records.jsonl.zst`: {cause}");
-    assert!(ended.stderr.contains(&why), "{ended:#?}");
+    assert!(ended.stderr.contains(&format!("records.jsonl.zst`: {cause}")), "{ended:#?}");
     assert!(ended.stderr.contains("everything written before stays readable"), "{ended:#?}");
     let kept = count(&exchanges(folder.path()), None);
     assert!(kept > 0);
@@ -267,17 +256,9 @@ fn ten_thousand_at_once_are_all_answered() {
     }
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "2s", "--itl", "10ms"]));
     let flags = "--num-prompts 10000 --random-output-len 3";
-    let ended = run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
-    assert!(
-        ended.stdout.contains("Successful requests:                     10000\n"),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stdout.contains("Peak concurrent requests:                10000\n"),
-        "{}",
-        ended.stdout
-    );
+    let ended = run(&mut line(runner(), &mock, folder.path(), flags))
+        .with_stdout(0, "Successful requests:                     10000\n")
+        .with_stdout(0, "Peak concurrent requests:                10000\n");
     assert!(!ended.stderr.contains("warning"), "{}", ended.stderr);
 }
 
@@ -306,4 +287,26 @@ fn too_few_descriptors_are_reported_and_recorded() {
     let ended = run(&mut line(capped, &mock, elsewhere.path(), &flags)).with_code(0);
     assert!(!ended.stderr.contains("warning"), "the advice helps: {}", ended.stderr);
     assert_eq!(count(&crate::endings::exchanges(elsewhere.path()), None), 500);
+}
+
+#[test]
+fn too_little_memory_ends_in_words() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    let flags = "--num-prompts 20 --random-output-len 3 --request-rate 100";
+    let mut refused = 0;
+    // From too little for any plugin to enough for all instances, in KiB of addresses.
+    for limit in [1_u64 << 20, 4 << 20, 8 << 20, 12 << 20, 16 << 20, 32 << 20] {
+        let folder = TempDir::new().unwrap();
+        let starved = runner_behind(&format!("ulimit -v {limit}; exec \"$@\""));
+        let ended = run(&mut line(starved, &mock, folder.path(), flags));
+        assert!(
+            matches!(ended.code, Some(0 | 3 | 4)) && !ended.stderr.contains("panicked"),
+            "{limit}: {ended:#?}"
+        );
+        if ended.code != Some(0) {
+            refused += 1;
+            assert!(ended.stderr.contains("error: "), "{limit}: {ended:#?}");
+        }
+    }
+    assert!(refused > 0, "a GiB of addresses is too little");
 }

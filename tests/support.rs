@@ -15,5 +15,7 @@ pub mod process;
 pub mod proxy;
 pub mod pypi;
 pub mod raw;
+pub mod results;
+pub mod server;
 pub mod sharegpt;
 pub mod trial;

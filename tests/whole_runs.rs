@@ -22,7 +22,9 @@ mod timings;
 mod transcriptions;
 mod wire;
 
-use crate::support::trial::Trial;
+use result::finding::Id;
+
+use crate::support::trial::{Ran, Trial};
 
 /// Prompts of 40 tokens for answers of 11, so a reply takes 120 + 10 × 20 = 320 ms.
 pub const BASE: &str = r#"
@@ -43,9 +45,17 @@ rate = 10.0
 warmup = 0
 "#;
 
-/// A trial of [`BASE`].
 fn base() -> Trial {
     Trial::of(BASE)
+}
+
+/// A trial of [`BASE`] with another backend.
+fn with_backend(name: &str) -> Trial {
+    base().plugin(&format!("backends/{name}.wasm"))
+}
+
+fn has_finding(ran: &Ran, id: Id) -> bool {
+    ran.summary.findings.iter().any(|finding| finding.id == id)
 }
 
 /// Equal but for the last bits of a division.

@@ -7,9 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::author;
-use crate::command_line::authentication::field;
-use crate::command_line::secrets::read_request;
 use crate::support::process::{run_patiently, words};
+use crate::support::server::{field, read_request};
 
 const KEY: &str = "client-0123456789:s3cret-0123456789";
 

@@ -8,6 +8,7 @@ use runs::folder::RunFolder;
 use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{json_file, run_folders};
 
 /// Seven questions; `yes` answers five of them rightly.
 const QUESTIONS: &str = r#"{"name": "q0", "question": "Is 0 a number?", "right": "yes"}
@@ -46,14 +47,8 @@ fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Ended {
 }
 
 fn results(folder: &Path) -> Vec<(PathBuf, Value)> {
-    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
-    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    runs.sort();
-    let summary = |run: PathBuf| {
-        let summary = std::fs::read(run.join("summary.json")).unwrap();
-        (run, serde_json::from_slice(&summary).unwrap())
-    };
-    runs.into_iter().map(summary).collect()
+    let summary = |run: PathBuf| (run.clone(), json_file(run.join("summary.json")));
+    run_folders(folder).into_iter().map(summary).collect()
 }
 
 #[test]
@@ -67,7 +62,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     }
     assert!(!ended.stderr.contains("warning"), "{ended:#?}");
     let [(judged_folder, accuracy), (speed_folder, speed)] = &results(folder.path())[..] else {
-        panic!("{ended:#?}");
+        panic!("{ended:#?}")
     };
     assert_eq!(accuracy["requests"]["successful"], 7, "{accuracy:#}");
     assert_eq!(speed["requests"]["successful"], 20, "{speed:#}");
@@ -79,8 +74,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     let score = accuracy["scores"]["exact-match"]["mean"].as_f64().unwrap();
     assert!((score - 5.0 / 7.0).abs() < 1e-9, "{accuracy:#}");
     // The second run records that the answers equal the first run's.
-    let agreed = std::fs::read(speed_folder.join("agreement.json")).unwrap();
-    let agreed: Value = serde_json::from_slice(&agreed).unwrap();
+    let agreed = json_file(speed_folder.join("agreement.json"));
     // The warm-up of the second took one.
     assert_eq!(agreed["answers"]["samples"], 6, "{agreed:#}");
     assert_eq!(agreed["answers"]["identical"], 6, "{agreed:#}");
@@ -96,9 +90,7 @@ fn answers_to_other_questions_of_one_name_are_not_compared() {
     let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
     let expected = "samples with the same name were different requests";
     assert!(ended.stderr.contains(expected), "{ended:#?}");
-    let [_, (speed_folder, _)] = &results(folder.path())[..] else {
-        panic!("{ended:#?}");
-    };
+    let [_, (speed_folder, _)] = &results(folder.path())[..] else { panic!("{ended:#?}") };
     assert!(!speed_folder.join("agreement.json").exists());
 }
 
@@ -125,8 +117,7 @@ fn runs_without_accuracy_are_refused_before_a_request() {
     let unscored = SCENARIO.replace("[[scorers]]\nplugin = \"scorers/exact-match.wasm\"\n", "");
     std::fs::write(&path, unscored).unwrap();
     let url = ["--base-url", "http://127.0.0.1:9"];
-    let ended = in_folder(folder.path(), &url, None).with_code(3);
-    assert!(ended.stderr.contains("the accuracy mode needs a scorer"), "{ended:#?}");
+    in_folder(folder.path(), &url, None).with_stderr(3, "the accuracy mode needs a scorer");
     let endless = "[backend]\nplugin = \"backends/vllm.wasm\"\n[dataset]\nplugin = \"datasets/random.wasm\"\n\
         [[scorers]]\nplugin = \"scorers/sanity.wasm\"\n";
     std::fs::write(&path, endless).unwrap();
@@ -140,12 +131,10 @@ fn runs_without_accuracy_are_refused_before_a_request() {
         let ended = run(runner()
             .args(["run", "asked.toml", "--preset", preset])
             .current_dir(folder.path()));
-        let ended = ended.with_code(2);
-        assert!(ended.stderr.contains(expected), "{ended:#?}");
+        ended.with_stderr(2, expected);
     }
     let searched = words("search asked.toml --preset mlperf-accuracy --start 1");
     let ended = run(runner().args(searched).current_dir(folder.path())).with_code(2);
-    let expected = "runner run --preset mlperf-accuracy";
-    assert!(ended.stderr.contains(expected), "{ended:#?}");
+    assert!(ended.stderr.contains("runner run --preset mlperf-accuracy"), "{ended:#?}");
     assert!(!folder.path().join("runs").exists());
 }

@@ -1,18 +1,20 @@
-//! Events of a backend beside the answer: numbers that the server counts, and a request after the
-//! end of an exchange, as the server gets it.
+//! Events of a backend beside the answer: numbers that the server counts, and the request after the
+//! end of an exchange.
 
+use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::authentication::{field, keyed, parrot};
-use crate::support::process::{only_run, run, runner};
+use super::authentication::{keyed, parrot};
+use crate::support::process::run;
+use crate::support::results::{report, run_file, run_folder};
+use crate::support::server::field;
 
 const KEY: &str = "sk-0123456789abcdef";
 
 fn summary(folder: &Path) -> Value {
-    let path = only_run(&folder.join("runs")).unwrap().join("summary.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    run_file(folder, "summary.json")
 }
 
 fn beginning<'a>(requests: &'a [String], with: &str) -> Vec<&'a String> {
@@ -75,8 +77,7 @@ fn a_request_follows_an_exchange_that_was_cancelled() {
 fn a_failed_request_afterwards_is_a_note_only() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _) = parrot();
-    let mut command = keyed(&url, folder.path(), "scheme=none clean-up=/gone");
-    let ended = run(&mut command).with_code(0);
+    let ended = run(&mut keyed(&url, folder.path(), "scheme=none clean-up=/gone")).with_code(0);
     assert!(ended.stdout.contains("clean-ups-failed"), "{ended:?}");
     let summary = summary(folder.path());
     assert_eq!(summary["requests"]["successful"], 3);
@@ -93,10 +94,8 @@ fn counts_are_summed_by_name() {
     let (url, _) = parrot();
     let config = "scheme=none counts.image-tokens=3 counts.searches=0";
     run(&mut keyed(&url, folder.path(), config)).with_code(0);
-    let mut report = runner();
-    report.arg("report").arg(only_run(&folder.path().join("runs")).unwrap()).arg("--details");
-    let ended = run(&mut report).with_code(0);
-    let line = ended.stdout.lines().find(|line| line.contains("image-tokens:")).unwrap();
+    let report = report(&run_folder(folder.path()), "--details");
+    let line = report.stdout.lines().find(|line| line.contains("image-tokens:")).unwrap();
     assert!(line.ends_with("9 (mean 3.00, of 3 answers)"), "{line}");
     let counts = summary(folder.path())["counts"].clone();
     let expected =
@@ -105,9 +104,8 @@ fn counts_are_summed_by_name() {
         counts,
         serde_json::json!({ "image-tokens": expected(9, 3.0), "searches": expected(0, 0.0) })
     );
-    let records = only_run(&folder.path().join("runs")).unwrap().join("records.jsonl.zst");
-    let records =
-        String::from_utf8(zstd::decode_all(&std::fs::read(records).unwrap()[..]).unwrap()).unwrap();
+    let records = File::open(run_folder(folder.path()).join("records.jsonl.zst")).unwrap();
+    let records = String::from_utf8(zstd::decode_all(records).unwrap()).unwrap();
     let stated = r#""counts":{"image-tokens":3,"searches":0}"#;
     let is_one = |line: &str| line.contains(stated) && line.contains(r#""phase":"measure""#);
     assert_eq!(records.lines().filter(|line| is_one(line)).count(), 3, "{records}");
@@ -118,8 +116,7 @@ fn more_counts_than_allowed_are_the_plugins_fault() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _) = parrot();
     let counts: String = (0..33).map(|number| format!(" counts.n{number}=1")).collect();
-    let config = format!("scheme=none{counts}");
-    let ended = run(&mut keyed(&url, folder.path(), &config)).with_code(5);
-    let says = "it reports more than 32 named counts in one exchange";
-    assert!((ended.stdout + &ended.stderr).replace("\n", " ").contains(says));
+    let ended = run(&mut keyed(&url, folder.path(), &format!("scheme=none{counts}"))).with_code(5);
+    let expected = "it reports more than 32 named counts in one exchange";
+    assert!((ended.stdout + &ended.stderr).replace("\n", " ").contains(expected));
 }

@@ -7,15 +7,12 @@ use std::process::Stdio;
 use super::transcript;
 use crate::support::process::{Ended, run, runner};
 
-/// The folder of a case.
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audit").join(name)
 }
 
 fn audit(folder: &str, flags: &[&str], code: i32) -> Ended {
-    let mut command = runner();
-    command.arg("audit").args(flags).current_dir(case(folder));
-    run(&mut command).with_code(code)
+    run(runner().arg("audit").args(flags).current_dir(case(folder))).with_code(code)
 }
 
 #[test]
@@ -31,8 +28,7 @@ fn a_page_is_judged_block_by_block() {
 fn strict_fails_on_invalid_results_only() {
     let suspect = audit("gpt-oss-page", &["--strict", "--format", "github", "input.md"], 0);
     transcript("audit-github", &suspect.stdout);
-    let invalid = audit("gpustack-page", &["--strict", "--format", "json", "input.md"], 7);
-    let report: serde_json::Value = serde_json::from_str(&invalid.stdout).unwrap();
+    let report = audit("gpustack-page", &["--strict", "--format", "json", "input.md"], 7).json();
     assert_eq!(report["totals"]["valid"], 0);
     assert!(report["headlines"].as_array().is_some_and(|headlines| !headlines.is_empty()));
     audit("gpustack-page", &["input.md"], 0);

@@ -2,17 +2,18 @@
 //! gets them. Also the messages about keys that cannot be used.
 
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::secrets::read_request;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{contents, random, run_file, run_folder};
+use crate::support::server::{EVENTS, JSON, completion, field, models, read_request, reply, serve};
 
 const KEY: &str = "sk-0123456789abcdef";
 const OTHER: &str = "sk-of-somebody-else";
@@ -22,25 +23,16 @@ const TOKEN: &str = "FwoGZXIvYXdzEJr//of:a:temporary==";
 
 /// A server that keeps each request, head and body, and answers with it.
 pub(super) fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::<Mutex<Vec<String>>>::default();
     let kept = Arc::clone(&requests);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
-            std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
-        }
-    });
-    (url, requests)
+    (serve(move |stream| answer(stream, &kept)), requests)
 }
 
 fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
     let request = read_request(stream)?;
     kept.lock().unwrap().push(request.clone());
     if request.starts_with("DELETE /gone") {
-        let gone = "HTTP/1.1 404 Not Found\r\ncontent-length: 12\r\n\r\nno such job\n";
-        return stream.write_all(gone.as_bytes()).ok();
+        return reply(stream, "404 Not Found", "", JSON, "no such job\n");
     }
     if request.starts_with("POST /endless") {
         let piece = json!({ "choices": [{ "index": 0, "text": "so" }] });
@@ -50,23 +42,10 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
         let _ = read_request(stream);
         return None;
     }
-    let (kind, body) = if request.lines().next().is_some_and(|line| line.contains("/v1/models ")) {
-        let models = json!({ "object": "list", "data": [{ "id": "m", "object": "model" }] });
-        ("application/json", models.to_string())
-    } else {
-        let piece = |text: &str, finish: Option<&str>| {
-            let choice = json!({ "index": 0, "text": text, "finish_reason": finish });
-            format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
-        };
-        let body = piece(&request, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
-        ("text/event-stream", body)
-    };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-    .ok()
+    if request.lines().next().is_some_and(|line| line.contains("/v1/models ")) {
+        return reply(stream, "200 OK", "", JSON, &models());
+    }
+    reply(stream, "200 OK", "", EVENTS, &completion(&request, "stop"))
 }
 
 /// A run of three requests with the backend whose configuration says how its server wants its key.
@@ -74,7 +53,6 @@ pub(super) fn keyed(url: &str, folder: &Path, config: &str) -> Command {
     several(3, url, folder, config)
 }
 
-/// [`keyed`] with this number of requests.
 pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
@@ -89,44 +67,23 @@ pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> 
     command
 }
 
-/// The value of a header field; absent where it is not sent.
-pub fn field<'a>(request: &'a str, name: &str) -> Option<&'a str> {
-    let head = request.split("\r\n\r\n").next()?;
-    let mut values = head.split("\r\n").skip(1).filter_map(|line| {
-        let (field, value) = line.split_once(':')?;
-        field.eq_ignore_ascii_case(name).then(|| value.trim())
-    });
-    let value = values.next();
-    assert_eq!(values.next(), None, "`{name}` comes twice: {head}");
-    value
-}
-
 pub(super) fn planned(folder: &Path) -> Value {
-    let plan = only_run(&folder.join("runs")).unwrap().join("plan.json");
-    let plan: Value = serde_json::from_str(&std::fs::read_to_string(plan).unwrap()).unwrap();
-    plan["target"]["api-key"].clone()
+    run_file(folder, "plan.json")["target"]["api-key"].clone()
 }
 
 /// Neither the output nor a file of the run contains one of these secrets.
 #[track_caller]
 pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
     let mut texts = vec![
-        ("stdout".to_owned(), ended.stdout.clone().into_bytes()),
-        ("stderr".to_owned(), ended.stderr.clone().into_bytes()),
+        (PathBuf::from("stdout"), ended.stdout.clone().into_bytes()),
+        (PathBuf::from("stderr"), ended.stderr.clone().into_bytes()),
     ];
-    for file in std::fs::read_dir(only_run(&folder.join("runs")).unwrap()).unwrap() {
-        let path = file.unwrap().path();
-        let mut bytes = std::fs::read(&path).unwrap();
-        if path.extension().is_some_and(|extension| extension == "zst") {
-            bytes = zstd::decode_all(&bytes[..]).unwrap();
-        }
-        texts.push((path.display().to_string(), bytes));
-    }
+    texts.extend(contents(&run_folder(folder)));
     assert!(texts.len() >= 7, "{} texts", texts.len());
-    for (what, bytes) in texts {
+    for (path, bytes) in texts {
         let text = String::from_utf8_lossy(&bytes);
         for secret in secrets {
-            assert!(!text.contains(secret), "{what} holds {secret}: {text}");
+            assert!(!text.contains(secret), "{} holds {secret}: {text}", path.display());
         }
     }
 }
@@ -214,14 +171,13 @@ const SIGV4: &str = "scheme=sigv4 name=bedrock";
 fn requests_are_signed_for_aws() {
     let folder = tempfile::tempdir().unwrap();
     let (url, requests) = parrot();
-    let mut command = keyed(&url, folder.path(), SIGV4);
-    command
+    let ended = run(keyed(&url, folder.path(), SIGV4)
         .env("AWS_ACCESS_KEY_ID", ID)
         .env("AWS_SECRET_ACCESS_KEY", SECRET)
         .env("AWS_SESSION_TOKEN", TOKEN)
         .env("AWS_REGION", "eu-west-1")
-        .env("OPENAI_API_KEY", OTHER);
-    let ended = run(&mut command).with_code(0);
+        .env("OPENAI_API_KEY", OTHER))
+    .with_code(0);
     let requests = requests.lock().unwrap();
     assert!(requests.iter().any(|request| request.starts_with("GET /v1/models")));
     assert!(requests.len() >= 4, "{requests:?}");
@@ -303,9 +259,7 @@ fn keys_that_cannot_be_used_are_refused() {
         command.envs(variables.iter().copied());
         let ended = run(&mut command).with_code(3);
         for expected in says {
-            // Lines are broken where the terminal ends.
-            let message: Vec<&str> = ended.stderr.split_whitespace().collect();
-            let message = message.join(" ").replace("│ ", "");
+            let message = ended.message();
             assert!(message.contains(expected), "{config}: {message}");
         }
         for (name, value) in variables {
@@ -316,7 +270,6 @@ fn keys_that_cannot_be_used_are_refused() {
     }
 }
 
-/// Python's own HMAC of a text.
 fn of_python(digest: &str, key: &str, text: &str) -> String {
     let program = "import base64, hmac, sys\n\
         key, digest = sys.argv[1].encode(), sys.argv[2]\n\
@@ -374,8 +327,7 @@ fn an_impossible_signature_is_refused_before_the_run() {
         let (url, requests) = parrot();
         let mut command = signing(&url, folder.path(), message);
         let ended = run(command.env("ENGINE_API_KEY", key)).with_code(code);
-        let message: Vec<&str> = ended.stderr.split_whitespace().collect();
-        let message = message.join(" ").replace("│ ", "");
+        let message = ended.message();
         assert!(message.contains(says) && !message.contains(key), "{message}");
         assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
     }
@@ -385,8 +337,7 @@ fn an_impossible_signature_is_refused_before_the_run() {
 fn a_backend_without_keys_sends_none() {
     let folder = tempfile::tempdir().unwrap();
     let (url, requests) = parrot();
-    let mut command = keyed(&url, folder.path(), "scheme=none");
-    run(command.env("OPENAI_API_KEY", KEY)).with_code(0);
+    run(keyed(&url, folder.path(), "scheme=none").env("OPENAI_API_KEY", KEY)).with_code(0);
     let requests = requests.lock().unwrap();
     assert!(requests.len() >= 4, "{requests:?}");
     assert!(!requests.iter().any(|request| request.contains(KEY)), "{requests:?}");
@@ -427,22 +378,13 @@ fn an_engines_own_variable_comes_before_the_usual_one() {
         (&[("OPENAI_API_KEY", KEY)][..], "OPENAI_API_KEY"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = runner();
-        let line =
-            "--backend vllm --dataset-name random --num-prompts 2 --random-output-len 4 --base-url";
-        command
-            .args(words(line))
-            .arg(&mock.url)
-            .envs(variables.iter().copied())
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(0);
-        let says = format!("the API key from {from}");
-        assert!(ended.stderr.contains(&says), "{ended:#?}");
+        let flags = "--num-prompts 2 --random-output-len 4";
+        run(random(&mock.url, folder.path(), flags).envs(variables.iter().copied()))
+            .with_stderr(0, &format!("the API key from {from}"));
     }
 }
 
-/// A file below the folder that holds the text.
-fn holder(folder: &Path, text: &str) -> Option<std::path::PathBuf> {
+fn holder(folder: &Path, text: &str) -> Option<PathBuf> {
     std::fs::read_dir(folder).unwrap().find_map(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -486,8 +428,7 @@ fn a_key_that_a_plugin_marks_is_kept_in_no_folder() {
         "lab lab.toml --folder out/lab".to_owned(),
     ] {
         requests.lock().unwrap().clear();
-        let mut command = runner();
-        let ended = run(command.args(words(&line)).current_dir(folder.path())).with_code(0);
+        let ended = run(runner().args(words(&line)).current_dir(folder.path())).with_code(0);
         let sent = requests.lock().unwrap();
         assert!(sent.iter().any(|request| field(request, "x-pin") == Some(PIN)), "{line}");
         assert!(![ended.stdout, ended.stderr].concat().contains(PIN), "{line}");
@@ -500,8 +441,7 @@ fn a_key_that_a_plugin_marks_is_kept_in_no_folder() {
         command.args(["sweep", "--resume"]).arg(&begun).current_dir(folder.path());
         command
     };
-    let refused = run(&mut resume()).with_code(2);
-    assert!(refused.stderr.contains("has --set"), "{refused:#?}");
+    run(&mut resume()).with_stderr(2, "has --set");
     let key = format!("backend.config.pin={PIN}");
     run(resume().args(["--set", &key])).with_code(0);
 }

@@ -33,10 +33,8 @@ fn shown(ended: &Ended) -> String {
 #[test]
 fn a_component_that_is_let_in() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = plugin(folder.path(), "check vllm").with_code(0);
-    transcript("plugin-check", &shown(&ended));
-    let ended = plugin(folder.path(), "check backends/vllm.wasm --json").with_code(0);
-    let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    transcript("plugin-check", &shown(&plugin(folder.path(), "check vllm").with_code(0)));
+    let facts = plugin(folder.path(), "check backends/vllm.wasm --json").with_code(0).json();
     assert_eq!(facts["loads"], true);
     assert_eq!(facts["size-bytes"], shipped::plugin("backends/vllm.wasm").unwrap().len());
     assert!(facts["measured"]["compile-seconds"].as_f64().unwrap() > 0.0);
@@ -61,7 +59,7 @@ fn components_that_are_not_let_in() {
         transcript(&format!("plugin-check-{name}"), &shown(&ended));
     }
     let ended = plugin(folder.path(), "check stranger.wasm --json").with_code(4);
-    let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let facts = ended.json();
     assert_eq!(facts["loads"], false);
     let allowed: Vec<bool> = (facts["imports"].as_array().unwrap().iter())
         .map(|import| import["allowed"].as_bool().unwrap())
@@ -77,8 +75,7 @@ fn plugin_info_shows_the_keys() {
         let ended = plugin(folder.path(), &format!("info {name}")).with_code(0);
         transcript(&format!("plugin-info-{name}"), &shown(&ended));
     }
-    let ended = plugin(folder.path(), "info vlm").with_code(4);
-    assert!(ended.stderr.contains("plugin `vlm` not found"), "{ended:#?}");
+    plugin(folder.path(), "info vlm").with_stderr(4, "plugin `vlm` not found");
 }
 
 /// The example of every built-in plugin is part of a scenario, and shows its defaults.
@@ -86,8 +83,7 @@ fn plugin_info_shows_the_keys() {
 fn examples_can_be_copied() {
     let folder = tempfile::tempdir().unwrap();
     for name in shipped::plugins() {
-        let ended = plugin(folder.path(), &format!("info {name} --json")).with_code(0);
-        let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let facts = plugin(folder.path(), &format!("info {name} --json")).with_code(0).json();
         let example = facts["example"].as_str().unwrap();
         let read = scenario::Scenario::parse("example.toml", example);
         assert!(read.is_ok(), "{name}: {:?}\n{example}", read.err());
@@ -97,14 +93,12 @@ fn examples_can_be_copied() {
 #[test]
 fn lists_the_plugins() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = plugin(folder.path(), "list").with_code(0);
-    transcript("plugin-list", &shown(&ended));
+    transcript("plugin-list", &shown(&plugin(folder.path(), "list").with_code(0)));
     let mine = shipped::plugin("scorers/exact-match.wasm").unwrap();
     std::fs::write(folder.path().join("mine.wasm"), mine).unwrap();
     std::fs::write(folder.path().join("notes.wasm"), "no component").unwrap();
     std::fs::write(folder.path().join("notes.txt"), "").unwrap();
-    let ended = plugin(folder.path(), "list --plugin-path . --json").with_code(0);
-    let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let facts = plugin(folder.path(), "list --plugin-path . --json").with_code(0).json();
     let files = |list: &str| -> Vec<String> {
         let entries = facts[list].as_array().unwrap().iter();
         entries.map(|entry| entry["plugin"].as_str().unwrap().to_owned()).collect()

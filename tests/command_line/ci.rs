@@ -8,9 +8,7 @@ use crate::support::process::{Ended, Mock, run, runner, words};
 /// Measures three times, into a folder.
 fn measured(folder: &Path, mock: &Mock, flags: &[&str]) {
     let line = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --request-rate 200 --repeat 3 --same-requests --seed 3";
-    let mut command = runner();
-    command.args(words(line)).args(["--base-url", &mock.url]);
-    run(command.args(flags).current_dir(folder));
+    run(runner().args(words(line)).args(["--base-url", &mock.url]).args(flags).current_dir(folder));
 }
 
 fn ci(folder: &Path, flags: &[&str]) -> Ended {
@@ -34,11 +32,9 @@ fn incomparable_runs_pass_with_a_warning_unless_forbidden() {
     let folder = folder.path();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     measured(folder, &mock, &["--output-dir", "new"]);
-    let ended = ci(folder, &["new"]).with_code(0);
-    assert!(ended.stdout.contains("No baseline was requested"), "{ended:#?}");
+    ci(folder, &["new"]).with_stdout(0, "No baseline was requested");
     let line = ["new", "--baseline", "main", "--fail-if", "ttft.mean +500%"];
-    let ended = ci(folder, &line).with_code(0);
-    assert!(ended.stdout.contains("There is no baseline yet"), "{ended:#?}");
+    ci(folder, &line).with_stdout(0, "There is no baseline yet");
 
     let has_processor =
         std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("model name"));
@@ -64,14 +60,12 @@ fn incomparable_runs_pass_with_a_warning_unless_forbidden() {
     // A baseline that is damaged is none to compare with, and no fault of the build.
     changed(folder, "damaged", "plan.json", |text| text[..text.len() / 2].to_owned());
     let damaged = ["new", "--baseline", "damaged"];
-    let ended = ci(folder, &damaged).with_code(0);
-    assert!(ended.stdout.contains("NOTHING WAS COMPARED"), "{ended:#?}");
+    ci(folder, &damaged).with_stdout(0, "NOTHING WAS COMPARED");
     ci(folder, &[&damaged[..], &["--strict"]].concat()).with_code(3);
 
     // A requested check that cannot be made does not pass.
     let absent = ["new", "--baseline", "main", "--fail-if", "score.exact-match -1%"];
-    let ended = ci(folder, &absent).with_code(3);
-    assert!(ended.stderr.contains("name a figure that both sides have"), "{ended:#?}");
+    ci(folder, &absent).with_stderr(3, "name a figure that both sides have");
     let ended = ci(folder, &["new", "--fail-if", "ttft.mean +5%"]).with_code(2);
     assert!(ended.stderr.contains("name the folder of its runs with --baseline"), "{ended:#?}");
     ci(folder, &["nowhere"]).with_code(3);

@@ -1,11 +1,12 @@
 //! Comparisons from the command line: repeats, sides, refusals, conditions.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{run_folders, schema};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
@@ -18,27 +19,14 @@ fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
     run(command.current_dir(folder)).with_code(0)
 }
 
-fn runs(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
-    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    runs.sort();
-    runs
-}
-
 fn compare(folder: &Path, line: &str) -> Ended {
     run(runner().arg("compare").args(words(line)).current_dir(folder))
 }
 
 /// Compares two sides, whatever their verdicts, with a condition.
 fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Ended {
-    let mut command = runner();
-    command.arg("compare").args(sides);
-    command.args(["--allow", "verdict", "--fail-if", condition]);
-    run(command.current_dir(folder))
-}
-
-fn json(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:#?}"))
+    let condition = ["--allow", "verdict", "--fail-if", condition];
+    run(runner().arg("compare").args(sides).args(condition).current_dir(folder))
 }
 
 #[test]
@@ -64,16 +52,15 @@ fn repeats_take_turns_and_tell_their_spread() {
         assert!(table.contains("ttft.mean (ms)") && table.contains("Variation"), "{ended:#?}");
     }
     // Each records the run that it repeats, so the four runs form two sides.
-    let found = json(&compare(folder.path(), "runs --allow verdict --format json").with_code(0));
+    let found = compare(folder.path(), "runs --allow verdict --format json").with_code(0).json();
     let sides = found["sides"].as_array().unwrap();
     let of = |side: &Value| (side["scenario"].clone(), side["sources"].as_array().unwrap().len());
     assert_eq!(sides.iter().map(of).collect::<Vec<_>>(), [("a".into(), 2), ("b".into(), 2)]);
     assert_eq!(found["pairs"][0]["method"]["by"], "runs");
     let each =
-        json(&compare(folder.path(), "runs --each --allow verdict --format json").with_code(0));
+        compare(folder.path(), "runs --each --allow verdict --format json").with_code(0).json();
     assert_eq!(each["sides"].as_array().unwrap().len(), 4);
-    let schema = run(runner().args(["schema", "comparison"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let schema = schema("comparison");
     assert!(jsonschema::is_valid(&schema, &found));
 }
 
@@ -117,12 +104,12 @@ fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     repeated(folder.path(), &mock, "");
-    let names: Vec<String> = (runs(folder.path()).iter())
+    let names: Vec<String> = (run_folders(folder.path()).iter())
         .map(|run| format!("runs/{}", run.file_name().unwrap().to_string_lossy()))
         .collect();
     let [first, second, third] = names.as_slice() else { panic!("{names:?}") };
     let line = format!("{first},{second} {third} --allow verdict --format json");
-    let found = json(&compare(folder.path(), &line).with_code(0));
+    let found = compare(folder.path(), &line).with_code(0).json();
     let sides = found["sides"].as_array().unwrap().iter();
     let many: Vec<usize> = sides.map(|side| side["sources"].as_array().unwrap().len()).collect();
     assert_eq!(many, [2, 1]);
@@ -130,7 +117,6 @@ fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     assert!(wrong.stderr.contains("`nowhere` is no folder"), "{wrong:#?}");
 }
 
-/// Repeats end as soon as the figure is sure enough, and say how.
 #[test]
 fn repeats_stop_once_a_figure_is_sure_enough() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,8 +137,7 @@ fn repeats_stop_once_a_figure_is_sure_enough() {
     );
     assert!(ended.stderr.contains("within the bound (ttft.p90 \u{b1}100000 ms)"), "{ended:#?}");
     assert!(ended.stdout.contains("Stopped: ttft.p90 is "), "{ended:#?}");
-    let schema = run(runner().args(["schema", "repeats"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let schema = schema("repeats");
     let most = run_until("ttft.mean +-0.000001%", "--repeat 3 --json", 0);
     let last = most.stdout.rfind("\n{\n").unwrap_or_default();
     let found: Value = serde_json::from_str(&most.stdout[last..]).unwrap();
@@ -170,8 +155,7 @@ fn refusals_and_conditions_have_their_exit_codes() {
     let fast = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     let slow = Mock::start(&["--ttft", "205ms", "--itl", "1ms"]);
     repeated(folder.path(), &fast, "");
-    let alone = compare(folder.path(), "runs").with_code(2);
-    assert!(alone.stderr.contains("are repeats and form one side"), "{alone:#?}");
+    compare(folder.path(), "runs").with_stderr(2, "are repeats and form one side");
     repeated(folder.path(), &slow, "--output-dir slow");
     let failing = on_condition(folder.path(), ["runs", "slow"], "ttft.mean +50ms").with_code(6);
     assert!(failing.stderr.starts_with("error: ttft.mean +50ms of B: +"), "{failing:#?}");
@@ -187,32 +171,26 @@ fn refusals_and_conditions_have_their_exit_codes() {
     let mut other = runner();
     other.args(words(RUN)).args(["--seed", "7", "--output-dir", "other", "--base-url", &fast.url]);
     run(other.current_dir(folder.path())).with_code(0);
-    let refused = compare(folder.path(), "runs other").with_code(3);
-    assert!(
-        refused.stderr.contains("not comparable: load.seed (prompts): 3 in A, 7 in B"),
-        "{refused:#?}"
-    );
-    assert!(refused.stderr.contains("--allow prompts"), "{refused:#?}");
+    let refused = compare(folder.path(), "runs other")
+        .with_stderr(3, "not comparable: load.seed (prompts): 3 in A, 7 in B")
+        .with_stderr(3, "--allow prompts");
     assert_eq!(refused.stdout, "");
     let allowed = compare(folder.path(), "runs other --allow prompts,verdict").with_code(0);
     assert!(allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"), "{allowed:#?}");
     let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);
     assert!(markdown.stdout.contains("### B against A"), "{markdown:#?}");
-    assert_eq!(runs(folder.path()).len(), 3);
+    assert_eq!(run_folders(folder.path()).len(), 3);
 }
 
 #[test]
 fn results_of_others_are_sides_too() {
     let folder = tempfile::tempdir().unwrap();
     let both = "published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/random-1k-1k";
-    let refused = compare(folder.path(), both).with_code(3);
-    assert!(refused.stderr.contains("not comparable: "), "{refused:#?}");
-    let forced = compare(folder.path(), &format!("{both} --force")).with_code(0);
-    assert!(forced.stdout.contains("published without samples"), "{forced:#?}");
+    compare(folder.path(), both).with_stderr(3, "not comparable: ");
+    compare(folder.path(), &format!("{both} --force")).with_stdout(0, "published without samples");
     let several = compare(folder.path(), "published:gpustack published:lmdeploy").with_code(3);
     assert!(several.stderr.contains("name one of them"), "{several:#?}");
-    let nothing = compare(folder.path(), "nowhere.json published:lmdeploy").with_code(3);
-    assert!(nothing.stderr.contains("nowhere.json"), "{nothing:#?}");
+    compare(folder.path(), "nowhere.json published:lmdeploy").with_stderr(3, "nowhere.json");
     for (name, line) in
         [("wrong-condition", "a b --fail-if ttft.p99"), ("wrong-figure", "a b --metric tttf.p99")]
     {
@@ -227,18 +205,13 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     repeated(folder.path(), &mock, "");
-    let two: Vec<String> = (runs(folder.path()).iter().take(2))
-        .map(|run| run.to_string_lossy().into_owned())
-        .collect();
+    let two = &run_folders(folder.path())[..2];
     let compared = |flags: &[&str]| {
-        let mut command = runner();
-        command.arg("compare").args(&two);
-        command.args(["--each", "--allow", "verdict"]).args(flags);
-        run(command.current_dir(folder.path()))
+        let each = ["--each", "--allow", "verdict"];
+        run(runner().arg("compare").args(two).args(each).args(flags).current_dir(folder.path()))
     };
     let condition = ["--fail-if", "requests.failed +5%"];
-    let ended = compared(&condition).with_code(0);
-    assert!(ended.stdout.contains("assumed to be 2 % of the engine's pace"), "{ended:#?}");
+    let ended = compared(&condition).with_stdout(0, "assumed to be 2 % of the engine's pace");
     let warning = "warning: --fail-if judges one run per side";
     assert!(ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat()).with_code(0);
@@ -256,10 +229,8 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
         let ended = compared(&flags).with_code(code);
         assert!(ended.stderr.contains(words), "{flags:?}: {ended:#?}");
     }
-    let one = compared(&["--run-variation", &two[0]]).with_code(3);
-    assert!(one.stderr.contains("at least two repeats"), "{one:#?}");
+    compared(&["--run-variation", two[0].to_str().unwrap()]).with_stderr(3, "at least two repeats");
     let other = Mock::start(&["--ttft", "6ms", "--itl", "1ms"]);
     repeated(folder.path(), &other, "--output-dir runs/other");
-    let mixed = compared(&["--run-variation", "runs"]).with_code(3);
-    assert!(mixed.stderr.contains("are not repeats of one scenario"), "{mixed:#?}");
+    compared(&["--run-variation", "runs"]).with_stderr(3, "are not repeats of one scenario");
 }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::lacking;
 use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::results::random;
 
 /// A user's folder, with the program in its path and nothing of the machine's settings.
 struct Home {
@@ -32,10 +33,8 @@ impl Home {
         std::fs::write(at("two words.toml"), "").unwrap();
         let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
         let measured = || {
-            let line = "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 2";
-            let mut command = runner();
-            command.args(words(line)).args(["--base-url", &mock.url]);
-            run(command.current_dir(&folder)).with_code(0);
+            let flags = "--num-prompts 3 --random-output-len 2";
+            run(&mut random(&mock.url, folder.path(), flags)).with_code(0);
         };
         measured();
         let first = only_run(&at("runs")).unwrap();
@@ -138,7 +137,6 @@ fn cases(home: &Home) -> Vec<Case> {
     ]
 }
 
-/// The words of each line that `show` printed.
 fn shown(output: &str) -> Vec<Vec<String>> {
     let lines = output.lines().filter_map(|line| line.split_once("shown:"));
     let words = |(_, line): (&str, &str)| line.trim().split('|').map(str::to_owned).collect();
@@ -233,8 +231,7 @@ fn zsh_completes_words() {
         }
         driver += "zpty -d shell\n";
         std::fs::write(home.path().join("driver"), driver).unwrap();
-        let mut zsh = home.command("zsh");
-        let ended = run(zsh.args(["-f", "driver"])).with_code(0);
+        let ended = run(home.command("zsh").args(["-f", "driver"])).with_code(0);
         let output = format!("{ready}\n{}\n{}", ended.stdout, ended.stderr);
         same(&shown(&ended.stdout), &cases, &output);
     }

@@ -2,16 +2,15 @@
 //! the cookie of its own conversation.
 
 use std::collections::HashMap;
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::authentication::{assert_kept, field};
-use super::secrets::read_request;
+use super::authentication::assert_kept;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{only_run, run, runner, words};
+use crate::support::process::{run, runner, words};
+use crate::support::results::run_file;
+use crate::support::server::{EVENTS, JSON, completion, field, models, read_request, reply, serve};
 
 const COOKIE: &str = "cookie-0123456789abcdef";
 
@@ -19,46 +18,34 @@ const COOKIE: &str = "cookie-0123456789abcdef";
 type Cookies = Arc<Mutex<HashMap<String, String>>>;
 
 fn server() -> (String, Cookies) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let cookies = Cookies::default();
     let own = Arc::clone(&cookies);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (stream, cookies) = (stream.unwrap(), Arc::clone(&own));
-            std::thread::spawn(move || while serve(&stream, &cookies).is_some() {});
-        }
+    let url = serve(move |stream| {
+        let request = read_request(stream)?;
+        let (status, set, kind, body) = answer(&request, &mut own.lock().unwrap());
+        reply(stream, status, &set, kind, &body)
     });
     (url, cookies)
-}
-
-fn serve(mut stream: &TcpStream, cookies: &Cookies) -> Option<()> {
-    let request = read_request(stream)?;
-    let (status, set, kind, body) = answer(&request, &mut cookies.lock().unwrap());
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status} X\r\n{set}content-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-    .ok()
 }
 
 fn answer(
     request: &str,
     cookies: &mut HashMap<String, String>,
-) -> (u16, String, &'static str, String) {
-    let json =
-        |status: u16, body: Value| (status, String::new(), "application/json", body.to_string());
+) -> (&'static str, String, &'static str, String) {
+    let json = |status: &'static str, body: Value| (status, String::new(), JSON, body.to_string());
     let given = field(request, "cookie").map(str::to_owned);
     if request.starts_with("GET ") {
-        return json(200, json!({ "data": [{ "id": "m" }] }));
+        return ("200 OK", String::new(), JSON, models());
     }
     let refused = |given: Option<String>| {
-        json(409, json!({ "error": { "message": format!("another's session: {given:?}") } }))
+        json(
+            "409 Conflict",
+            json!({ "error": { "message": format!("another's session: {given:?}") } }),
+        )
     };
     if request.starts_with("DELETE ") {
         let is_known = given.as_ref().is_some_and(|given| given.contains(COOKIE));
-        return if is_known { json(200, json!({})) } else { refused(given) };
+        return if is_known { json("200 OK", json!({})) } else { refused(given) };
     }
     let body: Value = serde_json::from_str(request.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     let messages = body["messages"].as_array().unwrap();
@@ -69,15 +56,11 @@ fn answer(
     // Another value with each turn: the last one counts.
     let cookie = format!("sid={COOKIE}-{}-{}", cookies.len(), messages.len());
     cookies.insert(first, cookie.clone());
-    let piece = |text: &str, finish: Option<&str>| {
-        let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": finish });
-        format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
-    };
-    let body = piece(&format!("you are {cookie}"), None) + &piece("", Some("stop"));
+    let body = completion(&format!("you are {cookie}"), "stop");
     let set = format!(
         "set-cookie: {cookie}; Path=/; HttpOnly\r\nset-cookie: gone=1\r\nset-cookie: gone=; Max-Age=0\r\n"
     );
-    (200, set, "text/event-stream", body + "data: [DONE]\n\n")
+    ("200 OK", set, EVENTS, body)
 }
 
 #[test]
@@ -85,8 +68,7 @@ fn each_conversation_has_its_own_cookies_if_configured() {
     for keeps in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let (url, cookies) = server();
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .arg("--plugin")
             .arg(components().join("datasets/conversation.wasm"))
             .args(words("--sessions 6 --set dataset.config.turns=3"))
@@ -96,11 +78,8 @@ fn each_conversation_has_its_own_cookies_if_configured() {
             .args(["--set", &format!("backend.config.cookies={keeps}"), "--base-url", &url])
             .arg("--plugin")
             .arg(components().join("guests/keyed-backend.wasm"))
-            .current_dir(folder.path());
-        let ended = run(&mut command);
-        let summary = only_run(&folder.path().join("runs")).unwrap().join("summary.json");
-        let summary: Value =
-            serde_json::from_str(&std::fs::read_to_string(summary).unwrap()).unwrap();
+            .current_dir(folder.path()));
+        let summary = run_file(folder.path(), "summary.json");
         let requests = &summary["requests"];
         assert_eq!(cookies.lock().unwrap().len(), 6);
         let cleaning = &summary["client"]["cleaning"];

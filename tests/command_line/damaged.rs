@@ -2,19 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Mock, run, runner};
+use crate::support::results::{copy_files, json_file, random, report, run_folder};
 
 const REQUESTS: usize = 40;
 
-/// A whole run, and its folder.
 fn a_run(folder: &Path) -> PathBuf {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 40 --random-output-len 4 --set load.warmup=0";
-    command.args(words(line));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
-    run(&mut command).with_code(0);
-    only_run(&folder.join("runs")).unwrap()
+    let flags = "--num-prompts 40 --random-output-len 4 --set load.warmup=0";
+    run(&mut random(&mock.url, folder, flags)).with_code(0);
+    run_folder(folder)
 }
 
 fn records(run: &Path) -> PathBuf {
@@ -22,8 +19,11 @@ fn records(run: &Path) -> PathBuf {
 }
 
 fn lines(run: &Path) -> Vec<String> {
-    let text = zstd::decode_all(&*std::fs::read(records(run)).unwrap()).unwrap();
-    let text = String::from_utf8(text).unwrap();
+    lines_of(&std::fs::read(records(run)).unwrap())
+}
+
+fn lines_of(records: &[u8]) -> Vec<String> {
+    let text = String::from_utf8(zstd::decode_all(records).unwrap()).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -33,17 +33,10 @@ fn write(run: &Path, lines: &[String]) {
     std::fs::write(records(run), bytes).unwrap();
 }
 
-fn report(run_folder: &Path, format: &str) -> Ended {
-    let mut command = runner();
-    command.arg("report").arg(run_folder);
-    command.args(["--format", format]);
-    run(&mut command).with_code(0)
-}
-
 /// The findings, and the number of reported requests.
 fn found(run: &Path) -> (Option<String>, u64, String) {
-    let ended = report(run, "json");
-    let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let ended = report(run, "--format json");
+    let summary = ended.json();
     let findings = summary["findings"].as_array().unwrap();
     let of = |id: &str| findings.iter().find(|finding| finding["id"] == id);
     assert!(of("short-dataset").is_none(), "{findings:?}");
@@ -64,8 +57,7 @@ fn a_changed_file_is_told_from_an_unchanged_file() {
     let run = a_run(folder.path());
     let (whole, total, notes) = found(&run);
     assert_eq!((whole, total, notes.as_str()), (None, 40, ""));
-    let status = std::fs::read_to_string(run.join("status.json")).unwrap();
-    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let status = json_file(run.join("status.json"));
     assert_eq!(status["records"]["count"], REQUESTS);
     let bytes = std::fs::read(records(&run)).unwrap();
     let all = lines(&run);
@@ -83,10 +75,10 @@ fn a_changed_file_is_told_from_an_unchanged_file() {
         assert!(total >= least && total <= 41, "{what}: {total} requests");
         // Its figures are shown in every form; lines and rows are the readable ones.
         for format in ["text", "markdown", "html"] {
-            let shown = report(&run, format).stdout;
+            let shown = report(&run, &format!("--format {format}")).stdout;
             assert!(shown.contains("records-damaged"), "{what}: {format}: {shown}");
         }
-        let rows = report(&run, "jsonl").stdout.lines().count() as u64;
+        let rows = report(&run, "--format jsonl").stdout.lines().count() as u64;
         assert_eq!(rows, total, "{what}");
     };
 
@@ -121,21 +113,12 @@ fn a_comparison_with_damaged_records_needs_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let run_folder = a_run(folder.path());
     let other = folder.path().join("other");
-    std::fs::create_dir(&other).unwrap();
-    for file in std::fs::read_dir(&run_folder).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
-    }
+    copy_files(&run_folder, &other);
     let all = lines(&other);
     write(&other, &all[..30]);
-    let compare = |flags: &[&str]| {
-        let mut command = runner();
-        command.arg("compare").arg(&run_folder).arg(&other).args(flags);
-        run(&mut command)
-    };
-    let refused = compare(&[]).with_code(3);
-    assert!(refused.stderr.contains("records-damaged"), "{refused:#?}");
-    assert!(refused.stderr.contains("10 of 40 records are missing"), "{refused:#?}");
+    let compare =
+        |flags: &[&str]| run(runner().arg("compare").arg(&run_folder).arg(&other).args(flags));
+    compare(&[]).with_stderr(3, "records-damaged").with_stderr(3, "10 of 40 records are missing");
     compare(&["--force"]).with_code(0);
 }
 
@@ -149,18 +132,13 @@ fn files_of_a_killed_run_are_not_damaged() {
     let (damaged, _, notes) = found(&run);
     assert_eq!(damaged, None);
     assert!(notes.contains("did not finish"), "{notes}");
-    let mut edited = lines_of_killed(&bytes);
+    let mut edited = lines_of(&bytes);
     edited[3] = "{}".to_owned();
     write(&run, &edited);
     let (damaged, total, _) = found(&run);
     let damaged = damaged.unwrap();
     assert!(damaged.contains("line 4 is not a record"), "{damaged}");
     assert_eq!(total, 39);
-}
-
-fn lines_of_killed(bytes: &[u8]) -> Vec<String> {
-    let text = String::from_utf8(zstd::decode_all(bytes).unwrap()).unwrap();
-    text.lines().map(str::to_owned).collect()
 }
 
 #[test]

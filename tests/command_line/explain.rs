@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::process::{run, runner};
+use crate::support::results::schema;
 
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/explain").join(name)
@@ -20,8 +21,7 @@ fn a_run_and_another_tools_result_are_explained() {
     let kept = std::fs::read_to_string(folder.join("expected.txt")).unwrap();
     assert_eq!(explain(&[]), kept);
     let shown: serde_json::Value = serde_json::from_str(&explain(&["--format", "json"])).unwrap();
-    let schema = run(runner().args(["schema", "explain"])).with_code(0).stdout;
-    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let schema = schema("explain");
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&shown), "{shown}");
 }
@@ -30,9 +30,7 @@ fn a_run_and_another_tools_result_are_explained() {
 fn refuses_no_result_and_several_results() {
     let folder = case("");
     let refused = |a: &str, b: &str| {
-        let mut command = runner();
-        command.args(["explain", a, b]).current_dir(&folder);
-        run(&mut command).with_code(3).stderr
+        run(runner().args(["explain", a, b]).current_dir(&folder)).with_code(3).stderr
     };
     let missing = refused("vllm/a", "missing.json");
     assert!(missing.contains("missing.json: cannot be read"), "{missing}");

@@ -16,27 +16,25 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 use crate::support::lacking::{self, PYARROW};
-use crate::support::process::{Mock, only_run, run, runner, runner_behind, words};
+use crate::support::process::{Mock, run, runner, runner_behind, words};
+use crate::support::results::{copy_files, random, report, run_folder};
 
 /// A run with a warmup, a refusal and a reply that is cut off, with objectives and a cap.
 fn a_run(folder: &Path) -> PathBuf {
     let faults = "kind = 'http-error', status = 503, requests = [4]; kind = 'cut', after-tokens = 2, requests = [7]";
     let mock = Mock::start(&["--ttft", "3ms", "--itl", "1ms", "--fault", faults]);
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 30 --random-output-len 6 --max-concurrency 4 --goodput ttft:1000 --allow-invalid";
-    command.args(words(line));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
-    run(&mut command).with_code(0);
-    only_run(&folder.join("runs")).unwrap()
+    let flags = "--num-prompts 30 --random-output-len 6 --max-concurrency 4 --goodput ttft:1000 \
+                 --allow-invalid";
+    run(&mut random(&mock.url, folder, flags)).with_code(0);
+    run_folder(folder)
 }
 
-/// A table as it was read.
-struct Read {
+struct Table {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-impl Read {
+impl Table {
     /// A column's values as text, absent ones absent.
     fn column(&self, name: &str) -> Vec<Option<String>> {
         let columns = self
@@ -47,8 +45,7 @@ impl Read {
     }
 
     fn numbers(&self, name: &str) -> Vec<Option<f64>> {
-        let words = self.column(name).into_iter();
-        words.map(|word| word.map(|word| word.parse().unwrap())).collect()
+        self.column(name).into_iter().map(|word| word.map(|word| word.parse().unwrap())).collect()
     }
 
     fn lists(&self, name: &str) -> Vec<Option<Vec<Option<i64>>>> {
@@ -63,14 +60,11 @@ impl Read {
     }
 
     fn names(&self) -> Vec<&str> {
-        let fields = self.schema.fields().iter();
-        fields.map(|field| field.name().as_str()).collect()
+        self.schema.fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Every value of every column.
     fn all(&self) -> BTreeMap<String, Vec<Option<String>>> {
-        let names = self.names().into_iter();
-        names.map(|name| (name.to_owned(), self.column(name))).collect()
+        self.names().into_iter().map(|name| (name.to_owned(), self.column(name))).collect()
     }
 }
 
@@ -83,8 +77,7 @@ fn values(column: &ArrayRef) -> Vec<Option<String>> {
         DataType::List(_) => format!("{:?}", column.as_list::<i32>().value(row)),
         other => panic!("{other}"),
     };
-    let rows = 0..column.len();
-    rows.map(|row| column.is_valid(row).then(|| value(row))).collect()
+    (0..column.len()).map(|row| column.is_valid(row).then(|| value(row))).collect()
 }
 
 fn export(runs: &[&Path], table: &str, output: &Path) {
@@ -94,7 +87,7 @@ fn export(runs: &[&Path], table: &str, output: &Path) {
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
 }
 
-fn read(path: &Path) -> Read {
+fn read(path: &Path) -> Table {
     let file = File::open(path).unwrap();
     let (schema, batches) = match path.extension().unwrap().to_str().unwrap() {
         "parquet" => {
@@ -111,13 +104,11 @@ fn read(path: &Path) -> Read {
             (reader.schema(), reader.collect())
         }
     };
-    Read { schema, batches: batches.unwrap() }
+    Table { schema, batches: batches.unwrap() }
 }
 
 fn json(run_folder: &Path, format: &str) -> String {
-    let mut command = runner();
-    command.arg("report").arg(run_folder);
-    run(command.args(["--format", format])).with_code(0).stdout
+    report(run_folder, &format!("--format {format}")).stdout
 }
 
 fn lines(run_folder: &Path) -> Vec<Value> {
@@ -204,20 +195,19 @@ fn a_table_has_the_verdict_of_its_run() {
     }
 }
 
-/// An instant of a record.
 fn at(record: &Value, key: &str) -> Option<f64> {
     record[key].as_f64()
 }
 
 /// Values of a record's row, by other means than the program's.
-struct Follows {
+struct Expected {
     ttft_ms: Option<f64>,
     e2e_ms: Option<f64>,
     outputs: Vec<Option<i64>>,
     gaps: Vec<Option<f64>>,
 }
 
-fn follows(record: &Value) -> Follows {
+fn follows(record: &Value) -> Expected {
     let events = &record["events"];
     let kinds = events["kind"].as_str().unwrap();
     let instants: Vec<i64> =
@@ -242,7 +232,7 @@ fn follows(record: &Value) -> Follows {
         let span = until? - sent?;
         is_complete.then_some(span as f64 / 1e6)
     };
-    Follows {
+    Expected {
         ttft_ms: since_sent(first),
         e2e_ms: since_sent(instants.last().copied()),
         outputs,
@@ -365,13 +355,8 @@ fn runs_stand_under_each_other() {
     // The same run in a folder of the same name, and in one of another name.
     let again = folder.path().join("again").join(first.file_name().unwrap());
     let other = folder.path().join("other");
-    for copy in [&again, &other] {
-        std::fs::create_dir_all(copy).unwrap();
-        for file in std::fs::read_dir(&first).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), copy.join(file.file_name())).unwrap();
-        }
-    }
+    copy_files(&first, &again);
+    copy_files(&first, &other);
     let file = folder.path().join("two.arrow");
     export(&[&first, &other], "requests", &file);
     let two = read(&file);
@@ -432,9 +417,8 @@ fn exports_that_are_impossible_are_refused() {
     let kept: Vec<&str> = text.lines().skip(3).collect();
     let damaged = kept.join("\n") + "\nnonsense\n";
     std::fs::write(&records, zstd::encode_all(damaged.as_bytes(), 1).unwrap()).unwrap();
-    let mut command = runner();
-    command.arg("export").arg(&run_folder).arg("--output").arg(&file);
-    let ended = run(&mut command).with_code(0);
+    let ended =
+        run(runner().arg("export").arg(&run_folder).arg("--output").arg(&file)).with_code(0);
     assert!(ended.stderr.contains("are damaged"), "{ended:#?}");
     let table = read(&file);
     assert_eq!(table.column("run").len(), kept.len());

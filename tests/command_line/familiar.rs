@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
 use crate::support::raw::{Raw, whole};
+use crate::support::results::{json_file, json_lines};
 use runner::cli::flags::familiar::line;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
@@ -118,7 +119,7 @@ fn the_guide_has_every_flag_of_the_other_tools() {
     assert!(page == text, "{file} is stale; BLESS=1 writes it again");
 }
 
-/// guidellm's flags hold several values each, so that few of them can be taken as they are: the
+/// guidellm's flags hold several values each, so that few of them can be taken as they are. The
 /// guide gives a replacement for each, in existing flags.
 #[test]
 fn the_guide_has_guidellms_flags_and_their_replacements() {
@@ -164,8 +165,7 @@ fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
 
 /// Returns the facts that `runner plugin info` prints, as JSON.
 fn info(plugin: &str) -> Value {
-    let ended = run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0);
-    serde_json::from_str(&ended.stdout).unwrap()
+    run(runner().args(["plugin", "info", plugin, "--json"])).with_code(0).json()
 }
 
 #[test]
@@ -187,9 +187,7 @@ fn names_set_the_keys_of_their_plugins() {
 
 /// The scenario that a command line describes, without the comments that name the origins.
 fn shown(flags: &str) -> (String, String) {
-    let mut command = runner();
-    command.args(["scenario", "show"]).args(words(flags));
-    let ended = run(&mut command).with_code(0);
+    let ended = run(runner().args(["scenario", "show"]).args(words(flags))).with_code(0);
     let lines = ended.stdout.lines();
     let lines = lines.map(|line| line.split("  #").next().unwrap_or_default());
     (lines.collect::<Vec<_>>().join("\n"), ended.stderr)
@@ -341,18 +339,15 @@ fn their_command_lines_run() {
     ] {
         let mut command = runner();
         command.args(words(flags)).args(["--base-url", address]);
-        let ended = run(command.arg("--json").current_dir(folder.path())).with_code(0);
-        let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let summary = run(command.arg("--json").current_dir(folder.path())).with_code(0).json();
         assert_eq!(summary["requests"]["successful"], 4, "{summary}");
         let name = flags.rsplit("--result-dir ").next().unwrap_or_default();
         let name = name.split(' ').next().unwrap_or_default();
         let folder = only_run(&folder.path().join(name)).unwrap();
-        let mut report = runner();
-        report.args(["report", "--format", "jsonl"]).arg(&folder);
-        let lines = run(&mut report).with_code(0).stdout;
+        let lines =
+            run(runner().args(["report", "--format", "jsonl"]).arg(&folder)).with_code(0).stdout;
         assert_eq!(lines.lines().count(), 4 + 1, "{lines}");
-        let plan = std::fs::read_to_string(Path::new(&folder).join("plan.json")).unwrap();
-        let plan: Value = serde_json::from_str(&plan).unwrap();
+        let plan = json_file(Path::new(&folder).join("plan.json"));
         match plan["backend"]["config"]["route"].as_str() {
             Some(route) => assert!(path.contains(route), "{plan}"),
             // The usual route of the usual backend.
@@ -365,12 +360,10 @@ fn their_command_lines_run() {
             "--model mock --num-prompts 4 --random-input-len 16 --random-output-len 3 --result-filename all.jsonl \
              --append-result --result-dir serve --request-rate {rate}"
         );
-        let mut command = runner();
-        command.args(words(&line)).args(["--base-url", address]);
-        run(command.current_dir(folder.path())).with_code(0);
+        run(runner().args(words(&line)).args(["--base-url", address]).current_dir(folder.path()))
+            .with_code(0);
     }
-    let kept = std::fs::read_to_string(folder.path().join("serve/all.jsonl")).unwrap();
-    let kept: Vec<Value> = (kept.lines()).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kept: Vec<Value> = json_lines(folder.path().join("serve/all.jsonl"));
     assert_eq!(kept.len(), 2);
     for (result, rate) in kept.iter().zip([Value::from("inf"), Value::from(200.0)]) {
         assert_eq!(result["completed"], 4, "{result}");
@@ -488,8 +481,7 @@ fn details_of_requests_are_in_the_result_file() {
             .args(words("--save-result --result-filename v.json --result-dir ."))
             .args(words(flag));
         run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(0);
-        let text = std::fs::read_to_string(folder.path().join("v.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
+        json_file(folder.path().join("v.json"))
     };
     let plain = result("");
     assert!(ARRAYS.iter().all(|name| plain.get(name).is_none()), "{plain}");
@@ -599,8 +591,7 @@ fn pasted_lines_send_the_requests_of_their_clients() {
         command.args(words(&address)).current_dir(folder.path());
         let ended = run(&mut command);
         let requests = server.requests();
-        let posted: Vec<&String> =
-            requests.iter().filter(|text| text.starts_with("POST")).collect();
+        let posted: Vec<_> = requests.iter().filter(|text| text.starts_with("POST")).collect();
         if posted.len() < 5 {
             wrong.push(format!(
                 "{}\n  sent {} requests: {}",

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::transcript;
 use crate::support::hub::{COMMIT, Hub, sha256};
 use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::results::json_file;
 
 /// The smallest tokenizer with a token for every byte that a prompt here may have: one for each
 /// letter and sign.
@@ -74,8 +75,7 @@ fn a_tokenizer_is_fetched_alone_and_found_by_name() {
     assert!(!folder.join("model.safetensors").exists());
     assert!(ended.stderr.contains("2 files"), "{}", ended.stderr);
     assert!(!hub.seen().iter().any(|seen| seen.path.contains("safetensors")));
-    let again = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
-    assert!(again.stderr.contains("already there"), "{}", again.stderr);
+    run(&mut fetching(&hub, cache.path(), &words)).with_stderr(0, "already there");
 
     // A tokenizer that the scenario names, and a server with its model under that name.
     let mock = Mock::start(&["--model", "org/model"]);
@@ -94,9 +94,7 @@ fn a_tokenizer_is_fetched_alone_and_found_by_name() {
         assert_eq!(ended.stderr.contains(note), found, "{}", ended.stderr);
         let line = if found { "org/model (found by the model's name)" } else { "org/model\n" };
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
-        let plan = only_run(runs.path()).unwrap().join("plan.json");
-        let plan: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(plan).unwrap()).unwrap();
+        let plan = json_file(only_run(runs.path()).unwrap().join("plan.json"));
         let planned = &plan["tokenizer"];
         assert_eq!(planned["name"], "org/model");
         assert_eq!(planned["revision"], COMMIT);
@@ -129,15 +127,16 @@ fn files_of_a_dataset_come_as_named_or_all_that_are_data() {
     let ended = run(&mut fetching(&hub, cache.path(), &named)).with_code(0);
     let path = PathBuf::from(ended.stdout.trim_end());
     assert_eq!(std::fs::read(path).unwrap(), b"{}\n{}\n");
-    let all = ["fetch", "dataset", "org/data"];
-    let ended = run(&mut fetching(&hub, cache.path(), &all)).with_code(0);
-    transcript("fetch-dataset", &seen(&all, &ended, &hub, cache.path()));
-    let large = ["fetch", "dataset", "org/data", "--max-size", "1kB"];
-    let ended = run(&mut fetching(&hub, cache.path(), &large)).with_code(3);
-    transcript("fetch-too-large", &seen(&large, &ended, &hub, cache.path()));
-    let wrong = ["fetch", "dataset", "org/data", "a.json", "b.parquet"];
-    let ended = run(&mut fetching(&hub, cache.path(), &wrong)).with_code(3);
-    transcript("fetch-no-file", &seen(&wrong, &ended, &hub, cache.path()));
+    let none: &[&str] = &[];
+    for (name, more, code) in [
+        ("fetch-dataset", none, 0),
+        ("fetch-too-large", &["--max-size", "1kB"], 3),
+        ("fetch-no-file", &["a.json", "b.parquet"], 3),
+    ] {
+        let words = [&["fetch", "dataset", "org/data"], more].concat();
+        let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(code);
+        transcript(name, &seen(&words, &ended, &hub, cache.path()));
+    }
 }
 
 #[test]
@@ -146,15 +145,15 @@ fn refusals_are_explained_and_never_show_the_token() {
     hub.put("models/org/model", "tokenizer.json", b"{}", false);
     hub.put("models/org/weights", "model.gguf", b"GGUF", true);
     let fetch = |words: &[&str]| fetching(&hub, cache.path(), words);
-    let words = ["fetch", "tokenizer", "org/modle"];
-    let ended = run(&mut fetch(&words)).with_code(3);
-    transcript("fetch-unknown", &seen(&words, &ended, &hub, cache.path()));
-    let words = ["fetch", "tokenizer", "org/weights"];
-    let ended = run(&mut fetch(&words)).with_code(3);
-    transcript("fetch-no-tokenizer", &seen(&words, &ended, &hub, cache.path()));
-    let words = ["fetch", "tokenizer", "https://huggingface.co/org/model"];
-    let ended = run(&mut fetch(&words)).with_code(2);
-    transcript("fetch-address", &seen(&words, &ended, &hub, cache.path()));
+    for (name, model, code) in [
+        ("fetch-unknown", "org/modle", 3),
+        ("fetch-no-tokenizer", "org/weights", 3),
+        ("fetch-address", "https://huggingface.co/org/model", 2),
+    ] {
+        let words = ["fetch", "tokenizer", model];
+        let ended = run(&mut fetch(&words)).with_code(code);
+        transcript(name, &seen(&words, &ended, &hub, cache.path()));
+    }
 
     hub.state.lock().unwrap().gate = Some(("hf_right".to_owned(), "GatedRepo"));
     let words = ["fetch", "tokenizer", "org/model"];
@@ -166,10 +165,8 @@ fn refusals_are_explained_and_never_show_the_token() {
     let ended = run(fetch(&words).env("HF_TOKEN", "hf_right")).with_code(0);
     let all = format!("{}{}", ended.stdout, ended.stderr);
     assert!(!all.contains("hf_right"), "{all}");
-    let ended = run(fetch(&words).env("HF_HUB_OFFLINE", "1")).with_code(3);
-    assert!(ended.stderr.contains("HF_HUB_OFFLINE"), "{}", ended.stderr);
-    let ended = run(at(cache.path()).args(words)).with_code(5);
-    assert!(ended.stderr.contains("cannot reach 127.0.0.1"), "{}", ended.stderr);
+    run(fetch(&words).env("HF_HUB_OFFLINE", "1")).with_stderr(3, "HF_HUB_OFFLINE");
+    run(at(cache.path()).args(words)).with_stderr(5, "cannot reach 127.0.0.1");
 }
 
 #[test]

@@ -20,11 +20,15 @@ pub(super) fn commands(cli: &clap::Command) -> Vec<(Vec<String>, clap::Command)>
     found
 }
 
+/// The words of the program alone, and of every command.
+pub(super) fn pages(cli: &clap::Command) -> Vec<Vec<String>> {
+    let nested = commands(cli).into_iter().map(|(words, _)| words);
+    std::iter::once(vec![]).chain(nested).collect()
+}
+
 #[test]
 fn help_of_every_subcommand() {
-    let mut pages = vec![vec![]];
-    let cli = runner::cli::Cli::command();
-    pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
+    let pages = pages(&runner::cli::Cli::command());
     let of_run = run(runner().args(["run", "--help"])).with_code(0).stdout;
     let of_run: BTreeSet<String> = entries(&of_run).into_iter().collect();
     for page in pages {
@@ -59,7 +63,6 @@ fn entries(help: &str) -> Vec<String> {
     entries
 }
 
-/// True if an entry is of a flag.
 fn is_flag(entry: &str) -> bool {
     entry.starts_with("  ") && entry.trim_start().starts_with('-')
 }
@@ -67,9 +70,7 @@ fn is_flag(entry: &str) -> bool {
 #[test]
 fn short_help_fits_a_screen_and_names_the_long_help() {
     let cli = runner::cli::command();
-    let mut pages = vec![vec![]];
-    pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
-    for page in pages {
+    for page in pages(&cli) {
         let help = short_help(&page);
         let lines = help.lines().count();
         assert!(lines <= 60, "{page:?} has {lines} lines:\n{help}");
@@ -115,9 +116,7 @@ fn a_variable_has_one_meaning() {
     let mut clashes = Vec::new();
     for (words, command) in all.chain([(vec![], cli.clone())]) {
         for arg in command.get_arguments() {
-            let Some(variable) = arg.get_env() else {
-                continue;
-            };
+            let Some(variable) = arg.get_env() else { continue };
             let values: Vec<String> =
                 arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
             let help = arg.get_help().map(ToString::to_string);
@@ -166,8 +165,7 @@ fn schemas_are_json() {
     let names = names.chain(lab::schema::NAMES);
     let names = names.chain(verify::schema::NAMES);
     for name in names {
-        let ended = run(runner().args(["schema", name])).with_code(0);
-        let schema: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let schema = run(runner().args(["schema", name])).with_code(0).json();
         assert!(schema["$schema"].is_string(), "{name}");
     }
 }
@@ -190,6 +188,5 @@ fn the_guide_lists_its_pages_and_prints_each() {
     assert!(found.starts_with("ci: GitLab\n    ") && found.lines().count() == 2, "{found}");
     let wrong = run(runner().args(["guide", "--find", "no such words"])).with_code(2).stderr;
     assert!(wrong.contains("no page of the guide has `no such words`"), "{wrong}");
-    let wrong = run(runner().args(["guide", "loads"])).with_code(2).stderr;
-    assert!(wrong.contains("did you mean `load`?"), "{wrong}");
+    run(runner().args(["guide", "loads"])).with_stderr(2, "did you mean `load`?");
 }

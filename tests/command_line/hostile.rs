@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{json_file, random, run_folder};
 
 /// Colours, the clipboard, a cleared screen, a carriage return, C1, and text turned round.
 const EVIL: &str = "m\u{1b}[31m\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\r\u{9b}1A\u{202e}x\u{2066}y\u{7f}";
@@ -24,26 +25,18 @@ fn assert_all_clean(what: &str, ended: &Ended) {
     assert_clean(what, &ended.stderr);
 }
 
-fn against(mock: &Mock, folder: &Path, line: &str) -> std::process::Command {
-    let mut command = runner();
-    command
-        .args(words("--backend vllm --dataset-name random --random-output-len 4"))
-        .args(words(line))
-        .args(["--base-url", &mock.url])
-        .current_dir(folder);
-    command
+fn against(mock: &Mock, folder: &Path, flags: &str) -> Ended {
+    run(&mut random(&mock.url, folder, &format!("--random-output-len 4 {flags}")))
 }
 
 #[test]
 fn a_model_with_an_evil_name_moves_no_cursor() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--model", EVIL]);
-    let ended = run(&mut against(&mock, folder.path(), "--num-prompts 5 --progress-every 1ms"));
-    let ended = ended.with_code(0);
+    let ended = against(&mock, folder.path(), "--num-prompts 5 --progress-every 1ms").with_code(0);
     assert_all_clean("run", &ended);
-    let folder_of_run = only_run(&folder.path().join("runs")).unwrap();
-    let plan = std::fs::read_to_string(folder_of_run.join("plan.json")).unwrap();
-    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let folder_of_run = run_folder(folder.path());
+    let plan = json_file(folder_of_run.join("plan.json"));
     assert_eq!(plan["target"]["model"], EVIL, "the name is kept as it is");
     for format in ["text", "markdown", "json", "jsonl", "csv", "html"] {
         for style in ["runner", "vllm"] {
@@ -58,9 +51,7 @@ fn a_model_with_an_evil_name_moves_no_cursor() {
         }
     }
     for table in ["requests", "events", "summary", "series"] {
-        let mut command = runner();
-        command.arg("export").arg(&folder_of_run);
-        let ended = run(command.args(["--table", table]));
+        let ended = run(runner().arg("export").arg(&folder_of_run).args(["--table", table]));
         assert_all_clean(&format!("export of {table}"), &ended);
     }
     let mut charts = runner();
@@ -71,8 +62,8 @@ fn a_model_with_an_evil_name_moves_no_cursor() {
     compare.arg("compare").args([&folder_of_run, &folder_of_run]);
     assert_all_clean("compare", &run(&mut compare));
     // A model that the server does not know is refused, with a list of its models.
-    let wrong = run(&mut against(&mock, folder.path(), "--num-prompts 5 --model other"));
-    assert_all_clean("unknown model", &wrong.with_code(3));
+    let wrong = against(&mock, folder.path(), "--num-prompts 5 --model other").with_code(3);
+    assert_all_clean("unknown model", &wrong);
 }
 
 #[test]
@@ -110,9 +101,7 @@ fn names_on_the_command_line_are_shown_and_not_obeyed() {
         vec!["--num-prompts", EVIL],
         vec![EVIL, EVIL],
     ] {
-        let mut command = runner();
-        command.args(&line).current_dir(folder.path());
-        let ended = run(&mut command);
+        let ended = run(runner().args(&line).current_dir(folder.path()));
         assert_all_clean(&line.join(" "), &ended);
         seen += &ended.stdout;
         seen += &ended.stderr;
@@ -152,15 +141,13 @@ fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
     std::fs::write(folder.path().join("rows.jsonl"), row).unwrap();
     let plan = |template: &str| {
         std::fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
-        let mut command = runner();
-        command
+        run(runner()
             .args(words(
                 "plan --backend openai --base-url http://127.0.0.1:9 --model m --tokenizer . \
                  --dataset-name conversation --dataset-path rows.jsonl --num-prompts 1 \
                  --warmup-requests 0 --export out.jsonl --export-format vllm",
             ))
-            .current_dir(folder.path());
-        run(&mut command)
+            .current_dir(folder.path()))
     };
     let message = "{{ messages[0].content }}";
     plan(message).with_code(0);

@@ -1,4 +1,4 @@
-//! A judge: a run over the answers of saved runs, with a scenario that ships. The engine of those
+//! A judge: a run over the answers of saved runs, with a scenario that ships. The engine of these
 //! runs repeats its input, so a run's answers are its questions.
 
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::results::{json_file, json_lines};
 
 const FLAGS: &str = "--backend openai-chat --dataset-name custom --model mock \
     --warmup-requests 0 --disable-ignore-eos";
@@ -40,8 +41,7 @@ fn exported(at: &Path, flags: &str, runs: &[&str]) -> Ended {
 }
 
 fn rows(at: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(at.join("answers.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    json_lines(at.join("answers.jsonl"))
 }
 
 /// Has a judge that always answers this judge the exported answers, and gives its scores.
@@ -50,8 +50,7 @@ fn judged(at: &Path, scenario: &str, exported: &Ended, says: &str) -> Value {
     let flags = flags.lines().next().unwrap();
     let judge = Mock::start(&["--answer", says]);
     let folder = ran(at, &judge, "judged", &format!("scenarios/judge/{scenario}.toml {flags}"));
-    let summary = std::fs::read(Path::new(&folder).join("summary.json")).unwrap();
-    serde_json::from_slice::<Value>(&summary).unwrap()["scores"].clone()
+    json_file(Path::new(&folder).join("summary.json"))["scores"].clone()
 }
 
 #[test]
@@ -95,8 +94,7 @@ fn pairs_are_answers_to_one_sample() {
     assert_eq!(judged(at, "pair", &ended, "[[A]]")["choice"]["mean"], 1.0);
     let third = [&*saved[0], &*saved[1], &*saved[0]];
     exported(at, "", &third).with_code(2);
-    let other = exported(at, "--seed 5", &[&saved[0]]).with_code(3);
-    assert!(other.stderr.contains("the plan draws other samples than"), "{other:#?}");
+    exported(at, "--seed 5", &[&saved[0]]).with_stderr(3, "the plan draws other samples than");
 }
 
 #[test]

@@ -2,18 +2,15 @@
 
 use std::path::Path;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Ended, Mock, run};
+use crate::support::results::random;
 
 /// A run against a mock with these flags and these thresholds.
 fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Ended {
     let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";
-    command.args(words(line)).args(words(flags));
-    for threshold in thresholds {
-        command.args(["--threshold", threshold]);
-    }
-    run(command.args(["--base-url", &mock.url]).current_dir(folder))
+    let flags = format!("--num-prompts 6 --random-output-len 4 {flags}");
+    let thresholds = thresholds.iter().flat_map(|threshold| ["--threshold", threshold]);
+    run(random(&mock.url, folder, &flags).args(thresholds))
 }
 
 /// Four of the six measured requests fail; the very first request is the warmup.
@@ -48,12 +45,9 @@ fn thresholds_that_hold_and_one_that_does_not() {
 #[test]
 fn an_invalid_run_keeps_to_no_threshold() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = held_to(folder.path(), &BROKEN, "", &["ttft.p99 <= 10s"]).with_code(7);
-    assert!(
-        ended.stderr.contains("error: the measurement is invalid: 4 of 6 requests failed"),
-        "{ended:#?}"
-    );
-    assert!(ended.stdout.contains("the run is invalid"), "{ended:#?}");
+    held_to(folder.path(), &BROKEN, "", &["ttft.p99 <= 10s"])
+        .with_stderr(7, "error: the measurement is invalid: 4 of 6 requests failed")
+        .with_stdout(7, "the run is invalid");
 }
 
 /// One of six failed: the run is only suspect, and the threshold's percentile is none of the five
@@ -77,13 +71,10 @@ fn an_invalid_run_fails_unless_that_is_allowed() {
         (&BROKEN, "--allow-invalid --strict", 7),
     ] {
         let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
-        let mut command = runner();
+        let flags = format!("--num-prompts 6 --random-output-len 4 {flags}");
+        let mut command = random(&mock.url, folder.path(), &flags);
         // As a user's shell has it: without the variables that other tests set.
-        command.env_remove("RUNNER_ALLOW_INVALID");
-        let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";
-        command.args(words(line)).args(words(flags));
-        let ended =
-            run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(code);
+        let ended = run(command.env_remove("RUNNER_ALLOW_INVALID")).with_code(code);
         let expected = "error: the measurement is invalid: 4 of 6 requests failed";
         assert_eq!(ended.stderr.contains(expected), code == 7, "{ended:#?}");
     }

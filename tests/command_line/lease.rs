@@ -1,8 +1,6 @@
 //! Tokens for a key, and workspaces that a backend prepares, both for a time. The server demands
 //! both, lets both expire, and refuses to give new ones.
 
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -10,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::authentication::{assert_kept, field, planned, several};
-use super::secrets::read_request;
+use super::authentication::{assert_kept, planned, several};
 use crate::hostile_guests::fixture::components;
 use crate::support::port;
-use crate::support::process::{Process, only_run, run, runner};
+use crate::support::process::{Process, run, runner};
+use crate::support::results::run_file;
+use crate::support::server::{EVENTS, JSON, completion, field, models, read_request, reply, serve};
 
 const ID: &str = "client-0123456789";
 const SECRET: &str = "s3\"cret\\0123456789abcdef";
 const TOKEN: &str = "scheme=token name=authorization variable=ENGINE_API_KEY";
 const PREPARE: &str = "scheme=none prepare=/workspaces";
 
-/// A server's rules.
 #[derive(Clone, Copy)]
 struct Rules {
     /// The time for which the server accepts a lease.
@@ -45,8 +43,6 @@ struct Server {
 }
 
 fn server(rules: Rules) -> (String, Arc<Server>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let server = Arc::new(Server {
         rules,
         leases: Mutex::default(),
@@ -54,29 +50,16 @@ fn server(rules: Rules) -> (String, Arc<Server>) {
         requests: Mutex::default(),
     });
     let own = Arc::clone(&server);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (stream, server) = (stream.unwrap(), Arc::clone(&own));
-            std::thread::spawn(move || while server.serve(&stream).is_some() {});
-        }
+    let url = serve(move |stream| {
+        let (status, kind, body) = own.answer(&read_request(stream)?);
+        reply(stream, &format!("{status} X"), "", kind, &body)
     });
     (url, server)
 }
 
 impl Server {
-    fn serve(&self, mut stream: &TcpStream) -> Option<()> {
-        let request = read_request(stream)?;
-        let (status, kind, body) = self.answer(&request);
-        let length = body.len();
-        write!(
-            stream,
-            "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
-        )
-        .ok()
-    }
-
     fn answer(&self, request: &str) -> (u16, &'static str, String) {
-        let json = |status: u16, body: Value| (status, "application/json", body.to_string());
+        let json = |status: u16, body: Value| (status, JSON, body.to_string());
         let path = request.split(' ').nth(1).unwrap();
         if let "/login" | "/workspaces" = path {
             let key: Value = json!({ "id": ID, "secret": SECRET });
@@ -107,7 +90,7 @@ impl Server {
         let given = field(request, "x-workspace").or(field(request, "authorization"));
         let given = given.unwrap_or("none").trim_start_matches("Token ").to_owned();
         if path == "/v1/models" && given == "none" {
-            return json(200, json!({ "data": [{ "id": "m" }] }));
+            return (200, JSON, models());
         }
         if path != "/v1/models" {
             std::thread::sleep(Duration::from_millis(100));
@@ -120,19 +103,14 @@ impl Server {
             return json(401, json!({ "error": { "message": format!("{given} has ended") } }));
         }
         if path == "/v1/models" {
-            return json(200, json!({ "data": [{ "id": "m" }] }));
+            return (200, JSON, models());
         }
         let mut kept = self.requests.lock().unwrap();
         kept.push(request.to_owned());
         if self.rules.revokes == Some(kept.len()) {
             self.leases.lock().unwrap().clear();
         }
-        let piece = |text: &str, finish: Option<&str>| {
-            let choice = json!({ "index": 0, "text": text, "finish_reason": finish });
-            format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
-        };
-        let body = piece(request, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
-        (200, "text/event-stream", body)
+        (200, EVENTS, completion(request, "stop"))
     }
 
     fn demands(&self) -> usize {
@@ -146,11 +124,6 @@ fn long(url: &str, folder: &Path, config: &str) -> Command {
     command.args(["--max-concurrency", "1", "--warmup-requests", "0"]);
     command.env("ENGINE_API_KEY", format!("{ID}:{SECRET}"));
     command
-}
-
-fn summary(folder: &Path) -> Value {
-    let path = only_run(&folder.join("runs")).unwrap().join("summary.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn note(summary: &Value) -> Option<&Value> {
@@ -171,7 +144,7 @@ fn leases_are_renewed_before_they_end() {
         };
         let (url, server) = server(rules);
         let ended = run(&mut long(&url, folder.path(), config)).with_code(0);
-        let summary = summary(folder.path());
+        let summary = run_file(folder.path(), "summary.json");
         assert_eq!(summary["requests"]["successful"], 30, "{config}: {summary:#}");
         assert!(server.demands() >= 3, "{config}: {}", server.demands());
         let renewals = &summary["client"]["renewals"];
@@ -196,7 +169,7 @@ fn a_renewal_that_fails_leaves_the_lease_before_and_is_a_note() {
         let stated = Some(Duration::from_secs(1));
         let (url, _) = server(Rules { stated, refuses: Some((1, 500)), ..RULES });
         let ended = run(&mut long(&url, folder.path(), config)).with_code(0);
-        let summary = summary(folder.path());
+        let summary = run_file(folder.path(), "summary.json");
         assert_eq!(summary["requests"]["successful"], 30, "{config}: {summary:#}");
         let note = note(&summary).unwrap();
         assert_eq!(note["severity"], "note");
@@ -217,8 +190,7 @@ fn without_the_first_lease_no_run_begins() {
         let (url, server) = server(Rules { refuses, ..RULES });
         let mut command = several(3, &url, folder.path(), config);
         let ended = run(command.env("ENGINE_API_KEY", key)).with_code(5);
-        let message: Vec<&str> = ended.stderr.split_whitespace().collect();
-        let message = message.join(" ").replace("│ ", "");
+        let message = ended.message();
         assert!(message.contains(says), "{message}");
         assert!(!message.contains("0123456789"), "{message}");
         assert_eq!(*server.requests.lock().unwrap(), Vec::<String>::new());
@@ -230,7 +202,7 @@ fn a_refused_token_is_renewed_once_and_its_exchange_has_failed() {
     let folder = tempfile::tempdir().unwrap();
     let (url, server) = server(Rules { revokes: Some(8), ..RULES });
     let ended = run(&mut long(&url, folder.path(), TOKEN)).with_code(0);
-    let summary = summary(folder.path());
+    let summary = run_file(folder.path(), "summary.json");
     let failed = summary["requests"]["failed"].as_u64().unwrap();
     assert!((1..=10).contains(&failed), "{summary:#}");
     assert_eq!(summary["requests"]["successful"], 30 - failed);
@@ -245,8 +217,7 @@ fn a_key_without_the_part_that_a_login_needs_is_refused() {
     let (url, _) = server(RULES);
     let mut command = several(3, &url, folder.path(), TOKEN);
     let ended = run(command.env("ENGINE_API_KEY", "alone-0123456789")).with_code(3);
-    let message: Vec<&str> = ended.stderr.split_whitespace().collect();
-    let message = message.join(" ").replace("│ ", "");
+    let message = ended.message();
     assert!(message.contains("is not a key for the login of this backend"), "{message}");
 }
 
@@ -270,7 +241,6 @@ fn record_logs_in_first() {
     }
 }
 
-/// Each process of a fleet holds leases of its own, for the requests that it sends itself.
 #[test]
 fn each_process_of_a_fleet_has_its_own_leases() {
     for config in [TOKEN, PREPARE] {
@@ -288,11 +258,10 @@ fn each_process_of_a_fleet_has_its_own_leases() {
             command.env("RUNNER_FLEET_SIZE", "3").env("RUNNER_FLEET_RANK", rank.to_string());
             Process::start(command.env("RUNNER_FLEET_COORDINATOR", &coordinator))
         };
-        let processes = [0, 1, 2].map(start);
-        let ended = processes.map(|process| process.end().with_code(0));
+        let ended = [0, 1, 2].map(start).map(|process| process.end().with_code(0));
         let rank0 = folder.path().join("rank0");
         std::fs::remove_dir(rank0.join("runs/.fleet")).unwrap();
-        let summary = summary(&rank0);
+        let summary = run_file(&rank0, "summary.json");
         assert_eq!(summary["requests"]["successful"], 7, "{config}: {summary:#}");
         // Rank 0 asks for the model too, before its own agent starts.
         assert!((3..=4).contains(&server.demands()), "{config}: {}", server.demands());

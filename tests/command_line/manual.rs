@@ -7,25 +7,22 @@ use std::process::Command;
 
 use clap::CommandFactory;
 
-use super::help::commands;
+use super::help::pages;
 use crate::support::lacking;
 use crate::support::process::{run, runner};
 
 /// A date, as packagers give it.
 const EPOCH: &str = "1795651200";
 
-/// Writes all pages to a folder.
 fn write(folder: &Path) {
-    let mut command = runner();
-    command.args(["man", "--output"]).arg(folder);
-    let ended = run(command.env("SOURCE_DATE_EPOCH", EPOCH)).with_code(0);
+    let ended = run(runner().args(["man", "--output"]).arg(folder).env("SOURCE_DATE_EPOCH", EPOCH))
+        .with_code(0);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
 }
 
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect()
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// The flags that entries of help begin with: `      --seed <SEED>`, `  -h, --help`.
@@ -36,19 +33,15 @@ fn flags(help: &str) -> BTreeSet<&str> {
     });
     let words = entries.flat_map(|entry| entry.split([' ', ',']).take(3));
     let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let flags = words.filter(|word| word.starts_with("--"));
-    flags.filter(is_name).collect()
+    words.filter(|word| word.starts_with("--")).filter(is_name).collect()
 }
 
 #[test]
 fn every_command_has_a_page_with_all_that_help_says_of_flags() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
-    let cli = runner::cli::Cli::command();
-    let mut all = vec![vec![]];
-    all.extend(commands(&cli).into_iter().map(|(words, _)| words));
     let mut files = BTreeSet::new();
-    for words in all {
+    for words in pages(&runner::cli::Cli::command()) {
         let name = [vec!["runner".to_owned()], words.clone()].concat().join("-");
         let file = format!("{name}.1");
         let page = std::fs::read_to_string(folder.path().join(&file)).unwrap();
@@ -87,9 +80,7 @@ fn every_command_has_a_page_with_all_that_help_says_of_flags() {
 #[test]
 fn pages_have_nothing_of_the_machine() {
     let page = |variables: &[(&str, &str)]| {
-        let mut command = runner();
-        command.args(["man", "run"]).envs(variables.iter().copied());
-        run(&mut command).with_code(0).stdout
+        run(runner().args(["man", "run"]).envs(variables.iter().copied())).with_code(0).stdout
     };
     let plain = page(&[]);
     assert!(plain.contains(".TH RUNNER-RUN 1 \"\" \"runner "), "{}", &plain[..200]);
@@ -117,16 +108,12 @@ fn pages_are_read_without_an_error() {
 
 #[test]
 fn an_unknown_command_is_reported() {
-    let wrong = run(runner().args(["man", "serach"])).with_code(2).stderr;
-    assert!(wrong.contains("did you mean `search`?"), "{wrong}");
+    run(runner().args(["man", "serach"])).with_stderr(2, "did you mean `search`?");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let wrong = run(runner().args(["man", "--output"]).arg(file.join("man1")));
-    let wrong = wrong.with_code(3).stderr;
-    assert!(wrong.contains("give a writable folder with --output"), "{wrong}");
-    let mut command = runner();
-    command.arg("man").env("SOURCE_DATE_EPOCH", "today");
-    let wrong = run(&mut command).with_code(2).stderr;
+    wrong.with_stderr(3, "give a writable folder with --output");
+    let wrong = run(runner().arg("man").env("SOURCE_DATE_EPOCH", "today")).with_code(2).stderr;
     assert!(wrong.contains("expected seconds since 1970, found `today`"), "{wrong}");
 }

@@ -3,8 +3,8 @@
 
 use runs::folder::RunFolder;
 
-use crate::endings::RUNS;
-use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::process::{Mock, run, runner, words};
+use crate::support::results::{random, run_folder};
 
 /// Values that are refused, with a part of the message about each.
 const REFUSED: [(&str, &str, i32); 14] = [
@@ -79,13 +79,8 @@ fn a_dataset_reports_a_request_for_too_many_samples() {
         "--random-range-ratio nan",
         "--random-input-len 0",
     ] {
-        let mut command = runner();
-        command
-            .args(words("--backend vllm --dataset-name random --num-prompts 1 --no-progress"))
-            .args(["--base-url", &mock.url])
-            .args(words(flags))
-            .current_dir(folder.path());
-        let ended = run(&mut command);
+        let line = format!("--num-prompts 1 --no-progress {flags}");
+        let ended = run(&mut random(&mock.url, folder.path(), &line));
         assert!(matches!(ended.code, Some(2..=5)), "{flags}: {ended:#?}");
         let key = flags.trim_start_matches("--random-").split(' ').next();
         assert!(ended.stderr.contains(key.unwrap()), "{flags}: {ended:#?}");
@@ -97,16 +92,9 @@ fn a_dataset_reports_a_request_for_too_many_samples() {
 fn the_requested_number_of_threads_reads_and_decodes() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "10ms"]);
-    let mut command = runner();
-    let line =
-        "--backend vllm --dataset-name random --num-prompts 30 --random-output-len 20 --readers 3";
-    command
-        .args(words(line))
-        .args(["--base-url", &mock.url, "--no-progress"])
-        .env("RUNNER_DECODERS", "2")
-        .current_dir(folder.path());
-    run(&mut command).with_code(0);
-    let run_folder = RunFolder::at(&only_run(&folder.path().join(RUNS)).unwrap());
+    let flags = "--num-prompts 30 --random-output-len 20 --readers 3 --no-progress";
+    run(random(&mock.url, folder.path(), flags).env("RUNNER_DECODERS", "2")).with_code(0);
+    let run_folder = RunFolder::at(&run_folder(folder.path()));
     let wiring = run_folder.plan().unwrap().connection;
     assert_eq!((wiring.readers, wiring.decoders), (Some(3), Some(2)));
     if cfg!(target_os = "linux") {

@@ -8,30 +8,24 @@ use sha2::{Digest, Sha256};
 
 use super::transcript;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, Process, run, runner, words};
+use crate::support::results::{json_lines, report, run_file, run_folder, schema};
 
 /// A workload whose every request stands alone.
 const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
     --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3 --line-of runner";
 
 fn planned(flags: &str) -> Value {
-    let mut command = runner();
-    command.arg("plan").args(words(flags)).args(["--format", "json"]);
-    let ended = run(&mut command).with_code(0);
-    serde_json::from_str(&ended.stdout).unwrap()
+    run(runner().arg("plan").args(words(flags)).args(["--format", "json"])).with_code(0).json()
 }
 
 /// Runs against an engine, and gives the printed text and its folder's records in the order of
 /// their numbers.
 fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     let mut command = runner();
-    command.arg("run").args(words(flags));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
+    command.arg("run").args(words(flags)).args(["--base-url", &mock.url]).current_dir(folder);
     let ended = run(&mut command).with_code(0);
-    let only = only_run(&folder.join("runs")).unwrap();
-    let mut report = runner();
-    report.arg("report").arg(only).args(["--format", "jsonl"]);
-    let lines = run(&mut report).with_code(0).stdout;
+    let lines = report(&run_folder(folder), "--format jsonl").stdout;
     let mut records: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -66,8 +60,7 @@ fn counts_and_digest_equal_the_runs() {
         assert_eq!(plan["requests"], records.len(), "{flags}");
         assert_eq!(plan["digest"], digest(&records), "{flags}");
         let sum = |key: &str| -> f64 {
-            let values = records.iter().map(|record| record["sample"][key].as_f64().unwrap());
-            values.sum()
+            records.iter().map(|record| record["sample"][key].as_f64().unwrap()).sum()
         };
         let mean = |what: &str| plan[what]["tokens"]["mean"].as_f64().unwrap();
         let count = records.len() as f64;
@@ -85,9 +78,7 @@ fn counts_and_digest_equal_the_runs() {
 fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
     let flags =
         RANDOM.replace("--model mock", "--base-url http://127.0.0.1:9 --show 2 --request-rate 20");
-    let mut command = runner();
-    command.arg("plan").args(words(&flags));
-    let ended = run(&mut command).with_code(0);
+    let ended = run(runner().arg("plan").args(words(&flags))).with_code(0);
     let expected = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
     assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
@@ -125,8 +116,7 @@ fn exports_hold_every_prompt() {
         command.arg("plan").args(words(RANDOM)).args(words("--request-rate 20 --export rows"));
         command.args(["--export-format", format]).current_dir(folder.path());
         run(&mut command).with_code(0);
-        let rows = std::fs::read_to_string(folder.path().join("rows")).unwrap();
-        rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        json_lines(folder.path().join("rows"))
     };
     let shown = planned(&format!("{RANDOM} --show 40 --full"));
     let prompts: Vec<&Value> = (shown["shown"].as_array().unwrap().iter())
@@ -156,9 +146,7 @@ fn an_export_that_is_replayed_sends_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let rows = folder.path().join("rows.jsonl");
     let flags = format!("{RANDOM} --request-rate 20 --warmup-requests 0");
-    let mut command = runner();
-    command.arg("plan").args(words(&flags)).arg("--export").arg(&rows);
-    run(&mut command).with_code(0);
+    run(runner().arg("plan").args(words(&flags)).arg("--export").arg(&rows)).with_code(0);
     let again = format!(
         "--line-of runner --backend openai-chat --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
         rows.display()
@@ -206,23 +194,21 @@ fn the_flags_that_an_export_names_send_the_same() {
             "{run_of} --dataset-name {dataset} --dataset-path {} --warmup-requests 0",
             file.display()
         );
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .arg("plan")
             .args(words(&flags))
             .args(["--format", "json", "--export", "rows.jsonl"])
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(0);
-        let first: Value = serde_json::from_str(&ended.stdout).unwrap();
+            .current_dir(folder.path()))
+        .with_code(0);
+        let first = ended.json();
         let (_, again) =
             ended.stderr.split_once("replace the flags of the dataset with: ").unwrap();
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .arg("plan")
             .args(words(&format!("{run_of} {again} --format json")))
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(0);
-        let second: Value = serde_json::from_str(&ended.stdout).unwrap();
+            .current_dir(folder.path()))
+        .with_code(0);
+        let second = ended.json();
         assert_eq!(first["digest"], second["digest"], "{dataset}: {again}");
         assert!(first["requests"].as_u64() >= Some(3), "{dataset}");
     }
@@ -241,12 +227,9 @@ fn charts_are_files_and_json_follows_its_schema() {
         let begins: &[u8] = if format == "svg" { b"<svg" } else { b"\x89PNG" };
         assert!(chart.starts_with(begins), "{format}");
     }
-    let mut command = runner();
-    command.arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token"));
-    let ended = run(&mut command).with_code(2);
-    assert!(ended.stderr.contains("did you mean `input-tokens`?"), "{ended:#?}");
-    let schema = run(runner().args(["schema", "outlook"])).with_code(0).stdout;
-    let schema: Value = serde_json::from_str(&schema).unwrap();
+    run(runner().arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token")))
+        .with_stderr(2, "did you mean `input-tokens`?");
+    let schema = schema("outlook");
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&planned(&format!("{RANDOM} --show 2"))));
 }
@@ -275,10 +258,8 @@ fn an_interrupt_shows_the_drawn_samples() {
 /// A run's summary, and the names of its findings.
 fn cached(mock: &Mock, flags: &str) -> (Value, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let flags = format!("{RANDOM} --cache-report {flags}");
-    measured(mock, folder.path(), &flags);
-    let summary = only_run(&folder.path().join("runs")).unwrap().join("summary.json");
-    let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
+    measured(mock, folder.path(), &format!("{RANDOM} --cache-report {flags}"));
+    let summary = run_file(folder.path(), "summary.json");
     let findings = summary["findings"].as_array().unwrap().iter();
     let names = findings.map(|finding| finding["id"].as_str().unwrap().to_owned());
     let names = names.collect();
@@ -316,9 +297,7 @@ fn a_salt_is_in_the_plan_and_the_requests_follow_from_it() {
     let mock = Mock::logging(&["--ttft", "1ms", "--itl", "1ms"]);
     let folder = tempfile::tempdir().unwrap();
     let (_, records) = measured(&mock, folder.path(), &format!("{RANDOM} --cache salt"));
-    let only = only_run(&folder.path().join("runs")).unwrap();
-    let plan: Value =
-        serde_json::from_slice(&std::fs::read(only.join("plan.json")).unwrap()).unwrap();
+    let plan = run_file(folder.path(), "plan.json");
     let salt = plan["load"]["salt"]["text"].as_str().unwrap();
     assert!(salt.starts_with("Run ") && plan["load"]["salted"] == true, "{salt}");
     // The dataset counts its own tokens; the server also gets the salt's tokens.
@@ -361,9 +340,7 @@ fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
     assert_eq!(plan["digest"], digest(&records));
     assert_eq!(plan["sessions"]["requests"]["mean"], 3.0);
     assert!(plan["sessions"].get("stand-ins").is_none());
-    let only = only_run(&folder.path().join("runs")).unwrap();
-    let summary = std::fs::read(only.join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let summary = run_file(folder.path(), "summary.json");
     // One user sends in the order of the numbers, so plan, run and server count the same.
     assert_eq!(summary["cache"]["reusable"], plan["cache"]["cached"]);
     assert_eq!(summary["cache"]["reported"]["cached"], plan["cache"]["cached"]);
@@ -430,26 +407,20 @@ fn ignored_options_are_shown_before_the_run_and_in_its_result() {
         "warning: the backend `{backend}` ignores {} and {last}: its requests are the same with and without",
         others.join(", ")
     );
-    let ended = run(&mut plan).with_code(0);
-    assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+    run(&mut plan).with_stderr(0, &says);
 
     // Its requests have a path that no engine serves; remarks on the options need no answers.
     let mock = Mock::start(&[]);
-    let mut measure = runner();
-    measure
+    let ended = run(runner()
         .args(["run", "--plugin", backend, "--base-url", &mock.url])
         .args(words(FEW))
         .args(flags)
         .args(["--allow-invalid", "--json"])
-        .current_dir(folder.path());
-    let ended = run(&mut measure);
+        .current_dir(folder.path()));
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
-    let only = only_run(&folder.path().join("runs")).unwrap();
-    let read = |name: &str| -> Value {
-        serde_json::from_str(&std::fs::read_to_string(only.join(name)).unwrap()).unwrap()
-    };
-    assert_eq!(read("plan.json")["request"]["ignored"], serde_json::json!(keys));
-    let findings = read("summary.json")["findings"].clone();
+    let ignored = &run_file(folder.path(), "plan.json")["request"]["ignored"];
+    assert_eq!(*ignored, serde_json::json!(keys));
+    let findings = run_file(folder.path(), "summary.json")["findings"].clone();
     let found = findings.as_array().unwrap().iter();
     let found: Vec<&Value> = found.filter(|found| found["id"] == "options-ignored").collect();
     assert_eq!(found.len(), 1, "{findings:#}");
@@ -487,7 +458,6 @@ fn a_default_that_a_backend_ignores_is_not_stated() {
     assert!(
         ended.stderr.contains("cannot express a temperature, so the server's own is used")
             && !ended.stderr.contains("ignores"),
-        "{}",
-        ended.stderr
+        "{ended:#?}"
     );
 }

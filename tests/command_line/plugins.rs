@@ -5,7 +5,8 @@ use std::path::Path;
 use runs::folder::RunFolder;
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{random, run_folder};
 
 const QUICK: [&str; 4] = ["--ttft", "1ms", "--itl", "1ms"];
 
@@ -17,8 +18,7 @@ fn measured(folder: &Path, mock: &Mock, line: &str) -> Ended {
 }
 
 fn plan(folder: &Path) -> scenario::plan::Plan {
-    let run = only_run(&folder.join("runs")).unwrap();
-    RunFolder::at(&run).plan().unwrap()
+    RunFolder::at(&run_folder(folder)).plan().unwrap()
 }
 
 #[test]
@@ -37,8 +37,7 @@ fn flags_alone_describe_a_run() {
 #[test]
 fn variables_stand_for_flags() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
-    let mut command = runner();
-    command.current_dir(folder.path()).envs([
+    let ended = run(runner().current_dir(folder.path()).envs([
         ("RUNNER_PLUGIN", "backends/vllm.wasm,datasets/random.wasm"),
         ("RUNNER_BASE_URL", &mock.url),
         ("RUNNER_NUM_PROMPTS", "3"),
@@ -46,9 +45,9 @@ fn variables_stand_for_flags() {
         ("RUNNER_DISABLE_STREAM", "1"),
         ("RUNNER_DISABLE_IGNORE_EOS", "0"),
         ("RUNNER_JSON", "1"),
-    ]);
-    let ended = run(&mut command).with_code(0);
-    let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    ]))
+    .with_code(0);
+    let summary = ended.json();
     assert_eq!(summary["requests"]["successful"], 3);
     let plan = plan(folder.path());
     assert_eq!((plan.request.stream, plan.request.ignore_eos), (false, true));
@@ -73,8 +72,7 @@ fn a_flag_overrides_a_conflicting_variable() {
         ("--backend vllm --preset none", "there is no preset `none` of a run"),
         ("sweep --concurrencies none", "`none`: expected a number"),
     ] {
-        let refused = shown_by(line).with_code(2);
-        assert!(refused.stderr.contains(expected), "{refused:#?}");
+        shown_by(line).with_stderr(2, expected);
     }
 }
 
@@ -121,8 +119,7 @@ fn a_file_beside_the_scenario_overrides_the_shipped_file() {
 #[test]
 fn a_shipped_scenario_runs_from_any_folder() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
-    let line = "scenarios/quickstart.toml --request-rate 1000";
-    measured(folder.path(), &mock, line).with_code(0);
+    measured(folder.path(), &mock, "scenarios/quickstart.toml --request-rate 1000").with_code(0);
     assert_eq!(plan(folder.path()).name, "random 8/4, 1000 req/s");
 }
 
@@ -139,12 +136,9 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
     let (folder, mock) = (tempfile::tempdir().unwrap(), Mock::start(&QUICK));
     let kept = folder.path().join("kept");
     let with = |flags: &str, cache: &Path| {
-        let mut command = runner();
-        command.current_dir(folder.path());
-        command.env("RUNNER_CACHE_DIR", cache).args(words(flags));
-        let line =
-            "--backend vllm --dataset-name random --num-prompts 1 --random-input-len 8 --base-url";
-        run(command.args(words(line)).arg(&mock.url)).with_code(0)
+        let flags = format!("--num-prompts 1 --random-input-len 8 {flags}");
+        let mut command = random(&mock.url, folder.path(), &flags);
+        run(command.env("RUNNER_CACHE_DIR", cache)).with_code(0)
     };
     with("--no-plugin-cache", &kept);
     assert!(!kept.exists());
@@ -165,8 +159,7 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
         std::fs::write(artifact, "half of it").unwrap();
     }
     let ended = with("", &kept);
-    let expected = "is truncated";
-    assert_eq!(ended.stderr.matches(expected).count(), 2, "{ended:#?}");
+    assert_eq!(ended.stderr.matches("is truncated").count(), 2, "{ended:#?}");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     with("", &file);
@@ -180,7 +173,7 @@ fn bench_times_each_event_of_a_case() {
     let events = text.lines().filter(|line| line.starts_with("data: ")).count();
     let bench = ["plugin", "bench", case, "--plugin"];
     let ended = run(runner().args(bench).args(["backends/vllm.wasm", "--json"])).with_code(0);
-    let bench_of: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let bench_of = ended.json();
     let row = &bench_of["cases"][0];
     assert_eq!((&row["case"], &row["events"]), (&Value::from("chat"), &Value::from(events)));
     for time in ["request-us", "event-us"] {
@@ -188,6 +181,5 @@ fn bench_times_each_event_of_a_case() {
     }
     let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/datasets/random/cases");
     let dataset = ["plugin", "bench", cases, "--plugin", "datasets/random.wasm"];
-    let ended = run(runner().args(dataset)).with_code(3);
-    assert!(ended.stderr.contains("is a dataset"), "{ended:?}");
+    run(runner().args(dataset)).with_stderr(3, "is a dataset");
 }

@@ -1,5 +1,5 @@
-//! `runner probe` against the mock engine and scripts of it: the engine that it names, the findings
-//! by route, the requests it sends, the servers that see a key, and the exit codes.
+//! `runner probe` against the mock engine and its scripts: the named engine, the findings by route,
+//! the requests, the servers that see a key, and the exit codes.
 
 use std::net::TcpListener;
 
@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::transcript;
 use crate::support::authority::Authority;
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::results::json_file;
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -54,9 +55,7 @@ fn a_run_records_the_engine_and_its_context() {
             .arg("--output-dir")
             .arg(runs.path()));
         let folder = only_run(runs.path()).unwrap();
-        let read = |name: &str| -> Value {
-            serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
-        };
+        let read = |name: &str| -> Value { json_file(folder.join(name)) };
         let about = json!({"engine": "vLLM", "engine-version": version});
         assert_eq!(read("plan.json")["about"], about, "{}", ended.stderr);
         let findings = read("summary.json")["findings"].to_string();
@@ -74,12 +73,11 @@ fn probe(url: &str, flags: &str) -> Ended {
 /// The document, which follows its schema.
 #[track_caller]
 fn document(ended: &Ended) -> Value {
-    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let document = ended.json();
     let schema = report::schema::schema("probe").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> =
-        (validator.iter_errors(&document)).map(|error| error.to_string()).collect();
+    let wrong: Vec<_> = (validator.iter_errors(&document)).map(|error| error.to_string()).collect();
     assert_eq!(wrong, [""; 0], "{document:#}");
     document
 }
@@ -266,8 +264,7 @@ fn a_key_is_missing_or_there() {
         "--api-key-env",
         "GATEWAY_KEY",
     ]));
-    let named = named.with_code(0);
-    assert!(named.stdout.contains("--api-key-env GATEWAY_KEY"), "{named:#?}");
+    let named = named.with_stdout(0, "--api-key-env GATEWAY_KEY");
     assert!(!named.stdout.contains(KEY));
 }
 
@@ -296,16 +293,13 @@ fn refuses_a_server_that_is_no_engine() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let refused = probe(&url, "").with_code(5);
-    assert!(refused.stderr.contains(&format!("cannot reach {url}")), "{refused:#?}");
+    let refused = probe(&url, "").with_stderr(5, &format!("cannot reach {url}"));
     assert_eq!(refused.stdout, "");
 
     let page = scripted("[[fault]]\nkind = 'html'\n");
-    let ended = probe(&page.mock.url, "").with_code(5);
-    assert!(ended.stderr.contains("a web page"), "{ended:#?}");
+    probe(&page.mock.url, "").with_stderr(5, "a web page");
 
-    let wrong = probe("ftp://127.0.0.1", "").with_code(3);
-    assert!(wrong.stderr.contains("ftp://127.0.0.1"), "{wrong:#?}");
+    probe("ftp://127.0.0.1", "").with_stderr(3, "ftp://127.0.0.1");
 }
 
 /// Routes that are not there, a model that is not, and a server that fails: each has its own words
@@ -349,12 +343,9 @@ fn refusals_are_distinguished() {
         assert_eq!(document.get("command"), None, "{outcome}");
     }
     let engine = scripted(&models("vllm"));
-    let unlisted = probe(&engine.mock.url, "--model another").with_code(3);
-    assert!(
-        unlisted.stderr.contains("does not serve the model `another`; it serves `m`"),
-        "{unlisted:#?}"
-    );
-    assert!(unlisted.stdout.contains("/models/m"), "{unlisted:#?}");
+    probe(&engine.mock.url, "--model another")
+        .with_stderr(3, "does not serve the model `another`; it serves `m`")
+        .with_stdout(3, "/models/m");
     let cut = scripted(&format!(
         "{}[[fault]]\nkind = 'in-band-error'\nafter-tokens = 2\n",
         models("vllm")
@@ -369,10 +360,8 @@ fn certificates_equal_a_runs() {
     let certified = authority.certify("127.0.0.1");
     let mock = Mock::start(&certified.flags());
     let url = mock.url.replace("http://", "https://");
-    let unknown = probe(&url, "--model mock").with_code(5);
-    assert!(unknown.stderr.contains("cannot reach"), "{unknown:#?}");
-    let insecure = probe(&url, "--model mock --insecure").with_code(0);
-    assert!(insecure.stdout.contains("--insecure"), "{insecure:#?}");
+    probe(&url, "--model mock").with_stderr(5, "cannot reach");
+    probe(&url, "--model mock --insecure").with_stdout(0, "--insecure");
     let ca = authority.certificate();
     let trusted = probe(&url, &format!("--model mock --ca-cert {}", ca.display()));
     assert!(trusted.with_code(0).stdout.contains("--ca-cert"));

@@ -3,23 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::{copy_files, json_file, random, run_folder};
 
-/// A short run, and its folder.
 fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
-    let mut command = runner();
-    let line = "--backend vllm --dataset-name random --num-prompts 5 --random-output-len 4";
-    command.args(words(line)).args(words(flags));
-    command.args(["--base-url", &mock.url]).current_dir(folder);
-    let ended = run(&mut command).with_code(0);
-    (ended, only_run(&folder.join("runs")).unwrap())
+    let flags = format!("--num-prompts 5 --random-output-len 4 {flags}");
+    let ended = run(&mut random(&mock.url, folder, &flags)).with_code(0);
+    (ended, run_folder(folder))
 }
 
 fn report(run_folder: &Path, format: &str) -> String {
-    let mut command = runner();
-    command.arg("report").arg(run_folder).args(["--format", format]);
-    let ended = run(&mut command).with_code(0);
+    let ended = run(runner().arg("report").arg(run_folder).args(["--format", format])).with_code(0);
     assert_eq!(ended.stderr, "");
     ended.stdout
 }
@@ -48,7 +43,7 @@ fn a_report_equals_the_output_of_the_run() {
 }
 
 /// The slices of an existing run equal the slices of a run that had them from the beginning, in
-/// every format, and hold every request once.
+/// every format. They hold every request once.
 #[test]
 fn a_report_has_the_requested_time_slices() {
     let folder = tempfile::tempdir().unwrap();
@@ -73,8 +68,7 @@ fn a_report_has_the_requested_time_slices() {
     assert!(sliced("html").contains("By time slice"));
 
     let plan = run_folder.join("plan.json");
-    let text = std::fs::read_to_string(&plan).unwrap();
-    let mut edited: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut edited = json_file(&plan);
     edited["time-slice"] = 100_000_000_u64.into();
     std::fs::write(&plan, edited.to_string()).unwrap();
     let again: serde_json::Value = serde_json::from_str(&report(&run_folder, "json")).unwrap();
@@ -131,18 +125,13 @@ fn a_report_is_written_whole_or_not_at_all() {
     let (_, run_folder) = a_run(folder.path(), "");
     let other = folder.path().join("other");
     std::fs::write(folder.path().join("page.md"), "before").unwrap();
-    std::fs::create_dir(&other).unwrap();
-    for file in std::fs::read_dir(&run_folder).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), other.join(file.file_name())).unwrap();
-    }
+    copy_files(&run_folder, &other);
     // It is read after the report of the first run has begun.
     std::fs::write(other.join("assessment.json"), "nonsense").unwrap();
     let mut command = runner();
     command.arg("report").arg(&run_folder).arg(&other);
     command.args(["--output", "page.md"]).current_dir(folder.path());
-    let ended = run(&mut command).with_code(3);
-    assert!(ended.stderr.contains("assessment.json"), "{ended:#?}");
+    run(&mut command).with_stderr(3, "assessment.json");
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();
@@ -159,8 +148,7 @@ fn a_report_is_written_whole_or_not_at_all() {
         let mut command = runner();
         command.arg("report").arg(&run_folder);
         command.args(crate::support::process::words(flags)).current_dir(folder.path());
-        let ended = run(&mut command).with_code(3);
-        assert!(ended.stderr.contains(words), "{ended:#?}");
+        run(&mut command).with_stderr(3, words);
     }
 
     let mut command = runner();
@@ -171,10 +159,8 @@ fn a_report_is_written_whole_or_not_at_all() {
     std::fs::create_dir(&other).unwrap();
     std::fs::copy(run_folder.join("plan.json"), other.join("plan.json")).unwrap();
     std::fs::copy(run_folder.join("records.jsonl.zst"), other.join("records.jsonl.zst")).unwrap();
-    let mut command = runner();
-    command.arg("report").args([&run_folder, &other]);
-    let ended = run(command.args(["--format", "csv"])).with_code(2);
-    assert!(ended.stderr.contains("give one RUN at a time"), "{ended:#?}");
+    run(runner().arg("report").args([&run_folder, &other]).args(["--format", "csv"]))
+        .with_stderr(2, "give one RUN at a time");
 }
 
 #[test]
@@ -195,9 +181,7 @@ fn json_is_all_that_goes_to_stdout() {
 fn problems_are_drawn_in_colour_only_where_it_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("wrong.toml"), "nam = 1\n").unwrap();
-    let Some(coloured) = on_a_terminal(folder.path(), "wrong.toml", "TERM=xterm") else {
-        return;
-    };
+    let Some(coloured) = on_a_terminal(folder.path(), "wrong.toml", "TERM=xterm") else { return };
     assert!(coloured.contains("\u{1b}["), "{coloured:?}");
     let plain = on_a_terminal(folder.path(), "wrong.toml", "NO_COLOR=1").unwrap();
     assert!(plain.contains("unknown key"), "{plain:?}");

@@ -7,11 +7,11 @@ use std::process::Stdio;
 use runs::folder::RunFolder;
 
 use super::transcript;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::results::run_folder;
 
 const INPUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs");
 
-/// Runs with a text on stdin.
 fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
     let mut command = runner();
     let child = command
@@ -42,8 +42,7 @@ fn any_key_can_be_set() {
     command.current_dir(folder.path()).args(words(line));
     command.args(["--set", &format!("target.base-url={}", mock.url)]);
     run(&mut command).with_code(0);
-    let kept = only_run(&folder.path().join("runs")).unwrap();
-    let plan = RunFolder::at(&kept).plan().unwrap();
+    let plan = RunFolder::at(&run_folder(folder.path())).plan().unwrap();
     assert_eq!(plan.requests(), Some(3));
     assert_eq!(plan.backend.config["route"], "chat");
     assert_eq!(plan.dataset.plugin.config["input-len"], 8);
@@ -61,8 +60,7 @@ fn a_scenario_can_come_from_stdin() {
     }
     let wrong = run_with("[load]\nreqests = 5\n", folder.path(), "- --set load.sed=1");
     transcript("scenario-stdin-wrong", &wrong.with_code(3).stderr);
-    let twice = run_with("", folder.path(), "- -").with_code(2);
-    assert!(twice.stderr.contains("`-` is given twice"), "{twice:#?}");
+    run_with("", folder.path(), "- -").with_stderr(2, "`-` is given twice");
 }
 
 #[test]
@@ -70,10 +68,9 @@ fn keys_are_listed() {
     let listed = run(runner().args(["scenario", "keys", "timeouts"])).with_code(0);
     transcript("scenario-keys", &listed.stdout);
     let all = run(runner().args(["scenario", "keys", "--json"])).with_code(0);
-    let all: serde_json::Value = serde_json::from_str(&all.stdout).unwrap();
+    let all = all.json();
     assert_eq!(all.as_array().unwrap().len(), scenario::keys().len());
-    let unknown = run(runner().args(["scenario", "keys", "timeout"])).with_code(2);
-    assert!(unknown.stderr.contains("did you mean `timeouts`?"), "{unknown:#?}");
+    run(runner().args(["scenario", "keys", "timeout"])).with_stderr(2, "did you mean `timeouts`?");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 //! with one text, so the right answers are known.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::results::{json_file, report, run_folders};
 
 const SAMPLES: usize = 40;
 
@@ -44,19 +45,12 @@ fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
 
 const SCORED: [&str; 2] = ["--plugin", "scorers/exact-match.wasm"];
 
-fn runs(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder.join("runs")).unwrap();
-    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    runs.sort();
-    runs
-}
-
 fn in_folder(folder: &Path, line: &[&str]) -> Ended {
     run(runner().args(line).current_dir(folder))
 }
 
 fn summary(run: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap()
+    json_file(run.join("summary.json"))
 }
 
 #[test]
@@ -66,12 +60,9 @@ fn scores_have_intervals_groups_and_examples() {
         &SCORED[..],
         &["--threshold", "score.exact-match >= 0.7", "--threshold", "score.exact-match >= 80%"],
     ];
-    let ended = answered(folder.path(), "yes", &flags.concat()).with_code(6);
-    assert!(
-        ended.stderr.contains("threshold `score.exact-match >= 0.8` does not hold: 0.7436"),
-        "{ended:#?}"
-    );
-    let run = &runs(folder.path())[0];
+    let ended = answered(folder.path(), "yes", &flags.concat())
+        .with_stderr(6, "threshold `score.exact-match >= 0.8` does not hold: 0.7436");
+    let run = &run_folders(folder.path())[0];
     let score = &summary(run)["scores"]["exact-match"];
     assert_eq!((&score["count"], &score["by"]), (&39.into(), &"wilson".into()));
     assert_eq!(score["unjudged"]["without-reference"], 1, "{score:#}");
@@ -112,7 +103,7 @@ fn comparisons_are_of_the_same_samples() {
     for answer in ["yes", "nay"] {
         answered(folder.path(), answer, &SCORED).with_code(0);
     }
-    let runs = runs(folder.path());
+    let runs = run_folders(folder.path());
     let [yes, no] = [0, 1].map(|place: usize| runs[place].to_str().unwrap());
     let figures = ["--metric", "score.exact-match", "--allow", "verdict"];
     let compare = |sides: [&str; 2], more: &[&str]| {
@@ -126,10 +117,9 @@ fn comparisons_are_of_the_same_samples() {
     {
         assert!(found.stdout.contains(part), "no {part} in {}", found.stdout);
     }
-    let found = compare([yes, yes], &["--fail-if", "score.exact-match -1%"]).with_code(0);
-    assert!(found.stdout.contains("39 equal, 0 higher, 0 lower"), "{}", found.stdout);
-    let found = compare([no, yes], &["--format", "json"]).with_code(0);
-    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    compare([yes, yes], &["--fail-if", "score.exact-match -1%"])
+        .with_stdout(0, "39 equal, 0 higher, 0 lower");
+    let found = compare([no, yes], &["--format", "json"]).with_code(0).json();
     let row = &found["pairs"][0]["figures"][0];
     assert_eq!(
         (&row["judgement"], &row["paired"]["by"]),
@@ -142,7 +132,7 @@ fn comparisons_are_of_the_same_samples() {
 fn a_saved_run_is_judged_again() {
     let folder = tempfile::tempdir().unwrap();
     answered(folder.path(), "yes", &SCORED).with_code(0);
-    let run = runs(folder.path()).remove(0);
+    let run = run_folders(folder.path()).remove(0);
     let measured = || {
         ["records.jsonl.zst", "assessment.json", "plan.json", "status.json"]
             .map(|file| std::fs::read(run.join(file)).unwrap())
@@ -155,27 +145,22 @@ fn a_saved_run_is_judged_again() {
     .unwrap();
     let name = run.to_str().unwrap();
     let again = ["score", name, "--scorer", "exact-match", "--scorer", "more.toml"];
-    let ended = in_folder(folder.path(), &again).with_code(0);
-    assert!(
-        ended
-            .stderr
-            .contains("the run has a score `exact-match` already; the new one is `exact-match.2`"),
-        "{ended:#?}"
+    in_folder(folder.path(), &again).with_stderr(
+        0,
+        "the run has a score `exact-match` already; the new one is `exact-match.2`",
     );
     assert_eq!(measured(), before);
     let scores = summary(&run)["scores"].clone();
     assert_eq!(scores["exact-match.2"]["mean"], scores["exact-match"]["mean"]);
     assert_eq!(scores["begins"]["count"], 40, "{scores:#}");
     // A report is drawn from the folder, and knows them.
-    let drawn = in_folder(folder.path(), &["report", name, "--format", "json"]).with_code(0);
-    let drawn: Value = serde_json::from_str(&drawn.stdout).unwrap();
+    let drawn = report(&run, "--format json").json();
     assert_eq!(drawn["scores"], scores);
     assert_eq!(drawn["run"]["plugins"].as_array().unwrap().len(), 5);
     let none = in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"]).with_code(3);
     assert!(none.stderr.contains("is `.` the folder of a run?"), "{none:#?}");
     let wrong = ["score", name, "--scorer", "backends/vllm.wasm"];
-    let wrong = in_folder(folder.path(), &wrong).with_code(4);
-    assert!(wrong.stderr.contains("is a backend, but a scorer is expected"), "{wrong:#?}");
+    in_folder(folder.path(), &wrong).with_stderr(4, "is a backend, but a scorer is expected");
 }
 
 #[test]
@@ -184,7 +169,7 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     for _ in 0..2 {
         answered(folder.path(), "yes", &SCORED).with_code(0);
     }
-    let runs_before = runs(folder.path());
+    let runs_before = run_folders(folder.path());
     let [base, repeat] = [0, 1].map(|place: usize| runs_before[place].to_str().unwrap());
     let against = ["--baseline", base, "--floor", repeat];
     let flags = [&SCORED[..], &against].concat();
@@ -201,13 +186,11 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     ] {
         assert!(other.stdout.contains(part), "no {part} in {}", other.stdout);
     }
-    let last = runs(folder.path()).pop().unwrap();
-    let agreement = last.join("agreement.json");
-    let agreement: Value = serde_json::from_slice(&std::fs::read(agreement).unwrap()).unwrap();
+    let last = run_folders(folder.path()).pop().unwrap();
+    let agreement = json_file(last.join("agreement.json"));
     assert_eq!(agreement["answers"]["floor"]["judgement"], "changed", "{agreement:#}");
     let line = ["agreement", last.to_str().unwrap(), "--baseline", base, "--format", "json"];
-    let alone = in_folder(folder.path(), &line).with_code(0);
-    let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+    let alone = in_folder(folder.path(), &line).with_code(0).json();
     assert_eq!(alone["answers"]["identical"], 0, "{alone:#}");
     assert!(alone["answers"]["floor"].is_null());
     assert!(alone["answers"]["apart"]["first-token"].is_null());
@@ -219,16 +202,11 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     });
     std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let cut = [&line[..4], &["--tokenizer", "tokenizer.json"]].concat();
-    let cut = in_folder(folder.path(), &cut).with_code(0);
-    let part = "First token that differs, median:        2";
-    assert!(cut.stdout.contains(part), "no {part} in {}", cut.stdout);
+    in_folder(folder.path(), &cut).with_stdout(0, "First token that differs, median:        2");
     let wrong = [&line[..4], &["--tokenizer", "nowhere.json"]].concat();
-    let wrong = in_folder(folder.path(), &wrong).with_code(3);
-    assert!(wrong.stderr.contains("nowhere.json"), "{wrong:#?}");
+    in_folder(folder.path(), &wrong).with_stderr(3, "nowhere.json");
 }
 
-/// Two scorers of one name keep their scores apart, and a scorer without anything to judge is shown
-/// with the reason.
 #[test]
 fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +228,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     assert!(ended.stdout.contains(silent), "{ended:#?}");
     let others = format!("not measured: {silent}; the run has score.contains, score.contains.2");
     assert!(ended.stderr.contains(&others), "{ended:#?}");
-    let run = &runs(folder.path())[0];
+    let run = &run_folders(folder.path())[0];
     let summary = summary(run);
     assert_eq!(summary["scores"]["contains"]["mean"], 1.0, "{summary:#}");
     assert_eq!(summary["scores"]["contains.2"]["mean"], 0.0);
@@ -264,8 +242,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
     std::fs::write(folder.path().join("scored.toml"), alone).unwrap();
     let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
-    let not_measured = format!("not measured: {silent}");
-    assert!(ended.stderr.contains(&not_measured), "{ended:#?}");
+    assert!(ended.stderr.contains(&format!("not measured: {silent}")), "{ended:#?}");
 }
 
 #[test]
@@ -273,26 +250,16 @@ fn a_reference_cuts_no_answer_and_a_length_flag_wins() {
     let folder = tempfile::tempdir().unwrap();
     let row = json!({"prompt": "What is 2 + 2?", "reference": "4", "len": 3});
     std::fs::write(folder.path().join("q.jsonl"), format!("{row}\n{row}\n{row}\n")).unwrap();
-    let answer = "Let me think.\n#### 4";
-    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "Let me think.\n#### 4"]);
     let measured = |output_dir: &str, flags: &[&str]| {
-        let mut command = runner();
-        command
-            .args(words(
-                "run --backend vllm --dataset-name custom --dataset-path q.jsonl --num-prompts 3 --disable-ignore-eos",
-            ))
-            .args([
-                "--plugin",
-                "scorers/final-number.wasm",
-                "--base-url",
-                &mock.url,
-            ])
-            .args(["--output-dir", output_dir])
-            .args(flags);
-        run(command.current_dir(folder.path())).with_code(0);
-        let entries = std::fs::read_dir(folder.path().join(output_dir)).unwrap();
-        let made: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        let summary = summary(&made[0]);
+        let line = format!(
+            "run --backend vllm --dataset-name custom --dataset-path q.jsonl --num-prompts 3 \
+             --disable-ignore-eos --plugin scorers/final-number.wasm --base-url {} \
+             --output-dir {output_dir}",
+            mock.url
+        );
+        run(runner().args(words(&line)).args(flags).current_dir(folder.path())).with_code(0);
+        let summary = summary(&only_run(&folder.path().join(output_dir)).unwrap());
         let findings = summary["findings"].as_array().unwrap().iter();
         let is_cut = findings.filter(|finding| finding["id"] == "answers-cut").count();
         (

@@ -2,14 +2,15 @@
 //! machine. A plugin's own choice of a server gets nothing, and a server cannot send them
 //! elsewhere.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::process::{Mock, run, runner, words};
+use crate::support::results::run_file;
+use crate::support::server::{read_request, serve};
 
 const KEY: &str = "sk-0123456789abcdef";
 /// The URL that SGLang's backend uses where nobody names one.
@@ -44,28 +45,14 @@ fn with(plugin: &Path, folder: &Path) -> Command {
 
 /// A server of bytes that answers each request with the same, and keeps the heads of the requests.
 fn listening(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let heads = Arc::<Mutex<Vec<String>>>::default();
     let kept = Arc::clone(&heads);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") {
-                if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                    break;
-                }
-            }
-            let length = head.lines().find_map(|line| {
-                let line = line.to_ascii_lowercase();
-                line.strip_prefix("content-length:")?.trim().parse().ok()
-            });
-            let _ = reader.take(length.unwrap_or(0)).read_to_end(&mut Vec::new());
-            kept.lock().unwrap().push(head);
-            let _ = stream.write_all(answer.as_bytes());
-        }
+    let url = serve(move |mut stream| {
+        let request = read_request(stream)?;
+        let (head, _) = request.split_once("\r\n\r\n")?;
+        kept.lock().unwrap().push(head.to_owned());
+        let _ = stream.write_all(answer.as_bytes());
+        None
     });
     (url, heads)
 }
@@ -73,8 +60,7 @@ fn listening(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
 #[test]
 fn a_plugin_does_not_choose_who_gets_the_key() {
     let folder = tempfile::tempdir().unwrap();
-    let stranger = "http://engines.invalid";
-    let plugin = led_astray(folder.path(), stranger);
+    let plugin = led_astray(folder.path(), "http://engines.invalid");
     let ended = run(&mut with(&plugin, folder.path())).with_code(3);
     let says = "sends requests to http://engines.invalid by default, which is not this machine";
     assert!(ended.stderr.contains(says), "{ended:#?}");
@@ -95,9 +81,7 @@ fn a_target_that_is_named_gets_the_key_and_the_run_says_so() {
     let says =
         format!("note: the API key from OPENAI_API_KEY and the header x-team go to {}", mock.url);
     assert!(ended.stderr.contains(&says), "{ended:#?}");
-    let run_folder = only_run(&folder.path().join("runs")).unwrap();
-    let plan = std::fs::read_to_string(run_folder.join("plan.json")).unwrap();
-    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let plan = run_file(folder.path(), "plan.json");
     let key = serde_json::json!({ "variable": "OPENAI_API_KEY", "scheme": "bearer" });
     assert_eq!(plan["target"]["api-key"], key);
 }
@@ -107,8 +91,7 @@ fn this_machine_gets_the_key_without_being_named() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let plugin = led_astray(folder.path(), &mock.url);
-    let ended = run(&mut with(&plugin, folder.path())).with_code(0);
-    assert!(ended.stderr.contains("the API key from OPENAI_API_KEY"), "{ended:#?}");
+    run(&mut with(&plugin, folder.path())).with_stderr(0, "the API key from OPENAI_API_KEY");
 }
 
 #[test]
@@ -141,6 +124,5 @@ fn files_that_a_scenario_names_count_as_named() {
     std::fs::write(&scenario, text).unwrap();
     let mut command = with(&plugin, folder.path());
     command.arg(&scenario).env("MINE", KEY).env("OPENAI_API_KEY", "another");
-    let ended = run(&mut command).with_code(0);
-    assert!(ended.stderr.contains("the API key from MINE"), "{ended:#?}");
+    run(&mut command).with_stderr(0, "the API key from MINE");
 }

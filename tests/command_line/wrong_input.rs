@@ -11,7 +11,6 @@ use crate::support::process::{Mock, run, runner, words};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line");
 
-/// One command line.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -50,8 +49,7 @@ fn wrong_input_gets_its_message() {
         ("[PAGE]", Mock::start(&["--fault", "kind = 'html'"])),
         ("[REFUSING]", Mock::start(&["--fault", "kind = 'http-error', status = 503"])),
     ];
-    let mut servers: Vec<(&str, String)> =
-        mocks.iter().map(|(name, mock)| (*name, mock.url.clone())).collect();
+    let mut servers: Vec<_> = mocks.iter().map(|(name, mock)| (*name, mock.url.clone())).collect();
     servers.push(("[NOT-HTTP]", not_http()));
     let names: Vec<&String> = cases.keys().collect();
     let (cases, servers) = (&cases, &servers);

@@ -88,8 +88,7 @@ fn a_panic_after_the_load_leaves_its_records() {
     let ended = tripped("assess:1", &folder, &mock, "--num-prompts 20").end();
     is_reported(&ended, "assess", "assess");
     assert_eq!(exchanges(folder.path()).len(), 20);
-    let successes = format!("{:<40} 20\n", "Successful requests:");
-    assert!(ended.stdout.contains(&successes), "{ended:#?}");
+    assert!(ended.stdout.contains(&format!("{:<40} 20\n", "Successful requests:")), "{ended:#?}");
 }
 
 /// Wherever the program panics, and even where no run is left to end.

@@ -1,6 +1,5 @@
-//! An interrupt while the run waits for something other than a measured reply: a connection, an
-//! answer about the server itself, a plugin that does not return. It ends the run soon, and keeps
-//! the measurements.
+//! An interrupt while the run waits for no measured reply: for a connection, an answer about the
+//! server itself, a plugin that does not return. It ends the run soon, and keeps the measurements.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,22 +9,19 @@ use tempfile::TempDir;
 
 use super::{RUNS, count, exchanges, report_with};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
-use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
+use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner};
 use crate::support::raw::{Act, Raw, wait, whole};
+use crate::support::results::random;
 use runs::record;
 
-/// Longer than any test waits.
 fn silence() -> Vec<Act> {
     vec![wait(3_600_000)]
 }
 
-/// Ten requests to this server.
 fn start(url: &str, folder: &Path, flags: &str) -> Process {
-    let line = "--backend vllm --model mock --dataset-name random --random-input-len 8 --random-output-len 2 \
-                --num-prompts 10 --warmup-requests 1";
-    let mut command = runner();
-    command.args(words(line)).args(words(flags)).args(["--base-url", url]).current_dir(folder);
-    Process::start(&mut command)
+    let all = "--model mock --random-input-len 8 --random-output-len 2 --num-prompts 10 \
+               --warmup-requests 1";
+    Process::start(&mut random(url, folder, &format!("{all} {flags}")))
 }
 
 fn until_requests(process: &mut Process, server: &Arc<Raw>, route: &str, times: usize) {
@@ -139,7 +135,6 @@ fn a_scorer_that_does_not_return() {
         std::thread::sleep(Duration::from_secs(2));
         process.signal("INT");
     }
-    let ended = process.end().with_code(130);
-    assert!(ended.stderr.contains(judging), "{ended:#?}");
+    process.end().with_stderr(130, judging);
     assert_eq!(count(&exchanges(folder.path()), None), 6);
 }

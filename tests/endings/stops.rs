@@ -5,16 +5,11 @@ use std::net::TcpListener;
 
 use tempfile::TempDir;
 
-use super::{RUNS, count, exchanges, line, report};
-use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, runner, runner_behind, words,
-};
+use super::{RUNS, begin, count, exchanges, line, report};
+use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner_behind};
 use crate::support::raw::{Raw, wait};
+use crate::support::results::random;
 use model::exchange::Class;
-
-fn stopped(process: &Process, signal: &str) {
-    process.signal(signal);
-}
 
 fn tells_of_an_interrupt(ended: &Ended) {
     assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
@@ -25,9 +20,8 @@ fn tells_of_an_interrupt(ended: &Ended) {
 fn millions_that_were_due_are_counted_and_not_recorded() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--num-prompts 10000000 --random-output-len 2 --max-concurrency 4";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
-    stopped(&process, "INT");
+    let process = begin(&mock, folder.path(), flags);
+    process.signal("INT");
     let ended = process.end().with_code(130);
     tells_of_an_interrupt(&ended);
     let exchanges = exchanges(folder.path());
@@ -47,9 +41,8 @@ fn millions_that_were_due_are_counted_and_not_recorded() {
 fn a_hangup_is_an_interrupt() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "5ms", "--itl", "1ms"]));
     let flags = "--num-prompts 100000 --random-output-len 5 --request-rate 100";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
-    stopped(&process, "HUP");
+    let process = begin(&mock, folder.path(), flags);
+    process.signal("HUP");
     let ended = process.end().with_code(130);
     tells_of_an_interrupt(&ended);
     let own = only_run(&folder.path().join(RUNS)).unwrap();
@@ -65,7 +58,7 @@ fn a_hangup_that_is_ignored_stays_ignored() {
     let behind = runner_behind("trap '' HUP; exec \"$@\"");
     let mut process = Process::start(&mut line(behind, &mock, folder.path(), flags));
     process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
-    stopped(&process, "HUP");
+    process.signal("HUP");
     process.end().with_code(0);
     assert_eq!(count(&exchanges(folder.path()), None), 300);
 }
@@ -74,9 +67,8 @@ fn a_hangup_that_is_ignored_stays_ignored() {
 fn thinking_users_do_not_hold_a_run_up() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--num-prompts 100 --random-output-len 2 --concurrency 3 --think-time 10m";
-    let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
-    stopped(&process, "TERM");
+    let process = begin(&mock, folder.path(), flags);
+    process.signal("TERM");
     process.end().with_code(130);
     let exchanges = exchanges(folder.path());
     assert_eq!((exchanges.len(), count(&exchanges, None)), (3, 3));
@@ -96,17 +88,12 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
         let listening = silent.listen();
         let url = if nobody { &no_one } else { &listening.url };
         let folder = TempDir::new().unwrap();
-        let mut command = runner();
-        command
-            .args(words("--backend vllm --dataset-name random --num-prompts 10"))
-            .args(words(flags))
-            .args(["--base-url", url])
-            .current_dir(folder.path());
-        let mut process = Process::start(&mut command);
+        let flags = format!("--num-prompts 10 {flags}");
+        let mut process = Process::start(&mut random(url, folder.path(), &flags));
         process.until("it waits", |process| {
             process.stderr().contains("waiting for http") || !silent.requests().is_empty()
         });
-        stopped(&process, "INT");
+        process.signal("INT");
         let ended = process.end();
         assert_eq!(ended.code, Some(130), "{url} {flags}: {ended:#?}");
     }
@@ -117,22 +104,15 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
 #[test]
 fn a_warm_up_is_given_up() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "10m"]));
-    let flags = "--backend vllm --dataset-name random --random-input-len 8 --num-prompts 100 \
-                 --random-output-len 5 --concurrency 2 --warmup-requests 50";
-    let mut command = runner();
-    command.args(words(flags)).args(["--base-url", &mock.url]);
-    let mut process = Process::start(command.current_dir(folder.path()));
-    process.until("two are in flight", |_| {
-        let metrics = mock.metrics();
-        let mut running =
-            metrics.lines().filter(|line| line.starts_with("vllm:num_requests_running"));
-        running.any(|line| line.ends_with(" 2.0") || line.ends_with(" 2"))
-    });
-    stopped(&process, "INT");
+    let flags = "--random-input-len 8 --num-prompts 100 --random-output-len 5 --concurrency 2 \
+                 --warmup-requests 50";
+    let mut process = Process::start(&mut random(&mock.url, folder.path(), flags));
+    process.until("two are in flight", |_| mock.metric("vllm:num_requests_running") == 2.0);
+    process.signal("INT");
     process.until("the first one is received", |process| {
         process.stderr().contains("interrupt again to stop at once")
     });
-    stopped(&process, "INT");
+    process.signal("INT");
     let ended = process.end();
     assert_eq!(ended.code, Some(130), "{ended:#?}");
 }

@@ -2,7 +2,7 @@
 //! records against the engine's own log. Nothing else may change or stay behind.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock::{End, Truth};
@@ -32,7 +32,7 @@ const FILES: [&str; 9] = [
 
 /// The way a run must have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Ending {
     /// Its plan is done, and something was answered.
     Finished,
     /// Its plan is done, and every request failed.
@@ -45,33 +45,31 @@ pub enum How {
     Killed,
 }
 
-impl How {
+impl Ending {
     fn code(self) -> Option<i32> {
         match self {
-            How::Finished => Some(0),
-            How::NothingAnswered => Some(5),
-            How::Interrupted => Some(130),
-            How::Failed(code, _) => Some(code),
-            How::Killed => None,
+            Ending::Finished => Some(0),
+            Ending::NothingAnswered => Some(5),
+            Ending::Interrupted => Some(130),
+            Ending::Failed(code, _) => Some(code),
+            Ending::Killed => None,
         }
     }
 }
 
-/// The remains of a run.
 #[derive(Debug)]
-pub struct After {
+pub struct Remains {
     /// All exchanges by phase and index.
     pub exchanges: Vec<Exchange>,
     pub summary: Summary,
 }
 
-impl After {
+impl Remains {
     pub fn measured(&self) -> impl Iterator<Item = &Exchange> {
         (self.exchanges.iter()).filter(|exchange| exchange.phase == Phase::Measure)
     }
 }
 
-/// The class of a failure, and its message.
 pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
     match &exchange.outcome {
         Outcome::Ok => None,
@@ -82,7 +80,13 @@ pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
 /// Checks everything that holds after any fault. `log` is the engine's own log, if it lived to
 /// write one.
 #[track_caller]
-pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[Truth]>) -> After {
+pub fn check(
+    about: &str,
+    place: &Path,
+    ended: &Ended,
+    how: Ending,
+    log: Option<&[Truth]>,
+) -> Remains {
     assert_eq!(ended.code, how.code(), "{about}: {ended:#?}");
     no_panic(about, ended);
     nothing_stays_behind(about, place);
@@ -106,12 +110,10 @@ pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &s
     assert_eq!(ended.stdout, "", "{about}");
     nothing_stays_behind(about, place);
     let runs = std::fs::read_dir(place.join(RUNS));
-    let left: Vec<PathBuf> =
-        (runs.into_iter().flatten()).map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> = (runs.into_iter().flatten()).map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{about}: {left:?}");
 }
 
-/// A panic is never the answer to a fault.
 #[track_caller]
 pub fn no_panic(about: &str, ended: &Ended) {
     for word in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
@@ -143,22 +145,20 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Reads the content of the folder with the library.
 #[track_caller]
-pub fn readable(about: &str, folder: &Path) -> After {
+pub fn readable(about: &str, folder: &Path) -> Remains {
     let opened = RunFolder::at(folder);
     let exchanges = opened.exchanges().unwrap_or_else(|error| panic!("{about}: {error}"));
-    let mut report = runner();
-    report.arg("report").arg(folder).args(["--format", "json"]);
-    let reported = run(&mut report).with_code(0);
+    let reported = run(runner().arg("report").arg(folder).args(["--format", "json"])).with_code(0);
     let summary = serde_json::from_str(&reported.stdout)
         .unwrap_or_else(|error| panic!("{about}: {error}: {reported:#?}"));
-    After { exchanges, summary }
+    Remains { exchanges, summary }
 }
 
 /// The status names the ending, and is absent only if nothing could be written any more. Returns
 /// the number of its requests that have no record.
 #[track_caller]
-fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
-    let killed = how == How::Killed;
+fn check_status(about: &str, folder: &Path, ended: &Ended, how: Ending) -> u64 {
+    let killed = how == Ending::Killed;
     for name in names(folder) {
         let part = name.strip_suffix(".part");
         assert!(part.is_none() || killed, "{about}: {name} is left");
@@ -170,13 +170,13 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
         assert!(killed, "{about}: no status; {ended:#?}");
         return 0;
     };
-    assert_eq!(status.interrupted, how == How::Interrupted, "{about}");
+    assert_eq!(status.interrupted, how == Ending::Interrupted, "{about}");
     match (how, &status.error) {
-        (How::Failed(_, expected), Some(error)) => {
+        (Ending::Failed(_, expected), Some(error)) => {
             assert!(error.contains(expected), "{about}: {error}");
             assert!(ended.stderr.contains(expected), "{about}: {ended:#?}");
         }
-        (How::Failed(..), None) => panic!("{about}: no error is on record"),
+        (Ending::Failed(..), None) => panic!("{about}: no error is on record"),
         (_, error) => assert_eq!(*error, None, "{about}"),
     }
     assert!(status.unsent == 0 || status.interrupted, "{about}");
@@ -185,7 +185,7 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
 
 /// The summary counts the requests on record, and the requests that the status gives as never sent.
 #[track_caller]
-fn check_summary(about: &str, after: &After, unsent: u64) {
+fn check_summary(about: &str, after: &Remains, unsent: u64) {
     let mut classes = BTreeMap::<Class, u64>::new();
     if unsent > 0 {
         classes.insert(Class::NotSent, unsent);
@@ -229,40 +229,40 @@ fn check_summary(about: &str, after: &After, unsent: u64) {
 
 /// Checks that the run's output, its files and a new report agree.
 #[track_caller]
-fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &Summary) {
+fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: Ending, summary: &Summary) {
     let written = std::fs::read(folder.join("summary.json")).ok();
     let written: Option<Summary> = written.map(|text| serde_json::from_slice(&text).unwrap());
     let drawn = run(runner().arg("report").arg(folder)).with_code(0);
     let cut_short = summary.run.interrupted;
     let found = (summary.findings.iter()).any(|finding| finding.id == Id::Interrupted);
     match how {
-        How::Killed => {
+        Ending::Killed => {
             assert_eq!(written, None, "{about}");
             assert!(drawn.stderr.contains("did not finish"), "{about}: {drawn:#?}");
             assert!(cut_short && found, "{about}: {drawn:#?}");
         }
-        How::Failed(_, expected) => {
+        Ending::Failed(_, expected) => {
             assert!(drawn.stderr.contains(expected), "{about}: {drawn:#?}");
             assert!(cut_short, "{about}");
             assert!(written.is_none_or(|written| written == *summary), "{about}");
         }
-        How::Finished | How::NothingAnswered | How::Interrupted => {
+        Ending::Finished | Ending::NothingAnswered | Ending::Interrupted => {
             assert_eq!(written.as_ref(), Some(summary), "{about}");
             assert_eq!(drawn.stdout, ended.stdout, "{about}");
             assert_eq!(drawn.stderr, "", "{about}");
-            let interrupted = how == How::Interrupted;
+            let interrupted = how == Ending::Interrupted;
             assert_eq!((cut_short, found), (interrupted, interrupted), "{about}");
         }
     }
 }
 
-/// Checks the records against the engine's log: each whole answer with its number of tokens (a
-/// token is a byte of text), and each refusal with its status.
+/// Checks the records against the engine's log: each whole answer with its number of tokens, and
+/// each refusal with its status. A token is a byte of text.
 #[track_caller]
-pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
+pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: Ending) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
     let got = sorted(exchanges.iter().filter(|e| e.has_answer()).map(text));
-    if how == How::Killed {
+    if how == Ending::Killed {
         assert!(is_within(&got, &given), "{about}: {got:?} of {given:?}");
         return;
     }
@@ -271,7 +271,7 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let sent = sorted(log.iter().filter_map(|t| t.status).filter(refused));
     let seen = sorted(exchanges.iter().filter_map(|e| e.status).filter(refused));
     assert_eq!(seen, sent, "{about}: refusals by status");
-    if how == How::Finished || how == How::NothingAnswered {
+    if how == Ending::Finished || how == Ending::NothingAnswered {
         let sent = exchanges.iter().filter(|e| e.sent.is_some()).count();
         // An engine that ends logs no unfinished requests.
         let lost = |e: &&Exchange| {
@@ -321,7 +321,6 @@ pub fn at_once<T: Sync>(rows: &[T], most: usize, row: impl Fn(&T) + Sync) {
     });
 }
 
-/// The tokens that the engine sent.
 pub fn tokens(truth: &Truth) -> usize {
     truth.chunks.iter().map(|sent| sent.tokens as usize).sum()
 }

@@ -10,7 +10,7 @@ use model::units::Nanos;
 use runs::folder::RunFolder;
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, no_faster};
+use super::check::{Ending, at_once, check, no_faster};
 use crate::endings::{RUNS, line};
 use crate::support::lacking::{self, may_set_clocks};
 use crate::support::process::{Mock, Process, only_run, run, runner, runner_behind};
@@ -61,8 +61,7 @@ const STEPS: [(&str, &str); 6] = [
 /// True if the folder's name, which has the time of day, is not of this day, or the run ended
 /// before it began.
 fn is_off(place: &Path) -> bool {
-    let folder = only_run(&place.join(RUNS)).unwrap();
-    let status = RunFolder::at(&folder).status().unwrap().unwrap();
+    let status = RunFolder::at(&only_run(&place.join(RUNS)).unwrap()).status().unwrap().unwrap();
     let [started, ended] =
         [status.started, status.ended].map(|at| at.parse::<jiff::Timestamp>().unwrap());
     (ended - started).get_seconds().abs() > 10
@@ -90,7 +89,7 @@ fn a_clock_that_is_set_during_a_run_moves_no_figure() {
         let ended = run(&mut command);
         let took = Nanos(began.elapsed().as_nanos() as u64);
         let log = mock.end();
-        let after = check(&about, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(&about, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful, 12, "{about}");
         no_faster(&about, &after.exchanges, &log);
         let (first, last) = (&after.exchanges[0], &after.exchanges[11]);
@@ -117,7 +116,7 @@ fn the_zero_of_a_clock_does_not_matter() {
         let flags = "--concurrency 1 --num-prompts 4 --random-output-len 6";
         let ended = run(&mut line(runner_behind(&shell), &mock, place.path(), flags));
         let log = mock.end();
-        let after = check(&about, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(&about, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful, 4, "{about}");
         no_faster(&about, &after.exchanges, &log);
     }

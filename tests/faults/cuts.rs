@@ -8,7 +8,7 @@ use std::process::Command;
 use model::exchange::Class;
 use tempfile::TempDir;
 
-use super::check::{GIVEN, How, at_once, check, failure};
+use super::check::{Ending, GIVEN, at_once, check, failure};
 use crate::support::process::{Mock, run, runner, words};
 use crate::support::raw::{Act, Raw, say};
 
@@ -16,7 +16,6 @@ use crate::support::raw::{Act, Raw, say};
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
     backend: &'static str,
-    /// The backend's configuration.
     config: &'static str,
     /// The target and the request settings of the scenario, in whole tables.
     scenario: &'static str,
@@ -133,7 +132,7 @@ fn cut_everywhere(dialect: Dialect, streams: bool) {
     let (place, listening) = (TempDir::new().unwrap(), raw.listen());
     let flags = format!("{flags} --num-prompts {requests}");
     let ended = run(&mut one_by_one(place.path(), dialect, &listening.url, &flags));
-    let after = check(&about, place.path(), &ended, How::Finished, None);
+    let after = check(&about, place.path(), &ended, Ending::Finished, None);
     assert_eq!(after.exchanges.len(), requests, "{about}");
     let full = after.exchanges.last().unwrap().clone();
     assert_eq!(full.output.len() + full.reasoning.len(), 2, "{about}: {full:#?}");

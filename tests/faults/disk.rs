@@ -8,13 +8,11 @@ use mock::{End, Truth};
 use tempfile::TempDir;
 
 use super::check::{
-    How, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
+    Ending, agrees, at_once, check, no_panic, nothing_stays_behind, readable, refused,
 };
-use crate::endings::{RUNS, line};
+use crate::endings::{RUNS, begin, line};
 use crate::support::lacking::{self, may_mount};
-use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind,
-};
+use crate::support::process::{Ended, Mock, Process, only_run, run, runner, runner_behind};
 
 const SPEED: [&str; 4] = ["--ttft", "2ms", "--itl", "1ms"];
 
@@ -40,7 +38,7 @@ fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
         return;
     };
     let after = readable(about, &folder);
-    agrees(about, &after.exchanges, log, How::Killed);
+    agrees(about, &after.exchanges, log, Ending::Killed);
     let successes = format!("{:<40} {}\n", "Successful requests:", after.exchanges.len());
     assert!(ended.stdout.contains(&successes), "{about}: {ended:#?}");
 }
@@ -64,7 +62,7 @@ fn a_full_disk_keeps_the_records_that_fit() {
         match ended.code {
             Some(0) => {
                 std::fs::remove_dir(place.path().join(RUNS)).unwrap();
-                check(&about, keep.path(), &ended, How::Finished, Some(&log));
+                check(&about, keep.path(), &ended, Ending::Finished, Some(&log));
                 *fitted.lock().unwrap() += 1;
             }
             _ => full(&about, &ended, place.path(), keep.path(), &log),
@@ -95,9 +93,9 @@ fn a_file_at_its_size_limit_ends_the_run_with_its_records() {
     let limited = runner_behind("ulimit -f 2400; exec \"$@\"");
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(limited, &mock, place.path(), flags));
-    let how = How::Failed(3, "records.jsonl.zst`: File too large");
+    let how = Ending::Failed(3, "records.jsonl.zst`: File too large");
     let after = check("limited", place.path(), &ended, how, None);
-    agrees("limited", &after.exchanges, &mock.end(), How::Killed);
+    agrees("limited", &after.exchanges, &mock.end(), Ending::Killed);
     assert!(after.summary.requests.successful > 0);
 }
 
@@ -117,8 +115,7 @@ fn a_place_that_is_no_folder_is_reported_before_a_request() {
 fn a_folder_removed_during_the_run_is_reported_and_not_remade() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 50 --num-prompts 100 --random-output-len 4";
-    let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
-    process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
+    let process = begin(&mock, place.path(), flags);
     std::fs::remove_dir_all(place.path().join(RUNS)).unwrap();
     let ended = process.end();
     let log = mock.end();
@@ -154,7 +151,6 @@ impl Drop for Freezer {
     }
 }
 
-/// The thread of a process with this name.
 fn thread(process: &Process, name: &str) -> String {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.id())).unwrap();
     let mut threads = threads.map(|thread| thread.unwrap().path());
@@ -175,8 +171,7 @@ fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     };
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 100 --num-prompts 400 --random-output-len 4";
-    let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
-    process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
+    let mut process = begin(&mock, place.path(), flags);
     // Dropped before the process, which cannot end while one of its threads is frozen.
     let freezer = freezer;
     freezer.freeze(&thread(&process, "record"));
@@ -186,6 +181,6 @@ fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     freezer.thaw();
     let ended = process.end();
     let log = mock.end();
-    let after = check("slow", place.path(), &ended, How::Finished, Some(&log));
+    let after = check("slow", place.path(), &ended, Ending::Finished, Some(&log));
     assert_eq!(after.summary.requests.successful, 400);
 }

@@ -6,10 +6,11 @@ use mock::Truth;
 use model::exchange::Class;
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, failure, no_faster, refused};
-use crate::endings::{RUNS, line};
-use crate::support::process::{Mock, Process, has_records, run, runner, words};
+use super::check::{Ending, at_once, check, failure, no_faster, refused};
+use crate::endings::{begin, line};
+use crate::support::process::{Mock, run, runner};
 use crate::support::raw::{Act, Raw, whole};
+use crate::support::results::random;
 
 /// Slowness, by the engine's script: never a failure, and never shorter than it was.
 #[rustfmt::skip]
@@ -29,7 +30,7 @@ fn slowness_is_measured_and_no_failure() {
         let one_by_one = "--concurrency 1 --num-prompts 3 --random-output-len 5";
         let ended = run(&mut line(runner(), &mock, place.path(), one_by_one));
         let log = mock.end();
-        let after = check(about, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(about, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful, 3, "{about}");
         no_faster(about, &after.exchanges, &log);
     });
@@ -54,10 +55,8 @@ fn an_engine_that_is_dead_at_the_start_is_reported_first() {
         ),
     ] {
         let place = TempDir::new().unwrap();
-        let mut command = runner();
-        command.args(words("--backend vllm --dataset-name random --num-prompts 3"));
-        command.args(["--base-url", url]).current_dir(place.path());
-        refused(about, place.path(), &run(&mut command), code, expected);
+        let ended = run(&mut random(url, place.path(), "--num-prompts 3"));
+        refused(about, place.path(), &ended, code, expected);
     }
 }
 
@@ -88,9 +87,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&speed));
         // A closed loop fails as fast as a connection is refused, so it lasts by the clock.
         let size = if load.contains("rate") { "--num-prompts 1000" } else { "--duration 10s" };
-        let flags = format!("{load} {size} --random-output-len 10");
-        let mut process = Process::start(&mut line(runner(), &mock, place.path(), &flags));
-        process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
+        let process = begin(&mock, place.path(), &format!("{load} {size} --random-output-len 10"));
         let port = mock.port().to_owned();
         let mut log: Option<Vec<Truth>> = match leaves {
             Leaves::Killed => {
@@ -110,7 +107,7 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
             log.extend(second);
         }
         // Requests that met no engine are written nowhere, so `check` has one log for both lives.
-        let after = check(&about, place.path(), &ended, How::Finished, log.as_deref());
+        let after = check(&about, place.path(), &ended, Ending::Finished, log.as_deref());
         for (class, message) in after.measured().filter_map(failure) {
             assert!(GONE.contains(&class), "{about}: {class:?}: {message}");
         }
@@ -122,7 +119,6 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
     });
 }
 
-/// An engine that answers a question and is then gone: every request fails, and the report says so.
 #[test]
 fn an_engine_that_dies_after_the_question_leaves_failures_only() {
     for (about, act, class) in
@@ -130,11 +126,9 @@ fn an_engine_that_dies_after_the_question_leaves_failures_only() {
     {
         let raw = Raw::engine(move |_| vec![act.clone()]).listen();
         let place = TempDir::new().unwrap();
-        let mut command = runner();
-        let flags = "--backend vllm --dataset-name random --num-prompts 20 --concurrency 3 --warmup-requests 0";
-        command.args(words(flags)).args(["--base-url", &raw.url]);
-        let ended = run(command.current_dir(place.path()));
-        let after = check(about, place.path(), &ended, How::NothingAnswered, None);
+        let flags = "--num-prompts 20 --concurrency 3 --warmup-requests 0";
+        let ended = run(&mut random(&raw.url, place.path(), flags));
+        let after = check(about, place.path(), &ended, Ending::NothingAnswered, None);
         assert_eq!(after.summary.requests.failures[&class].count, 20, "{about}");
         for name in ["ttft", "itl", "e2e", "output-tokens"] {
             assert!(after.summary.metric(name).is_none(), "{about}: {name}");

@@ -8,12 +8,12 @@ use model::random::mix;
 use runs::record;
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, no_panic, tokens};
+use super::check::{Ending, at_once, check, no_panic, tokens};
 use crate::endings::{RUNS, line};
 use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
 
-/// The number of times that a run is killed, and the latest instant: after its start, or, for every
-/// second run, after its first record could come.
+/// The number of kills, and the latest instant: after the start, or, for every second run, after
+/// the first record could come.
 const KILLS: u64 = 100;
 const LATEST: Duration = Duration::from_millis(3_000);
 
@@ -78,7 +78,7 @@ fn a_killed_run_leaves_its_flushed_records() {
             unbegun(&about, folder.as_deref(), &ended, &log);
             return;
         };
-        let after = check(&about, place.path(), &ended, How::Killed, Some(&log));
+        let after = check(&about, place.path(), &ended, Ending::Killed, Some(&log));
         assert!(after.exchanges.iter().all(|exchange| exchange.is_ok()), "{about}");
         assert!(log.iter().all(|truth| truth.end != End::Whole || tokens(truth) == 3));
         spans.lock().unwrap().push(missing_span(&log, after.exchanges.len()));

@@ -8,7 +8,7 @@ use runs::series::{FILE, Log};
 use series::{Entry, Head, Kind, Sample, Series};
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, no_panic, nothing_stays_behind};
+use super::check::{Ending, at_once, check, no_panic, nothing_stays_behind};
 use crate::endings::{RUNS, line};
 use crate::support::lacking;
 use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind};
@@ -29,7 +29,7 @@ fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
         no_panic(about, ended);
     }
     if ended.code == Some(0) {
-        let after = check(about, place, ended, How::Finished, None);
+        let after = check(about, place, ended, Ending::Finished, None);
         assert_eq!(after.exchanges.len(), 5, "{about}");
         return after.summary.requests.failed == 0;
     }
@@ -121,7 +121,7 @@ fn series_of_strangers_fit_into_memory() {
     let limit = program + (1 << 20);
     let mut command = runner_behind(&format!("ulimit -v {limit} && exec \"$@\""));
     let report = run(command.arg("report").arg(&folder).args(["--format", "json"])).with_code(0);
-    let summary: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    let summary = report.json();
     let series = &summary["server-series"];
     assert_eq!(series["series"], series::entry::MOST_SERIES, "{series}");
     assert_eq!(series["figures"]["running"]["max"], 25_000.0, "{series}");

@@ -9,11 +9,12 @@ use model::exchange::{Class, Exchange};
 use model::units::Nanos;
 use tempfile::TempDir;
 
-use super::check::{After, How, at_once, check, failure};
+use super::check::{Ending, Remains, at_once, check, failure};
 use crate::endings::line;
 use crate::support::lacking;
-use crate::support::process::{Mock, run, runner, runner_behind};
+use crate::support::process::{Mock, run, runner_behind};
 use crate::support::proxy::{Network, Proxy};
+use crate::support::results::random;
 
 const SPEED: [&str; 4] = ["--ttft", "20ms", "--itl", "3ms"];
 const REQUESTS: usize = 12;
@@ -42,7 +43,7 @@ fn first_token(exchange: &Exchange) -> Nanos {
 
 /// Requests one after the other: the time to first token holds the engine's own and the way there
 /// and back.
-fn holds_the_way(about: &str, after: &After, log: &[Truth], delay: Duration) {
+fn holds_the_way(about: &str, after: &Remains, log: &[Truth], delay: Duration) {
     let way = Nanos(2 * delay.as_nanos() as u64);
     let mut log: Vec<&Truth> = log.iter().collect();
     log.sort_by_key(|truth| truth.number);
@@ -61,25 +62,16 @@ fn network_delays_are_measured_and_nothing_is_lost() {
     at_once(&NETWORKS, 4, |(about, network, flags)| {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
         let proxy = Proxy::before(&mock.url, *network);
-        let flags =
-            format!("--concurrency 1 --num-prompts {REQUESTS} --random-output-len 8 {flags}");
-        let direct = line(runner(), &mock, place.path(), &flags);
-        let ended = run(&mut redirected(&direct, &mock.url, &proxy.url));
+        let flags = format!(
+            "--concurrency 1 --num-prompts {REQUESTS} --random-input-len 8 --random-output-len 8 \
+             --warmup-requests 0 {flags}"
+        );
+        let ended = run(&mut random(&proxy.url, place.path(), &flags));
         let log = mock.end();
-        let after = check(about, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(about, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{about}");
         holds_the_way(about, &after, &log, network.delay);
     });
-}
-
-/// The same command line with another address.
-fn redirected(command: &Command, from: &str, to: &str) -> Command {
-    let mut other = runner();
-    for argument in command.get_args() {
-        other.arg(if argument == from { to.as_ref() } else { argument });
-    }
-    other.current_dir(command.get_current_dir().unwrap());
-    other
 }
 
 /// A connection that says nothing any more and does not end, after this many bytes, and the
@@ -98,11 +90,11 @@ fn a_network_that_falls_silent_is_a_timeout() {
         let (place, mock) = (TempDir::new().unwrap(), Mock::start(&SPEED));
         let network = Network { silent_after: Some(*bytes), ..Network::PLAIN };
         let proxy = Proxy::before(&mock.url, network);
-        let flags = "--model mock --concurrency 2 --num-prompts 4 --random-output-len 30 --connections never \
+        let flags = "--model mock --concurrency 2 --num-prompts 4 --random-input-len 8 \
+                     --random-output-len 30 --warmup-requests 0 --connections never \
                      --first-token-timeout 3s --token-gap-timeout 3s";
-        let direct = line(runner(), &mock, place.path(), flags);
-        let ended = run(&mut redirected(&direct, &mock.url, &proxy.url));
-        let after = check(&about, place.path(), &ended, How::NothingAnswered, None);
+        let ended = run(&mut random(&proxy.url, place.path(), flags));
+        let after = check(&about, place.path(), &ended, Ending::NothingAnswered, None);
         for exchange in &after.exchanges {
             let got = failure(exchange).map(|(class, _)| class);
             assert_eq!(got, Some(*class), "{about}: {exchange:#?}");
@@ -141,7 +133,7 @@ fn the_kernels_own_emulation_gives_the_same() {
         let flags = format!("--concurrency 1 --num-prompts {REQUESTS} --random-output-len 8");
         let ended = run(&mut line(within, &mock, place.path(), &flags));
         let log = mock.end();
-        let after = check(emulation, place.path(), &ended, How::Finished, Some(&log));
+        let after = check(emulation, place.path(), &ended, Ending::Finished, Some(&log));
         assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{emulation}");
         holds_the_way(emulation, &after, &log, delay);
     }

@@ -1,18 +1,17 @@
 //! Signals in every phase of a run: the measurements are on disk, and the run ends.
 
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::process::Command;
 
 use model::exchange::{Class, Phase};
 use tempfile::TempDir;
 
-use super::check::{GIVEN, How, at_once, check, failure, no_panic, refused};
+use super::check::{Ending, GIVEN, at_once, check, failure, no_panic, refused};
 use crate::endings::RUNS;
 use crate::support::process::{Mock, Process, has_records, runner, words};
 use crate::support::raw::{Raw, wait};
+use crate::support::results::random;
 
-/// Signals that end a run.
 const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 /// The place where the run stands when the signals come.
@@ -49,7 +48,7 @@ fn a_signal_in_any_phase_keeps_the_records() {
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(speed));
         let warmup = if load.contains("--warmup-requests") { "" } else { "--warmup-requests 0" };
         let flags = format!("--random-output-len 5 {warmup} {load}");
-        let mut process = Process::start(&mut asking(place.path(), &mock.url, &flags));
+        let mut process = Process::start(&mut random(&mock.url, place.path(), &flags));
         process.until(&about, |_| match at {
             At::InFlight(number) => mock.metric("vllm:num_requests_running") == *number as f64,
             At::Measuring => has_records(&place.path().join(RUNS)),
@@ -63,7 +62,7 @@ fn a_signal_in_any_phase_keeps_the_records() {
         }
         let ended = process.end();
         let log = mock.end();
-        let after = check(&about, place.path(), &ended, How::Interrupted, Some(&log));
+        let after = check(&about, place.path(), &ended, Ending::Interrupted, Some(&log));
         for exchange in &after.exchanges {
             let class = failure(exchange).map(|(class, _)| class);
             assert!(class.is_none_or(|class| classes.contains(&class)), "{about}: {exchange:#?}");
@@ -73,15 +72,6 @@ fn a_signal_in_any_phase_keeps_the_records() {
     });
 }
 
-/// A run of the random dataset.
-fn asking(place: &Path, url: &str, flags: &str) -> Command {
-    let mut command = runner();
-    command.args(words("--backend vllm --dataset-name random"));
-    command.args(words(flags)).args(["--base-url", url]);
-    command.current_dir(place);
-    command
-}
-
 #[test]
 fn a_signal_before_the_run_leaves_nothing() {
     for signal in SIGNALS {
@@ -89,7 +79,7 @@ fn a_signal_before_the_run_leaves_nothing() {
         let raw = Raw::routing([("GET", vec![vec![wait(600_000)]])]);
         let (place, listening) = (TempDir::new().unwrap(), raw.listen());
         let mut process =
-            Process::start(&mut asking(place.path(), &listening.url, "--num-prompts 3"));
+            Process::start(&mut random(&listening.url, place.path(), "--num-prompts 3"));
         process.until(&about, |_| !raw.requests().is_empty());
         process.signal(signal);
         refused(&about, place.path(), &process.end(), 130, "");

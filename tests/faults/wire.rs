@@ -7,21 +7,18 @@ use std::process::Command;
 use model::exchange::Class;
 use tempfile::TempDir;
 
-use super::check::{How, at_once, check, failure};
-use crate::support::process::{Process, run, runner, words};
+use super::check::{Ending, at_once, check, failure};
+use crate::support::process::{Process, run};
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, text, wait};
+use crate::support::results::random;
 
 /// Requests before and after the faulty one, which must not notice it.
 const SOUND: usize = 2;
 
 /// A run against such a server.
 fn line(place: &Path, url: &str, flags: &str) -> Command {
-    let mut command = runner();
-    let all = "--backend vllm --model mock --dataset-name random --random-input-len 4 --random-output-len 2 \
-               --warmup-requests 0";
-    command.args(words(all)).args(words(flags));
-    command.args(["--base-url", url]).current_dir(place);
-    command
+    let all = "--model mock --random-input-len 4 --random-output-len 2 --warmup-requests 0";
+    random(url, place, &format!("{all} {flags}"))
 }
 
 /// A sound answer, `ab`, at once.
@@ -37,6 +34,11 @@ fn answer() -> String {
 fn headed(fields: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{fields}\r\n\r\n");
     [head.as_bytes(), body.as_ref()].concat()
+}
+
+/// These bytes, and then the end of the connection.
+fn closed(bytes: Vec<u8>) -> Vec<Act> {
+    vec![say(bytes), Act::Close]
 }
 
 /// A fault, the reply that commits it, and the failure with a part of its message; absent for an
@@ -58,7 +60,7 @@ fn one_after_the_other(table: Vec<Row>, flags: &str) {
     let requests = table.len() * (SOUND + 1);
     let flags = format!("--concurrency 1 --num-prompts {requests} {flags}");
     let ended = run(&mut line(place.path(), &listening.url, &flags));
-    let after = check("wire", place.path(), &ended, How::Finished, None);
+    let after = check("wire", place.path(), &ended, Ending::Finished, None);
     assert_eq!(after.exchanges.len(), requests);
     for (at, (about, _, wanted)) in table.into_iter().enumerate() {
         let [before @ .., odd] = &after.exchanges[at * (SOUND + 1)..(at + 1) * (SOUND + 1)] else {
@@ -87,14 +89,10 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
     one_after_the_other(
         vec![
             ("right", vec![say(headed(&length(right), &all))], None),
-            (
-                "one too long, then closed",
-                vec![say(headed(&length(right + 1), &all)), Act::Close],
-                None,
-            ),
+            ("one too long, then closed", closed(headed(&length(right + 1), &all)), None),
             (
                 "much too long, then closed, before the end marker",
-                vec![say(headed(&length(1 << 40), text("a"))), Act::Close],
+                closed(headed(&length(1 << 40), text("a"))),
                 cut_off("before the reply's stated end"),
             ),
             (
@@ -102,61 +100,53 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
                 vec![say(headed(&length(right), text("a")))],
                 Some((Class::TokenGapTimeout, "no more of the answer arrived for 3s")),
             ),
-            ("one too short", vec![say(headed(&length(right - 1), &all)), Act::Close], None),
+            ("one too short", closed(headed(&length(right - 1), &all)), None),
             (
                 "too short by the end marker",
-                vec![say(headed(&length(right - DONE.len()), &all)), Act::Close],
+                closed(headed(&length(right - DONE.len()), &all)),
                 cut_off("without its end marker"),
             ),
-            (
-                "none at all",
-                vec![say(headed(&length(0), &all)), Act::Close],
-                cut_off("without its end marker"),
-            ),
-            (
-                "a negative length",
-                vec![say(headed("content-length: -1", &all)), Act::Close],
-                send(""),
-            ),
+            ("none at all", closed(headed(&length(0), &all)), cut_off("without its end marker")),
+            ("a negative length", closed(headed("content-length: -1", &all)), send("")),
             (
                 "a length that no number holds",
-                vec![say(headed("content-length: 99999999999999999999", &all)), Act::Close],
+                closed(headed("content-length: 99999999999999999999", &all)),
                 send(""),
             ),
-            ("no number", vec![say(headed("content-length: all", &all)), Act::Close], send("")),
+            ("no number", closed(headed("content-length: all", &all)), send("")),
             (
                 "a chunk larger than stated",
-                vec![say(chunks(&format!("4\r\n{all}\r\n0\r\n\r\n"))), Act::Close],
+                closed(chunks(&format!("4\r\n{all}\r\n0\r\n\r\n"))),
                 cut_off(""),
             ),
             (
                 "a chunk smaller than stated",
-                vec![say(chunks(&format!("fff\r\n{}\r\n0\r\n\r\n", text("a")))), Act::Close],
+                closed(chunks(&format!("fff\r\n{}\r\n0\r\n\r\n", text("a")))),
                 cut_off("before the reply's last chunk"),
             ),
             (
                 "a chunk of no size",
-                vec![say(chunks(&format!("\r\n{all}\r\n0\r\n\r\n"))), Act::Close],
+                closed(chunks(&format!("\r\n{all}\r\n0\r\n\r\n"))),
                 cut_off("no valid size"),
             ),
             (
                 "a chunk of a negative size",
-                vec![say(chunks(&format!("-5\r\n{all}\r\n0\r\n\r\n"))), Act::Close],
+                closed(chunks(&format!("-5\r\n{all}\r\n0\r\n\r\n"))),
                 cut_off("no valid size"),
             ),
             (
                 "a chunk size that no number holds",
-                vec![say(chunks(&format!("fffffffffffffffff\r\n{all}"))), Act::Close],
+                closed(chunks(&format!("fffffffffffffffff\r\n{all}"))),
                 cut_off("no valid size"),
             ),
             (
                 "the largest size that a number holds",
-                vec![say(chunks(&format!("ffffffffffffffff\r\n{}", text("a")))), Act::Close],
+                closed(chunks(&format!("ffffffffffffffff\r\n{}", text("a")))),
                 cut_off(""),
             ),
             (
                 "a chunk size in words",
-                vec![say(chunks(&format!("five\r\n{all}"))), Act::Close],
+                closed(chunks(&format!("five\r\n{all}"))),
                 cut_off("no valid size"),
             ),
         ],
@@ -169,14 +159,10 @@ fn lengths_that_http_forbids_are_refused() {
     let (all, send) = (answer(), |message| Some((Class::Reset, message)));
     one_after_the_other(
         vec![
-            (
-                "a length with a sign",
-                vec![say(headed("content-length: +5", &all)), Act::Close],
-                send(""),
-            ),
+            ("a length with a sign", closed(headed("content-length: +5", &all)), send("")),
             (
                 "two lengths that differ",
-                vec![say(headed("content-length: 5\r\ncontent-length: 6", &all)), Act::Close],
+                closed(headed("content-length: 5\r\ncontent-length: 6", &all)),
                 send(""),
             ),
         ],
@@ -315,7 +301,7 @@ fn flood((about, before, again, classes): &Flood) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let ended = process.end();
-    let after = check(about, place.path(), &ended, How::Finished, None);
+    let after = check(about, place.path(), &ended, Ending::Finished, None);
     assert!((1..MOST_MIB).contains(&most), "{about}: {most} MiB");
     for (number, exchange) in after.exchanges.iter().enumerate() {
         let got = failure(exchange).map(|(class, _)| class);
@@ -346,7 +332,7 @@ fn a_flood_ends_when_the_run_is_stopped() {
             .until("the first is received", |process| process.stderr().contains("interrupt again"));
         process.signal("INT");
         let ended = process.end();
-        let after = check(about, place.path(), &ended, How::Interrupted, None);
+        let after = check(about, place.path(), &ended, Ending::Interrupted, None);
         assert!(after.exchanges[0].is_ok(), "{about}");
         let got = failure(&after.exchanges[1]).unwrap().0;
         assert!(got == Class::Interrupted || classes.contains(&got), "{about}: {got:?}");

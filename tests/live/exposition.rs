@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A page that was read.
 #[derive(Debug, Default)]
 pub struct Page {
     pub samples: Vec<Sample>,
@@ -128,7 +127,7 @@ impl Family {
         };
         let end = sample.name.strip_prefix(&self.name);
         if !end.is_some_and(|end| ends.contains(&end)) {
-            return Err(format!("{} among those of {}", sample.name, self.name));
+            return Err(format!("{} among the samples of {}", sample.name, self.name));
         }
         let sensible = match kind {
             "gauge" => !sample.value.is_nan(),

@@ -64,7 +64,7 @@ async fn the_last_figures_of_onlookers_equal_the_summary() {
     assert_eq!(Some(seen.counts.input_tokens), tokens.input.total);
     assert!(
         seen.counts.tokens_seen > seen.counts.output_tokens,
-        "those of replies that were cut too"
+        "tokens of replies that were cut too"
     );
     assert_near(seen.ttft.whole.unwrap(), &ran, "ttft");
     assert_near(seen.itl.whole.unwrap(), &ran, "itl");
@@ -202,8 +202,7 @@ async fn the_plan_decides_the_due_and_waiting_requests() {
 async fn a_closed_loop_has_nothing_due_beforehand() {
     let open = r#"arrival = "constant", rate = 10.0"#;
     let scenario = SCENARIO.replace(open, r#"arrival = "closed", concurrency = 4"#);
-    let trial = Trial::of(&scenario).looked_at(Duration::from_millis(70));
-    let ran = trial.run().await;
+    let ran = Trial::of(&scenario).looked_at(Duration::from_millis(70)).run().await;
     let knows = |look: &Snapshot| look.counts.due.is_some() || look.counts.waiting.is_some();
     assert!(!ran.looks.iter().any(knows));
     assert!(ran.looks.iter().any(|look| look.counts.in_flight == 4));

@@ -67,11 +67,10 @@ fn a_line_while_requests_are_sent() {
 #[test]
 fn a_file_that_cannot_be_written() {
     let folder = TempDir::new().unwrap();
-    let mut command = runner();
-    command
+    let ended = run(runner()
         .args(words("--backend vllm --num-prompts 1 --progress-file nothing/here.jsonl"))
-        .current_dir(folder.path());
-    let ended = run(&mut command).with_code(3);
+        .current_dir(folder.path()))
+    .with_code(3);
     let why = "error: cannot write `nothing/here.jsonl`: No such file or directory (os error 2); \
                give --progress-file a file that can be written";
     assert!(ended.stderr.contains(why), "{}", ended.stderr);

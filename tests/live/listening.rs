@@ -9,6 +9,7 @@ use runs::folder::RunFolder;
 
 use super::exposition::Page;
 use crate::support::process::{Mock, Process, run, runner, words};
+use crate::support::results::random;
 
 const KEY: &str = "sk-0123456789abcdef";
 const TENANT: &str = "tenant-of-great-secrecy";
@@ -29,11 +30,8 @@ pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
 fn idle_readers_and_other_names() {
     let (folder, mock) =
         (tempfile::tempdir().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
-    let mut command = runner();
-    let flags = "--backend vllm --dataset-name random --num-prompts 100000 --request-rate 20 \
-                 --metrics-listen 127.0.0.1:0";
-    command.args(words(flags)).args(["--base-url", &mock.url]).current_dir(folder.path());
-    let mut process = Process::start(&mut command);
+    let flags = "--num-prompts 100000 --request-rate 20 --metrics-listen 127.0.0.1:0";
+    let mut process = Process::start(&mut random(&mock.url, folder.path(), flags));
     let address = address(&mut process);
     let idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let (head, _) = ask(&address, "GET /metrics").unwrap();
@@ -109,7 +107,6 @@ fn is_over(page: &Page) -> bool {
     (page.of("runner_phase", &[("phase", "over")])).any(|phase| phase.value == 1.0)
 }
 
-/// The page and the run's own summary agree.
 fn assert_agree(page: &Page, runs: &Path) {
     let folder = RunFolder::at(&runs.join(page.label("run")));
     let summary = folder.summarize(&folder.facts().unwrap()).unwrap();
@@ -193,17 +190,13 @@ fn an_unusable_address_is_reported_before_the_run() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let demo = |address: &str| {
-        let mut command = runner();
-        command.args(["demo", "--metrics-listen", address]);
-        run(command.current_dir(folder.path()))
+        run(runner().args(["demo", "--metrics-listen", address]).current_dir(folder.path()))
     };
     let ended = demo(&format!(":{port}")).with_code(3);
     let words = format!("cannot listen on 127.0.0.1:{port} (--metrics-listen): ");
     assert!(ended.stderr.contains(&words), "{ended:#?}");
     assert!(ended.stderr.contains("another program listens there"), "{ended:#?}");
-    let ended = demo("192.0.2.1:9464").with_code(3);
-    assert!(ended.stderr.contains("an address of this machine"), "{ended:#?}");
-    let ended = demo("http://localhost:9464").with_code(2);
-    assert!(ended.stderr.contains("expected HOST:PORT"), "{ended:#?}");
+    demo("192.0.2.1:9464").with_stderr(3, "an address of this machine");
+    demo("http://localhost:9464").with_stderr(2, "expected HOST:PORT");
     assert!(!folder.path().join("runs").exists());
 }

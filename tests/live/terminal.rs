@@ -35,7 +35,6 @@ fn load(mock: &Mock, requests: u32) -> String {
     )
 }
 
-/// Rows and columns of the terminal.
 const SIZE: (usize, usize) = (30, 100);
 
 /// Returns the alternate screen, as a terminal renders it: only changes are written.
@@ -46,9 +45,7 @@ fn screen(written: &str) -> String {
     let (mut row, mut column) = (0, 0);
     for piece in drawn.split("\u{1b}[") {
         // A piece that is still being written has no end.
-        let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else {
-            continue;
-        };
+        let Some(end) = piece.find(|c: char| c.is_ascii_alphabetic()) else { continue };
         let (arguments, text) = piece.split_at(end);
         if let (true, Some(to)) = (text.starts_with('H'), arguments.split_once(';')) {
             row = to.0.parse::<usize>().unwrap() - 1;
@@ -79,7 +76,6 @@ pub fn shows(what: &str) -> impl Fn(&Process) -> bool {
     move |process| screen(&process.stdout()).contains(what)
 }
 
-/// The terminal has the settings that it had.
 #[track_caller]
 fn assert_restored(seen: &str) {
     let is_settings = |line: &&str| line.matches(':').count() > 10;
@@ -94,16 +90,13 @@ fn a_dashboard_is_drawn_and_the_result_printed_after_it() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "20ms"]);
     let line = format!("{} --dashboard", load(&mock, 20));
     for variable in ["TERM=xterm", "NO_COLOR=1"] {
-        let Some(command) = on_a_terminal(folder.path(), &line, variable) else {
-            return;
-        };
+        let Some(command) = on_a_terminal(folder.path(), &line, variable) else { return };
         let ended = start(command).end().with_code(0);
         let (shown, written, after) = screens(&ended.stdout);
         for part in ["latency", "this client", "q stop", "/20 done"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        let result = "Successful requests:                     20";
-        assert!(after.contains(result), "{after:?}");
+        assert!(after.contains("Successful requests:                     20"), "{after:?}");
         // A colour of the foreground; crossterm writes it with the number of a palette.
         let coloured = written.contains("\u{1b}[38;5;");
         assert_eq!(coloured, variable.starts_with("TERM"), "{written:?}");
@@ -117,9 +110,7 @@ fn a_key_stops_the_run_as_an_interrupt_does() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "5ms"]);
     let line = format!("{} --dashboard", load(&mock, 1_000_000));
     for key in ["q", "\u{3}"] {
-        let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else {
-            return;
-        };
+        let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else { return };
         let mut process = start(command);
         process.until("it measures", shows("measuring"));
         process.type_in("?");
@@ -141,9 +132,7 @@ fn the_key_again_gives_replies_up() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "10m"]);
     let line = format!("{} --dashboard", load(&mock, 1_000));
-    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else {
-        return;
-    };
+    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=xterm") else { return };
     let mut process = start(command);
     process.until("four are in flight", shows("in flight 4 of 4"));
     process.type_in("q");
@@ -182,9 +171,7 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
     assert!(shown.iter().all(named), "{shown:#?}");
     assert_eq!(lines(""), [""; 0], "it is over before it is time");
     assert_eq!(lines("--progress-every 50ms --no-progress"), [""; 0]);
-    let mut command = runner();
-    command.args(["demo", "--progress-every", "0s"]);
-    let refused = run(&mut command).with_code(2);
+    let refused = run(runner().args(["demo", "--progress-every", "0s"])).with_code(2);
     assert!(refused.stderr.contains("use --no-progress instead"), "{refused:#?}");
 }
 
@@ -193,10 +180,7 @@ fn a_terminal_that_cannot_move_its_cursor_gets_lines() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "20ms"]);
     let line = format!("{} --progress-every 50ms", load(&mock, 12));
-    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=dumb") else {
-        return;
-    };
-    let ended = start(command).end().with_code(0);
-    assert!(ended.stdout.contains("/12 done, 4 in flight"), "{ended:#?}");
+    let Some(command) = on_a_terminal(folder.path(), &line, "TERM=dumb") else { return };
+    let ended = start(command).end().with_stdout(0, "/12 done, 4 in flight");
     assert!(!ended.stdout.contains('\u{1b}'), "{ended:#?}");
 }

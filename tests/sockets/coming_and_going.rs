@@ -9,10 +9,11 @@ use runs::record;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::endings::{RUNS, class, count, exchanges, line, report};
+use crate::endings::{RUNS, begin, class, count, exchanges, report};
 use crate::support::lacking;
-use crate::support::process::{Mock, Process, has_records, only_run, run, runner, words};
+use crate::support::process::{Mock, Process, only_run, run};
 use crate::support::raw::Raw;
+use crate::support::results::random;
 
 /// Possible failures of a request whose server is gone.
 const GONE: [Class; 3] = [Class::Refused, Class::Reset, Class::Truncated];
@@ -29,8 +30,7 @@ fn a_restarted_server_gets_requests_again() {
         let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&speed));
         let flags =
             format!("--request-rate 100 --num-prompts 700 --random-output-len 10 --http {http}");
-        let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
-        process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+        let process = begin(&mock, folder.path(), &flags);
         mock.kill();
         std::thread::sleep(Duration::from_millis(300));
         let _again = mock.start_again(&speed);
@@ -55,8 +55,7 @@ fn a_target_that_dies_fails_its_share() {
         "--request-rate 100 --num-prompts 300 --random-output-len 4 --base-url {}",
         first.url
     );
-    let mut process = Process::start(&mut line(runner(), &second, folder.path(), &flags));
-    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
+    let process = begin(&second, folder.path(), &flags);
     second.kill();
     process.end().with_code(0);
     let exchanges = exchanges(folder.path());
@@ -95,8 +94,8 @@ async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
     connected.map_err(|_| ())?.map_err(|_| ())
 }
 
-/// A server with room for one in its queue, on a thread of its own: its address, and the message if
-/// its queue turns out to be endless.
+/// A server with room for one in its queue, on a thread of its own. Returns its address, and the
+/// message if its queue turns out to be endless.
 fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
     let (tell, address) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();
@@ -118,11 +117,9 @@ fn a_server_that_takes_no_connection_is_given_up() {
     // One asks which models there are, twenty are opened ahead.
     let (address, is_endless) = narrow(30);
     let folder = TempDir::new().unwrap();
-    let mut command = runner();
-    let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
-                 --request-rate 20 --connections never --connect-timeout 400ms --first-token-timeout 2s";
-    command.args(words(flags)).args(["--base-url", &format!("http://{address}")]);
-    let ended = run(command.current_dir(folder.path())).with_code(0);
+    let flags = "--model mock --warmup-requests 0 --num-prompts 60 --request-rate 20 \
+                 --connections never --connect-timeout 400ms --first-token-timeout 2s";
+    let ended = run(&mut random(&format!("http://{address}"), folder.path(), flags)).with_code(0);
     let exchanges = exchanges(folder.path());
     let answered = count(&exchanges, None);
     let given_up = count(&exchanges, Some(Class::ConnectTimeout));
@@ -134,11 +131,7 @@ fn a_server_that_takes_no_connection_is_given_up() {
     let queued = count(&exchanges, Some(Class::FirstTokenTimeout));
     assert!(answered > 0 && given_up > 0, "{answered} answered, {given_up} given up");
     assert_eq!((exchanges.len(), answered + given_up + queued), (60, 60));
-    assert!(
-        ended.stdout.contains("connect-timeout: no connection within 400ms"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("connect-timeout: no connection within 400ms"), "{ended:#?}");
 }
 
 /// Connections are opened ahead of the requests; the user need not wait for connections that never
@@ -147,11 +140,10 @@ fn a_server_that_takes_no_connection_is_given_up() {
 fn an_interrupt_ends_the_opening_of_connections() {
     let (address, is_endless) = narrow(3);
     let folder = TempDir::new().unwrap();
-    let mut command = runner();
-    let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
-                 --request-rate 20 --connect-timeout 1h";
-    command.args(words(flags)).args(["--base-url", &format!("http://{address}")]);
-    let mut process = Process::start(command.current_dir(folder.path()));
+    let flags = "--model mock --warmup-requests 0 --num-prompts 60 --request-rate 20 \
+                 --connect-timeout 1h";
+    let url = format!("http://{address}");
+    let mut process = Process::start(&mut random(&url, folder.path(), flags));
     process.until("the run has begun", |_| {
         let run = only_run(&folder.path().join(RUNS));
         run.is_some_and(|run| run.join(record::FILE).exists())
@@ -162,7 +154,6 @@ fn an_interrupt_ends_the_opening_of_connections() {
         return;
     }
     process.signal("INT");
-    let ended = process.end().with_code(130);
-    assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
+    process.end().with_stdout(130, "suspect interrupted: the run was stopped");
     assert!(exchanges(folder.path()).is_empty());
 }

@@ -1,11 +1,11 @@
-//! The faults that a server over TCP can commit, over every kind of connection: each is a failure
+//! The faults that a server over TCP can commit, over every kind of connection. Each is a failure
 //! of its class, and all other requests are answered.
 
 use model::exchange::{Class, Outcome};
 use tempfile::TempDir;
 
 use crate::endings::{class, exchanges, line, report_with};
-use crate::faults::check::{How, check};
+use crate::faults::check::{Ending, check, failure};
 use crate::support::authority::Authority;
 use crate::support::process::{Mock, run, runner};
 
@@ -70,8 +70,7 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
         );
         let ended = run(&mut line(runner(), &mock, folder.path(), &flags)).with_code(0);
         let log = mock.end();
-        let after = check(kind, folder.path(), &ended, How::Finished, Some(&log));
-        let exchanges = after.exchanges;
+        let exchanges = check(kind, folder.path(), &ended, Ending::Finished, Some(&log)).exchanges;
         assert_eq!(exchanges.len(), requests, "{kind}");
         for (number, exchange) in exchanges.iter().enumerate() {
             let fault = number.checked_sub(SOUND).and_then(|at| FAULTS.get(at));
@@ -94,7 +93,6 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
     }
 }
 
-/// Resets are distinguished from closes.
 #[test]
 fn a_reset_is_called_one() {
     let faults = "kind = 'hang-up', reset = true, requests = [0]; kind = 'cut', after-tokens = 2, reset = true, requests = [1]";
@@ -106,9 +104,6 @@ fn a_reset_is_called_one() {
     run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
     for (exchange, wanted) in exchanges(folder.path()).iter().zip([Class::Reset, Class::Truncated])
     {
-        let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
-            panic!("it is a failure")
-        };
-        assert_eq!((*class, message.as_str()), (wanted, "the connection was reset"));
+        assert_eq!(failure(exchange), Some((wanted, "the connection was reset")));
     }
 }

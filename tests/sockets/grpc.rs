@@ -13,6 +13,7 @@ use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 use crate::endings::{class, exchanges};
 use crate::support::process::{Mock, run, run_patiently, runner, words};
 use crate::support::pypi;
+use crate::support::results::json_lines;
 
 const TRITON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton.py");
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton_client.py");
@@ -25,7 +26,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 
 /// A line of the server's log.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     id: String,
     model: String,
     text: String,
@@ -36,7 +37,7 @@ struct Served {
 }
 
 /// A run of this many requests against the server, and the server's log.
-fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Served>)> {
+fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Entry>)> {
     let python = pypi::present(&PYTHON)?;
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("log.jsonl");
@@ -47,10 +48,7 @@ fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Served
     command.args(words(line)).args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
-    let text = std::fs::read_to_string(&log).unwrap();
-    let served = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let served = served.collect();
-    Some((folder, exchanges, served))
+    Some((folder, exchanges, json_lines(log)))
 }
 
 #[test]
@@ -101,16 +99,12 @@ fn each_exchange_agrees_with_the_servers_log() {
 #[test]
 fn an_answer_in_one_message_is_read_too() {
     let flags = "--num-prompts 6 --disable-stream";
-    let Some((_folder, exchanges, served)) = run_against_triton(flags) else {
-        return;
-    };
+    let Some((_folder, exchanges, served)) = run_against_triton(flags) else { return };
     for exchange in &exchanges {
         let served = served.iter().find(|served| served.id == exchange.sample.id);
         let served = served.unwrap();
         assert_eq!(class(exchange).is_some(), served.fault.is_some());
-        let Some((text, _)) = served.pieces.first() else {
-            continue;
-        };
+        let Some((text, _)) = served.pieces.first() else { continue };
         assert_eq!(exchange.output, *text);
         assert_eq!(exchange.usage.unwrap().output_tokens, Some(8));
     }
@@ -121,16 +115,14 @@ fn an_answer_in_one_message_is_read_too() {
 fn another_version_of_http_is_refused() {
     let folder = TempDir::new().unwrap();
     let line = "--backend triton-grpc --model m --dataset-name random --num-prompts 1 --http 1.1";
-    let mut command = runner();
-    let ended = run(command.args(words(line)).current_dir(folder.path())).with_code(3);
-    let expected = "speaks gRPC, which needs HTTP/2";
-    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    let ended = run(runner().args(words(line)).current_dir(folder.path())).with_code(3);
+    assert!(ended.stderr.contains("speaks gRPC, which needs HTTP/2"), "{}", ended.stderr);
     assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
 }
 
 /// A line of the client: the parts that it read of one request.
 #[derive(Debug, Deserialize)]
-struct Read {
+struct Reading {
     /// The text, the reason for which the answer ended, and tokens of prompt and piece.
     pieces: Vec<(String, String, u32, u32)>,
     errors: Vec<String>,
@@ -161,15 +153,13 @@ fn faulty(flags: &str) -> Mock {
 /// Triton's client reads the mock engine; its figures equal the engine's log.
 #[test]
 fn tritons_own_client_reads_the_mock_engine() {
-    let Some(python) = pypi::present(&PYTHON) else {
-        return;
-    };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let mock = faulty("--model m --answer größer!");
     let address = mock.url.trim_start_matches("http://");
     let mut client = Command::new(python);
     let client = run_patiently(client.args([CLIENT, address, "m"])).with_code(0);
     let lines = client.stdout.lines();
-    let read: Vec<Read> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let read: Vec<Reading> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     let truths = mock.end();
     // One of the calls generates nothing, whoever makes it.
     assert_eq!((read.len(), truths.len()), (11, 10), "{read:?}");
@@ -226,9 +216,8 @@ fn each_exchange_agrees_with_the_mock_engines_log() {
     let folder = TempDir::new().unwrap();
     let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \
                 --random-output-len 12 --warmup-requests 0 --concurrency 1 --num-prompts 12";
-    let mut command = runner();
-    command.args(words(line)).args(["--base-url", &mock.url]).current_dir(folder.path());
-    run(&mut command).with_code(0);
+    run(runner().args(words(line)).args(["--base-url", &mock.url]).current_dir(folder.path()))
+        .with_code(0);
     let exchanges = exchanges(folder.path());
     let truths = mock.end();
     assert_eq!((exchanges.len(), truths.len()), (12, 12));
@@ -242,8 +231,7 @@ fn each_exchange_agrees_with_the_mock_engines_log() {
             _ => (None, 12),
         };
         assert_eq!(class(exchange), wanted, "{about}");
-        let kinds = exchange.events.kind.iter();
-        let pieces = kinds.filter(|kind| **kind == Kind::Text).count();
+        let pieces = exchange.events.kind.iter().filter(|kind| **kind == Kind::Text).count();
         assert_eq!(pieces, tokens, "{about}");
         assert_eq!(exchange.output.len(), tokens, "{about}");
         let sent: u32 = truth.chunks.iter().map(|chunk| chunk.tokens).sum();
@@ -266,8 +254,7 @@ fn each_exchange_agrees_with_the_mock_engines_log() {
 fn a_probe_reads_a_call_to_its_end() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     let flags = ["--backend", "triton-grpc", "--model", "m", "--format", "json"];
-    let probed = run(runner().args(["probe", &mock.url]).args(flags)).with_code(0);
-    let probe: serde_json::Value = serde_json::from_str(&probed.stdout).unwrap();
+    let probe = run(runner().args(["probe", &mock.url]).args(flags)).with_code(0).json();
     let routes = probe["routes"].as_array().unwrap();
     let path = "/inference.GRPCInferenceService/ModelStreamInfer";
     let route = routes.iter().find(|route| route["path"] == path);

@@ -1,14 +1,15 @@
-//! Servers that no library writes, on real sockets: each is a failure of its class, never a wait
+//! Servers that no library writes, on real sockets. Each is a failure of its class, never a wait
 //! without end, and never the answer to another request.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use model::exchange::{Class, Outcome};
+use model::exchange::Class;
 use tempfile::TempDir;
 
 use crate::endings::{class, count, exchanges};
+use crate::faults::check::failure;
 use crate::support::process::{run, runner, words};
 use crate::support::raw::{CHUNKED, DONE, LAST_CHUNK, chunk, text};
 
@@ -37,7 +38,6 @@ fn models(mut stream: TcpStream) {
     }
 }
 
-/// Reads one request to its end.
 fn hear(stream: &mut TcpStream) -> bool {
     let mut input = Vec::new();
     let mut some = [0; 4096];
@@ -46,9 +46,7 @@ fn hear(stream: &mut TcpStream) -> bool {
             Ok(read @ 1..) => input.extend_from_slice(&some[..read]),
             _ => return false,
         }
-        let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
-            continue;
-        };
+        let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&input[..end]).to_ascii_lowercase();
         let length = (head.lines())
             .find_map(|line| line.strip_prefix("content-length: "))
@@ -145,10 +143,8 @@ fn each_is_a_failure_of_its_class() {
         let exchanges = exchanges_with(&server(treat), "--first-token-timeout 700ms");
         assert_eq!(exchanges.len(), 4, "{about}");
         for exchange in &exchanges {
-            let Outcome::Incomplete { message, .. } = &exchange.outcome else {
-                panic!("{about}: it is a failure")
-            };
-            assert_eq!(class(exchange), Some(wanted), "{about}: {message}");
+            let (class, message) = failure(exchange).expect(about);
+            assert_eq!(class, wanted, "{about}: {message}");
             assert!(message.contains(expected), "{about}: {message}");
         }
     }

@@ -12,22 +12,23 @@ use model::identity::Ids;
 
 use crate::endings::exchanges;
 use crate::support::process::{Mock, Process, run, runner, words};
+use crate::support::results::json_lines;
 
 const ROUTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/router.py");
 
 /// A line of the router's log.
 #[derive(Deserialize)]
-struct Routed {
+struct Entry {
     server: usize,
     headers: BTreeMap<String, String>,
 }
 
 /// The header fields with ids of each request that an engine got.
-type Logged = Vec<BTreeMap<String, String>>;
+type Fields = Vec<BTreeMap<String, String>>;
 
 /// Runs two engines behind a router that hashes this header, with these flags. Returns the
 /// exchanges, the router's log, and the header fields with ids that each engine logged.
-fn run_through_router(header: &str, flags: &[&str]) -> (Vec<Exchange>, Vec<Routed>, [Logged; 2]) {
+fn run_through_router(header: &str, flags: &str) -> (Vec<Exchange>, Vec<Entry>, [Fields; 2]) {
     let folder = TempDir::new().unwrap();
     let engine = || Mock::logging(&["--ttft", "2ms", "--itl", "100us"]);
     let engines = [engine(), engine()];
@@ -40,12 +41,10 @@ fn run_through_router(header: &str, flags: &[&str]) -> (Vec<Exchange>, Vec<Route
     let url = format!("http://127.0.0.1:{}", router.stdout().trim());
     let mut command = runner();
     command.args(words("--backend openai-chat --model mock --concurrency 8"));
-    command.args(flags).args(["--base-url", &url]);
+    command.args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
-    let text = std::fs::read_to_string(&log).unwrap();
-    let routed = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let routed = routed.collect();
+    let routed = json_lines(log);
     drop(router);
     let logged = engines.map(|engine| engine.end().into_iter().map(|truth| truth.ids).collect());
     (exchanges, routed, logged)
@@ -57,23 +56,12 @@ fn ids(exchange: &Exchange) -> &Ids {
 
 #[test]
 fn a_conversation_stays_on_a_server_whose_log_joins_the_records() {
-    let agents = "dataset.config={ sub-agents = { count = 2, tool-calls = 1 }, tool-calls = 4 }";
-    let (exchanges, routed, logged) = run_through_router(
-        "x-session-id",
-        &[
-            "--dataset-name",
-            "agent",
-            "--set",
-            agents,
-            "--sessions",
-            "24",
-            "--session-header",
-            "X-Session-ID",
-            "--parent-session-header",
-            "X-Dynamo-Parent-Session-ID",
-            "--traceparent",
-        ],
+    let agents = "dataset.config={sub-agents={count=2,tool-calls=1},tool-calls=4}";
+    let flags = format!(
+        "--dataset-name agent --set {agents} --sessions 24 --session-header X-Session-ID \
+         --parent-session-header X-Dynamo-Parent-Session-ID --traceparent"
     );
+    let (exchanges, routed, logged) = run_through_router("x-session-id", &flags);
     assert!(exchanges.iter().all(Exchange::is_ok));
     // By the router's own log, each session is on one server, and both have some.
     let mut servers: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -129,30 +117,11 @@ fn a_conversation_stays_on_a_server_whose_log_joins_the_records() {
 
 #[test]
 fn a_prefix_has_one_routing_key_with_other_tools_names_too() {
-    let (exchanges, routed, _) = run_through_router(
-        "x-smg-routing-key",
-        &[
-            "--dataset-name",
-            "generated-shared-prefix",
-            "--gsp-num-groups",
-            "6",
-            "--gsp-prompts-per-group",
-            "8",
-            "--gsp-system-prompt-len",
-            "64",
-            "--gsp-question-len",
-            "8",
-            "--gsp-output-len",
-            "4",
-            "--num-prompts",
-            "48",
-            "--gsp-send-routing-key",
-            "--request-id-prefix",
-            "bench-",
-            "--warmup-requests",
-            "0",
-        ],
-    );
+    let flags = "--dataset-name generated-shared-prefix --gsp-num-groups 6 \
+                 --gsp-prompts-per-group 8 --gsp-system-prompt-len 64 --gsp-question-len 8 \
+                 --gsp-output-len 4 --num-prompts 48 --gsp-send-routing-key \
+                 --request-id-prefix bench- --warmup-requests 0";
+    let (exchanges, routed, _) = run_through_router("x-smg-routing-key", flags);
     let keys: BTreeSet<&String> =
         (routed.iter()).map(|request| &request.headers["x-smg-routing-key"]).collect();
     assert_eq!(keys.len(), 6);
@@ -166,14 +135,11 @@ fn a_prefix_has_one_routing_key_with_other_tools_names_too() {
 #[test]
 fn a_header_of_the_user_goes_first_and_off_sends_nothing() {
     let line = "--dataset-name random --random-input-len 8 --random-output-len 2 --num-prompts 4";
-    let flags = |further: &'static [&'static str]| -> Vec<&'static str> {
-        words(line).chain(further.iter().copied()).collect()
-    };
-    let own = flags(&["--header", "X-Request-ID: mine"]);
+    let own = format!("{line} --header X-Request-ID:mine");
     let (exchanges, routed, _) = run_through_router("x-request-id", &own);
     assert!((routed.iter()).all(|request| request.headers["x-request-id"] == "mine"));
     assert!(exchanges.iter().all(|exchange| exchange.ids.is_none()));
-    let off = flags(&["--request-id-header", "off"]);
+    let off = format!("{line} --request-id-header off");
     let (exchanges, routed, _) = run_through_router("x-request-id", &off);
     assert!((routed.iter()).all(|request| !request.headers.contains_key("x-request-id")));
     assert!(exchanges.iter().all(|exchange| exchange.ids.is_none()));

@@ -1,7 +1,5 @@
 //! The server's own series over a run, held against the log of the engine that wrote its page.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use model::units::Nanos;
@@ -12,7 +10,9 @@ use series::{Kind, Name, Recording, Stage};
 use tempfile::TempDir;
 
 use crate::endings::exchanges;
-use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::process::{Mock, run};
+use crate::support::results::{random, run_folder};
+use crate::support::server::{read_request, reply, serve};
 
 /// The largest apparent distance of both processes' clocks, and the largest lateness of a gauge.
 /// The engine counts a request before or after it reads its clock, and a busy machine stops it in
@@ -22,19 +22,15 @@ const SLACK: u64 = 100_000_000;
 /// A run against an engine of three places.
 fn ran(mock: &Mock, flags: &str) -> (TempDir, Summary, Option<Recording>) {
     let folder = TempDir::new().unwrap();
-    let line = "--backend vllm --dataset-name random --random-input-len 8 --random-output-len 12 --num-prompts 40 --max-concurrency 6 --no-progress";
-    let mut command = runner();
-    command
-        .args(words(line))
-        .args(words(flags))
-        .args(["--base-url", &mock.url])
-        .current_dir(folder.path());
-    run(&mut command).with_code(0);
-    let path = only_run(&folder.path().join("runs")).unwrap();
-    let run = RunFolder::at(&path);
-    let text = std::fs::read(path.join("summary.json")).unwrap();
-    let summary = serde_json::from_slice(&text).unwrap();
-    let recording = run.facts().unwrap().series;
+    let flags = format!(
+        "--random-input-len 8 --random-output-len 12 --num-prompts 40 --max-concurrency 6 \
+         --no-progress {flags}"
+    );
+    run(&mut random(&mock.url, folder.path(), &flags)).with_code(0);
+    let path = run_folder(folder.path());
+    let summary = std::fs::read(path.join("summary.json")).unwrap();
+    let summary = serde_json::from_slice(&summary).unwrap();
+    let recording = RunFolder::at(&path).facts().unwrap().series;
     (folder, summary, recording)
 }
 
@@ -54,8 +50,7 @@ fn on_pages(recording: &Recording, name: &str) -> Vec<(Nanos, f64)> {
 
 #[test]
 fn series_agree_with_the_engines_log() {
-    let flags = ["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"];
-    let mock = Mock::logging(&flags);
+    let mock = Mock::logging(&["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"]);
     let (folder, summary, recording) = ran(&mock, "--server-series 100ms");
     let recording = recording.unwrap();
     let exchanges = exchanges(folder.path());
@@ -158,12 +153,10 @@ fn a_secret_on_the_page_is_not_kept() {
     let route = format!("[[route]]\npath = '/metrics'\nkey = false\nbody = '''{body}'''\n");
     let (_script, mock) = scripted(&route);
     let folder = TempDir::new().unwrap();
-    let line = "--backend vllm --dataset-name random --num-prompts 2 --random-output-len 2 --no-progress --server-series 100ms";
-    let mut command = runner();
-    command.args(words(line)).args(["--base-url", &mock.url]);
-    command.env("OPENAI_API_KEY", "sk-of-the-user-1234567890");
-    run(command.current_dir(folder.path())).with_code(0);
-    let path = only_run(&folder.path().join("runs")).unwrap();
+    let flags = "--num-prompts 2 --random-output-len 2 --no-progress --server-series 100ms";
+    let mut command = random(&mock.url, folder.path(), flags);
+    run(command.env("OPENAI_API_KEY", "sk-of-the-user-1234567890")).with_code(0);
+    let path = run_folder(folder.path());
     let file = std::fs::File::open(path.join(runs::series::FILE)).unwrap();
     let text = String::from_utf8(zstd::decode_all(file).unwrap()).unwrap();
     assert!(text.contains("\"told\""), "{text}");
@@ -186,26 +179,13 @@ fn a_server_without_a_page_fails_no_run() {
 
 /// A server that has nothing but a metrics page, and the heads of the requests that it got.
 fn page_server(page: fn(u64) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let heads = Arc::new(Mutex::new(Vec::new()));
+    let heads = Arc::<Mutex<Vec<String>>>::default();
     let kept = Arc::clone(&heads);
-    std::thread::spawn(move || {
-        for (requests, stream) in (1..).zip(listener.incoming()) {
-            let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
-                head.push(byte[0]);
-            }
-            kept.lock().unwrap().push(String::from_utf8(head).unwrap());
-            let page = page(requests);
-            let reply = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
-                page.len()
-            );
-            let _ = stream.write_all(reply.as_bytes());
-        }
+    let url = serve(move |stream| {
+        let head = read_request(stream)?;
+        let mut heads = kept.lock().unwrap();
+        heads.push(head);
+        reply(stream, "200 OK", "", "text/plain", &page(heads.len() as u64))
     });
     (url, heads)
 }
@@ -219,8 +199,8 @@ fn histogram(name: &str, requests: u64, mean: f64) -> String {
     )
 }
 
-/// A router in front of a server that prefills and one that decodes: the pages of both divide its
-/// time to first token, and neither gets the router's key.
+/// A router in front of two servers, which prefill and decode. The pages of both divide its time to
+/// first token, and neither gets the router's key.
 #[test]
 fn two_servers_behind_a_router_have_queues_and_a_transfer() {
     let (prefill, prefill_heads) = page_server(|requests| {

@@ -15,10 +15,10 @@ use model::exchange::{Exchange, Outcome};
 use crate::endings::exchanges;
 use crate::support::process::{Mock, only_run, run, runner, words};
 use crate::support::pypi;
+use crate::support::results::json_lines;
 
 const DEFINITIONS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/definitions.py");
-/// OpenTelemetry's definitions.
 const PACKAGES: &str = "opentelemetry-proto==1.45.2\n";
 
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
@@ -26,8 +26,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     pypi::python(Path::new(folder), PACKAGES)
 });
 
-/// A run and its exports.
-struct Ran {
+struct Export {
     exchanges: Vec<Exchange>,
     /// A document of spans from each line.
     traces: Vec<Value>,
@@ -37,7 +36,7 @@ struct Ran {
 }
 
 /// Runs with these flags, and exports the spans to `spans.jsonl`.
-fn exported(engine: &[&str], flags: &[&str]) -> Ran {
+fn exported(engine: &[&str], flags: &[&str]) -> Export {
     let folder = TempDir::new().unwrap();
     let mock = Mock::logging(engine);
     let mut command = runner();
@@ -45,21 +44,18 @@ fn exported(engine: &[&str], flags: &[&str]) -> Ran {
     command.args(["--base-url", &mock.url]).current_dir(folder.path());
     run(&mut command).with_code(0);
     let traces = export(folder.path(), "requests", "spans.jsonl");
-    Ran { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
+    Export { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
 }
 
 /// Exports the only run of a folder, and returns the document of each line.
 fn export(folder: &Path, table: &str, file: &str) -> Vec<Value> {
-    let mut command = runner();
-    command.args(["export", "runs", "--format", "otlp", "--table", table, "--output", file]);
-    let ended = run(command.current_dir(folder)).with_code(0);
+    let line = ["export", "runs", "--format", "otlp", "--table", table, "--output", file];
+    let ended = run(runner().args(line).current_dir(folder)).with_code(0);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
-    let text = std::fs::read_to_string(folder.join(file)).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    json_lines(folder.join(file))
 }
 
-impl Ran {
-    /// Every exported span.
+impl Export {
     fn spans(&self) -> Vec<&Value> {
         let spans = self.traces.iter().flat_map(|document| {
             let spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
@@ -70,7 +66,6 @@ impl Ran {
     }
 }
 
-/// The attribute of this name.
 fn attribute<'s>(span: &'s Value, name: &str) -> Option<&'s Value> {
     let mut attributes = span["attributes"].as_array().unwrap().iter();
     let found = attributes.find(|attribute| attribute["key"] == name)?;
@@ -131,9 +126,7 @@ fn ten_thousand_spans_join_the_records_and_the_servers_log() {
     };
     assert_eq!(counted("gen_ai.client.operation.duration"), 10_000);
     assert_eq!(counted("gen_ai.client.operation.time_to_first_chunk"), 10_000 - failed);
-    let Some(python) = pypi::present(&PYTHON) else {
-        return;
-    };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     for (signal, file, count) in
         [("traces", "spans.jsonl", 10_001), ("metrics", "metrics.jsonl", 6)]
     {
@@ -175,17 +168,13 @@ fn spans_of_a_killed_run_have_the_date_of_its_folder() {
     let exact = start(&ran.traces[0]);
     let own = only_run(&ran.folder.path().join("runs")).unwrap();
     std::fs::remove_file(own.join("status.json")).unwrap();
-    let mut command = runner();
-    command.arg("export").arg(&own).args(["--format", "otlp"]);
-    let text = run(&mut command).with_code(0).stdout;
+    let text = run(runner().arg("export").arg(&own).args(["--format", "otlp"])).with_code(0).stdout;
     let rough = start(&serde_json::from_str(text.lines().next().unwrap()).unwrap());
     let second = 1_000_000_000;
     assert!(exact.abs_diff(rough) < 60 * second, "{exact} {rough}");
     // Without a date there, a span has no place in time.
     let undated = ran.folder.path().join("undated");
     std::fs::rename(own, &undated).unwrap();
-    let mut command = runner();
-    command.arg("export").arg(&undated).args(["--format", "otlp"]);
-    let refused = run(&mut command).with_code(3);
+    let refused = run(runner().arg("export").arg(&undated).args(["--format", "otlp"])).with_code(3);
     assert!(refused.stderr.contains("20260102-030405-undated"), "{refused:?}");
 }

@@ -10,19 +10,20 @@ use model::exchange::{Class, Exchange};
 use crate::endings::{class, exchanges};
 use crate::support::process::{run, runner, words};
 use crate::support::pypi;
+use crate::support::results::json_lines;
 
 const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/speech.py");
 
 /// A line of the server's log.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     text: String,
     seconds: f64,
     fault: Option<String>,
 }
 
 /// A run of sixty requests against the server, and the server's log.
-fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Served>) {
+fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Entry>) {
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("log.jsonl");
     let texts: Vec<String> = (0..60).map(|text| format!("Sentence {text}.")).collect();
@@ -35,10 +36,7 @@ fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Served>) {
     command.args(words(line)).args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
-    let text = std::fs::read_to_string(&log).unwrap();
-    let served = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let served = served.collect();
-    (folder, exchanges, served)
+    (folder, exchanges, json_lines(log))
 }
 
 #[test]

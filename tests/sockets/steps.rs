@@ -13,6 +13,7 @@ use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 
 use crate::endings::{class, exchanges, report};
 use crate::support::process::{Process, run, runner, words};
+use crate::support::results::json_lines;
 
 const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/replicate.py");
 const BACKEND: &str =
@@ -23,7 +24,7 @@ const LINE: &str = "--model meta/llama --dataset-name random --random-input-len 
 
 /// A line of the server's log: one request.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     prediction: u64,
     digest: String,
     step: String,
@@ -75,11 +76,9 @@ impl Replicate {
     }
 
     /// The requests of each prediction in their order, by the digest of the first.
-    fn served(&self) -> BTreeMap<String, Vec<Served>> {
-        let text = std::fs::read_to_string(self.folder.path().join("log.jsonl")).unwrap();
-        let mut served: BTreeMap<String, Vec<Served>> = BTreeMap::new();
-        for line in text.lines() {
-            let one: Served = serde_json::from_str(line).unwrap();
+    fn served(&self) -> BTreeMap<String, Vec<Entry>> {
+        let mut served: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        for one in json_lines::<Entry>(self.folder.path().join("log.jsonl")) {
             served.entry(one.digest.clone()).or_default().push(one);
         }
         served
@@ -96,7 +95,7 @@ fn reason(exchange: &Exchange) -> Option<Reason> {
 /// Holds the records against the server's log; gives the number of exchanges of each fault.
 fn compared(
     exchanges: &[Exchange],
-    served: &BTreeMap<String, Vec<Served>>,
+    served: &BTreeMap<String, Vec<Entry>>,
     expected: impl Fn(&str) -> (Option<Class>, Option<Reason>),
 ) -> BTreeMap<String, usize> {
     let mut faults = BTreeMap::new();
@@ -124,7 +123,7 @@ fn compared(
         assert_eq!(exchange.ended, exchange.steps.last().unwrap().ended, "{id}");
         // Each request carries the ids of the exchange, wherever it goes.
         let own = exchange.ids.as_ref().unwrap().request.as_ref();
-        let carried = |one: &Served| one.headers.get("x-request-id") == own;
+        let carried = |one: &Entry| one.headers.get("x-request-id") == own;
         assert!(served.iter().all(carried), "{id}");
         for pair in exchange.steps.windows(2) {
             assert!(pair[0].ended <= pair[1].sent, "{id}: {pair:?}");
@@ -138,8 +137,7 @@ fn compared(
         }
     }
     // Each connection that the server saw was new for one request alone.
-    let all = served.values().flatten();
-    let connections: BTreeSet<u64> = all.map(|one| one.connection).collect();
+    let connections: BTreeSet<u64> = served.values().flatten().map(|one| one.connection).collect();
     assert_eq!(first_uses, connections.len());
     faults
 }
@@ -233,8 +231,7 @@ fn a_host_that_the_user_does_not_name_is_not_reached() {
     assert_eq!(refused.len(), 8, "{}", ended.stderr);
     for exchange in refused {
         let Outcome::Incomplete { message, .. } = &exchange.outcome else { panic!("{exchange:?}") };
-        let expected = format!("hosts = [\"{}\"]", replicate.streams());
-        assert!(message.contains(&expected), "{message}");
+        assert!(message.contains(&format!("hosts = [\"{}\"]", replicate.streams())), "{message}");
         assert_eq!(exchange.steps.len(), 1);
     }
     let all = replicate.served();

@@ -5,7 +5,8 @@ use tempfile::TempDir;
 
 use crate::endings::{exchanges, line, report};
 use crate::support::authority::{Authority, Certified};
-use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::process::{Ended, Mock, run, runner};
+use crate::support::results::{run_file, run_folder};
 
 fn secure(certified: &Certified) -> Mock {
     let mut flags = vec!["--ttft", "1ms", "--itl", "1ms"];
@@ -15,7 +16,6 @@ fn secure(certified: &Certified) -> Mock {
     mock
 }
 
-/// Three requests, in a folder.
 fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Ended {
     let flags = format!("--num-prompts 3 --random-output-len 4 {flags}");
     run(&mut line(runner(), mock, folder.path(), &flags))
@@ -37,9 +37,7 @@ fn an_authority_that_is_named_is_trusted() {
             assert!(connection.connected <= connection.secured.unwrap());
             assert!(connection.secured <= exchange.sent);
         }
-        let run_folder = only_run(&folder.path().join("runs")).unwrap();
-        let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
-        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        let summary = run_file(folder.path(), "summary.json");
         assert!(summary["metrics"]["tls"]["count"].as_u64() >= Some(1), "{summary:#}");
         assert!(summary["run"].get("insecure").is_none());
     }
@@ -68,12 +66,11 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
         (as_if_plain(&mock) + " --http 2", "gave no HTTP answer"),
     ] {
         let folder = TempDir::new().unwrap();
-        let mut command = runner();
-        command
+        let ended = run(runner()
             .args("--backend vllm --dataset-name random --num-prompts 3".split(' '))
             .args(flags.split(' '))
-            .current_dir(folder.path());
-        let ended = run(&mut command).with_code(5);
+            .current_dir(folder.path()))
+        .with_code(5);
         assert!(ended.stderr.contains(expected), "{flags}: {}", ended.stderr);
         assert_eq!(ended.stdout, "");
     }
@@ -84,16 +81,12 @@ fn insecure_accepts_any_certificate_and_the_result_states_it() {
     let authority = Authority::new();
     let mock = secure(&authority.certify("elsewhere.example"));
     let folder = TempDir::new().unwrap();
-    let ended = ask(&mock, &folder, "--insecure").with_code(0);
-    assert!(
-        ended.stdout.contains("note insecure: TLS certificates were not checked\n"),
-        "{}",
-        ended.stdout
-    );
+    let ended = ask(&mock, &folder, "--insecure")
+        .with_stdout(0, "note insecure: TLS certificates were not checked\n");
     assert_eq!(report(folder.path()).stdout, ended.stdout);
-    let run_folder = only_run(&folder.path().join("runs")).unwrap();
+    let run_folder = run_folder(folder.path());
     let json = run(runner().arg("report").arg(run_folder).args(["--format", "json"])).with_code(0);
-    let summary: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let summary = json.json();
     assert_eq!(summary["run"]["insecure"], true);
     let findings = summary["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["id"] == "insecure"), "{summary:#}");
@@ -111,9 +104,7 @@ fn the_mock_engine_reports_faults_of_its_files() {
         (path(&own.certificate), path(&foreign.key), "cannot be used: "),
     ] {
         let flags = ["mock", "--port", "0", "--tls-cert", &certificate, "--tls-key", &key];
-        let ended = run(runner().args(flags)).with_code(2);
-        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        run(runner().args(flags)).with_stderr(2, expected);
     }
-    let ended = run(runner().args(["mock", "--tls-cert", "x"])).with_code(2);
-    assert!(ended.stderr.contains("--tls-key"), "{}", ended.stderr);
+    run(runner().args(["mock", "--tls-cert", "x"])).with_stderr(2, "--tls-key");
 }

@@ -25,7 +25,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 
 /// A line of the server's log.
 #[derive(Deserialize)]
-struct Served {
+struct Entry {
     number: u64,
     fault: Option<String>,
     /// The id that the handshake carried.
@@ -46,7 +46,6 @@ struct Served {
     closed: Option<u16>,
 }
 
-/// Samples a second.
 const RATE: u32 = 16_000;
 
 /// Writes this many recordings with this many samples each, no two alike.
@@ -75,7 +74,7 @@ fn serve(folder: &Path) -> Option<(Process, String, PathBuf)> {
 }
 
 /// The connections that the server has logged.
-fn logged(log: &Path) -> Vec<Served> {
+fn logged(log: &Path) -> Vec<Entry> {
     let text = std::fs::read_to_string(log).unwrap();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     (whole.lines()).map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -103,7 +102,7 @@ fn line(folder: &Path, url: &str, (count, samples): (u16, u32), flags: &str) -> 
 fn run_against_websockets(
     recordings: (u16, u32),
     flags: &str,
-) -> Option<(TempDir, Vec<Exchange>, Vec<Served>)> {
+) -> Option<(TempDir, Vec<Exchange>, Vec<Entry>)> {
     let folder = TempDir::new().unwrap();
     let (mut server, url, log) = serve(folder.path())?;
     run(&mut line(folder.path(), &url, recordings, flags)).with_code(0);
@@ -141,7 +140,7 @@ fn each_exchange_agrees_with_the_servers_log() {
     assert_eq!((exchanges.len(), served.len()), (200, 200));
     let refused = |exchange: &&Exchange| class(exchange) == Some(Class::HttpStatus);
     let of_fault = |fault: &str| {
-        let same = |served: &&Served| served.fault.as_deref() == Some(fault);
+        let same = |served: &&Entry| served.fault.as_deref() == Some(fault);
         served.iter().filter(same).count()
     };
     assert_eq!(exchanges.iter().filter(refused).count(), 20, "every tenth");
@@ -180,8 +179,7 @@ fn each_exchange_agrees_with_the_servers_log() {
             assert_eq!(*own, reason, "{about}");
         }
         assert_eq!(exchange.output, served.deltas.concat(), "{about}");
-        let kinds = exchange.events.kind.iter();
-        let pieces = kinds.filter(|kind| **kind == Kind::Text).count();
+        let pieces = exchange.events.kind.iter().filter(|kind| **kind == Kind::Text).count();
         assert_eq!(pieces, served.deltas.len(), "{about}");
         let closed = match served.fault.as_deref() {
             None | Some("error") => Some(1000),
@@ -236,9 +234,7 @@ fn pieces_of_speech_arrive_when_they_are_spoken() {
 #[test]
 fn an_interrupt_closes_open_sockets() {
     let folder = TempDir::new().unwrap();
-    let Some((mut server, url, log)) = serve(folder.path()) else {
-        return;
-    };
+    let Some((mut server, url, log)) = serve(folder.path()) else { return };
     // A minute each.
     let mut run = Process::start(&mut line(folder.path(), &url, (1, 60 * RATE), "--concurrency 1"));
     server.until("a WebSocket", |server| server.stdout().contains("open"));

@@ -4,7 +4,7 @@ use model::arrival::{Arrival, Trace};
 use model::units::Nanos;
 use result::finding::Id;
 
-use super::{BASE, assert_close, base};
+use super::{BASE, assert_close, base, has_finding};
 use crate::support::trial::{Ran, Trial};
 
 /// Nanoseconds from the start of the measurement to when each request was due.
@@ -169,8 +169,7 @@ async fn a_trace() {
 /// Two users who think for 180 ms after answers of 320 ms: each sends every half second.
 #[tokio::test(start_paused = true)]
 async fn users_who_think() {
-    let over = "load.concurrency = 2\nload.think-time = '180ms'";
-    let ran = base().with(over).run().await;
+    let ran = base().with("load.concurrency = 2\nload.think-time = '180ms'").run().await;
     assert_eq!(sent(&ran), [0.0, 0.0, 500.0, 500.0, 1000.0]);
     assert_eq!(ran.since_start(|e| Some(e.due)), sent(&ran));
     assert!(ran.measured().all(|exchange| exchange.granted.is_none()));
@@ -216,7 +215,7 @@ async fn a_cap_holds_a_trace_back() {
     let ran = base().with(&over).run().await;
     assert_eq!(due(&ran), [0, 0, 0]);
     assert_eq!(ran.summary.requests.successful, 2);
-    assert!(ran.summary.findings.iter().any(|f| f.id == Id::NotSent));
+    assert!(has_finding(&ran, Id::NotSent));
 }
 
 /// A dataset that has its samples due at these milliseconds, and this many requests.
@@ -244,12 +243,10 @@ async fn a_dataset_plans_its_arrivals() {
     assert_eq!(ran.summary.run.arrival, "as the dataset has it, 4 samples");
     assert_eq!(ran.summary.run.request_rate, Some(4.0));
 
-    let twice = "load.trace.time-scale = 2.0";
-    let ran = planned(&arrivals, 4).with(twice).run().await;
+    let ran = planned(&arrivals, 4).with("load.trace.time-scale = 2.0").run().await;
     assert_eq!(milliseconds(&ran), [25, 25, 150, 500]);
 
-    let not_all = "load.duration = '500ms'";
-    let ran = planned(&arrivals, 4).with(not_all).run().await;
+    let ran = planned(&arrivals, 4).with("load.duration = '500ms'").run().await;
     assert_eq!(milliseconds(&ran), [50, 50, 300]);
 
     // A sample for the warm-up takes no due time with it: here it is the first of the sequence.

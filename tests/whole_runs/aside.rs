@@ -11,12 +11,12 @@ use result::summary::server::Figure;
 use session::parts::RunError;
 use session::preflight::{PreflightError, TargetAccess, wait_ready};
 
-use super::BASE;
+use super::{BASE, has_finding};
 use crate::support::memory::Memory;
 use crate::support::raw::{Act, Raw, whole};
 use crate::support::trial::Trial;
 
-const ASKED: &str = "load = { warmup = 2, flush-cache = true }\nreport.server-metrics = true\n";
+const SETTINGS: &str = "load = { warmup = 2, flush-cache = true }\nreport.server-metrics = true\n";
 
 /// vLLM's metrics after this many requests of 40 tokens each.
 fn metrics(requests: u64, hits: u64) -> Vec<Act> {
@@ -44,7 +44,7 @@ fn counting(before: u64, after: u64) -> Arc<Raw> {
 #[tokio::test(start_paused = true)]
 async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     let raw = counting(7, 12);
-    let trial = Trial::of(BASE).with(ASKED).api_key("sesame");
+    let trial = Trial::of(BASE).with(SETTINGS).api_key("sesame");
     let ran = trial.against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     let requests = raw.requests();
@@ -72,8 +72,7 @@ async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     ] {
         assert!(ran.text.contains(line), "{line}{}", ran.text);
     }
-    let is_found = |id| ran.summary.findings.iter().any(|finding| finding.id == id);
-    assert!(!is_found(Id::ServerCountsDisagree), "{}", ran.text);
+    assert!(!has_finding(&ran, Id::ServerCountsDisagree), "{}", ran.text);
     let kept = std::fs::read_to_string(ran.folder().join("server.json")).unwrap();
     assert!(kept.contains("\"finished-requests\": 12.0"), "{kept}");
 }
@@ -120,9 +119,7 @@ async fn a_server_that_keeps_its_cache_is_not_measured() {
 
     let raw = Raw::routing([(flush, vec![busy()])]);
     let ran = trial.against_raw(&raw).run().await;
-    let Err(error @ RunError::Flush { .. }) = &ran.ended else {
-        panic!("{:?}", ran.ended);
-    };
+    let Err(error @ RunError::Flush { .. }) = &ran.ended else { panic!("{:?}", ran.ended) };
     let error = error.to_string();
     assert!(error.contains("HTTP 409: requests are running"), "{error}");
     assert!(error.contains("leave --flush-cache out"), "{error}");

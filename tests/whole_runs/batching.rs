@@ -13,8 +13,7 @@ const BATCH: &str =
 /// tokens in a step of 26 ms, and generates the other ten tokens in steps of 14 ms.
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_has_the_tpot_of_a_full_batch() {
-    let over = "load.concurrency = 4\nload.requests = 20";
-    let ran = base().with(over).against(BATCH).run().await;
+    let ran = base().with("load.concurrency = 4\nload.requests = 20").against(BATCH).run().await;
     ran.ended.as_ref().unwrap();
     assert!(ran.measured().all(|exchange| exchange.outcome == Outcome::Ok));
     assert_eq!(ran.everywhere("ttft"), (26.0, 20));
@@ -27,8 +26,7 @@ async fn a_closed_loop_has_the_tpot_of_a_full_batch() {
 /// More users than places: the others wait for as long as a batch takes.
 #[tokio::test(start_paused = true)]
 async fn requests_wait_while_the_batch_is_full() {
-    let over = "load.concurrency = 8\nload.requests = 24";
-    let ran = base().with(over).against(BATCH).run().await;
+    let ran = base().with("load.concurrency = 8\nload.requests = 24").against(BATCH).run().await;
     let ttft = |exchange: &Exchange| {
         let first = exchange.events.iter().next().unwrap().at;
         first.since(exchange.sent.unwrap()).as_millis_f64()
@@ -42,8 +40,7 @@ async fn requests_wait_while_the_batch_is_full() {
 /// Fewer requests in the batch get their tokens faster.
 #[tokio::test(start_paused = true)]
 async fn a_request_alone_is_faster() {
-    let over = "load.concurrency = 1\nload.requests = 3";
-    let ran = base().with(over).against(BATCH).run().await;
+    let ran = base().with("load.concurrency = 1\nload.requests = 3").against(BATCH).run().await;
     assert_close(Some(ran.everywhere("ttft").0), 14.0);
     assert_close(Some(ran.everywhere("tpot").0), 11.0);
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::exchange::{Class, Exchange, Outcome, Phase};
+use model::exchange::{Class, Exchange, Phase};
 use model::units::Nanos;
 
 use super::{BASE, base};
+use crate::faults::check::failure;
 use crate::hostile_guests::fixture::components;
 use crate::support::memory::Away;
 use crate::support::raw::Raw;
@@ -58,10 +59,8 @@ async fn a_server_of_http_1_is_told_as_one() {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures().len(), 5);
     for exchange in ran.measured() {
-        let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
-            panic!("it is no answer")
-        };
-        assert_eq!(*class, Class::Reset);
+        let (class, message) = failure(exchange).expect("it is no answer");
+        assert_eq!(class, Class::Reset);
         assert!(message.ends_with("does the server speak HTTP/2?"), "{message}");
     }
 }
@@ -139,18 +138,21 @@ async fn keep_alive_uses_free_connections() {
     assert_eq!(facts(&ran, |connection| connection.reused), 18);
 }
 
-/// A conversation's turns take the same connection, and no other conversation takes it.
-#[tokio::test(start_paused = true)]
-async fn a_conversation_keeps_its_connection() {
+/// This many conversations, whose turns take the same connection.
+fn conversations(count: u32) -> Trial {
     let guest = components().join("guests/hostile-dataset.wasm");
     let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
     let (before, after) = scenario.split_once("like =").unwrap();
     let (_, after) = after.split_once("output-len = 11\n").unwrap();
+    let scenario = format!("{before}sessions = {count}\n{after}");
+    Trial::of(&scenario).with("connection.reuse = 'session'")
+}
+
+/// A conversation's turns take the same connection, and no other conversation takes it.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_keeps_its_connection() {
     // Seven conversations of three turns; one turn is over before the next one is due.
-    let trial = Trial::of(&format!("{before}sessions = 7\n{after}"))
-        .with("load.requests = 21")
-        .with("connection.reuse = 'session'")
-        .telling_connections_apart();
+    let trial = conversations(7).with("load.requests = 21").telling_connections_apart();
     for base_url in ["'http://one'", "['http://one', 'http://two']"] {
         let ran = trial.clone().with(&format!("target.base-url = {base_url}")).run().await;
         assert_eq!(ran.failures(), []);
@@ -172,15 +174,9 @@ async fn a_conversation_keeps_its_connection() {
 /// which no connection is used again.
 #[tokio::test(start_paused = true)]
 async fn connections_of_conversations_that_are_over_are_closed() {
-    let guest = components().join("guests/hostile-dataset.wasm");
-    let scenario = BASE.replace("datasets/random.wasm", guest.to_str().unwrap());
-    let (before, after) = scenario.split_once("like =").unwrap();
-    let (_, after) = after.split_once("output-len = 11\n").unwrap();
     // A conversation for each request: ten a second, of a third of a second each, and two seconds
     // of idling.
-    let trial = Trial::of(&format!("{before}sessions = 400\n{after}"))
-        .with("load.requests = 400")
-        .with("connection.reuse = 'session'");
+    let trial = conversations(400).with("load.requests = 400");
     let ran = trial.clone().run().await;
     assert_eq!(ran.failures(), []);
     let peak = ran.peak_connections;
@@ -262,9 +258,7 @@ async fn a_target_that_is_down_fails_its_share() {
             ran.ended.as_ref().unwrap();
             assert_eq!(ran.failures(), [(1, class), (3, class)], "{away:?} HTTP/{http}");
             assert_eq!(ran.everywhere("ttft"), (120.0, 3));
-            let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-                unreachable!("it is a failure")
-            };
+            let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
             assert_eq!(message, expected);
             assert_eq!(ran.exchanges[1].sent, None);
         }

@@ -2,7 +2,7 @@
 
 use result::summary::{Drafts, Reported};
 
-use super::base;
+use super::{base, with_backend};
 use crate::support::trial::Ran;
 
 /// Counts that every one of five answers reports, with 40 tokens of input and 11 of output each.
@@ -33,8 +33,7 @@ async fn further_counts_are_summed() {
         ("sglang", "chat"),
     ] {
         for stream in [true, false] {
-            let ran = base()
-                .plugin(&format!("backends/{plugin}.wasm"))
+            let ran = with_backend(plugin)
                 .with(&format!("backend.config.route = '{route}'\nrequest.stream = {stream}"))
                 .against(COUNTS)
                 .run()
@@ -85,7 +84,7 @@ async fn counts_of_other_engines() {
         r#""predicted_ms":{decode-ms}"#,
         r#""predicted_ms":{decode-ms},"draft_n":8,"draft_n_accepted":6"#,
     );
-    let ran = base().plugin("backends/llamacpp.wasm").against(&drafts).run().await;
+    let ran = with_backend("llamacpp").against(&drafts).run().await;
     assert_eq!(ran.failures(), [], "{}", ran.text);
     let tokens = &ran.summary.tokens;
     let counted = tokens.drafts.unwrap();
@@ -98,8 +97,7 @@ async fn counts_of_other_engines() {
         r#""cachedContentTokenCount""#,
         r#""promptTokensDetails":[{"modality":"TEXT","tokenCount":24},{"modality":"IMAGE","tokenCount":16}],"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":2}],"cachedContentTokenCount""#,
     );
-    let ran = base()
-        .plugin("backends/gemini.wasm")
+    let ran = with_backend("gemini")
         .with("request.ignore-eos = false\ntarget.model = 'gemini-mock'")
         .with("target.base-url = 'http://127.0.0.1:8000'")
         .against(&modalities)

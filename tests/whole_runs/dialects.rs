@@ -1,16 +1,16 @@
-//! Every shipped backend on every route it knows, streamed and not, and a server's faultless
+//! Every shipped backend on each of its routes, streamed and not. Also a server's faultless
 //! variations of a stream: reasoning, role-only chunks, several tokens an event, usage here or
 //! there.
 
 use model::exchange::Kind;
 use result::metric::Source;
 
-use super::{assert_close, base};
+use super::{assert_close, base, with_backend};
 use crate::support::trial::{Ran, Trial};
 
 /// A backend, its configuration and the server's script; and the source of the token counts.
 struct Dialect {
-    plugin: &'static str,
+    name: &'static str,
     config: &'static str,
     script: &'static str,
     input: Source,
@@ -18,66 +18,42 @@ struct Dialect {
 }
 
 const fn dialect(
-    plugin: &'static str,
+    name: &'static str,
     config: &'static str,
     script: &'static str,
     input: Source,
     output: Source,
 ) -> Dialect {
-    Dialect { plugin, config, script, input, output }
+    Dialect { name, config, script, input, output }
 }
 
 const DIALECTS: [Dialect; 13] = {
     use Source::{Dataset, Length, Usage};
     let lmdeploy = "generate = 'lmdeploy'";
     [
-        dialect("backends/openai.wasm", "", "", Usage, Usage),
-        dialect("backends/openai.wasm", "backend.config.route = 'completions'", "", Usage, Usage),
-        dialect(
-            "backends/openai.wasm",
-            "backend.config.include-usage = false",
-            "",
-            Dataset,
-            Length,
-        ),
-        dialect("backends/vllm.wasm", "", "", Usage, Usage),
-        dialect("backends/vllm.wasm", "backend.config.route = 'chat'", "", Usage, Usage),
-        dialect("backends/vllm.wasm", "backend.config.continuous-usage = true", "", Usage, Usage),
-        dialect("backends/sglang.wasm", "", "", Usage, Usage),
-        dialect("backends/sglang.wasm", "", "incremental = true", Usage, Usage),
-        dialect("backends/sglang.wasm", "backend.config.route = 'chat'", "", Usage, Usage),
-        dialect("backends/lmdeploy.wasm", "", lmdeploy, Dataset, Length),
-        dialect(
-            "backends/lmdeploy.wasm",
-            "backend.config.route = 'chat'",
-            lmdeploy,
-            Dataset,
-            Length,
-        ),
-        dialect(
-            "backends/lmdeploy.wasm",
-            "backend.config.include-usage = true",
-            lmdeploy,
-            Usage,
-            Usage,
-        ),
-        dialect(
-            "backends/lmdeploy.wasm",
-            "backend.config.route = 'generate'",
-            lmdeploy,
-            Usage,
-            Usage,
-        ),
+        dialect("openai", "", "", Usage, Usage),
+        dialect("openai", "backend.config.route = 'completions'", "", Usage, Usage),
+        dialect("openai", "backend.config.include-usage = false", "", Dataset, Length),
+        dialect("vllm", "", "", Usage, Usage),
+        dialect("vllm", "backend.config.route = 'chat'", "", Usage, Usage),
+        dialect("vllm", "backend.config.continuous-usage = true", "", Usage, Usage),
+        dialect("sglang", "", "", Usage, Usage),
+        dialect("sglang", "", "incremental = true", Usage, Usage),
+        dialect("sglang", "backend.config.route = 'chat'", "", Usage, Usage),
+        dialect("lmdeploy", "", lmdeploy, Dataset, Length),
+        dialect("lmdeploy", "backend.config.route = 'chat'", lmdeploy, Dataset, Length),
+        dialect("lmdeploy", "backend.config.include-usage = true", lmdeploy, Usage, Usage),
+        dialect("lmdeploy", "backend.config.route = 'generate'", lmdeploy, Usage, Usage),
     ]
 };
 
 impl Dialect {
     fn trial(&self) -> Trial {
-        base().plugin(self.plugin).with(self.config).against(self.script)
+        with_backend(self.name).with(self.config).against(self.script)
     }
 
     fn check_counts(&self, ran: &Ran) {
-        let about = format!("{} {}\n{}", self.plugin, self.config, ran.text);
+        let about = format!("{} {}\n{}", self.name, self.config, ran.text);
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.failures(), [], "{about}");
         let tokens = &ran.summary.tokens;
@@ -90,8 +66,7 @@ impl Dialect {
             assert_eq!(exchange.output.len(), 11, "{about}");
             assert_eq!(exchange.finish.as_deref(), Some("length"), "{about}");
         }
-        let name = self.plugin.trim_start_matches("backends/").trim_end_matches(".wasm");
-        assert_eq!(ran.summary.run.backend, name);
+        assert_eq!(ran.summary.run.backend, self.name);
     }
 }
 
@@ -147,19 +122,19 @@ async fn several_tokens_an_event() {
 #[tokio::test(start_paused = true)]
 async fn tokens_of_each_event() {
     let stated = [
-        ("backends/sglang.wasm", "", ""),
-        ("backends/sglang.wasm", "", "incremental = true"),
-        ("backends/vllm.wasm", "backend.config.continuous-usage = true", ""),
-        ("backends/vllm.wasm", "", "usage = 'continuous'"),
-        ("backends/lmdeploy.wasm", "backend.config.route = 'generate'", "generate = 'lmdeploy'"),
+        ("sglang", "", ""),
+        ("sglang", "", "incremental = true"),
+        ("vllm", "backend.config.continuous-usage = true", ""),
+        ("vllm", "", "usage = 'continuous'"),
+        ("lmdeploy", "backend.config.route = 'generate'", "generate = 'lmdeploy'"),
     ];
-    for (plugin, config, script) in stated {
-        let trial = base().plugin(plugin).with(config).against(script);
+    for (backend, config, script) in stated {
+        let trial = with_backend(backend).with(config).against(script);
         let ran = trial.against("tokens-per-chunk = 4").run().await;
-        assert_eq!(ran.everywhere("itl-token"), (20.0, 50), "{plugin} {config}");
+        assert_eq!(ran.everywhere("itl-token"), (20.0, 50), "{backend} {config}");
         for exchange in ran.measured() {
             let tokens: Vec<u32> = exchange.events.iter().filter_map(|e| e.tokens).collect();
-            assert_eq!(tokens, [1, 4, 4, 2], "{plugin} {config}");
+            assert_eq!(tokens, [1, 4, 4, 2], "{backend} {config}");
         }
     }
     let ran = base().against("tokens-per-chunk = 4").run().await;
@@ -179,8 +154,7 @@ async fn usage_here_or_there() {
         ("none", Source::Dataset, Source::Length),
     ] {
         for route in ["chat", "completions"] {
-            let dialect =
-                Dialect { plugin: "backends/vllm.wasm", config: "", script: "", input, output };
+            let dialect = dialect("vllm", "", "", input, output);
             let ran = dialect
                 .trial()
                 .with(&format!("backend.config.route = '{route}'"))
@@ -200,24 +174,18 @@ async fn usage_here_or_there() {
 #[tokio::test(start_paused = true)]
 async fn reasoning() {
     for field in ["reasoning", "reasoning_content"] {
-        for plugin in [
-            "backends/openai.wasm",
-            "backends/vllm.wasm",
-            "backends/sglang.wasm",
-            "backends/lmdeploy.wasm",
-        ] {
-            let ran = base()
-                .plugin(plugin)
+        for backend in ["openai", "vllm", "sglang", "lmdeploy"] {
+            let ran = with_backend(backend)
                 .with("backend.config.route = 'chat'")
                 .against(&format!("reasoning-tokens = 4\nreasoning-field = '{field}'"))
                 .run()
                 .await;
-            assert_eq!(ran.failures(), [], "{plugin}");
-            assert_eq!(ran.everywhere("ttft"), (120.0, 5), "{plugin}");
-            assert_eq!(ran.everywhere("ttft-reasoning"), (120.0, 5), "{plugin}");
-            assert_eq!(ran.everywhere("ttft-answer"), (200.0, 5), "{plugin}");
-            assert_eq!(ran.everywhere("itl"), (20.0, 50), "{plugin}");
-            assert_eq!(ran.everywhere("tpot"), (20.0, 5), "{plugin}");
+            assert_eq!(ran.failures(), [], "{backend}");
+            assert_eq!(ran.everywhere("ttft"), (120.0, 5), "{backend}");
+            assert_eq!(ran.everywhere("ttft-reasoning"), (120.0, 5), "{backend}");
+            assert_eq!(ran.everywhere("ttft-answer"), (200.0, 5), "{backend}");
+            assert_eq!(ran.everywhere("itl"), (20.0, 50), "{backend}");
+            assert_eq!(ran.everywhere("tpot"), (20.0, 5), "{backend}");
             for exchange in ran.measured() {
                 assert_eq!((exchange.reasoning.len(), exchange.output.len()), (4, 7));
             }
@@ -247,8 +215,7 @@ fn chunk(index: u32, delta: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn reasoning_is_shown_or_hidden() {
     // Every chunk states its tokens, so that no tokenizer has to count them.
-    let shown = base()
-        .plugin("backends/vllm.wasm")
+    let shown = with_backend("vllm")
         .with("backend.config.route = 'chat'")
         .with("backend.config.continuous-usage = true")
         .against("reasoning-tokens = 4")
@@ -265,8 +232,7 @@ async fn reasoning_is_shown_or_hidden() {
     for (first, expected, from_start) in
         [(&role, "hidden 5", None), (&thought, "unknown 5", Some(5))]
     {
-        let ran = base()
-            .plugin("backends/openai.wasm")
+        let ran = with_backend("openai")
             .against(&chat_route(first, &text, "{output-tokens}"))
             .run()
             .await;
@@ -284,11 +250,8 @@ async fn reasoning_is_shown_or_hidden() {
 async fn tool_calls_are_output() {
     let call = chunk(0, r#""tool_calls":[{"index":0,"function":{"arguments":{text}}}]"#);
     let role = chunk(0, r#""role":"assistant""#);
-    let ran = base()
-        .plugin("backends/openai.wasm")
-        .against(&chat_route(&role, &call, "{output-tokens}"))
-        .run()
-        .await;
+    let ran =
+        with_backend("openai").against(&chat_route(&role, &call, "{output-tokens}")).run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("ttft"), (120.0, 5));
     assert_eq!(ran.everywhere("itl"), (20.0, 50));
@@ -307,8 +270,7 @@ async fn tool_calls_are_output() {
 async fn several_answers_are_counted_once() {
     let role = chunk(0, r#""role":"assistant""#);
     let both = [0, 1].map(|index| chunk(index, r#""content":{text}"#)).join(",");
-    let ran =
-        base().plugin("backends/openai.wasm").against(&chat_route(&role, &both, "22")).run().await;
+    let ran = with_backend("openai").against(&chat_route(&role, &both, "22")).run().await;
     assert_eq!(ran.failures(), []);
     let tokens = &ran.summary.tokens;
     assert_eq!((tokens.output.total, tokens.output_requested), (Some(110), Some(110)));
@@ -386,7 +348,7 @@ async fn characters_of_several_bytes() {
 #[tokio::test(start_paused = true)]
 async fn another_engine_for_the_same_scenario() {
     let vllm = base().run().await;
-    let sglang = base().plugin("backends/sglang.wasm").run().await;
+    let sglang = with_backend("sglang").run().await;
     assert_eq!(vllm.plan.backend.name, "vllm");
     assert_eq!(sglang.plan.backend.name, "sglang");
     assert_eq!(vllm.truths[0].path, "/v1/completions");

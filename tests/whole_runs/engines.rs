@@ -4,7 +4,7 @@
 use model::exchange::Class;
 use result::metric::Source;
 
-use super::base;
+use super::with_backend;
 use crate::support::trial::Trial;
 
 /// An engine that cannot be made to ignore the end-of-sequence token.
@@ -22,7 +22,7 @@ macro_rules! hosted {
 }
 
 /// A backend, its configuration, and the source of the input tokens of a reply that is not
-/// streamed: the mock engine sets no header fields, where TGI states them.
+/// streamed. The mock engine sets no header fields, where TGI states them.
 const ENGINES: [(&str, &str, &str, Source); 10] = [
     ("anthropic", hosted!("claude-mock"), ANTHROPIC, Source::Usage),
     (
@@ -63,7 +63,7 @@ const TENSORRT_LLM: &str = include_str!("../../host/base/mock/engines/tensorrt-l
 /// A run against the engine's script, after `settings` of the mock engine, which must come before
 /// tables.
 fn trial((name, config, script, _): (&str, &str, &str, Source), settings: &str) -> Trial {
-    base().plugin(&format!("backends/{name}.wasm")).with(config).against(settings).against(script)
+    with_backend(name).with(config).against(settings).against(script)
 }
 
 #[tokio::test(start_paused = true)]

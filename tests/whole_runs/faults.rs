@@ -1,9 +1,10 @@
 //! Everything that can go wrong with a reply: it is a failure of its class, and the only one.
 
-use model::exchange::{Class, Outcome};
+use model::exchange::Class;
 use result::finding::Id;
 
-use super::base;
+use super::{base, has_finding, with_backend};
+use crate::faults::check::failure;
 use crate::support::trial::{Ran, Trial};
 
 /// A trial whose second request (number 1) meets this fault, with short timeouts.
@@ -31,8 +32,7 @@ fn check(ran: &Ran, class: Class, fault: &str) {
         assert_eq!(ran.everywhere(name), (value, count), "{fault}: {name}");
     }
     assert_eq!(ran.summary.tokens.output.total, Some(44), "{fault}");
-    let failures = ran.summary.findings.iter().find(|f| f.id == Id::Failures);
-    assert!(failures.is_some(), "{fault}\n{}", ran.text);
+    assert!(has_finding(ran, Id::Failures), "{fault}\n{}", ran.text);
     assert!(ran.text.contains(class.name()), "{fault}\n{}", ran.text);
 }
 
@@ -69,12 +69,9 @@ async fn each_fault_is_a_failure_of_its_class() {
     for (version, http) in ["1.1", "2"].into_iter().enumerate() {
         for (fault, class, expected) in FAULTS {
             let about = format!("HTTP/{http}: {fault}");
-            let trial = faulty(fault).with(&format!("connection.http = '{http}'"));
-            let ran = trial.run().await;
+            let ran = faulty(fault).with(&format!("connection.http = '{http}'")).run().await;
             check(&ran, class, &about);
-            let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-                unreachable!("it is a failure")
-            };
+            let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
             assert!(message.contains(expected[version]), "{about}: {message}");
         }
     }
@@ -83,12 +80,12 @@ async fn each_fault_is_a_failure_of_its_class() {
 /// The same on every route that streams differently.
 #[tokio::test(start_paused = true)]
 async fn each_dialect_knows_a_broken_reply() {
-    for (plugin, config, script) in [
-        ("backends/openai.wasm", "", ""),
-        ("backends/sglang.wasm", "", ""),
-        ("backends/sglang.wasm", "", "incremental = true\n"),
-        ("backends/lmdeploy.wasm", "", ""),
-        ("backends/lmdeploy.wasm", "backend.config.route = 'generate'", "generate = 'lmdeploy'\n"),
+    for (backend, config, script) in [
+        ("openai", "", ""),
+        ("sglang", "", ""),
+        ("sglang", "", "incremental = true\n"),
+        ("lmdeploy", "", ""),
+        ("lmdeploy", "backend.config.route = 'generate'", "generate = 'lmdeploy'\n"),
     ] {
         for (fault, class) in [
             ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError),
@@ -96,9 +93,9 @@ async fn each_dialect_knows_a_broken_reply() {
             ("kind = 'no-done'\nafter-tokens = 3", Class::Truncated),
             ("kind = 'html'", Class::Protocol),
         ] {
-            let trial = base().plugin(plugin).with(config).against(script);
+            let trial = with_backend(backend).with(config).against(script);
             let trial = trial.against(&format!("[[fault]]\n{fault}\nrequests = [1]"));
-            let about = format!("{plugin} {config} {fault}");
+            let about = format!("{backend} {config} {fault}");
             check(&trial.run().await, class, &about);
         }
     }
@@ -151,30 +148,21 @@ async fn slowness_is_no_failure() {
 /// been longer is a finding.
 #[tokio::test(start_paused = true)]
 async fn short_answers_are_found() {
-    let ran = base()
-        .plugin("backends/openai.wasm")
-        .against("[[fault]]\nkind = 'stop-early'\nafter-tokens = 5")
-        .run()
-        .await;
+    let early = "[[fault]]\nkind = 'stop-early'\nafter-tokens = 5";
+    let ran = with_backend("openai").against(early).run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("output-tokens"), (5.0, 5));
     assert_eq!(ran.summary.tokens.output.total, Some(25));
     assert_eq!(ran.summary.tokens.output_requested, Some(55));
     assert_eq!(ran.everywhere("e2e").0, 200.0);
-    let short = ran.summary.findings.iter().any(|f| f.id == Id::ShortAnswers);
-    assert!(short, "{}", ran.text);
+    assert!(has_finding(&ran, Id::ShortAnswers), "{}", ran.text);
 }
 
 /// However the bytes of a stream are cut, its figures are the same.
 #[tokio::test(start_paused = true)]
 async fn cuts_between_bytes_change_nothing() {
-    for plugin in [
-        "backends/openai.wasm",
-        "backends/vllm.wasm",
-        "backends/sglang.wasm",
-        "backends/lmdeploy.wasm",
-    ] {
-        let plain = base().plugin(plugin).run().await;
+    for backend in ["openai", "vllm", "sglang", "lmdeploy"] {
+        let plain = with_backend(backend).run().await;
         for fault in [
             "kind = 'split'\nbytes = 1",
             "kind = 'split'\nbytes = 7",
@@ -182,10 +170,10 @@ async fn cuts_between_bytes_change_nothing() {
             "kind = 'ping'",
             "kind = 'crlf'\n[[fault]]\nkind = 'ping'\n[[fault]]\nkind = 'split'\nbytes = 1",
         ] {
-            let ran = base().plugin(plugin).against(&format!("[[fault]]\n{fault}")).run().await;
-            assert_eq!(ran.exchanges, plain.exchanges, "{plugin}: {fault}");
-            assert_eq!(ran.summary, plain.summary, "{plugin}: {fault}");
-            assert_eq!(ran.text, plain.text, "{plugin}: {fault}");
+            let ran = with_backend(backend).against(&format!("[[fault]]\n{fault}")).run().await;
+            assert_eq!(ran.exchanges, plain.exchanges, "{backend}: {fault}");
+            assert_eq!(ran.summary, plain.summary, "{backend}: {fault}");
+            assert_eq!(ran.text, plain.text, "{backend}: {fault}");
         }
     }
 }
@@ -213,5 +201,5 @@ async fn when_everything_fails() {
     }
     assert_eq!(ran.summary.tokens.output.total, None);
     assert_eq!(ran.summary.tokens.input.total, None);
-    assert!(ran.summary.findings.iter().any(|f| f.id == Id::NothingAnswered));
+    assert!(has_finding(&ran, Id::NothingAnswered));
 }

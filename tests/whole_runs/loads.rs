@@ -10,7 +10,7 @@ use result::summary::Treatment;
 use result::summary::cold::Shown;
 use runs::folder::RunFolder;
 
-use super::{assert_close, base};
+use super::{assert_close, base, has_finding};
 use crate::support::sharegpt;
 use crate::support::trial::{Ran, Trial};
 
@@ -20,10 +20,6 @@ fn due(ran: &Ran) -> Vec<f64> {
 
 fn sent(ran: &Ran) -> Vec<f64> {
     ran.since_start(|exchange| exchange.sent)
-}
-
-fn found(ran: &Ran, id: Id) -> bool {
-    ran.summary.findings.iter().any(|finding| finding.id == id)
 }
 
 /// Five requests, one every 100 ms, each answered in 320 ms: the last one ends at 720 ms.
@@ -139,7 +135,7 @@ async fn a_cap_shows_as_queueing() {
     assert_eq!(ran.summary.requests.held_back, Some(3));
     assert_eq!(ran.summary.concurrency.peak, Some(2));
     assert_close(ran.summary.throughput.duration_s, 0.96);
-    assert!(found(&ran, Id::CapReached));
+    assert!(has_finding(&ran, Id::CapReached));
 }
 
 /// Here the server holds requests back, and the client does not: they are sent when due, and
@@ -154,7 +150,7 @@ async fn a_slow_server_shows_in_the_latencies() {
     assert_eq!(ran.metric("ttft").mean, 216.0);
     assert_eq!(ran.everywhere("tpot").0, 20.0);
     assert_eq!(ran.summary.concurrency.peak, Some(4));
-    assert!(!found(&ran, Id::CapReached));
+    assert!(!has_finding(&ran, Id::CapReached));
 }
 
 /// Two users, each sending its next request when the last one is answered.
@@ -219,8 +215,7 @@ async fn a_duration() {
 /// One at a time for one second: whatever was due and found no slot is on record.
 #[tokio::test(start_paused = true)]
 async fn unsent_requests_are_on_record() {
-    let over = "load.duration = '1s'\nload.max-in-flight = 1";
-    let ran = base().with(over).run().await;
+    let ran = base().with("load.duration = '1s'\nload.max-in-flight = 1").run().await;
     assert_eq!(due(&ran).len(), 10);
     let requests = &ran.summary.requests;
     assert_eq!((requests.total, requests.successful), (10, 4));
@@ -229,13 +224,12 @@ async fn unsent_requests_are_on_record() {
         ran.measured().filter_map(|e| Some(e.sent?.since(ran.start()).as_millis_f64())).collect();
     assert_eq!(sent, [0.0, 320.0, 640.0, 960.0]);
     assert_eq!(requests.held_back, Some(9), "three waited, six for nothing");
-    assert!(found(&ran, Id::NotSent));
+    assert!(has_finding(&ran, Id::NotSent));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_loop_of_a_duration() {
-    let over = "load.concurrency = 3\nload.duration = '500ms'";
-    let ran = base().with(over).run().await;
+    let ran = base().with("load.concurrency = 3\nload.duration = '500ms'").run().await;
     assert_eq!(sent(&ran), [0.0, 0.0, 0.0, 320.0, 320.0, 320.0]);
     assert_eq!(ran.summary.requests.successful, 6);
 }
@@ -301,7 +295,7 @@ async fn repeated_samples_are_reported() {
     let dataset = ran.summary.dataset.as_ref().unwrap();
     assert_eq!(dataset.count(Treatment::Repeated), 6, "{dataset:?}");
     assert_eq!(ran.summary.verdict, Verdict::Suspect);
-    assert!(found(&ran, Id::DatasetAltered));
+    assert!(has_finding(&ran, Id::DatasetAltered));
     assert!(ran.text.contains("repeated 6 × conversation"), "{}", ran.text);
     // Later reports come from the folder.
     assert!(ran.folder().join("dataset.json").is_file());
@@ -337,7 +331,7 @@ async fn a_first_wave_that_waits_for_compiles_is_found() {
         assert_eq!(cold.shown, Shown::FirstWave);
         assert_eq!((cold.requests, cold.first, cold.last), (8, 0, 7));
         assert!(cold.wait_without_ms < 2000.0 && cold.wait_ms > 5000.0);
-        assert!(found(&ran, Id::ColdStart));
+        assert!(has_finding(&ran, Id::ColdStart));
     }
 }
 
@@ -348,7 +342,7 @@ async fn an_engine_that_is_ready_has_no_cold_start() {
         let script = format!("ttft = '900ms'\nspread = 0.2\nseed = {seed}");
         let ran = users(48, seed, "").against(&script).run().await;
         ran.ended.as_ref().unwrap();
-        alarms += u32::from(found(&ran, Id::ColdStart));
+        alarms += u32::from(has_finding(&ran, Id::ColdStart));
     }
     assert!(alarms <= 1, "{alarms} of 100");
 }
@@ -364,7 +358,7 @@ async fn a_warm_up_goes_on_until_the_engine_is_stable() {
     let warmup = ran.summary.warmup.expect("it was asked for");
     assert_eq!((warmup.waves, warmup.stable), (3, true));
     assert_eq!(ran.warmup().count(), 24);
-    assert!(!found(&ran, Id::ColdStart) && !found(&ran, Id::WarmupUnstable));
+    assert!(!has_finding(&ran, Id::ColdStart) && !has_finding(&ran, Id::WarmupUnstable));
     // Eight are in flight in each wave, and the next one begins when all have ended.
     let mut sent: Vec<Nanos> = ran.warmup().filter_map(|exchange| exchange.sent).collect();
     sent.dedup();
@@ -376,7 +370,7 @@ async fn a_warm_up_goes_on_until_the_engine_is_stable() {
     let limited = format!("{until_stable}\nload.warmup-limit = '30s'");
     let ran = users(48, 1, &limited).against(&script).run().await;
     assert_eq!(ran.warmup().count(), 8);
-    assert!(found(&ran, Id::WarmupUnstable) && !found(&ran, Id::ColdStart));
+    assert!(has_finding(&ran, Id::WarmupUnstable) && !has_finding(&ran, Id::ColdStart));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,13 +2,14 @@
 //! tokens that throughput leaves out, and percentiles that count failures.
 
 use mock::End;
-use model::exchange::{Class, Exchange, Outcome};
+use model::exchange::{Class, Exchange};
 use result::finding::Id;
 use result::summary::LeftOut;
 use serde_json::Value;
 
 use super::sessions::{answer, file, trial};
-use super::{assert_close, base};
+use super::{assert_close, base, with_backend};
+use crate::faults::check::failure;
 use crate::support::raw::Raw;
 use crate::support::trial::{Ran, Trial};
 
@@ -17,14 +18,11 @@ use crate::support::trial::{Ran, Trial};
 const EARLY: &str = "[[fault]]\nkind = 'stop-early'\nafter-tokens = 5\nrequests = [1, 3]";
 
 fn seen(ran: &Ran, id: Id) -> Option<&str> {
-    let finding = ran.summary.findings.iter().find(|found| found.id == id);
-    finding.map(|found| found.seen.as_str())
+    ran.summary.findings.iter().find(|found| found.id == id).map(|found| found.seen.as_str())
 }
 
-/// The line of the text with this label.
 fn line(ran: &Ran, label: &str) -> Option<String> {
-    let lines = ran.text.lines();
-    let value = lines.filter_map(|line| line.strip_prefix(label)).next()?;
+    let value = ran.text.lines().find_map(|line| line.strip_prefix(label))?;
     Some(value.trim().to_owned())
 }
 
@@ -33,9 +31,7 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
     let ran = base().against(EARLY).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures(), [(1, Class::Short), (3, Class::Short)]);
-    let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-        unreachable!("it is short")
-    };
+    let (_, message) = failure(&ran.exchanges[1]).expect("it is short");
     assert_eq!(message, "the answer ended after 5 of 11 tokens, although its length was forced");
     let requests = &ran.summary.requests;
     assert_eq!((requests.successful, requests.failed), (3, 2));
@@ -57,10 +53,8 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
         )
     );
     assert_eq!(seen(&ran, Id::Failures), None, "{}", ran.text);
-    let label = "Left out, of incomplete answers (tok):";
-    assert_eq!(line(&ran, label).unwrap(), "10");
-    let label = "Failed, not in these figures (%):";
-    assert_eq!(line(&ran, label).unwrap(), "40.00");
+    assert_eq!(line(&ran, "Left out, of incomplete answers (tok):").unwrap(), "10");
+    assert_eq!(line(&ran, "Failed, not in these figures (%):").unwrap(), "40.00");
     assert!(
         ran.text.contains("short: the answer ended after 5 of 11 tokens, although its length was forced (2 like this)"),
         "{}",
@@ -75,7 +69,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
     for (trial, about) in [
         (base().with("request.ignore-eos = false"), "not forced"),
         (base().with("request.stop = ['never']"), "a text ends answers"),
-        (base().plugin("backends/openai.wasm"), "the API cannot force"),
+        (with_backend("openai"), "the API cannot force"),
         (base().against("usage = 'none'"), "not counted"),
     ] {
         let ran = trial.against(EARLY).run().await;
@@ -90,8 +84,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
             "{about}"
         );
     }
-    let forced = base()
-        .plugin("backends/openai.wasm")
+    let forced = with_backend("openai")
         .with("backend.config.ignore-eos-field = 'ignore_eos'")
         .against(EARLY);
     let forced = forced.run().await;
@@ -108,15 +101,13 @@ fn leaving() -> Trial {
 }
 
 fn cancelled(ran: &Ran) -> Vec<&Exchange> {
-    let all = ran.measured();
-    all.filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
+    ran.measured().filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_engine_sees_requests_cancelled_on_purpose() {
     for http in ["1.1", "2"] {
-        let trial = leaving().with(&format!("connection.http = '{http}'"));
-        let ran = trial.run().await;
+        let ran = leaving().with(&format!("connection.http = '{http}'")).run().await;
         ran.ended.as_ref().unwrap();
         let gone = cancelled(&ran);
         let count = gone.len() as u64;
@@ -125,9 +116,7 @@ async fn the_engine_sees_requests_cancelled_on_purpose() {
             let span = exchange.ended.unwrap().since(exchange.sent.unwrap());
             assert_eq!(span.as_millis_f64(), 210.0);
             assert_eq!(exchange.output.len(), 5);
-            let Outcome::Incomplete { message, .. } = &exchange.outcome else {
-                unreachable!("it was cancelled")
-            };
+            let (_, message) = failure(exchange).expect("it was cancelled");
             assert_eq!(message, "this client hung up on purpose, 210ms after the request was sent");
         }
         let left = ran.truths.iter().filter(|truth| truth.end == End::Abandoned);
@@ -150,8 +139,7 @@ async fn the_engine_sees_requests_cancelled_on_purpose() {
         let left_out = LeftOut { answers: count, output: 0, unknown: count };
         assert_eq!(ran.summary.tokens.left_out, Some(left_out));
         assert_eq!(seen(&ran, Id::Failures), None, "{}", ran.text);
-        let label = "Cancelled requests (on purpose):";
-        assert_eq!(line(&ran, label).unwrap(), count.to_string());
+        assert_eq!(line(&ran, "Cancelled requests (on purpose):").unwrap(), count.to_string());
         let live = ran.live.snapshot();
         assert_eq!(
             (live.counts.cancelled, live.counts.failures(), live.counts.over()),
@@ -163,8 +151,7 @@ async fn the_engine_sees_requests_cancelled_on_purpose() {
 /// The number of tokens that were left out is known where the server counts tokens as they come.
 #[tokio::test(start_paused = true)]
 async fn cancelled_answers_have_tokens_if_each_event_states_them() {
-    let trial = leaving().with("backend.config.continuous-usage = true");
-    let ran = trial.run().await;
+    let ran = leaving().with("backend.config.continuous-usage = true").run().await;
     let left_out = LeftOut { answers: 13, output: 65, unknown: 0 };
     assert_eq!(ran.summary.tokens.left_out, Some(left_out));
 }
@@ -195,8 +182,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
 #[tokio::test(start_paused = true)]
 async fn slices_cancel_the_requests_of_the_whole() {
     let indexes = |ran: &Ran| -> Vec<u64> {
-        let gone = cancelled(ran).into_iter();
-        gone.map(|exchange| exchange.index).collect()
+        cancelled(ran).into_iter().map(|exchange| exchange.index).collect()
     };
     let whole = indexes(&leaving().run().await);
     let mut of_slices = Vec::new();
@@ -232,8 +218,7 @@ async fn a_user_who_leaves_asks_nothing_more() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_count_as_infinitely_late_on_request() {
-    let fault = "[[fault]]\nkind = 'cut'\nafter-tokens = 3\nrequests = [1]";
-    let plain = base().against(fault);
+    let plain = base().against("[[fault]]\nkind = 'cut'\nafter-tokens = 3\nrequests = [1]");
     let ran = plain.clone().with("report.failures-as-infinite = true").run().await;
     let e2e = ran.metric("e2e");
     assert_eq!((e2e.count, e2e.failure_share), (4, Some(0.2)));
@@ -257,11 +242,9 @@ async fn failures_count_as_infinitely_late_on_request() {
     let without = plain.run().await;
     assert_eq!(without.everywhere("e2e"), (320.0, 4));
     assert_eq!(line(&without, "P99 E2E Latency (ms):").unwrap(), "320.00");
-    let label = "Failed, not in these figures (%):";
-    assert_eq!(line(&without, label).unwrap(), "20.00");
+    assert_eq!(line(&without, "Failed, not in these figures (%):").unwrap(), "20.00");
 }
 
-/// Messages of the server are kept, once for each kind, and counted by status.
 #[tokio::test(start_paused = true)]
 async fn refusals_are_counted_by_status_and_by_message() {
     let fault = |status: u16, requests: &str| {

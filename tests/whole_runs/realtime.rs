@@ -6,6 +6,7 @@ use std::path::Path;
 use model::exchange::{Class, Exchange, Outcome};
 use model::units::Nanos;
 
+use crate::faults::check::failure;
 use crate::support::trial::{Ran, Trial};
 
 const SCENARIO: &str = r#"
@@ -167,10 +168,8 @@ async fn each_fault_is_a_failure_of_its_class() {
 async fn another_version_of_http_is_refused() {
     let ran = run(16_000, "connection.http = '2'", "").await;
     for exchange in ran.measured() {
-        let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
-            panic!("it was sent")
-        };
-        assert_eq!(*class, Class::Plugin);
+        let (class, message) = failure(exchange).expect("it was sent");
+        assert_eq!(class, Class::Plugin);
         assert!(message.contains("a WebSocket, which needs HTTP/1.1"), "{message}");
     }
 }

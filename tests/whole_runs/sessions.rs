@@ -8,6 +8,7 @@ use result::finding::Id;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
+use super::has_finding;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, wait};
 use crate::support::trial::{Ran, Trial};
 
@@ -58,6 +59,11 @@ pub(super) fn answer(number: u64) -> Vec<Act> {
     vec![say(CHUNKED), wait(100), say(chunk(event("answer "))), wait(100), say(last.concat())]
 }
 
+/// Runs a trial against an engine that gives this answer.
+async fn answered(trial: Trial) -> Ran {
+    trial.against_raw(&Raw::engine(answer)).run().await
+}
+
 /// The messages of each request, in the order in which they came.
 fn sent(raw: &Raw) -> Vec<Vec<(String, String)>> {
     let bodies = raw.requests();
@@ -95,8 +101,7 @@ async fn every_turn_holds_the_answers_that_were_given() {
     assert_eq!(ran.summary.requests.successful, 3, "{}", ran.text);
     let sent = sent(&raw);
     assert_eq!(sent.len(), 3);
-    let given: Vec<String> =
-        (0..2).map(|turn| of(&ran, &format!("chat-0/{turn}")).output).collect();
+    let given: Vec<_> = (0..2).map(|turn| of(&ran, &format!("chat-0/{turn}")).output).collect();
     assert_eq!(
         contents(&sent[2]),
         ["You are 0.", "question 0.0", &*given[0], "question 0.1", &*given[1], "question 0.2"]
@@ -110,11 +115,7 @@ async fn every_turn_holds_the_answers_that_were_given() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_is_due_when_the_answer_before_it_has_been_read() {
     let file = file(40);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'constant'\nrate = 20.0\nsessions = 40")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'constant'\nrate = 20.0\nsessions = 40")).await;
     assert_eq!(ran.summary.requests.successful, 120, "{}", ran.text);
     for chat in 0..40 {
         for turn in 1..3 {
@@ -186,8 +187,7 @@ async fn users_have_sessions_or_requests() {
     let ran = trial(&file, closed).against_raw(&raw).run().await;
     // Three answers of 200 ms, and two pauses of 500 ms.
     assert_eq!([begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)], [0, 1600, 3200]);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, &format!("{closed}\nusers = 'requests'")).against_raw(&raw).run().await;
+    let ran = answered(trial(&file, &format!("{closed}\nusers = 'requests'"))).await;
     assert_eq!([begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)], [0, 200, 400]);
     assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
 }
@@ -197,12 +197,10 @@ async fn a_plan_of_sessions_can_be_cut() {
     let file = file(7);
     let mut seen: Vec<(u64, String)> = Vec::new();
     for index in 0..3 {
-        let raw = Raw::engine(answer);
-        let ran = trial(&file, "arrival = 'constant'\nrate = 10.0\nsessions = 7")
-            .slice(index, 3)
-            .against_raw(&raw)
-            .run()
-            .await;
+        let ran = answered(
+            trial(&file, "arrival = 'constant'\nrate = 10.0\nsessions = 7").slice(index, 3),
+        )
+        .await;
         ran.ended.as_ref().unwrap();
         seen.extend(ran.measured().map(|exchange| (exchange.index, exchange.sample.id.clone())));
     }
@@ -228,8 +226,7 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
             let ran = trial.against_raw(&raw).run().await;
             ran.ended.as_ref().unwrap();
             let start = ran.measured().map(|e| e.due).min().unwrap_or_default();
-            let sent = ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start))));
-            sent.collect::<Vec<_>>()
+            ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start)))).collect::<Vec<_>>()
         };
         let mut whole = requests_of(None).await;
         let mut together = Vec::new();
@@ -262,11 +259,7 @@ async fn a_system_prompt_stands_before_that_of_the_dataset() {
 #[tokio::test(start_paused = true)]
 async fn a_run_by_time_ends_in_the_middle_of_its_sessions() {
     let file = file(2);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")).await;
     ran.ended.as_ref().unwrap();
     // The third turns would be due at 1.4 s.
     assert_eq!(ran.summary.requests.successful, 4, "{}", ran.text);
@@ -277,11 +270,7 @@ async fn a_run_by_time_ends_in_the_middle_of_its_sessions() {
 #[tokio::test(start_paused = true)]
 async fn the_summary_says_how_long_sessions_took() {
     let file = file(4);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nsessions = 4")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'closed'\nconcurrency = 2\nsessions = 4")).await;
     for (name, value) in [
         ("session-time", 1600.0),
         ("session-in-flight", 600.0),
@@ -307,21 +296,13 @@ async fn the_summary_says_how_long_sessions_took() {
 
 #[tokio::test(start_paused = true)]
 async fn incomplete_sessions_are_distinguished() {
-    let found = |ran: &Ran, id: Id| {
-        let findings = ran.summary.findings.iter();
-        findings.clone().any(|finding| finding.id == id)
-    };
     let ends = |ran: &Ran| {
         let sessions = ran.summary.sessions.unwrap();
         (sessions.complete, sessions.failed, sessions.cut_short)
     };
     let file = file(2);
     // The third turns would be due at 1.4 s.
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = answered(trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")).await;
     assert_eq!(ends(&ran), (0, 0, 2), "{}", ran.text);
     assert!(ran.summary.metric("session-time").is_none());
 
@@ -330,7 +311,7 @@ async fn incomplete_sessions_are_distinguished() {
     assert_eq!(ends(&ran), (1, 1, 0), "{}", ran.text);
     assert_eq!(ran.summary.requests.failed_by_themselves, Some(1));
     assert!(ran.text.contains("1 of them by themselves and 2 because"), "{}", ran.text);
-    assert!(!found(&ran, Id::RecordedAnswers));
+    assert!(!has_finding(&ran, Id::RecordedAnswers));
 
     // If sessions go on with the answer on record, a remark says so; if the record is meant, none
     // does.
@@ -341,23 +322,17 @@ async fn incomplete_sessions_are_distinguished() {
         .await;
     let histories = ran.summary.histories.unwrap();
     assert_eq!((histories.requests, histories.with_recorded), (4, 2));
-    assert!(found(&ran, Id::RecordedAnswers), "{}", ran.text);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, one_by_one)
-        .with("[request]\nhistory = 'recorded'\n")
-        .against_raw(&raw)
-        .run()
-        .await;
+    assert!(has_finding(&ran, Id::RecordedAnswers), "{}", ran.text);
+    let ran = answered(trial(&file, one_by_one).with("[request]\nhistory = 'recorded'\n")).await;
     assert_eq!(ran.summary.histories.unwrap().recorded_share(), Some(1.0));
-    assert!(!found(&ran, Id::RecordedAnswers), "{}", ran.text);
+    assert!(!has_finding(&ran, Id::RecordedAnswers), "{}", ran.text);
 }
 
 /// The number of opened connections is the number of sessions, however many requests these have.
 #[tokio::test(start_paused = true)]
 async fn sessions_may_begin_all_at_once() {
     let file = file(2);
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'inf'\nsessions = 2").against_raw(&raw).run().await;
+    let ran = answered(trial(&file, "arrival = 'inf'\nsessions = 2")).await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 6, "{}", ran.text);
     assert_eq!(ran.peak_connections, 2);
@@ -372,14 +347,11 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
     let begun = |ran: &Ran| {
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
-        let roots = (0..3).map(|chat| of(ran, &format!("chat-{chat}/0")));
-        roots.collect::<Vec<_>>()
+        (0..3).map(|chat| of(ran, &format!("chat-{chat}/0"))).collect::<Vec<_>>()
     };
-    let raw = Raw::engine(answer);
-    let free = begun(&trial(&file, load).against_raw(&raw).run().await);
+    let free = begun(&answered(trial(&file, load)).await);
     let bounded = format!("{load}\nsession-memory = '1B'");
-    let raw = Raw::engine(answer);
-    let ran = trial(&file, &bounded).against_raw(&raw).run().await;
+    let ran = answered(trial(&file, &bounded)).await;
     let roots = begun(&ran);
     for chat in 0..3 {
         // It is due when it would have been, and its lateness counts from there.

@@ -39,7 +39,7 @@ fn every_scenario_that_ships_is_run() {
     assert_eq!(shipped, BTreeSet::from(RUN));
 }
 
-/// Runs a whole scenario and checks the common promises: every request is answered, on time, at the
+/// Runs a whole scenario and checks the common promises. Every request is answered, on time, at the
 /// server's pace, with the requested number of tokens, by both sides' count.
 async fn run(name: &str, requests: u64) -> Ran {
     assert!(RUN.contains(&name));
@@ -101,7 +101,6 @@ async fn run_at_once(name: &str, requests: u64) -> Ran {
     ran
 }
 
-/// Exact lengths, both ways.
 fn check_lengths(ran: &Ran, input: u64, output: u64) {
     let requests = ran.summary.requests.total;
     assert_eq!(ran.everywhere("input-tokens"), (input as f64, requests));
@@ -131,21 +130,14 @@ async fn lmdeploy_sharegpt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lmdeploy_random_1k_1k() {
-    let ran = run_at_once("scenarios/lmdeploy/random-1k-1k.toml", 2000).await;
-    check_lengths(&ran, 1024, 1024);
-}
-
-#[tokio::test(start_paused = true)]
-async fn lmdeploy_long_thinking() {
-    let ran = run_at_once("scenarios/lmdeploy/long-thinking.toml", 500).await;
-    check_lengths(&ran, 2000, 6000);
-}
-
-#[tokio::test(start_paused = true)]
-async fn lmdeploy_long_input() {
-    let ran = run_at_once("scenarios/lmdeploy/long-input.toml", 500).await;
-    check_lengths(&ran, 6000, 2000);
+async fn lmdeploy_random() {
+    for (name, requests, input, output) in [
+        ("scenarios/lmdeploy/random-1k-1k.toml", 2000, 1024, 1024),
+        ("scenarios/lmdeploy/long-thinking.toml", 500, 2000, 6000),
+        ("scenarios/lmdeploy/long-input.toml", 500, 6000, 2000),
+    ] {
+        check_lengths(&run_at_once(name, requests).await, input, output);
+    }
 }
 
 /// The first thousand conversations in the order of the file, as fast as 512 at a time go.

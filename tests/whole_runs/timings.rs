@@ -6,7 +6,7 @@ use model::exchange::Exchange;
 use model::units::Nanos;
 use result::summary::first_token::{Part, Split};
 
-use super::base;
+use super::{base, with_backend};
 use crate::support::trial::{Ran, Trial};
 
 /// A quarter of 120 ms counts as queueing. With one slot, requests wait for each other as well.
@@ -20,11 +20,10 @@ const OLLAMA: &str = include_str!("../../host/base/mock/engines/ollama.toml");
 /// An engine with timings, and the metrics that it has.
 fn engines() -> Vec<(&'static str, Trial, &'static [&'static str])> {
     let route = |plugin: &str, route: &str| {
-        let trial = base().plugin(&format!("backends/{plugin}.wasm"));
-        trial.with(&format!("backend.config.route = '{route}'"))
+        with_backend(plugin).with(&format!("backend.config.route = '{route}'"))
     };
-    let llamacpp = base().plugin("backends/llamacpp.wasm").against(SCRIPT);
-    let ollama = base().plugin("backends/ollama.wasm").against(SCRIPT);
+    let llamacpp = with_backend("llamacpp").against(SCRIPT);
+    let ollama = with_backend("ollama").against(SCRIPT);
     let ollama = ollama.with("request.ignore-eos = false\ntarget.model = 'mock:latest'");
     vec![
         ("vllm completions", route("vllm", "completions").against(SCRIPT), &NAMES),
@@ -68,8 +67,7 @@ fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
 async fn figures_agree_with_the_engines_log() {
     for (about, trial, known) in engines() {
         for streamed in [true, false] {
-            let trial = trial.clone().with(&format!("request.stream = {streamed}"));
-            let ran = trial.run().await;
+            let ran = trial.clone().with(&format!("request.stream = {streamed}")).run().await;
             let about = format!("{about}, streamed: {streamed}\n{}", ran.text);
             assert_eq!(ran.failures(), [], "{about}");
             assert_eq!(ran.truths.len(), 5, "{about}");
@@ -176,8 +174,7 @@ async fn parts_of_the_first_token_agree_with_the_engines_log() {
 async fn steps_of_speculative_decoding_are_summed() {
     for (plugin, route) in [("vllm", "completions"), ("vllm", "chat"), ("sglang", "generate")] {
         for streamed in [true, false] {
-            let ran = base()
-                .plugin(&format!("backends/{plugin}.wasm"))
+            let ran = with_backend(plugin)
                 .with(&format!("backend.config.route = '{route}'\nrequest.stream = {streamed}"))
                 .against("[counts]\nsteps-by-accepted = [1, 0, 2]")
                 .run()

@@ -57,8 +57,7 @@ async fn error_rates_are_over_all_words() {
     for (backend, server) in [("openai", "openai"), ("vllm", "vllm"), ("openai", "vllm")] {
         for stream in [true, false] {
             let over = format!("request.stream = {stream}");
-            let script = format!("transcriptions = '{server}'");
-            let ran = run(backend, &over, &script).await;
+            let ran = run(backend, &over, &format!("transcriptions = '{server}'")).await;
             let about = format!("{backend} {server} {stream}\n{}", ran.text);
             assert_eq!(ran.failures(), [], "{about}");
             let summary = &ran.summary;

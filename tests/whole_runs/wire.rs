@@ -1,9 +1,10 @@
-//! Replies that no HTTP library writes, byte by byte: an error in one is a failure of that
-//! request alone, and an oddity is no failure.
+//! Replies that no HTTP library writes, byte by byte. An error in one is a failure of its request
+//! alone, and an oddity is no failure.
 
 use model::exchange::{Class, Outcome};
 
 use super::BASE;
+use crate::faults::check::failure;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
 use crate::support::trial::{Ran, Trial};
 
@@ -13,8 +14,7 @@ async fn second(reply: Vec<Act>) -> Ran {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
     let patience = "timeouts = { first-token = '1s', token-gap = '1s' }";
-    let trial = Trial::of(&scenario).with(patience).against_raw(&raw);
-    let ran = trial.run().await;
+    let ran = Trial::of(&scenario).with(patience).against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     for exchange in ran.measured().filter(|exchange| exchange.index != 1) {
         assert_eq!(exchange.outcome, Outcome::Ok, "{}", exchange.index);
@@ -34,7 +34,6 @@ fn stream(content: &[u8]) -> Vec<Act> {
     vec![say(CHUNKED), say(chunk(content)), say(LAST_CHUNK)]
 }
 
-/// An answer and its end marker.
 fn answer() -> String {
     [text("a"), text("b"), DONE.to_owned()].concat()
 }
@@ -268,9 +267,7 @@ async fn mistakes_on_the_wire_are_failures_of_their_class() {
     ] {
         let ran = second(reply).await;
         assert_eq!(ran.failures(), [(1, class)], "{about}: {:?}", ran.exchanges[1].outcome);
-        let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
-            unreachable!("it is a failure")
-        };
+        let (_, message) = failure(&ran.exchanges[1]).expect("it is a failure");
         assert!(message.contains(expected), "{about}: {message}");
     }
 }
@@ -280,10 +277,8 @@ async fn mistakes_on_the_wire_are_failures_of_their_class() {
 async fn oddities_on_the_wire_are_no_failures() {
     let event_by_event = |cut: usize| -> Vec<Act> {
         let whole = answer();
-        let pieces = whole.as_bytes().chunks(cut);
-        let chunks = pieces.map(|piece| say(chunk(piece)));
-        let head = std::iter::once(say(CHUNKED));
-        head.chain(chunks).chain([say(LAST_CHUNK)]).collect()
+        let chunks = whole.as_bytes().chunks(cut).map(|piece| say(chunk(piece)));
+        std::iter::once(say(CHUNKED)).chain(chunks).chain([say(LAST_CHUNK)]).collect()
     };
     let bytes_alone = {
         let reply = [CHUNKED.as_bytes(), &chunk(answer()), LAST_CHUNK.as_bytes()].concat();
