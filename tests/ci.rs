@@ -89,7 +89,6 @@ impl Checkout {
         std::fs::write(&path, text.replace(from, to)).unwrap();
     }
 
-    /// A file of the results.
     fn result(&self, name: &str) -> String {
         let path = self.path().join("benchmark-results").join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))

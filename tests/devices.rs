@@ -21,7 +21,6 @@ use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words
 use crate::support::trial::Trial;
 use exporter::Exporter;
 
-/// The folder of the runs' folders.
 const RUNS: &str = "runs";
 
 /// Some 1.3 s: 24 answers of ten tokens for two users, each some 110 ms.
@@ -48,7 +47,6 @@ fn command(mock: &Mock, folder: &Path, flags: &str) -> Command {
     command
 }
 
-/// The only run's folder.
 fn run_folder(folder: &Path) -> PathBuf {
     only_run(&folder.join(RUNS)).unwrap()
 }

@@ -45,7 +45,6 @@ const FLAGS: &str = "--backend vllm --no-progress";
 struct Fleet {
     folder: TempDir,
     mock: Mock,
-    /// The machine of the engine.
     engine: String,
     /// The machine of rank 0, and its port.
     coordinator: String,
@@ -154,7 +153,6 @@ fn behind(words: &[&str], ours: &Command) -> Command {
     command
 }
 
-/// The only run in a folder.
 fn only_run(runs: &Path) -> RunFolder {
     let entries = std::fs::read_dir(runs).unwrap();
     let mut folders: Vec<_> = entries
@@ -180,7 +178,6 @@ fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
     after.collect()
 }
 
-/// Returns the digest of each request.
 fn digests(exchanges: &[Exchange]) -> Vec<&str> {
     let digests = exchanges.iter();
     let digests = digests.map(|exchange| &*exchange.sample.request_digest);

@@ -27,7 +27,6 @@ struct Project {
 }
 
 impl Project {
-    /// Of a guest, without a case.
     fn of(guest: &str) -> Self {
         Project {
             folder: tempfile::tempdir().unwrap(),

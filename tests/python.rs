@@ -13,7 +13,6 @@ use crate::support::process::{run_patiently, runner};
 use crate::support::pypi::{self, PYPI, prepared};
 
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
-/// The folder of its tests' packages.
 const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
 /// The release of pyright that checks its types.
 const PYRIGHT_RELEASE: &str = "pyright@1.1.414";

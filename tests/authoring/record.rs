@@ -72,7 +72,6 @@ fn read(folder: &Path, file: &str) -> String {
         .unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// The names of a case's files.
 fn files(folder: &Path, case: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder.join("cases").join(case)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -35,7 +35,6 @@ pub fn filled(text: &str, look: &dyn Fn(&str) -> String) -> String {
     filled
 }
 
-/// True if a condition holds.
 pub fn holds(condition: &str, look: &dyn Fn(&str) -> String) -> bool {
     let inner = condition.trim().trim_start_matches("${{");
     value(inner.trim_end_matches("}}"), look).holds()

@@ -11,12 +11,10 @@ use super::expression::{filled, holds};
 use super::{Checkout, TOKEN, is_equipped, junit, ours, shell, text, yaml};
 use crate::support::process::run;
 
-/// Results of a workflow's job.
 struct Job {
     passed: bool,
     log: String,
     summary: String,
-    /// The folder of the kept artifacts.
     artifacts: PathBuf,
     outputs: BTreeMap<String, String>,
 }
@@ -28,7 +26,6 @@ struct Repository {
     jobs: u32,
 }
 
-/// Trigger of a workflow.
 enum Event {
     /// A push to the default branch.
     Push,
@@ -197,7 +194,6 @@ impl Running<'_> {
         }
     }
 
-    /// Runs a step's script.
     fn script(&mut self, step: &Value, variables: &BTreeMap<String, String>) -> bool {
         let script = text(&step["run"]);
         // A value written into a script can be a script itself.

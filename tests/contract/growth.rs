@@ -27,7 +27,6 @@ fn major(folder: &Path) -> String {
     name.split('.').next().unwrap().to_owned()
 }
 
-/// The version in a folder's files.
 fn version(folder: &Path) -> String {
     let text = fs::read_to_string(folder.join("worlds.wit")).unwrap();
     let package = text.lines().find_map(|line| {

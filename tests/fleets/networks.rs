@@ -25,7 +25,6 @@ struct Machines {
     made: Vec<String>,
 }
 
-/// Runs `ip` with these arguments.
 fn ip(words: &str) -> Result<(), String> {
     let done = Command::new("ip").args(words.split_whitespace()).output();
     let done = done.map_err(|cause| cause.to_string())?;

@@ -13,7 +13,6 @@ pub(super) fn touchy(call: &str, key: &str, deed: &str) -> Value {
     json!({"call": call, key: deed, "only-on": "!"})
 }
 
-/// The beginning of a reply.
 pub(super) fn head() -> Head {
     Head {
         status: 200,
@@ -23,7 +22,6 @@ pub(super) fn head() -> Head {
     }
 }
 
-/// Asserts that ordinary calls work.
 #[track_caller]
 pub(super) fn is_well(dialect: &mut Dialect) {
     let call = dialect.encode(&sample("fine"), &settings(), None).unwrap();

@@ -17,7 +17,6 @@ use plugins::{Plugin, PluginError};
 use serde_json::Value;
 use tokenizer::Tokenizer;
 
-/// The names of the hostile guests.
 pub const BACKEND: &str = "guests/hostile-backend.wasm";
 pub const DATASET: &str = "guests/hostile-dataset.wasm";
 pub const SCORER: &str = "guests/hostile-scorer.wasm";
@@ -47,12 +46,10 @@ pub const DEEDS: [(&str, &str); 7] = [
     ("flood-log-and-panic", "a panic on purpose"),
 ];
 
-/// The folder of built components.
 pub fn components() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components"))
 }
 
-/// A component's bytes.
 pub fn bytes(name: &str) -> Vec<u8> {
     let path = components().join(name);
     std::fs::read(&path).unwrap_or_else(|error| {
@@ -131,7 +128,6 @@ pub fn roomy(config: &Value) -> Grants {
     grants
 }
 
-/// The hostile backend.
 pub fn backend(config: &Value, grants: Grants) -> Backend {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
@@ -168,7 +164,6 @@ pub fn third(config: &Value, grants: Grants) -> Scorer {
     Scorer::new(plugin.clone(), config, grants).unwrap()
 }
 
-/// Something to ask.
 pub fn sample(prompt: &str) -> Sample {
     Sample {
         id: "s".to_owned(),
@@ -189,7 +184,6 @@ pub fn sample(prompt: &str) -> Sample {
     }
 }
 
-/// The way to ask it.
 pub fn settings() -> Settings {
     Settings {
         model: "m".to_owned(),

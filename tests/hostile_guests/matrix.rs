@@ -8,10 +8,8 @@ use runs::folder::Status;
 use super::fixture::{BACKEND, DATASET, SCORER};
 use super::runs::{Mock, run};
 
-/// The cost of a misdeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
-    /// Nothing at all.
     Nothing,
     /// The exchange, run or score that it was done to: a backend's one exchange, a dataset's run, a
     /// scorer's one score.

@@ -47,7 +47,6 @@ impl Drop for Mock {
     }
 }
 
-/// A run that is over.
 pub struct Ran {
     pub code: i32,
     stdout: String,

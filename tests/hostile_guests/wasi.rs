@@ -10,7 +10,6 @@ fn judge(config: &Value) -> Judge {
     curious(config, grants(config)).open().unwrap()
 }
 
-/// Returns the reply to its question.
 #[track_caller]
 fn gets(config: &Value) -> String {
     let mut scores = judge(config).score(&exchange("")).unwrap();

@@ -19,7 +19,6 @@ fn judge(config: &Value) -> Judge {
     third(config, grants(config)).open().unwrap()
 }
 
-/// Returns the reply to its question.
 #[track_caller]
 fn gets(config: &Value) -> String {
     let mut scores = judge(config).score(&exchange("")).unwrap();

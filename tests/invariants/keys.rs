@@ -18,7 +18,6 @@ const PLAIN: [&str; 6] = [
     "load.requests=10",
 ];
 
-/// A file that is there.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 /// Returns the settings that a key needs beside it, and its own value where no value of its type
 /// would do.

@@ -54,10 +54,8 @@ const YEAR: Nanos = Nanos(365 * 24 * 3_600 * 1_000_000_000);
 /// The text of no mistakes.
 const NOTHING: &str = "Faults { scenario: [], plugins: [] }";
 
-/// Times taken of a plan.
 const SOME: usize = 1_000;
 
-/// Times that the pacer counts.
 const COUNTED: usize = 1_000_000;
 
 /// A run that says little.

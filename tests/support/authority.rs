@@ -11,7 +11,6 @@ pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A server's certificate and its key.
 pub struct Certified {
     pub certificate: PathBuf,
     pub key: PathBuf,
@@ -45,7 +44,6 @@ impl Authority {
 }
 
 impl Certified {
-    /// The flags for `runner mock`.
     pub fn flags(&self) -> [&str; 4] {
         let [certificate, key] = [&self.certificate, &self.key].map(|path| path.to_str().unwrap());
         ["--tls-cert", certificate, "--tls-key", key]

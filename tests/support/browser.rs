@@ -74,7 +74,6 @@ pub async fn browser() -> Option<Browser> {
 }
 
 impl Browser {
-    /// Opens a file.
     pub async fn open(&self, path: &Path) {
         let path = path.canonicalize().unwrap();
         let url = format!("file://{}", path.display());
@@ -165,7 +164,6 @@ impl Browser {
         (rect[0] + rect[2] / 2.0, rect[1] + rect[3] / 2.0)
     }
 
-    /// Sets the size of the page.
     pub fn size(&self, width: u32, height: u32) {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });

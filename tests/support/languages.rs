@@ -10,7 +10,6 @@ pub struct Other {
     pub word: &'static str,
     /// The end of the names of its projects in the guide.
     pub suffix: &'static str,
-    /// The variable that names its compiler.
     pub variable: &'static str,
     compiler: &'static str,
     /// The lack of a machine without its compiler.

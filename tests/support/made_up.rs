@@ -26,14 +26,10 @@ hardware = "8x H800"
 launch-command = "vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8"
 "#;
 
-/// A run to make up.
 pub struct MadeUp {
-    /// The number of requests.
     pub requests: u64,
     pub version: &'static str,
-    /// The factor for all latencies.
     pub slower: f64,
-    /// The server's message if it fails.
     pub message: &'static str,
 }
 

@@ -18,7 +18,6 @@ use super::raw::Raw;
 /// Bytes that a pipe holds in each direction before a writer has to wait.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Opens connections to a server.
 #[derive(Clone)]
 pub struct Memory {
     server: Server,
@@ -35,7 +34,6 @@ enum Server {
     Raw(Arc<Raw>),
 }
 
-/// Connections that are open.
 #[derive(Default)]
 struct Open {
     now: AtomicUsize,
@@ -53,7 +51,6 @@ async fn counted<T>(open: Arc<Open>, served: impl Future<Output = T>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
     Refuses,
-    /// It does not respond.
     IsSilent,
 }
 
@@ -74,12 +71,10 @@ impl Memory {
         Memory::to_server(Server::Engine(Arc::clone(engine)))
     }
 
-    /// To a server of bytes.
     pub fn to_raw(raw: &Arc<Raw>) -> Self {
         Memory::to_server(Server::Raw(Arc::clone(raw)))
     }
 
-    /// In this version of HTTP.
     pub fn speaking(self, version: Version) -> Self {
         Memory { version, ..self }
     }

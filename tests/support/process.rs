@@ -149,7 +149,6 @@ impl Process {
         Process { child, stdout, stderr, readers: vec![first, second] }
     }
 
-    /// Its number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -211,7 +210,6 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
     #[track_caller]
     pub fn end(self) -> Ended {
         self.end_within(PATIENCE)
@@ -265,7 +263,6 @@ fn text(bytes: &Mutex<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned()
 }
 
-/// Runs a command to its end.
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
     Process::start(command).end()
@@ -314,7 +311,6 @@ impl Mock {
         mock
     }
 
-    /// The number of its process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
@@ -350,7 +346,6 @@ impl Mock {
         Mock { process, url, log: None }
     }
 
-    /// Kills it without warning.
     pub fn kill(&self) {
         self.process.signal("KILL");
     }

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use super::lacking::{Lack, leave_out};
 use super::process::Process;
 
-/// Packages from PyPI.
 pub const PYPI: Lack = Lack {
     key: "pypi",
     name: "packages from PyPI",

@@ -15,41 +15,34 @@ pub const CHUNKED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; c
                            transfer-encoding: chunked\r\n\r\n";
 /// The end of such a reply.
 pub const LAST_CHUNK: &str = "0\r\n\r\n";
-/// The end marker.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-/// The reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// These bytes go out.
     Write(Vec<u8>),
     /// The same bytes are sent, this many times.
     Repeat(Vec<u8>, usize),
-    /// Nothing, for this long.
     Wait(Duration),
     Close,
     /// The connection is reset, where it is one of TCP; any other is closed.
     Reset,
 }
 
-/// The way a connection is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Closed,
     Reset,
 }
 
-/// Bytes.
 pub fn say(bytes: impl AsRef<[u8]>) -> Act {
     Act::Write(bytes.as_ref().to_vec())
 }
 
-/// Nothing, for this many milliseconds.
 pub fn wait(milliseconds: u64) -> Act {
     Act::Wait(Duration::from_millis(milliseconds))
 }
 
-/// A chunk of HTTP/1.1.
 pub fn chunk(content: impl AsRef<[u8]>) -> Vec<u8> {
     let content = content.as_ref();
     let mut chunk = format!("{:x}\r\n", content.len()).into_bytes();

@@ -47,7 +47,6 @@ pub struct Trial {
 pub struct Ran {
     /// The plan, with the model's name in it.
     pub plan: Plan,
-    /// The way the run ended.
     pub ended: Result<(), RunError>,
     /// All exchanges as they were read back from the folder, ordered by phase and index.
     pub exchanges: Vec<Exchange>,
@@ -56,9 +55,7 @@ pub struct Ran {
     pub summary: Summary,
     /// The block of text that is printed.
     pub text: String,
-    /// The server's records of its requests.
     pub truths: Vec<Truth>,
-    /// Connections that were opened.
     pub connections: usize,
     /// Connections that were open at the same time at most.
     pub peak_connections: usize,
@@ -72,7 +69,6 @@ pub struct Ran {
 }
 
 impl Trial {
-    /// Of a scenario's text.
     pub fn of(scenario: &str) -> Self {
         Trial { scenario: scenario.to_owned(), ..Trial::default() }
     }
@@ -121,7 +117,6 @@ impl Trial {
         self
     }
 
-    /// Against a raw server instead.
     pub fn against_raw(mut self, raw: &Arc<Raw>) -> Self {
         self.raw = Some(Arc::clone(raw));
         self
@@ -268,7 +263,6 @@ impl Ran {
         self.folder.path()
     }
 
-    /// The time when the measurement began.
     pub fn start(&self) -> Nanos {
         self.summary.run.measure_start.unwrap()
     }
@@ -278,12 +272,10 @@ impl Ran {
         self.exchanges.iter().filter(|exchange| exchange.phase == Phase::Measure)
     }
 
-    /// The exchanges before the measurement.
     pub fn warmup(&self) -> impl Iterator<Item = &Exchange> {
         self.exchanges.iter().filter(|exchange| exchange.phase == Phase::Warmup)
     }
 
-    /// The distribution of a metric.
     pub fn metric(&self, name: &str) -> &Distribution {
         self.summary
             .metric(name)

@@ -36,7 +36,6 @@ use session::sessions::memory::Memory;
 use session::{ResolvedRun, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Work that is counted.
 pub struct Workload {
     pub name: &'static str,
     /// Name of one unit.
@@ -45,7 +44,6 @@ pub struct Workload {
     pub units: u64,
 }
 
-/// Events of one reply.
 const EVENTS: u64 = 128;
 /// Exchanges of a run that is summarised: enough to make a summary's fixed cost small.
 const SUMMARISED: u64 = 1000;
@@ -122,7 +120,6 @@ fn end() -> &'static [u8] {
     b"data: [DONE]\n\n"
 }
 
-/// This number of frames.
 fn frames(count: u64) -> Result<Frames> {
     let mut framer = Framer::new(Framing::EventStream);
     let mut frames = Frames::default();
@@ -263,7 +260,6 @@ fn summarize(exchanges: u64) -> Result<()> {
     Ok(())
 }
 
-/// The default ids of requests.
 fn identities() -> Identities {
     let ids = RequestIds { request: vec!["x-request-id".to_owned()], ..RequestIds::default() };
     let run = RunId::new(*b"0123456789abcdef");

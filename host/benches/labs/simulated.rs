@@ -141,7 +141,6 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The p-value of its drift.
     pub fn drift(&self) -> Option<f64> {
         let report = findings::lab_report(&self.lab, &scenarios(), &self.results);
         Some(report.studies[0].drift?.probability)

@@ -19,7 +19,6 @@ use engine::Engine;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// The load that the engine sends.
 #[derive(Clone, Copy)]
 struct Load {
     streams: usize,

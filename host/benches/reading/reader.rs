@@ -28,7 +28,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::engine::{END, REQUEST};
 
-/// A time that never comes.
 const LONG: Nanos = Nanos(3_600_000_000_000);
 
 /// Connects, sends, reads, stamps each read and counts the ends of events, until every reply has
@@ -155,7 +154,6 @@ impl Connect for Maybe {
     }
 }
 
-/// Counts bytes and frames.
 #[derive(Clone, Default)]
 struct Counted(Arc<Counts>);
 

@@ -11,7 +11,6 @@ use memchr::memmem;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-/// Observations of one client.
 #[derive(Debug, Default)]
 pub struct Timing {
     /// Ends of events.

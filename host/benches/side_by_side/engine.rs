@@ -20,14 +20,11 @@ const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const START: &str = r#"{"id":"chatcmpl-0123456789abcdef","object":"chat.completion.chunk","created":1732190000,"model":"mock","#;
 
-/// The pace of every answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Time to the first token.
     pub ttft: Duration,
     /// Time between tokens; none is as fast as it can.
     pub itl: Duration,
-    /// Tokens of an answer.
     pub tokens: usize,
 }
 

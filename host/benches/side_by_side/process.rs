@@ -21,7 +21,6 @@ pub fn pinned(cores: &str, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// The cost of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Processor time in the program.
@@ -101,7 +100,6 @@ fn children_cpu() -> Result<[Duration; 2]> {
 /// A mock engine on cores of its own; ends when dropped.
 pub struct Mock {
     child: Child,
-    /// The address where it listens.
     pub address: String,
     truth: PathBuf,
 }
@@ -120,7 +118,6 @@ impl Mock {
         Ok(Mock { address: address.context(line.clone())?.to_owned(), child, truth })
     }
 
-    /// Starts one that keeps the truth.
     pub fn with_truth(folder: &Path, flags: &[&str]) -> Result<Self> {
         let truth = folder.join("truth.jsonl");
         let path = truth.to_str().context("a path in UTF-8")?;

@@ -11,7 +11,6 @@ use result::metric;
 use result::summary::{Bounds, Summary};
 use simulator::{Case, Load};
 
-/// Repeats of the same requests.
 const REPEATS: u64 = 10;
 
 /// A figure of a run, and its interval if it has one.

@@ -30,7 +30,6 @@ pub fn sections(comparisons: u64) -> Vec<Section> {
 /// Run-level standard deviations of an engine's pace.
 const EFFECTS: [f64; 3] = [0.0, 0.01, 0.02];
 
-/// Requests of each run.
 const REQUESTS: usize = 1000;
 
 const LOADS: [(Load, &str); 4] = [
@@ -67,7 +66,6 @@ fn wanted() -> Vec<Figure> {
     figures(&Choice::Headline, &[], &[])
 }
 
-/// A run of a case.
 fn measured(case: &Case, workload: u64, engine: u64) -> Measured {
     let exchanges = case.exchanges(workload, engine);
     let facts = facts(case);
@@ -95,7 +93,6 @@ fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
     })
 }
 
-/// A comparison of such runs.
 fn compared(cases: [&Case; 2], repeats: u64, trial: u64) -> Compared {
     let sides = sides(cases, repeats, trial);
     let options = Options::new(wanted(), blocks(REQUESTS as u64));

@@ -28,14 +28,12 @@ const COUNTED: [Id; 8] = [
 /// describe a run.
 const FALLIBLE: usize = 5;
 
-/// The target of a case.
 #[derive(Clone, Copy)]
 enum Target {
     /// At most one in a hundred has each of the findings that can be false.
     Healthy,
     /// At least this share has the finding.
     Found(Id, f64),
-    /// Nothing in particular.
     None,
 }
 

@@ -45,7 +45,6 @@ const TOGETHER: Nanos = Nanos(100_000_000);
 pub struct Backlog {
     clock: Clock,
     bound: usize,
-    /// All bytes.
     all: AtomicUsize,
     /// Of these, the bytes that are released without anything more being read.
     queued: AtomicUsize,
@@ -67,7 +66,6 @@ struct Waiting {
     wakers: Vec<Waker>,
     /// The instant since which at least one stream has waited.
     since: Option<Nanos>,
-    /// Facts about the waits.
     seen: Waits,
 }
 
@@ -110,7 +108,6 @@ impl Backlog {
         self.bound
     }
 
-    /// The bytes that are held now.
     pub fn bytes(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
@@ -299,7 +296,6 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// For the stream of this number.
     pub fn new(backlog: &Arc<Backlog>, stream: u64) -> Self {
         Gate {
             backlog: Arc::clone(backlog),
@@ -365,7 +361,6 @@ impl Gate {
         }
     }
 
-    /// Bytes were read.
     pub fn read(&mut self, bytes: usize) {
         self.has_read = true;
         if let Some((.., waited)) = &mut self.after {

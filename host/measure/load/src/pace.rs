@@ -22,7 +22,6 @@ use users::Users;
 
 /// The facts about a phase that the pacer needs.
 pub struct Pacing {
-    /// Start of the phase.
     pub origin: Nanos,
     /// Nothing is sent once the phase is this old; absent where requests are counted.
     pub duration: Option<Nanos>,
@@ -40,9 +39,7 @@ pub struct Pacing {
 /// The think time of users, and their numbers among the plan's users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thinking {
-    /// The length.
     pub think: Think,
-    /// Random seed.
     pub seed: u64,
     /// The number of the first user.
     pub first: u32,
@@ -62,7 +59,6 @@ pub struct Release {
 /// The pacer's decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Send it now.
     Send(Release),
     /// It was due, but no slot came free before the phase ended.
     NotSent {
@@ -76,7 +72,6 @@ pub enum Next<Item> {
     Ready(Item),
     /// There will be one, but it is not ready.
     Later,
-    /// There are no more.
     None,
 }
 
@@ -145,11 +140,9 @@ enum Root<Item> {
     Drawn(Due),
     /// It is in hand before it is due.
     Ready(Due, Item),
-    /// There are no more.
     None,
 }
 
-/// A phase that is being paced.
 struct Phase<'p, Item, Times, Draw, HandOn> {
     clock: &'p Clock,
     signal: &'p Signal,
@@ -162,9 +155,7 @@ struct Phase<'p, Item, Times, Draw, HandOn> {
     root: Root<Item>,
     /// The requests that follow, by due time.
     queue: Queue<Item>,
-    /// The users of a closed loop.
     users: Option<Users>,
-    /// Number of open sessions.
     sessions: usize,
     /// True if the phase has ended and the next request cannot be had, so that the rest counts as
     /// unsent.

@@ -159,7 +159,6 @@ impl<T> GroupThread<T> {
         self.0.join().ok().flatten()
     }
 
-    /// The thread, to wake it.
     pub fn thread(&self) -> &std::thread::Thread {
         self.0.thread()
     }

@@ -40,18 +40,15 @@ use websocket::WebSocket;
 
 /// A connection that was made, before anything is said on it.
 pub struct Opened<Io> {
-    /// Its byte stream.
     pub io: Io,
     /// The record of when the stream was read and written.
     pub wire: Rc<Wire>,
-    /// Facts about its opening.
     pub facts: exchange::Connection,
     /// The readiness of its socket; absent if a task must wait for it.
     pub readiness: Option<Rc<Readiness>>,
 }
 
 pub trait Connect {
-    /// A byte stream.
     type Io: AsyncRead + AsyncWrite + Unpin + 'static;
 
     /// Returns the version of HTTP on its connections.
@@ -76,9 +73,7 @@ pub struct Head {
 
 /// One connection, or one place on a connection that is shared.
 pub enum Connection<Io> {
-    /// HTTP/1.1.
     Http1(http1::Connection<Io>),
-    /// HTTP/2.
     Http2(http2::Stream),
 }
 
@@ -193,7 +188,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Returns the facts about its opening.
     pub fn facts(&self) -> exchange::Connection {
         match self {
             Connection::Http1(connection) => connection.facts,

@@ -29,7 +29,6 @@ pub use tally::Busy;
 /// nothing.
 const TICK: Nanos = Nanos(10_000_000);
 
-/// The watch over a run.
 pub struct Vitals {
     clock: Clock,
     threads: Mutex<Vec<Watched>>,
@@ -42,7 +41,6 @@ pub struct Vitals {
     load: Mutex<Option<Load>>,
 }
 
-/// A thread that is watched.
 #[derive(Clone, Debug)]
 pub struct Watched {
     name: String,
@@ -71,7 +69,6 @@ pub struct Load {
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {
-    /// Of a run with this clock.
     pub fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Vitals {
             clock,
@@ -102,13 +99,11 @@ impl Vitals {
         load.clone()
     }
 
-    /// Has a decode queue watched.
     pub fn enlist_queue(&self, length: impl Fn() -> usize + Send + 'static) {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.push(Box::new(length));
     }
 
-    /// Has the memory of replies watched.
     pub fn enlist_backlog(&self, backlog: &Arc<Backlog>) {
         let _ = self.backlog.set(Arc::clone(backlog));
     }

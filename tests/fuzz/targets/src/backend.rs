@@ -82,9 +82,7 @@ pub(crate) enum ReplyKind {
     Reply { streaming: bool },
     /// An answer with an error status.
     Error { status: u16 },
-    /// The list of models.
     Models,
-    /// The server's metrics.
     Metrics,
 }
 
@@ -92,16 +90,13 @@ pub(crate) enum ReplyKind {
 pub(crate) struct Question<'d> {
     /// The backend's place in [`CONFIGURED`].
     pub configured: usize,
-    /// The kind of the bytes.
     pub of: ReplyKind,
     /// The seed that divides frames into batches.
     pub seed: u8,
-    /// The answer.
     pub body: &'d [u8],
 }
 
 impl<'d> Question<'d> {
-    /// Reads an input.
     pub fn new(data: &'d [u8]) -> Self {
         let (choice, data) = first(data);
         let (seed, body) = first(data);
@@ -129,9 +124,7 @@ pub(crate) enum Read {
     Events(Vec<(usize, Meaning)>, Result<(), Error>),
     /// Of an answer with an error status.
     Refusal(Refusal),
-    /// Of the list of models.
     Models(Result<Vec<ServedModel>, Error>),
-    /// Of the metrics.
     Metrics(Result<Vec<Reading>, Error>),
 }
 
@@ -251,7 +244,6 @@ fn framed(framing: Framing) -> model::frame::Framing {
     }
 }
 
-/// The frames of a whole reply.
 pub(crate) fn frames(framing: model::frame::Framing, body: &[u8]) -> Frames {
     let mut frames = Frames::default();
     let mut framer = Framer::new(framing);

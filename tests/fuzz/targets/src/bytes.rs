@@ -15,7 +15,6 @@ pub struct Cuts<'d> {
 }
 
 impl<'d> Cuts<'d> {
-    /// Cuts these bytes.
     pub fn new(seed: u8, bytes: &'d [u8]) -> Self {
         let state = u32::from(seed).wrapping_mul(0x9e37_79b9);
         Cuts { rest: bytes, state }

@@ -121,7 +121,6 @@ fn facts(tokenizer: &Tokenizer) {
 /// Choices within a file, a byte each.
 struct Choices;
 
-/// The count of each choice.
 const CHOICES: [u8; 4] = [6 * 2, 5 * 2, 4 * 3, 5];
 
 impl Choices {

@@ -13,7 +13,6 @@ impl Wake for Woken {
     }
 }
 
-/// A stream and its gate.
 struct Stream {
     gate: Gate,
     woken: Arc<Woken>,

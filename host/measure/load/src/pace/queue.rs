@@ -37,7 +37,6 @@ impl<Item> Queue<Item> {
         }));
     }
 
-    /// Returns the earliest due time.
     pub(super) fn due(&self) -> Option<Nanos> {
         self.waiting.peek().map(|Reverse(waiting)| waiting.due)
     }

@@ -34,7 +34,6 @@ struct SignalState {
     wake: Wake,
 }
 
-/// A slot that came free.
 #[derive(Clone, Copy)]
 pub(super) struct Freed {
     /// The request that held the slot.
@@ -112,7 +111,6 @@ impl Signal {
         self.wake();
     }
 
-    /// True if [`Signal::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::Acquire)
     }
@@ -123,7 +121,6 @@ impl Signal {
         self.stop();
     }
 
-    /// True if [`Signal::abort`] was called.
     pub fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Acquire)
     }
@@ -136,7 +133,6 @@ impl Signal {
         self.stop();
     }
 
-    /// True if [`Signal::break_down`] was called.
     pub(crate) fn is_broken(&self) -> bool {
         self.0.broken.load(Ordering::Acquire)
     }

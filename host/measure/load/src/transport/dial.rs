@@ -270,9 +270,7 @@ fn refused(cause: &io::Error) -> String {
 pub enum Stream {
     /// TCP, registered with a poller.
     Polled(Socket<Polled>),
-    /// TCP.
     Plain(Socket),
-    /// TLS over TCP.
     Tls(Box<TlsStream<Socket>>),
 }
 

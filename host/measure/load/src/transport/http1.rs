@@ -80,7 +80,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         self.readiness.as_ref()
     }
 
-    /// Returns when bytes last arrived.
     pub(crate) fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }
@@ -317,7 +316,6 @@ struct Reply {
     interim: usize,
 }
 
-/// A request on its way out.
 struct Upload<'r> {
     head: &'r [u8],
     body: &'r [u8],

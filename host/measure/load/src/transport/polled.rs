@@ -52,7 +52,6 @@ impl Polled {
         self.0.socket().set_nodelay(nodelay)
     }
 
-    /// Returns the state of its socket.
     pub fn readiness(&self) -> &Rc<Readiness> {
         self.0.readiness()
     }

@@ -33,7 +33,6 @@ const NEAR: usize = 2;
 #[derive(Clone)]
 pub struct Poller(Rc<Sockets>);
 
-/// Serves the sockets of a [`Poller`].
 pub struct PollLoop {
     sockets: Rc<Sockets>,
     epoll: AsyncFd<mio::Poll>,
@@ -47,7 +46,6 @@ struct Sockets {
     places: RefCell<Places>,
 }
 
-/// The sockets by number.
 #[derive(Default)]
 struct Places {
     taken: Vec<Option<Rc<Readiness>>>,

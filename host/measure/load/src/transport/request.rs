@@ -7,10 +7,8 @@ use hyper::{Method, Uri};
 
 use model::connection::Version;
 
-/// A request, ready to be sent.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// The bytes of HTTP/1.1.
     Http1 {
         /// Request line and header fields.
         head: Bytes,

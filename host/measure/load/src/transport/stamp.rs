@@ -99,7 +99,6 @@ pub struct Stamped<Io, Read = Plain> {
 
 /// A way to read a byte stream, which tells its [`Wire`] when the bytes came.
 pub trait Receive<Io> {
-    /// Reads once.
     fn poll(
         &self,
         io: &mut Io,

@@ -42,7 +42,6 @@ const PONG_BYTES: usize = 4 << 10;
 /// The largest buffer that is kept from one read or message to the next.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     Text(String),
@@ -58,7 +57,6 @@ impl Message {
         }
     }
 
-    /// True if it has no content.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -67,11 +65,9 @@ impl Message {
 /// Receives the messages of a server: when each was complete, the name of its frame ([`TEXT`],
 /// [`BINARY`] or [`CLOSE`]), and its bytes.
 pub trait Incoming {
-    /// Takes a message.
     fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]);
 }
 
-/// The close that a server sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// The server's code; absent if it gave none.
@@ -190,7 +186,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         self.readiness.as_ref()
     }
 
-    /// Returns when bytes last arrived.
     pub fn last_read(&self) -> Nanos {
         self.wire.read_at()
     }

@@ -35,7 +35,6 @@ pub(super) struct Cores {
     pub own: u64,
 }
 
-/// Ticks as seconds.
 pub(super) fn seconds(ticks: u64) -> f64 {
     ticks as f64 / TICKS_PER_SECOND
 }

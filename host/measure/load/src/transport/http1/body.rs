@@ -60,7 +60,6 @@ pub enum Part<'b> {
 }
 
 impl Body {
-    /// No body.
     pub fn none() -> Self {
         Body(State::Over)
     }

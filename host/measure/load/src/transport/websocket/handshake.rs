@@ -17,11 +17,9 @@ use crate::transport::{Head, Request};
 /// Appended to the client's key before the server hashes it (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A handshake that was begun.
 pub struct Handshake {
     /// The value that the server must derive from the client's key.
     accept: String,
-    /// True if the request offers subprotocols.
     offers_protocols: bool,
 }
 
