@@ -117,9 +117,7 @@ fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
 
 #[test]
 fn a_syntax_error_in_python_is_the_last_message() {
-    let Some(compiler) = PYTHON.compiler() else {
-        return;
-    };
+    let Some(compiler) = PYTHON.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut new = author(folder.path());
     run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", "python"])).with_code(0);
@@ -176,9 +174,7 @@ enum Shows {
 
 /// Builds a scorer that follows its configuration, and checks the output of each of its cases.
 fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
-    let Some(compiler) = language.compiler() else {
-        return;
-    };
+    let Some(compiler) = language.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut new = author(folder.path());
     run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", language.word]))
@@ -303,9 +299,7 @@ fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
 /// The component states its sources, so that a test of it says something about the sources.
 #[test]
 fn a_component_of_other_sources_is_not_tested() {
-    let Some(compiler) = C.compiler() else {
-        return;
-    };
+    let Some(compiler) = C.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
         .with_code(0);
@@ -360,9 +354,7 @@ fn sessions_and_references_are_the_same_in_every_language() {
         (&JAVASCRIPT, "plugin.js", include_str!("authoring/dataset.js")),
         (&C, "plugin.c", include_str!("authoring/dataset.c")),
     ] {
-        let Some(compiler) = language.compiler() else {
-            continue;
-        };
+        let Some(compiler) = language.compiler() else { continue };
         let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let mut new = author(folder.path());
@@ -411,9 +403,7 @@ fn sessions_and_references_are_the_same_in_every_language() {
 
 #[test]
 fn a_trap_of_c_names_the_functions_around_it() {
-    let Some(compiler) = C.compiler() else {
-        return;
-    };
+    let Some(compiler) = C.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
         .with_code(0);

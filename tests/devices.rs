@@ -295,9 +295,7 @@ fn interrupted_and_killed_runs_keep_their_samples() {
                      --device-metrics nvml --device-interval 10ms --devices 1";
         let mut process = Process::start(&mut command(&mock, folder.path(), flags));
         process.until("samples of a second are on disk, and records", |_| {
-            let Some(run) = only_run(&folder.path().join(RUNS)) else {
-                return false;
-            };
+            let Some(run) = only_run(&folder.path().join(RUNS)) else { return false };
             let samples = telemetry::read(&run).ok().flatten();
             let samples = samples.map_or(0, |recording| recording.samples.len());
             let records = std::fs::metadata(run.join(runs::record::FILE));

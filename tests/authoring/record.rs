@@ -84,9 +84,7 @@ fn files(folder: &Path, case: &str) -> Vec<String> {
 fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let Some(server) = Foreign::start(folder) else {
-        return;
-    };
+    let Some(server) = Foreign::start(folder) else { return };
     let ended = record(folder, &server.url, &["--prompt", "Count.", "--output-tokens", "2"]);
     let ended = ended.with_code(0);
     assert!(ended.stdout.contains("reply.sse"), "{ended:#?}");

@@ -50,9 +50,7 @@ async fn whole(browser: &Browser, path: &Path, charts: f64) {
 
 #[tokio::test]
 async fn a_page_of_ten_thousand_requests_is_whole_and_small() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let made_up = MadeUp { requests: 10_000, ..MadeUp::default() };
     let path = page(&[made_up.write(folder.path())], folder.path());
@@ -63,9 +61,7 @@ async fn a_page_of_ten_thousand_requests_is_whole_and_small() {
 
 #[tokio::test]
 async fn a_page_of_a_real_run_is_whole() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     let mut command = runner();
@@ -82,9 +78,7 @@ async fn a_page_of_a_real_run_is_whole() {
 
 #[tokio::test]
 async fn a_page_of_two_runs_is_whole() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let one = MadeUp::default().write(folder.path());
     let two = MadeUp { version: "0.11.0", slower: 1.2, ..MadeUp::default() };
@@ -106,9 +100,7 @@ async fn a_page_of_two_runs_is_whole() {
 /// A server's message is shown as text, and has no effect.
 #[tokio::test]
 async fn text_of_a_server_is_inert() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let hostile = MadeUp {
         message: "</script><img src=x onerror=\"document.title='taken over'\"><script>document.title='taken over'</script>",

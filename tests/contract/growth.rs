@@ -54,9 +54,7 @@ fn named(resolve: &Resolve, id: TypeId) -> String {
     let ty = &resolve.types[id];
     match &ty.name {
         Some(name) => {
-            let wit_parser::TypeOwner::Interface(owner) = ty.owner else {
-                return name.clone();
-            };
+            let wit_parser::TypeOwner::Interface(owner) = ty.owner else { return name.clone() };
             let interface = resolve.interfaces[owner].name.as_deref();
             format!("{}/{name}", interface.unwrap_or_default())
         }

@@ -134,9 +134,7 @@ impl Drop for Machines {
 /// Four machines send the requests of a single machine, at the same times.
 #[test]
 fn four_machines_are_one_run() {
-    let Some(machines) = Machines::make(4) else {
-        return;
-    };
+    let Some(machines) = Machines::make(4) else { return };
     let fleet = machines.fleet(4);
     for process in machines.start(&fleet, "") {
         process.end().with_code(0);
@@ -157,9 +155,7 @@ fn four_machines_are_one_run() {
 /// come.
 #[test]
 fn a_link_that_comes_back_loses_nothing() {
-    let Some(machines) = Machines::make(3) else {
-        return;
-    };
+    let Some(machines) = Machines::make(3) else { return };
     let fleet = machines.fleet(3);
     let mut processes = machines.start(&fleet, "");
     processes[0].until("records come", |_| records_of(&fleet, 1) > 500);
@@ -192,9 +188,7 @@ fn a_link_that_comes_back_loses_nothing() {
 /// invalid.
 #[test]
 fn a_link_that_stays_down_ends_both_sides() {
-    let Some(machines) = Machines::make(2) else {
-        return;
-    };
+    let Some(machines) = Machines::make(2) else { return };
     let fleet = machines.fleet(2);
     let mut processes = machines.start(&fleet, "--fleet-grace 1s --request-rate 10");
     processes[0].until("records come", |_| records_of(&fleet, 1) > 500);

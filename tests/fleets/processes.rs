@@ -161,9 +161,7 @@ fn who_does_not_fit_is_refused_by_name() {
         Process::start(&mut { stranger }),
     ];
     let ended = all(processes);
-    let [coordinator, other, stranger] = &ended[..] else {
-        panic!("{ended:#?}");
-    };
+    let [coordinator, other, stranger] = &ended[..] else { panic!("{ended:#?}") };
     assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
     assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
     let differs = "load.amount.requests is 300, on rank 0 200";

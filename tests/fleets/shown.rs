@@ -106,9 +106,7 @@ fn the_dashboard_is_of_the_whole_fleet() {
     let ours = loud(&fleet, 0, "--dashboard");
     let line: Vec<_> = ours.get_args().map(|word| word.to_string_lossy()).collect();
     let folder = ours.get_current_dir().unwrap();
-    let Some(mut command) = on_a_terminal(folder, &line.join(" "), "TERM=xterm") else {
-        return;
-    };
+    let Some(mut command) = on_a_terminal(folder, &line.join(" "), "TERM=xterm") else { return };
     let set = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
     command.envs(set);
     // The others have the same words, and no terminal.

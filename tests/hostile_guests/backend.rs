@@ -5,7 +5,8 @@ use plugins::backend::{Authentication, Control, Dialect, Earlier, Fold, Head, Me
 use serde_json::{Value, json};
 
 use super::fixture::{
-    BACKEND, DEEDS, backend, contract, fails, frames, grants, roomy, sample, settings, trapped,
+    self, BACKEND, DEEDS, backend, contract, fails, frames, grants, roomy, sample, settings,
+    trapped,
 };
 
 /// A codec that does `extra` where it meets a `!`.
@@ -40,8 +41,7 @@ pub(super) fn is_well(dialect: &mut Dialect) {
 #[test]
 fn a_failure_in_encode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
-        let config = touchy("encode", "misbehave", deed);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("encode", "misbehave", deed));
         for _ in 0..2 {
             let error = fails(dialect.encode(&sample("bad!"), &settings(), None));
             trapped(&error, BACKEND, "encode", cause);
@@ -54,8 +54,7 @@ fn a_failure_in_encode_costs_the_instance_alone() {
 #[test]
 fn a_failure_in_decode_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
-        let config = touchy("decode", "misbehave", deed);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("decode", "misbehave", deed));
         let error = fails(dialect.decode(&mut Fold::default(), &mut frames(&["a", "!"])));
         trapped(&error, BACKEND, "decode", cause);
         is_well(&mut dialect);
@@ -65,8 +64,7 @@ fn a_failure_in_decode_costs_the_instance_alone() {
 #[test]
 fn a_failure_in_explain_replaces_the_explanation() {
     for (deed, cause) in DEEDS {
-        let config = touchy("explain", "misbehave", deed);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("explain", "misbehave", deed));
         trapped(&fails(dialect.explain(500, b"!")), BACKEND, "explain", cause);
         assert_eq!(dialect.explain(500, b"").unwrap().message, "status 500");
     }
@@ -86,8 +84,7 @@ fn a_failure_elsewhere_is_named_with_the_call() {
         ("credentials", |dialect| fails(dialect.credentials())),
         ("begin", |dialect| fails(dialect.begin(&head()))),
     ] {
-        let config = json!({"call": call, "misbehave": "loop"});
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&json!({"call": call, "misbehave": "loop"}));
         trapped(&made(&mut dialect), BACKEND, call, DEEDS[0].1);
         is_well(&mut dialect);
     }
@@ -117,8 +114,7 @@ fn a_backend_that_cannot_be_opened_has_an_error() {
 
 #[test]
 fn words_without_end_are_cut_and_cannot_steer_a_terminal() {
-    let config = touchy("encode", "answer", "shout");
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&touchy("encode", "answer", "shout"));
     let error = fails(dialect.encode(&sample("!"), &settings(), None));
     assert!(matches!(error, PluginError::Located { .. }), "{error:?}");
     let text = error.to_string();
@@ -169,8 +165,7 @@ fn a_text_that_is_none_is_not_taken() {
         ),
         ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
     ] {
-        let config = json!({"call": call, "answer": "no-text"});
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&json!({"call": call, "answer": "no-text"}));
         for _ in 0..2 {
             let cause = "invalid utf-8 sequence of 1 bytes from index 1";
             trapped(&made(&mut dialect), BACKEND, call, cause);
@@ -282,8 +277,7 @@ fn results_of_decode_are_checked() {
         ),
         ("unread", &["!"], "it leaves 1 bytes unread, which only the framing `raw` allows"),
     ] {
-        let config = touchy("decode", "answer", answer);
-        let mut dialect = backend(&config, grants(&config)).open().unwrap();
+        let mut dialect = fixture::dialect(&touchy("decode", "answer", answer));
         let error = fails(dialect.decode(&mut Fold::default(), &mut frames(texts)));
         contract(&error, BACKEND, "decode", says);
         assert!(error.is_misbehaviour());
@@ -447,8 +441,7 @@ fn threads(name: &str) -> usize {
 
 #[test]
 fn a_hundred_dead_instances_leave_no_thread_behind() {
-    let config = json!({"call": "encode", "misbehave": "abort"});
-    let mut dialect = backend(&config, grants(&config)).open().unwrap();
+    let mut dialect = fixture::dialect(&json!({"call": "encode", "misbehave": "abort"}));
     for _ in 0..100 {
         fails(dialect.encode(&sample("x"), &settings(), None));
         assert_eq!(threads("sandbox-ticker"), 1);

@@ -10,7 +10,7 @@ use plugins::dataset::Amount;
 use plugins::sandbox::Grants;
 use serde_json::{Value, json};
 
-use super::fixture::{DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};
+use super::fixture::{self, DATASET, DEEDS, contract, dataset, fails, grants, roomy, trapped};
 
 #[test]
 fn a_failure_ends_the_sequence() {
@@ -42,8 +42,8 @@ fn a_failure_ends_the_sequence() {
 
 #[test]
 fn earlier_samples_are_not_lost() {
-    let config = json!({"call": "next", "misbehave": "panic", "only-at": 3});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples =
+        fixture::samples(&json!({"call": "next", "misbehave": "panic", "only-at": 3}));
     let ids: Vec<String> = (samples.next(3).unwrap().into_iter()).map(|sample| sample.id).collect();
     assert_eq!(ids, ["sample-0", "sample-1", "sample-2"]);
     trapped(
@@ -56,16 +56,14 @@ fn earlier_samples_are_not_lost() {
 
 #[test]
 fn more_samples_than_requested_are_refused() {
-    let config = json!({"call": "next", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&json!({"call": "next", "answer": "too-many"}));
     contract(
         &fails(samples.next(3)),
         DATASET,
         "next",
         "it returned 4 samples, but at most 3 were requested",
     );
-    let config = json!({"call": "spare", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&json!({"call": "spare", "answer": "too-many"}));
     contract(
         &fails(samples.spare(1)),
         DATASET,
@@ -90,8 +88,8 @@ fn an_answer_above_the_limit_is_not_taken() {
 
 #[test]
 fn a_reference_that_is_no_json_is_refused() {
-    let config = json!({"call": "next", "answer": "bad-reference", "only-at": 1});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples =
+        fixture::samples(&json!({"call": "next", "answer": "bad-reference", "only-at": 1}));
     contract(
         &fails(samples.next(3)),
         DATASET,
@@ -104,10 +102,10 @@ fn a_reference_that_is_no_json_is_refused() {
 fn an_id_that_comes_twice_is_refused() {
     let config = json!({"call": "next", "answer": "same-id", "only-at": 2});
     let twice = "it returned two samples with the id `sample-0`; records and scores are keyed by id, so ids must be unique within a run";
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&config);
     contract(&fails(samples.next(3)), DATASET, "next", twice);
     // In whatever call each of them came.
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&config);
     assert_eq!(samples.spare(2).unwrap().len(), 2);
     contract(&fails(samples.next(1)), DATASET, "next", twice);
 }
@@ -145,8 +143,7 @@ fn refusing_a_configuration_or_an_input_is_no_misbehaviour() {
         error.to_string(),
         "plugin `guests/hostile-dataset.wasm` refuses its configuration: key `call`: refused on purpose"
     );
-    let config = json!({"call": "next", "answer": "fault", "only-at": 2});
-    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let mut samples = fixture::samples(&json!({"call": "next", "answer": "fault", "only-at": 2}));
     assert_eq!(samples.next(2).unwrap().len(), 2);
     let error = fails(samples.next(2));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");

@@ -7,12 +7,11 @@ use std::sync::{Arc, OnceLock};
 use model::frame::{Framer, Frames, Framing};
 use model::plugin::Limits;
 use model::units::Nanos;
-use plugins::backend::{Backend, Prompt, Sample};
-use plugins::backend::{Sampling, Settings};
-use plugins::dataset::Dataset;
+use plugins::backend::{Backend, Dialect, Prompt, Sample, Sampling, Settings};
+use plugins::dataset::{Amount, Dataset, Samples};
 use plugins::load::{SearchPath, load, load_within};
 use plugins::sandbox::{Grants, LogBook};
-use plugins::scorer::{Exchange, Scorer};
+use plugins::scorer::{Exchange, Judge, Scorer};
 use plugins::{Plugin, PluginError};
 use serde_json::Value;
 use tokenizer::Tokenizer;
@@ -133,14 +132,32 @@ pub fn backend(config: &Value, grants: Grants) -> Backend {
     Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
 }
 
+/// The hostile backend, opened with the usual grants.
+#[track_caller]
+pub fn dialect(config: &Value) -> Dialect {
+    backend(config, grants(config)).open().unwrap()
+}
+
 pub fn dataset(config: &Value, grants: Grants) -> Dataset {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Dataset::new(loaded(DATASET, &PLUGIN), config, grants).unwrap()
 }
 
+/// The hostile dataset, opened with the usual grants.
+#[track_caller]
+pub fn samples(config: &Value) -> Samples {
+    dataset(config, grants(config)).open(1, Amount::Unknown).unwrap()
+}
+
 pub fn scorer(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Scorer::new(loaded(SCORER, &PLUGIN), config, grants).unwrap()
+}
+
+/// The hostile scorer, opened with the usual grants.
+#[track_caller]
+pub fn judge(config: &Value) -> Judge {
+    scorer(config, grants(config)).open().unwrap()
 }
 
 /// The scorer that asks WASI for things.

@@ -365,9 +365,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
     let ran = run(&mock.url, "", "mark = 3", 12, &scorers);
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     let assessment: Assessment = ran.file("assessment.json");
-    let [error] = &assessment.errors[..] else {
-        panic!("{:?}", assessment.errors);
-    };
+    let [error] = &assessment.errors[..] else { panic!("{:?}", assessment.errors) };
     assert!(
         error.starts_with(&format!("plugin `{SCORER}` failed in `score`: it panicked: "))
             && error.ends_with("a panic on purpose (scoring `sample-3`)"),

@@ -5,14 +5,15 @@ use plugins::scorer::Scorer;
 use serde_json::{Value, json};
 
 use super::fixture::{
-    DEEDS, SCORER, contract, exchange, fails, grants, load_bytes, patched, roomy, scorer, trapped,
+    self, DEEDS, SCORER, contract, exchange, fails, grants, load_bytes, patched, roomy, scorer,
+    trapped,
 };
 
 #[test]
 fn a_failure_costs_the_instance_alone() {
     for (deed, cause) in DEEDS {
-        let config = json!({"call": "score", "misbehave": deed, "only-on": "!"});
-        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let mut judge =
+            fixture::judge(&json!({"call": "score", "misbehave": deed, "only-on": "!"}));
         for _ in 0..2 {
             trapped(&fails(judge.score(&exchange("bad!"))), SCORER, "score", cause);
             let scores = judge.score(&exchange("fine")).unwrap();
@@ -27,8 +28,7 @@ fn failures_in_open_and_finish_name_the_call() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "open", "misbehave": deed});
         trapped(&fails(scorer(&config, grants(&config)).open()), SCORER, "open", cause);
-        let config = json!({"call": "finish", "misbehave": deed});
-        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let mut judge = fixture::judge(&json!({"call": "finish", "misbehave": deed}));
         trapped(&fails(judge.finish()), SCORER, "finish", cause);
         assert!(judge.score(&exchange("fine")).is_ok());
     }
@@ -41,14 +41,12 @@ fn a_score_has_a_name_and_a_finite_value() {
         ("infinite", "the score `length` is inf; scores have a name and a finite value"),
         ("nameless", "the score `` is 4; scores have a name and a finite value"),
     ] {
-        let config = json!({"call": "score", "answer": answer});
-        let mut judge = scorer(&config, grants(&config)).open().unwrap();
+        let mut judge = fixture::judge(&json!({"call": "score", "answer": answer}));
         let error = fails(judge.score(&exchange("fine")));
         contract(&error, SCORER, "score", says);
         assert!(judge.finish().is_ok());
     }
-    let config = json!({"call": "finish", "answer": "nan"});
-    let mut judge = scorer(&config, grants(&config)).open().unwrap();
+    let mut judge = fixture::judge(&json!({"call": "finish", "answer": "nan"}));
     contract(
         &fails(judge.finish()),
         SCORER,
@@ -101,8 +99,7 @@ fn a_refusal_is_no_misbehaviour() {
     let config = json!({"call": "open", "answer": "refuse"});
     let error = fails(scorer(&config, grants(&config)).open());
     assert!(matches!(error, PluginError::Config { .. }), "{error:?}");
-    let config = json!({"call": "score", "answer": "fault"});
-    let mut judge = scorer(&config, grants(&config)).open().unwrap();
+    let mut judge = fixture::judge(&json!({"call": "score", "answer": "fault"}));
     let error = fails(judge.score(&exchange("fine")));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
     assert!(!error.is_misbehaviour());

@@ -52,9 +52,7 @@ async fn shows_its_answer(browser: &Browser, page: &Path) {
 
 #[tokio::test]
 async fn pages_of_sweeps_searches_and_labs_fit_a_desk_and_a_telephone() {
-    let Some(browser) = browser().await else {
-        return;
-    };
+    let Some(browser) = browser().await else { return };
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     for (what, flags) in [("sweep", SWEEP), ("search", SEARCH)] {
         let ended = run_patiently(&mut command(what, &mock, &folder, flags)).with_code(0);

@@ -106,9 +106,7 @@ async fn connect(
     network: Network,
     segments: Arc<AtomicU64>,
 ) {
-    let Ok(server) = TcpStream::connect(server).await else {
-        return;
-    };
+    let Ok(server) = TcpStream::connect(server).await else { return };
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
     let (from_client, to_client) = client.into_split();

@@ -115,13 +115,12 @@ pub fn serve(threads: usize, pace: Pace) -> Result<()> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let cpu = [usage.user_time(), usage.system_time()]
         .map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6);
-    let seen =
-        serde_json::json!({ "ttft": told(ttft), "gaps": told(gaps), "cpu": cpu[0] + cpu[1] });
+    let seen = serde_json::json!({ "ttft": statistics(ttft), "gaps": statistics(gaps), "cpu": cpu[0] + cpu[1] });
     println!("{seen}");
     Ok(())
 }
 
-fn told(mut values: Vec<f32>) -> [f64; 3] {
+fn statistics(mut values: Vec<f32>) -> [f64; 3] {
     values.sort_by(f32::total_cmp);
     let at = |share: f64| f64::from(values[((values.len() - 1) as f64 * share).round() as usize]);
     let mean = values.iter().copied().map(f64::from).sum::<f64>() / values.len() as f64;
@@ -135,9 +134,7 @@ async fn connection(mut stream: TcpStream, pace: Pace, seen: mpsc::Sender<Vec<Du
     while let Some(length) = whole(&mut stream, &mut request).await {
         let came = Instant::now();
         request.drain(..length);
-        let Ok(instants) = answer(&mut stream, pace, came).await else {
-            return;
-        };
+        let Ok(instants) = answer(&mut stream, pace, came).await else { return };
         let _ = seen.send(instants);
     }
 }

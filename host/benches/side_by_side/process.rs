@@ -39,10 +39,10 @@ impl Cost {
 
 /// Runs a command to its end, which must be a success; returns its stdout and its cost.
 pub fn run(command: Command) -> Result<(String, Cost)> {
-    let told = format!("{command:?}");
+    let command_line = format!("{command:?}");
     let (status, stdout, stderr, cost) = run_to_status(command)?;
     if !status.success() {
-        bail!("{told} ended with {status}: {stdout}{stderr}");
+        bail!("{command_line} ended with {status}: {stdout}{stderr}");
     }
     Ok((stdout, cost))
 }
@@ -72,11 +72,11 @@ fn run_to_status(mut command: Command) -> Result<(ExitStatus, String, String, Co
         peak = peak.max(high_water(&status).unwrap_or(0));
         std::thread::sleep(Duration::from_millis(5));
     };
-    let told = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
-        let told = thread.join().ok().flatten();
-        told.and_then(Result::ok).unwrap_or_default()
+    let output = |thread: std::thread::JoinHandle<Option<std::io::Result<String>>>| {
+        let text = thread.join().ok().flatten();
+        text.and_then(Result::ok).unwrap_or_default()
     };
-    let (stdout, stderr) = (told(reader), told(errors));
+    let (stdout, stderr) = (output(reader), output(errors));
     let [user, system] = children_cpu()?;
     let cost = Cost { user: user - before[0], system: system - before[1], peak };
     Ok((ended, stdout, stderr, cost))

@@ -320,9 +320,7 @@ fn until(sequences: u64) -> Section {
             loop {
                 values.push(1.0 + variation * random.normal());
                 let many = values.len();
-                let Some(found) = anytime::mean(&values) else {
-                    continue;
-                };
+                let Some(found) = anytime::mean(&values) else { continue };
                 let half = (found.high - found.low) / 2.0;
                 let is_reached = half <= BOUND * f64::midpoint(found.low, found.high);
                 if is_reached || many == MOST {

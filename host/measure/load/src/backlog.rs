@@ -371,9 +371,7 @@ impl Gate {
     /// Decides, by the bytes read right after a wait, if the engine had to wait too, and how late
     /// their stamps may be. Bytes that are read together share the time of the last packet.
     fn settle(&mut self) {
-        let Some((since, until, bytes)) = self.after.take() else {
-            return;
-        };
+        let Some((since, until, bytes)) = self.after.take() else { return };
         let throttled = if self.is_shared { THROTTLED_SHARED_BYTES } else { THROTTLED_BYTES };
         let late = until.since(since);
         let is_late = bytes > 0 && late >= LATE;

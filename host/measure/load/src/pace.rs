@@ -340,9 +340,7 @@ where
         while !is_free() && !over(self.clock.now()) {
             self.signal.wait(self.clock, self.end).await;
         }
-        let Some(item) = self.take(is_root) else {
-            return;
-        };
+        let Some(item) = self.take(is_root) else { return };
         if !is_free() || self.signal.is_stopped() {
             self.hand(item, Verdict::NotSent { due }, is_root);
             return;
@@ -360,9 +358,7 @@ where
         // The user of a session waits for the followers, so another user is one too many.
         let takes_user = is_root || !by_session;
         let user = self.users.as_mut().filter(|_| takes_user).and_then(Users::next);
-        let Some(item) = self.take(is_root) else {
-            return;
-        };
+        let Some(item) = self.take(is_root) else { return };
         self.signal.take_slot();
         let granted = None;
         let handed = self.hand(item, Verdict::Send(Release { due, granted }), is_root);

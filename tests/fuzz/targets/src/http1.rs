@@ -155,9 +155,7 @@ impl AsyncRead for PacedStream {
         if self.waited {
             return Poll::Pending;
         }
-        let Some(mut piece) = self.pieces.pop() else {
-            return Poll::Ready(Ok(()));
-        };
+        let Some(mut piece) = self.pieces.pop() else { return Poll::Ready(Ok(())) };
         let rest = piece.split_off(piece.len().min(buf.remaining()));
         buf.put_slice(&piece);
         if !rest.is_empty() {

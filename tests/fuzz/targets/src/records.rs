@@ -10,9 +10,7 @@ use runs::record;
 /// that were read are summarised and listed.
 pub fn records(data: &[u8]) {
     let exchanges: Vec<Exchange> = record::in_lines(data).collect();
-    let Some(first) = exchanges.first() else {
-        return;
-    };
+    let Some(first) = exchanges.first() else { return };
     let written = serde_json::to_vec(first).expect("an exchange is JSON");
     let again: Exchange = serde_json::from_slice(&written).expect("it reads back");
     assert_eq!(*first, again);

@@ -7,9 +7,7 @@ use scenario::Scenario;
 /// A scenario's text. Mistakes have messages with places within the text. A correct scenario can be
 /// shown, repeated as flags, and laid over itself, and stays the same.
 pub fn scenario(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     let scenario = match Scenario::parse("scenario.toml", text) {
         Ok(scenario) => scenario,
         Err(error) => return check_message(&error, text),

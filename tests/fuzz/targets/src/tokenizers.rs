@@ -32,9 +32,7 @@ pub fn tokenizer(data: &[u8]) {
         return;
     }
     let (choices, text) = data.split_at(data.len().min(4));
-    let Ok(text) = std::str::from_utf8(text) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(text) else { return };
     thread_local! {
         static BOTH: RefCell<BTreeMap<Vec<u8>, Option<Both>>> = const { RefCell::new(BTreeMap::new()) };
     }
@@ -54,9 +52,7 @@ pub fn tokenizer(data: &[u8]) {
 
 /// A chat template of a stranger renders, or fails; it does not take longer than its bounds allow.
 fn template(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     let roles = BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())]);
     if let Ok(template) = ChatTemplate::parse(text, &roles) {
         let messages = [json!({"role": "user", "content": "Hello <b> wörld"})];

@@ -57,9 +57,7 @@ fn log() -> Log {
 /// A case's text: mistakes have messages. The script of a sound case is played or refused with a
 /// message, and a run is judged.
 pub fn verify_case(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     for part in ["load", "stream", "fault"] {
         let case = match Case::read(&format!("{part}-a.toml"), text) {
             Ok(case) => case,
@@ -84,9 +82,7 @@ pub fn verify_case(data: &[u8]) {
 /// placeholders that have values or are named, and whose result, here the same text, is read and
 /// judged.
 pub fn verify_profile(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     let profile = match Profile::read("profile.toml", text) {
         Ok(profile) => profile,
         Err(error) => {

@@ -13,9 +13,7 @@ use crate::bytes::first;
 /// is written in a form that reads back as the same value.
 pub fn words(data: &[u8]) {
     let (choice, data) = first(data);
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+    let Ok(text) = std::str::from_utf8(data) else { return };
     match choice % 9 {
         0 => {
             if let Some(span) = answer(duration::parse(text)) {

@@ -202,9 +202,7 @@ impl Stream {
         marks: &Marks,
         sink: &mut impl Sink,
     ) -> Poll<Result<(), Broke>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(Ok(()));
-        };
+        let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
         loop {
             match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 Some(Ok(frame)) => {

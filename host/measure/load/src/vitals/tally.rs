@@ -106,9 +106,7 @@ impl Tally {
         let spans = self.last.threads.iter().zip(&sample.threads);
         for ((before, after), worst) in spans.zip(&mut self.seconds) {
             worst.last = None;
-            let (Some(before), Some(after)) = (before, after) else {
-                continue;
-            };
+            let (Some(before), Some(after)) = (before, after) else { continue };
             let (cpu, waiting) = shares(before, after, span);
             worst.last = Some((cpu, waiting));
             worst.cpu = Some(worst.cpu.map_or(cpu, |most| most.max(cpu)));
@@ -147,9 +145,7 @@ impl Tally {
                 let until = self.last.at.since(self.first.at);
                 at(&self.last).map(|spent| (spent, until))
             });
-            let (Some(before), Some((after, span))) = (at(&self.first), known) else {
-                continue;
-            };
+            let (Some(before), Some((after, span))) = (at(&self.first), known) else { continue };
             let (cpu, waiting) = shares(&before, &after, span);
             let seconds = self.seconds[number];
             let thread = Thread {

@@ -30,9 +30,7 @@ async fn sessions(
         |(session, turn, root), verdict| {
             key += 1;
             let (key, root) = (key, if turn == 0 { key } else { root });
-            let Verdict::Send(Release { due, .. }) = verdict else {
-                return key.into();
-            };
+            let Verdict::Send(Release { due, .. }) = verdict else { return key.into() };
             let line = (session, turn, due.0 / MS, clock.now().0 / MS);
             seen.borrow_mut().push(line);
             let (signal, announcer) = (signal.clone(), announcer.clone());

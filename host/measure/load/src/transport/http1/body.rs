@@ -91,9 +91,7 @@ impl Body {
             };
         }
         let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-        let Some(first) = lengths.next() else {
-            return Ok(Body(State::UntilClose));
-        };
+        let Some(first) = lengths.next() else { return Ok(Body(State::UntilClose)) };
         match number(first.as_bytes()) {
             Some(length) if lengths.all(|other| other == first) => Ok(Body(match length {
                 0 => State::Over,

@@ -420,9 +420,7 @@ async fn autobahns_cases_are_echoed() {
             let read = socket.poll_messages(cx, &marks, &mut kept);
             echoed.extend(kept.0);
             while socket.poll_write(cx).is_ready() && socket.has_room() {
-                let Some(message) = echoed.pop_front() else {
-                    break;
-                };
+                let Some(message) = echoed.pop_front() else { break };
                 socket.put(message).unwrap();
             }
             read
