@@ -420,8 +420,7 @@ fn a_trap_of_c_names_the_functions_around_it() {
     assert!(ended.stdout.contains(words), "{}", ended.stdout);
 }
 
-/// One interpreter at a time is compiled, on all processors: the sandbox bounds the time that each
-/// may take.
+/// One interpreter at a time is compiled, on all processors: the sandbox bounds its time.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

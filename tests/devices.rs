@@ -72,8 +72,7 @@ fn close(found: Option<f64>, expected: f64) {
     assert!(near, "{found} and not {expected}");
 }
 
-/// Computes the growth of a counter between two instants in seconds, from its readings `(instant,
-/// value)`, which a line joins.
+/// The growth of a counter between two instants in seconds, interpolated from its readings.
 fn grown(readings: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let at = |t: f64| {
         let after = readings.iter().position(|(at, _)| *at >= t).unwrap();
@@ -217,8 +216,7 @@ fn thresholds_and_comparisons_use_the_figures() {
     }
 }
 
-/// A sweep's table has columns for energy and cost where its runs have them, and its curve may be
-/// of them.
+/// A sweep has columns for energy and cost if its runs have them, and may have a curve of them.
 #[test]
 fn sweeps_have_columns_for_energy_and_cost() {
     let mock = mock();
@@ -360,8 +358,7 @@ fn an_exporter_over_a_run() {
     assert_eq!(figures.max_temperature_c, None);
 }
 
-/// An exporter that stops answering leaves a gap, and no energy that somebody could take for the
-/// whole.
+/// An exporter that stops answering leaves a gap, and no energy that looks whole.
 #[test]
 fn an_exporter_that_goes_away_leaves_a_gap() {
     let exporter = Exporter::start(|page| {

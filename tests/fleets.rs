@@ -118,8 +118,7 @@ fn records_of(fleet: &Fleet, rank: u32) -> u64 {
     files.map(|file| file.len()).sum()
 }
 
-/// Returns the requests that a single process sends of the same scenario to the same engine, behind
-/// these words.
+/// The requests of a single process with the same scenario and engine, behind these words.
 fn alone(fleet: &Fleet, starter: &[&str]) -> Vec<Exchange> {
     let folder = fleet.path().join("alone");
     std::fs::create_dir(&folder).unwrap();

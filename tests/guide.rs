@@ -75,8 +75,7 @@ impl Reader {
         assert!(followed > 2, "the page has nothing to follow");
     }
 
-    /// Runs a block as a reader would, but on ports that are free, and not before the engine
-    /// listens.
+    /// Runs a block as a reader would, but on free ports, and not before the engine listens.
     #[track_caller]
     fn run(&self, block: &Block) {
         let mut script = block.text.clone();
@@ -179,8 +178,7 @@ fn a_dataset_and_a_scorer_that_judges_its_answers() {
     assert_eq!(result["requests"]["successful"], 20, "{result:#}");
     let correct = &result["scores"]["correct"];
     assert_eq!(correct["count"], 20, "{result:#}");
-    // Of the first 20 sums of seed 7, five are 9. All answers have a number, so the two measures
-    // are the same.
+    // Five of the first 20 sums of seed 7 are 9. All answers have a number, so both measures agree.
     assert_eq!(correct["mean"], 0.25, "{result:#}");
     assert_eq!(result["run-scores"]["correct-of-numbers"], 0.25, "{result:#}");
 }

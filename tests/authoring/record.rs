@@ -92,8 +92,7 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
         files(folder, "recorded"),
         ["events.json", "head.json", "reply.sse", "request.http", "sample.json", "settings.json"]
     );
-    // The server got the request that the case expects, but for the model's path; and it got the
-    // key.
+    // The server got the request of the case, except for the model's path, and the key.
     let seen = server.last();
     assert_eq!(seen["key"], format!("Bearer {KEY}"));
     let request = read(folder, "recorded/request.http");

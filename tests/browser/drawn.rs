@@ -24,8 +24,7 @@ const NAMELESS: &str = "[...document.querySelectorAll('button, a, input, summary
     })
     .map((element) => element.outerHTML.slice(0, 120))";
 
-/// Checks that a page is complete: no complaints, all charts drawn, everything named, headings in
-/// order.
+/// Checks that a page is complete: no complaints, all charts drawn and named, headings in order.
 async fn whole(browser: &Browser, path: &Path, charts: f64) {
     browser.open(path).await;
     browser.until("document.readyState === 'complete'").await;

@@ -4,8 +4,7 @@ use super::page;
 use crate::support::browser::browser;
 use crate::support::made_up::MadeUp;
 
-/// Finds the elements that extend beyond the right edge of the page, unless an ancestor scrolls on
-/// its own.
+/// Finds the elements beyond the right edge of the page, unless an ancestor scrolls on its own.
 const OUTSIDE: &str = "[...document.querySelectorAll('body *')]
     .filter((e) => !e.closest('.scroll, .unseen, .skip, pre, svg, .bar ul') && e.getClientRects().length)
     .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)

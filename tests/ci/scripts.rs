@@ -10,8 +10,7 @@ use super::{ours, shell};
 use crate::support::lacking;
 use crate::support::process::{Ended, run};
 
-/// The scripts that the template writes into files, each between the lines of a here-document.
-/// `BLESS=1` writes them anew.
+/// The template's scripts, each between the lines of a here-document. `BLESS=1` writes them anew.
 #[test]
 fn the_template_holds_the_shared_scripts() {
     let path = ours("gitlab/benchmark.yml");

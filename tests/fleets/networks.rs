@@ -151,8 +151,7 @@ fn four_machines_are_one_run() {
     assert!(agents.iter().all(|agent| agent.records == 50 && agent.lost.is_none()));
 }
 
-/// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all of them
-/// come.
+/// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all come.
 #[test]
 fn a_link_that_comes_back_loses_nothing() {
     let Some(machines) = Machines::make(3) else { return };

@@ -11,8 +11,7 @@ fn all(processes: Vec<Process>) -> Vec<Ended> {
     processes.into_iter().map(Process::end).collect()
 }
 
-/// Four processes send the requests of one, at the same times: due times are equal to the
-/// nanosecond.
+/// Four processes send the requests of one at the same due times, to the nanosecond.
 #[test]
 fn four_processes_send_the_requests_of_one() {
     let fleet = Fleet::new(4);
@@ -78,8 +77,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     }
 }
 
-/// A process that is refused while it warms up, against an engine that does not answer, ends, as do
-/// the others.
+/// A process refused while it warms up against a silent engine ends, as do the others.
 #[test]
 fn who_is_refused_in_the_warm_up_ends() {
     let fleet = Fleet::against(2, Mock::start(&["--ttft", "1h"]));
@@ -179,8 +177,7 @@ fn who_does_not_fit_is_refused_by_name() {
     assert_eq!(runs, [".fleet"]);
 }
 
-/// The fate of a killed agent's part is not known from some instant on, and the verdict names that
-/// instant.
+/// The fate of a killed agent's part is unknown from an instant on, which the verdict names.
 #[test]
 fn an_agent_that_is_killed_is_lost() {
     let fleet = Fleet::new(2);
@@ -241,8 +238,7 @@ fn an_agent_that_is_killed_is_lost() {
     assert!(again.stderr.contains("already"), "{again:#?}");
 }
 
-/// A process whose disk is full exits with a code and says why; the other side hears of it, and
-/// neither waits for the other.
+/// A process whose disk is full says so in code and text; the other side ends without waiting.
 #[test]
 fn a_full_disk_is_reported_on_both_sides() {
     if !may_mount() {

@@ -166,8 +166,7 @@ fn rank_0_reads_the_devices_for_all() {
     let devices = summary.devices.unwrap();
     assert_eq!(devices.source.as_deref(), Some("dcgm"));
     assert_eq!(devices.max_power_w, Some(250.0));
-    // The samples are by the clock of the records: the counter grew while the requests were
-    // answered.
+    // The samples are by the records' clock: the counter grew while requests were answered.
     assert!(devices.energy_j.is_some_and(|energy| energy > 0.0), "{devices:?}");
 }
 

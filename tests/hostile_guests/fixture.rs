@@ -100,8 +100,7 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     .clone()
 }
 
-/// Returns the grants of the guests. Only tests of endless loops have short calls: the machine may
-/// be busy.
+/// The grants of the guests. Only tests of endless loops have short calls: machines may be busy.
 pub fn grants(config: &Value) -> Grants {
     let call_ms = if config["misbehave"] == "loop" { 200 } else { 60_000 };
     Grants {
@@ -251,8 +250,7 @@ pub fn fails<T>(result: Result<T, PluginError>) -> PluginError {
     }
 }
 
-/// Asserts that the plugin trapped in that call, of that cause. A panic's message comes with its
-/// place.
+/// Asserts that the plugin trapped in that call, of that cause. A panic's message has its place.
 #[track_caller]
 pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
     let PluginError::Trapped { plugin, call, cause } = error else {

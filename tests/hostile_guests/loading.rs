@@ -67,8 +67,7 @@ fn a_component_cut_anywhere_is_refused() {
     let whole = bytes(BACKEND);
     let sections = sections(&whole);
     assert_eq!(sections.last().map(|(_, end)| *end), Some(whole.len()));
-    // A file that is cut between two sections is a component without exports: they stand at its
-    // end.
+    // A file cut between two sections is a component without exports: they stand at its end.
     let sooner = sections.iter().take_while(|(id, _)| *id != EXPORTS);
     let ends: Vec<usize> = sooner.map(|(_, end)| *end).collect();
     for cut in ends.iter().step_by(ends.len().div_ceil(20)).chain(&[8]) {

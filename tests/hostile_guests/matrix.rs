@@ -11,11 +11,9 @@ use super::runs::{Mock, run};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
     Nothing,
-    /// The exchange, run or score that it was done to: a backend's one exchange, a dataset's run, a
-    /// scorer's one score.
+    /// One part of the run: a backend's one exchange, a dataset's run, a scorer's one score.
     Its,
-    /// The same, and the exchange counts as a reply that breaks the protocol: the plugin returned
-    /// that error in order.
+    /// The same, and the exchange breaks the protocol: the plugin returned that error in order.
     Said,
 }
 
@@ -83,8 +81,7 @@ const MISDEEDS: [Row; 15] = [
     ),
 ];
 
-/// Limits that a misdeed reaches soon, and nothing else: calls take microseconds, if the machine is
-/// not busy.
+/// Limits that only a misdeed reaches: other calls take microseconds on a quiet machine.
 fn sandbox(deed: &str) -> String {
     let call = if deed == "endless loop" { "3s" } else { "60s" };
     let memory = if deed == "memory bomb" { "200MiB" } else { "1GiB" };

@@ -417,8 +417,7 @@ dataset.plugin = "datasets/random.wasm"
 dataset.config = { like = "vllm", input-len = 40, output-len = 11 }
 "#;
 
-/// The measured requests by number, with when each was due, let go and sent since the measurement
-/// began.
+/// The measured requests by number: due, let go and sent since the measurement began.
 fn from_the_start(ran: &Ran) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
     let first = ran.measured().map(|exchange| exchange.due).min();
     let start = first.unwrap_or_default().since(ran.plan.first_due());

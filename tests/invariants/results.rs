@@ -17,8 +17,7 @@ load = { requests = 20, arrival = "constant", rate = 10.0, warmup = 2 }
 timeouts.token-gap = "1s"
 "#;
 
-/// A run with every kind of outcome: successes, failures of several classes, a cap, a warmup,
-/// reasoning.
+/// A run with every kind of outcome: successes, several failures, a cap, a warmup, reasoning.
 fn mixed() -> Trial {
     Trial::of(SCENARIO)
         .with("load.max-in-flight = 2\nload.duration = '2s'\nbackend.config.route = 'chat'")
@@ -38,8 +37,7 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
     lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
 }
 
-/// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty
-/// cell.
+/// (8) Absent is not zero: a value that a whole reply lacks has no line, no key, an empty cell.
 #[tokio::test(start_paused = true)]
 async fn figures_without_a_measurement_are_absent() {
     let whole = Trial::of(SCENARIO).with("request.stream = false").run().await;
@@ -61,8 +59,7 @@ async fn figures_without_a_measurement_are_absent() {
     }
 }
 
-/// (8) A failed request has no figures for stages that it did not reach, and none is in a
-/// statistic.
+/// (8) A failed request has no figures for stages that it did not reach, nor a place in statistics.
 #[tokio::test(start_paused = true)]
 async fn failures_leave_empty_cells() {
     let ran = mixed().run().await;

@@ -10,8 +10,7 @@ use super::follows;
 use crate::support::port;
 use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
 
-/// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an
-/// eighth of the throughput with 8.
+/// A closed loop of 8 users, 2 ms a token: one slot has an eighth of the throughput of 8.
 const SCENARIO: &str = r#"
 name = "short"
 [dataset]
@@ -147,8 +146,7 @@ fn the_best_option_wins_and_a_crashing_option_does_not() {
     assert_eq!(files.report()["studies"], report["studies"]);
 }
 
-/// An engine that takes two seconds to load, and 300 ms for a first token: both times are figures,
-/// and a constraint on them is judged.
+/// An engine that loads for two seconds, and 300 ms to a first token: two figures, one judged.
 #[test]
 fn the_time_from_the_start_of_an_engine_is_a_figure() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "");
@@ -235,8 +233,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
     assert!(files.page().contains("max-concurrency 8"));
 }
 
-/// A full disk and a loss of power cut a journal anywhere: nothing that was measured is lost to the
-/// lab.
+/// A full disk or a loss of power cuts a journal anywhere: the lab loses no measurement.
 #[test]
 fn resumes_a_cut_journal() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
@@ -291,8 +288,7 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
     assert!(processes_with(&engine).is_empty(), "{ended:#?}");
 }
 
-/// The engine is killed in the middle of a run: that run is made again, and the page has no figure
-/// of it.
+/// The engine is killed in a run: that run is made again, and the page has no figure of it.
 #[test]
 fn an_engine_that_dies_in_a_run_is_started_again() {
     let files =
@@ -363,8 +359,7 @@ fn a_lab_over_loads_is_drawn() {
     files.follow_their_schemas();
 }
 
-/// An engine is in a session of its own, and only its launch's identifier connects it with its lab:
-/// it ends with a killed lab.
+/// Only its launch's identifier connects an engine's session with its lab: it ends with the lab.
 #[test]
 fn an_engine_ends_with_a_lab_that_is_killed() {
     let files = Files::new("", "max-concurrency = [8]");

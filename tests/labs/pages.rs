@@ -15,8 +15,7 @@ use crate::support::process::{Mock, run_patiently};
 const SCROLLED: &str = "[...document.querySelectorAll('.scroll')]
     .filter((e) => !e.closest('details:not([open])') && e.scrollWidth > e.clientWidth + 1)
     .map((e) => e.textContent.slice(0, 60))";
-/// The width of the narrowest point that is drawn. The points of a line are one path; its first
-/// point is measured alone.
+/// The width of the narrowest drawn point. A line's points are one path: its first is measured.
 const NARROWEST: &str = "Math.min(...[...document.querySelectorAll('.spot, .cross')]
     .filter((e) => e.getClientRects().length)
     .map((e) => {

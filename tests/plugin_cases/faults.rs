@@ -264,8 +264,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
     }
 }
 
-/// Most runs draw spare samples, so a case that asks for none must not pass where they break the
-/// sessions.
+/// Most runs draw spare samples: a case without any must not pass if they break the sessions.
 #[test]
 fn every_case_finds_a_spare_sample_that_splits_a_session() {
     let case = |fault: &str| {

@@ -14,8 +14,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::lacking;
 use super::process::Process;
 
-/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
-/// measures nothing.
+/// Longer than anything here takes: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One browser at a time: several at once would take each other's time and memory.

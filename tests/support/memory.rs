@@ -84,8 +84,7 @@ impl Memory {
         Memory { away, ..self }
     }
 
-    /// Each connection has another instant at which its opening began, by as many nanoseconds as
-    /// were opened before it.
+    /// Each connection begins later by as many nanoseconds as connections were opened before it.
     pub fn apart(self, apart: bool) -> Self {
         Memory { apart, ..self }
     }

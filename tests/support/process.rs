@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use mock::Truth;
 use tempfile::TempDir;
 
-/// Longer than anything here takes, however busy the machine is: it ends hanging tests, and
-/// measures nothing.
+/// Longer than anything here takes: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The log of a mock engine, in a folder of its own.

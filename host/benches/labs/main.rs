@@ -21,8 +21,7 @@ const PAGE: &str =
 /// Labs of each case, unless asked for otherwise.
 const LABS: u64 = 500;
 
-/// Factor for the number of labs of cases in which nothing differs, because the counted events are
-/// rare.
+/// Factor for the number of labs without any difference: their counted events are rare.
 const RARE: u64 = 4;
 
 const BENCH: Benchmark = Benchmark {

@@ -34,8 +34,7 @@ pub struct Case {
     pub unsteady: f64,
     /// The standard deviation of a round's effect on all trials, as a share.
     pub rounds: f64,
-    /// The mean P99 of TTFT of every trial in ms, and its standard deviation as a share; the limit
-    /// is 1000 ms.
+    /// The mean P99 of TTFT of every trial (ms) and its relative deviation; the limit is 1000 ms.
     pub p99: Option<(f64, f64)>,
 }
 
@@ -79,8 +78,7 @@ impl Case {
         let mut effects: BTreeMap<u32, f64> = BTreeMap::new();
         let mut results = Results::default();
         while let Next::Run(starts) = next(lab, &scenarios, &results) {
-            // All that was asked for at once: no trial fails, so nothing that comes between changes
-            // it.
+            // All requests at once: no trial fails, so nothing between the runs changes it.
             for start in &starts {
                 let effect =
                     *effects.entry(start.round).or_insert_with(|| self.rounds * random.normal());
@@ -152,8 +150,7 @@ impl Ended {
         matches!(kind, Some(Kind::Better | Kind::BestOfRest))
     }
 
-    /// The gain that it states, in percent, and the ends of its interval, if it recommends a trial
-    /// with the fast mode.
+    /// The stated gain and the ends of its interval (percent), if the fast mode is recommended.
     pub fn fast(&self) -> Option<(f64, [f64; 2])> {
         let decision = self.study.decision.as_ref()?;
         let chosen = decision.chosen.as_ref().filter(|_| self.recommends())?;
@@ -164,8 +161,7 @@ impl Ended {
     }
 }
 
-/// Numbers that are drawn: the generator of Steele, Lea and Flood 2014, "Fast splittable
-/// pseudorandom number generators".
+/// Random numbers: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators".
 struct Random(u64);
 
 impl Random {

@@ -20,8 +20,7 @@ use session::{Source, resolve};
 const ROUND: Duration = Duration::from_millis(50);
 const ROUNDS: usize = 40;
 
-/// An event as OpenAI-like engines write it, its data 260 bytes long; `{}` is where the text
-/// differs.
+/// An event of an OpenAI-like engine with 260 bytes of data; `{}` is where the text differs.
 const EVENT: [&str; 2] = [
     concat!(
         r#"{"id":"chatcmpl-0123456789abcdef0123456789abcdef","object":"chat.completion.chunk","#,
@@ -138,8 +137,7 @@ fn decode(backend: &Backend, batch: usize) -> Result<()> {
     Ok(())
 }
 
-/// Decoding events that repeat the whole answer, as SGLang's do: 24 KB each, of an answer that
-/// grows by a character.
+/// Decoding events that repeat the answer, as SGLang's do: 24 KB each, a character more each time.
 fn cumulative() -> Result<()> {
     const TEXT: usize = 12_000;
     const EVENTS: usize = 40;

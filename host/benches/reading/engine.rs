@@ -58,8 +58,7 @@ impl Engine {
             }
         }
         to_all(&mut streams, END)?;
-        // The client closes first, so that the port is free of connections that wait for stray
-        // packets.
+        // The client closes first, so that its connections leave the port free.
         for stream in &mut streams {
             stream.set_read_timeout(Some(Duration::from_secs(10)))?;
             let _ = stream.read(&mut request);

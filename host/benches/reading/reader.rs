@@ -30,8 +30,7 @@ use super::engine::{END, REQUEST};
 
 const LONG: Nanos = Nanos(3_600_000_000_000);
 
-/// Connects, sends, reads, stamps each read and counts the ends of events, until every reply has
-/// ended.
+/// Connects, sends, reads, stamps each read and counts the ends of events to the last reply.
 pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
     let clock = Clock::start();
     let mut poll = Poll::new()?;
@@ -75,8 +74,7 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
     Ok(seen)
 }
 
-/// Has a worker of `load` read them, whose sockets are registered with its poller or with the
-/// runtime.
+/// Has a worker of `load` read them; its sockets are registered with its poller or the runtime.
 pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64> {
     let counted = Counted::default();
     let target = Target::parse(&format!("http://{address}")).map_err(io::Error::other)?;

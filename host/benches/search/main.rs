@@ -65,8 +65,7 @@ fn watch() {
 
 /// Requests that an interval 5 % wide is to take at most.
 const TARGET: f64 = 100_000.0;
-/// Requests that a search is to take at most, as a multiple of the fewest possible, where that is
-/// more.
+/// The most requests of a search as a multiple of the fewest possible, where that is more.
 const ABOVE: f64 = 1.5;
 
 fn queue() {

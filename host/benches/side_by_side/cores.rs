@@ -26,8 +26,7 @@ const LOADS: [(&str, Pace); 2] = [
     ),
 ];
 
-/// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others. Where the client has
-/// all, they share them.
+/// The client on the first 1, 2, 4, 8 and 16 cores, the engine on the others, if there are any.
 pub fn cores(rounds: usize) -> Result<()> {
     // Plugins are compiled once.
     let cache = tempfile::tempdir()?;

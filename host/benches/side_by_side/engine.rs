@@ -55,8 +55,7 @@ impl Engine {
         Ok(Engine { child, address })
     }
 
-    /// Ends it; gives the mean, median and P99 of its TTFT and gaps, in milliseconds, and its
-    /// processor time, in seconds.
+    /// Ends it; gives mean, median and P99 of its TTFT and gaps in ms, and its processor time in s.
     pub fn end(mut self) -> Result<Value> {
         drop(self.child.stdin.take());
         let stdout = self.child.stdout.take().context("it has a stdout")?;
@@ -127,8 +126,7 @@ fn statistics(mut values: Vec<f32>) -> [f64; 3] {
     [mean, at(0.5), at(0.99)].map(|seconds| seconds * 1e3)
 }
 
-/// Serves one request after the other. Sends the instants of each request's tokens, since the
-/// request was read.
+/// Serves one request after the other. Sends the instants of its tokens since it was read.
 async fn connection(mut stream: TcpStream, pace: Pace, seen: mpsc::Sender<Vec<Duration>>) {
     let mut request = Vec::new();
     while let Some(length) = whole(&mut stream, &mut request).await {

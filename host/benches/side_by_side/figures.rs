@@ -14,8 +14,7 @@ use crate::truth::difference;
 /// Streams at the same time where nothing else is said.
 pub const STREAMS: usize = 1024;
 
-/// A load of [`cpu`]: its name, the engine's flags, replies one after the other on each connection,
-/// and tokens of each.
+/// A load of [`cpu`]: name, the engine's flags, replies in turn on a connection, tokens of each.
 struct Answers {
     name: &'static str,
     mock: &'static [&'static str],
@@ -110,8 +109,7 @@ pub fn bare(address: SocketAddr, (streams, answers): (usize, usize), tokens: usi
     Ok(())
 }
 
-/// Processor seconds a million events, of as many requests as the bare reader makes on as many kept
-/// connections.
+/// Processor seconds a million events, with the bare reader's requests and kept connections.
 pub fn cpu(rounds: usize) -> Result<()> {
     for load in &ANSWERS {
         let (requests, tokens) = (STREAMS * load.answers, load.tokens);
@@ -158,8 +156,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Every request must have been answered in full, with this many tokens together: what failed costs
-/// nothing.
+/// Every request must be answered in full, with this many tokens together: failures cost nothing.
 pub fn check(result: &str, tokens: usize) -> Result<Value> {
     let result: Value = serde_json::from_str(result).context("the result is JSON")?;
     let total = &result["tokens"]["output"]["total"];
@@ -167,8 +164,7 @@ pub fn check(result: &str, tokens: usize) -> Result<Value> {
     Ok(result)
 }
 
-/// Measures the error of the reported instants against the engine's own record, with the core free
-/// and busy.
+/// Measures the reported instants against the engine's own record, with the core free and busy.
 pub fn instants(rounds: usize) -> Result<()> {
     const TOKENS: usize = 300;
     for (core, timestamps) in
@@ -270,8 +266,7 @@ fn unpinned(pinned: &Command) -> Command {
     command
 }
 
-/// Reads the time from the start of the newest run in a folder to its first request, in
-/// milliseconds.
+/// Milliseconds from the start of the newest run in a folder to its first request.
 fn first_request_ms(folder: &Path) -> Result<f64> {
     let mut newest: Option<(std::time::SystemTime, std::path::PathBuf)> = None;
     for entry in std::fs::read_dir(folder)? {

@@ -8,8 +8,7 @@ struct Truth {
     gaps: [f64; 3],
 }
 
-/// Mean, median and P99 of TTFT and of gaps as a result has them, minus the engine's own, in
-/// milliseconds.
+/// Mean, median and P99 of TTFT and of gaps in a result, minus the engine's own, in ms.
 pub fn difference(result: &Value, requests: &[Value]) -> [f64; 6] {
     let truth = Truth::of(requests);
     let of = |metric: &str, figure: &str| {

@@ -16,8 +16,7 @@ const REPEATS: u64 = 10;
 /// A figure of a run, and its interval if it has one.
 type Interval = (f64, Option<Bounds>);
 
-/// A figure: its name, and itself in a summary, with its interval over other requests and over
-/// these again.
+/// A figure: its name, its value in a summary, and its intervals over other and the same requests.
 type Figure = (&'static str, fn(&Summary) -> Option<(f64, Option<Bounds>, Option<Bounds>)>);
 
 const FIGURES: [Figure; 8] = [

@@ -15,8 +15,7 @@ pub struct Engine {
 /// 32 slots, 10 ms a step and more for the contents of the batch.
 pub const USUAL: Engine = Engine { name: "", parameters: "" };
 
-/// An engine that has room for every request that comes, and whose steps take longer the more
-/// context it holds.
+/// An engine with room for every request; its steps take longer the more context it holds.
 pub const FREE: Engine = Engine {
     name: ", free slots",
     parameters: "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192",

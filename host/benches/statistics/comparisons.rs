@@ -109,8 +109,7 @@ fn called(found: &Compared) -> BTreeMap<String, bool> {
     .collect()
 }
 
-/// True if the 95 % interval of a figure's difference holds zero, the truth of an engine compared
-/// with itself.
+/// True if the 95 % interval of a difference holds zero, the truth of equal engines.
 fn holds_zero(found: &Compared, figure: &str) -> bool {
     let ends = found.row("B", figure).and_then(|row| row.interval);
     ends.is_none_or(|ends| ends.low <= 0.0 && ends.high >= 0.0)

@@ -24,8 +24,7 @@ const COUNTED: [Id; 8] = [
     Id::ShortRun,
 ];
 
-/// The number of leading findings that can be false: a rule decides them by chance. The others
-/// describe a run.
+/// The number of leading findings that chance can make false. The others describe a run.
 const FALLIBLE: usize = 5;
 
 #[derive(Clone, Copy)]
@@ -55,8 +54,7 @@ pub fn sections(runs: u64) -> Vec<Section> {
     vec![healthy(runs), overloaded(runs), cold(runs), slowing(runs), late(runs)]
 }
 
-/// Counts the runs of a case that have each of the counted findings, and any that makes a run
-/// suspect.
+/// Counts the runs of a case that have each counted finding, and any that makes a run suspect.
 fn row(
     case: &Case,
     runs: u64,
@@ -360,8 +358,7 @@ fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     }
 }
 
-/// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes
-/// that much longer at the end.
+/// Slows a busy engine down evenly: the work of a second takes that much longer at the end.
 fn slow(exchanges: &mut [Exchange], share: f64) {
     delay(exchanges, |seconds, length| share * seconds * seconds / (2.0 * length));
 }

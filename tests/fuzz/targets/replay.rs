@@ -22,8 +22,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Every committed input keeps the promises of its target. A failure names the file before the
-/// promise.
+/// Every committed input keeps its target's promises. A failure names the file first.
 #[test]
 fn inputs_keep_their_promises() {
     for (name, target) in TARGETS {

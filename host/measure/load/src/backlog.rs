@@ -24,14 +24,12 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: large enough for bursts of a fast engine, and small compared with the memory
-/// of 10,000 connections.
+/// The bound of a run: enough for bursts of a fast engine, little beside 10,000 connections.
 pub const BOUND: usize = 32 << 20;
 /// A stream that waited, and received this much in the meantime, may have made its engine wait. The
 /// smallest receive buffer on Linux has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
-/// The same of a reply that shares a connection: about as much of the connection's window is its
-/// own.
+/// The same of a reply that shares a connection: about its part of the connection's window.
 const THROTTLED_SHARED_BYTES: usize = 10 << 10;
 /// The wait from which bytes may be stamped late; after a shorter one their stamps are good enough.
 const LATE: Nanos = Nanos(10_000_000);
@@ -112,8 +110,7 @@ impl Backlog {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// True if half of the bound are pieces that more bytes must complete: then no stream should
-    /// hold more than it must.
+    /// True if half of the bound are pieces that wait for more bytes: streams should hold little.
     pub fn is_tight(&self) -> bool {
         let queued = self.queued.load(Ordering::Relaxed);
         self.bytes().saturating_sub(queued) >= self.bound / 2
@@ -181,8 +178,7 @@ impl Backlog {
         if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
         }
-        // Incomplete pieces are held, which more bytes must complete: one stream at a time
-        // continues.
+        // Incomplete pieces, which more bytes must complete: one stream at a time continues.
         let own = stream.wrapping_add(1);
         self.queued.load(Ordering::SeqCst) == 0
             && (self.exempt).compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -389,8 +385,7 @@ impl Gate {
         }
     }
 
-    /// Lets another stream read at the bound: a frame of this one was passed on, or nothing more of
-    /// it comes.
+    /// Lets another stream read at the bound: a frame was passed on, or the stream has ended.
     pub fn end_exemption(&self) {
         self.backlog.end_exemption(self.stream);
     }

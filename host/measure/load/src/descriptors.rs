@@ -13,8 +13,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 /// The most descriptors that the table is made for ahead: half a megabyte of the kernel's memory.
 const MOST: u64 = 1 << 16;
 
-/// Makes room while the process has no other thread, when nothing has to be waited for, for as many
-/// descriptors as it may have.
+/// Makes room for all permitted descriptors at once, while no other thread has to be waited for.
 pub fn make_room_ahead() {
     // Without the room there are the pauses, and nothing else.
     if let Ok(limit) = rlimit::increase_nofile_limit(MOST) {

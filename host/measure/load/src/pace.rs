@@ -80,8 +80,7 @@ pub enum Next<Item> {
 pub struct Handed {
     /// The number by which [`Signal::release`] will know it.
     pub key: u64,
-    /// True if others depend on it: then [`News::Over`] comes with this number when all of them are
-    /// over.
+    /// True if others depend on it: [`News::Over`] has this number when all of them are over.
     pub opens: bool,
 }
 
@@ -91,8 +90,7 @@ impl From<u64> for Handed {
     }
 }
 
-/// Time for which the pacer waits for a request that is not ready, where other requests may become
-/// due meanwhile.
+/// The pacer's wait for a request that is not ready, while other requests may become due.
 const GLANCE: Nanos = Nanos(1_000_000);
 
 /// Paces one phase: draws an item for each due time, takes followers from the newsfeed, and hands
@@ -157,8 +155,7 @@ struct Phase<'p, Item, Times, Draw, HandOn> {
     queue: Queue<Item>,
     users: Option<Users>,
     sessions: usize,
-    /// True if the phase has ended and the next request cannot be had, so that the rest counts as
-    /// unsent.
+    /// True if the phase has ended without its next request: the rest counts as unsent.
     is_starved: bool,
 }
 
@@ -225,8 +222,7 @@ where
         has_ended || is_exhausted
     }
 
-    /// Takes the news: slots that came free, followers with their due times, sessions that are
-    /// over.
+    /// Takes the news: freed slots, followers with their due times, sessions that are over.
     fn gather(&mut self) {
         let blocks = self.signal.is_task();
         while let Some(news) = self.newsfeed.take(blocks) {
@@ -271,8 +267,7 @@ where
                 return;
             }
         }
-        // Where nothing else can become due, and where waiting would move the clock, the item is
-        // waited for.
+        // Waits for the item if nothing else can become due, or if waiting would move the clock.
         let is_idle = self.sessions == 0 && self.queue.is_empty();
         let has_ended = self.is_late(self.clock.now());
         match (self.next)(self.signal.is_task() || is_idle || has_ended) {
@@ -286,8 +281,7 @@ where
         }
     }
 
-    /// Returns the due time of the sequence's next request, if that is known and the request is
-    /// ready.
+    /// Returns the due time of the sequence's next request, if it is known and the request ready.
     fn root_due(&self, now: Nanos) -> Option<Nanos> {
         match &self.root {
             Root::Ready(Due::At(at), _) => Some(self.pacing.origin + *at),

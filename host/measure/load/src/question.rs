@@ -16,8 +16,7 @@ pub const ANSWER_BYTES: usize = 4 << 20;
 /// The timeout for an answer: it needs no model.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A question, and where its answer goes: the head and the beginning of the body, or why there is
-/// none.
+/// A question, and the channel of its answer: head and beginning of the body, or the error.
 pub struct Question {
     /// Index of the target among the run's targets.
     pub target: u32,
@@ -71,8 +70,7 @@ where
     }
 }
 
-/// The same of an answer that may need a model, and so longer. `None` if it is not complete within
-/// this time.
+/// The same of an answer that may need a model. `None` if it is not complete within this time.
 pub async fn answer_within<Io>(
     connection: &mut Connection<Io>,
     request: Request,

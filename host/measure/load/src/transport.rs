@@ -171,8 +171,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Returns the number by which the replies that share this connection know it; absent if it
-    /// cannot be shared.
+    /// Returns the number of the connection that replies share; absent if it cannot be shared.
     pub fn shared(&self) -> Option<u64> {
         match self {
             Connection::Http1(_) => None,
@@ -255,8 +254,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which
-    /// has none.
+    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2.
     pub fn into_websocket(self) -> Option<WebSocket<Io>> {
         match self {
             Connection::Http1(connection) => Some(connection.into_websocket()),
@@ -330,8 +328,7 @@ pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &Header
 /// The field of gRPC that says how a call ended.
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 
-/// A failed call of gRPC, by these fields, as an error reply: the status of HTTP with the same
-/// meaning, and the message.
+/// A failed call of gRPC as an error reply: HTTP's status with the same meaning, and the message.
 fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
     let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
     let code = field(GRPC_STATUS).filter(|code| *code != "0")?;

@@ -25,8 +25,7 @@ use tally::{Sample, Tally, Whole};
 
 pub use tally::Busy;
 
-/// Interval at which the watch wakes: often enough to see a pause of 50 ms, rarely enough to cost
-/// nothing.
+/// Interval at which the watch wakes: it sees a pause of 50 ms, and costs nothing.
 const TICK: Nanos = Nanos(10_000_000);
 
 pub struct Vitals {
@@ -58,8 +57,7 @@ impl Watched {
 /// The load seen in one second of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Each thread, in the order in which they enlisted. A thread about which the system says
-    /// nothing is not listed.
+    /// Each thread in the order of enlistment, except threads that the system does not report.
     pub threads: Vec<Busy>,
     /// Replies that waited to be decoded, at most.
     pub backlog: u64,

@@ -37,8 +37,7 @@ impl<'d> Iterator for Cuts<'d> {
         if self.rest.is_empty() {
             return None;
         }
-        // Mostly a few bytes, now and then many: both small cuts and whole messages at once are
-        // met.
+        // Mostly a few bytes, now and then many: small cuts and whole messages are met.
         let length = match self.below(4) {
             3 => 1 + self.below(512) as usize,
             _ => 1 + self.below(12) as usize,

@@ -27,8 +27,7 @@ pub fn http1(data: &[u8]) {
     assert_eq!(whole.head, cut.head);
     assert_eq!(whole.end, cut.end);
     assert_eq!(whole.body, cut.body);
-    // Bytes after the reply may not have been read, and are then found when the connection is used
-    // again.
+    // Bytes after the reply may be unread until the connection is used again.
     assert!(cut.again || !whole.again, "reusable, but not when cut");
 }
 

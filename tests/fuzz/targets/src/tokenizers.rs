@@ -217,8 +217,7 @@ fn file(choices: &[u8]) -> String {
     .to_string()
 }
 
-/// The letter that stands for a byte in such files: itself if it is visible, else a letter from
-/// U+0100 on.
+/// The letter for a byte in such files: itself if visible, else a letter from U+0100 on.
 fn letter(byte: u8) -> char {
     let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if seen(byte) {

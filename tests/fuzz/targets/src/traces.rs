@@ -2,8 +2,7 @@
 
 use model::arrival::Trace;
 
-/// The longest that a run may take, about, in seconds. A longer trace is refused when a run is
-/// resolved.
+/// The longest run in seconds, about. A longer trace is refused when a run is resolved.
 const YEAR: f64 = 366.0 * 86_400.0;
 
 /// A trace: its times are finite, in order and counted from the first, at any speed.

@@ -104,8 +104,7 @@ pub fn verify_profile(data: &[u8]) {
     judged(&case, &profile, data);
 }
 
-/// Judges a client that left this result: each check has a text, and the outcome is the worst
-/// check's.
+/// Judges a client that left this result: each check has a text, the outcome is the worst check's.
 fn judged(case: &Case, profile: &Profile, result: &[u8]) {
     let names = profile.sources.iter().map(|source| source.name.clone());
     let contents: BTreeMap<_, _> = names.map(|name| (name, Ok(result.to_vec()))).collect();

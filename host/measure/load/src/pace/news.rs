@@ -27,8 +27,7 @@ pub struct Follower<Item> {
 pub enum News<Item> {
     /// A request became due, or will.
     Due(Follower<Item>),
-    /// A request will never be sent, because one that it depends on failed. It takes no slot and no
-    /// user.
+    /// A request that is never sent, because its predecessor failed. It takes no slot and no user.
     Lost(Follower<Item>),
     /// Every request of a session is over, or will never be sent.
     Over {

@@ -6,8 +6,7 @@ use std::collections::BinaryHeap;
 use super::Follower;
 use model::units::Nanos;
 
-/// Followers that were not sent, the earliest first; followers of one instant in the order of their
-/// news.
+/// Unsent followers, the earliest first; followers of one instant in the order of their news.
 pub(super) struct Queue<Item> {
     waiting: BinaryHeap<Reverse<Waiting<Item>>>,
     pushed: u64,

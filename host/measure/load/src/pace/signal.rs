@@ -188,8 +188,7 @@ impl Signal {
 mod tests {
     use super::*;
 
-    /// A queue that is received from parks the thread too, and takes the token that was meant for
-    /// the pacer.
+    /// A wait for a queue parks the thread too, and takes the token that was meant for the pacer.
     #[test]
     fn wake_during_another_wait_is_not_lost() {
         let signal = Signal::for_thread();

@@ -125,8 +125,7 @@ async fn closed_loop_sends_when_a_user_is_free() {
     );
 }
 
-/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and its requests
-/// are due then.
+/// Two users, answers of 400 ms, 100 ms of thinking: each sends, and is due, every 500 ms.
 #[tokio::test(start_paused = true)]
 async fn users_think_before_their_next_request() {
     let arrival = closed(2, thinking(100, ThinkSpread::Constant));
@@ -209,8 +208,7 @@ async fn cap_holds_a_ramp_back() {
     assert_eq!(released, [(0, 0), (1000, 1000), (1414, 1700), (1732, 2400), (2000, 3100)]);
 }
 
-/// Millions may be due when a run is stopped. None of them is drawn any more, and their number is
-/// known.
+/// Millions may be due when a run is stopped: none of them is drawn, and their number is known.
 #[tokio::test(start_paused = true)]
 async fn stop_leaves_due_samples_undrawn() {
     let clock = Clock::start();

@@ -140,8 +140,7 @@ impl Host {
         Ok(Host { addresses, name, tls })
     }
 
-    /// The addresses, and when they were looked up: by the first connection, which finds
-    /// `looked_up` unset.
+    /// The addresses, and the time of their look-up by the first connection.
     async fn addresses(
         &self,
         clock: Clock,
@@ -167,8 +166,7 @@ impl Connect for Dial {
         self.version
     }
 
-    /// HTTP/1.1 in the clear is registered with the poller. Other readers handle TLS and HTTP/2,
-    /// and wait as tasks do.
+    /// HTTP/1.1 in the clear is registered with the poller. TLS and HTTP/2 wait as tasks do.
     async fn connect(
         &self,
         target: u32,

@@ -30,8 +30,7 @@ use model::units::Nanos;
 const READ_BYTES: usize = 64 << 10;
 /// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
-/// Up to this length, a head is parsed with every read, so bytes that are no HTTP are noticed at
-/// once.
+/// Up to this length, every read parses the head: bytes that are no HTTP are noticed at once.
 const SHORT_HEAD_BYTES: usize = 1 << 10;
 /// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
@@ -89,8 +88,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         prefetch::line(Rc::as_ptr(&self.wire));
     }
 
-    /// True if a request may be sent: the other side has neither closed the connection nor sent
-    /// anything unasked.
+    /// True if a request may be sent: the other side has neither closed nor sent anything.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.closed {
             let mut probe = [0; 1];
@@ -157,8 +155,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 let mut buffer = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
                 reply.bytes.extend_from_slice(buffer.filled());
-                // A line must end in it for the head to be whole, so a head that comes byte by byte
-                // is not parsed as often.
+                // Only a line's end can complete the head, so other reads do not parse it.
                 reply.has_news |= buffer.filled().contains(&b'\n');
                 Poll::Ready(io::Result::Ok(buffer.filled().len()))
             });
@@ -291,8 +288,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Poll::Pending
     }
 
-    /// Passes the body's part of these bytes to `sink`; returns the number of bytes at the end that
-    /// are not part of the body.
+    /// Passes the body's part of these bytes to `sink`; returns the number of bytes after the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {

@@ -26,14 +26,11 @@ use model::exchange;
 use model::units::Nanos;
 use outgoing::{Noted, Outgoing};
 
-/// The most requests that share a connection: the usual default of servers (RFC 9113, 6.5.2,
-/// recommends no less).
+/// The most requests that share a connection: servers' usual default (RFC 9113, 6.5.2).
 pub const STREAMS: usize = 100;
-/// Bytes of a reply that may come before the reader takes them. They are taken at once, unless the
-/// backlog is full.
+/// Bytes of a reply that may come unread. They are read at once, unless the backlog is full.
 const WINDOW_BYTES: u32 = 256 << 10;
-/// The same for all replies of a connection: ten thousand replies on a hundred connections must
-/// take little memory together.
+/// The same for a connection: ten thousand replies on a hundred connections take little memory.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// A place on a connection, or the connection itself.
@@ -112,14 +109,12 @@ impl Drop for Stream {
 }
 
 impl Stream {
-    /// True if the connection still accepts requests, and the next can be told from those before
-    /// it.
+    /// True if it still accepts requests, and the next can be told from those before it.
     pub(crate) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && self.shared.outgoing.is_sure()
     }
 
-    /// Returns a number that tells this connection from others of the process, and from the numbers
-    /// of requests.
+    /// Returns a number that no other connection of the process and no request has.
     pub fn number(&self) -> u64 {
         Rc::as_ptr(&self.shared).addr() as u64 | 1 << 63
     }

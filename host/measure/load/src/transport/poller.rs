@@ -50,8 +50,7 @@ struct Sockets {
 struct Places {
     taken: Vec<Option<Rc<Readiness>>>,
     free: Vec<usize>,
-    /// Left since events were last taken. One of those may still name it, so nobody else gets it
-    /// before the next time.
+    /// Left since events were last taken. One of those may name it, so it is not given away yet.
     left: Vec<usize>,
 }
 
@@ -65,8 +64,7 @@ pub trait Watch {
     fn fetch(&self, _: Ahead) {}
 }
 
-/// The data fetched ahead of a turn. Each step finds the previous step's data in the cache, and so
-/// waits for nothing.
+/// The data fetched ahead of a turn. Each step finds the previous step's data in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// The line in which the watcher begins.

@@ -27,8 +27,7 @@ pub struct Wire {
 /// The instants of one request.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// Instant at which its first byte was handed to the socket; over HTTP/2, the first byte of its
-    /// header block.
+    /// Instant of handing its first byte (over HTTP/2, of its header block) to the socket.
     pub sent: Cell<Option<Nanos>>,
     /// Instant at which its last byte was handed to the socket.
     pub written: Cell<Option<Nanos>>,

@@ -36,8 +36,7 @@ pub const CLOSE: &str = "close";
 
 /// Bytes that the library reads from memory at once. Each connection has a buffer of this size.
 const LIBRARY_BYTES: usize = 4 << 10;
-/// Most bytes of answers to pings that wait until the server reads. As pings may come without end,
-/// later answers replace earlier ones.
+/// Most bytes of pongs that wait until the server reads; later pongs replace earlier ones.
 const PONG_BYTES: usize = 4 << 10;
 /// The largest buffer that is kept from one read or message to the next.
 const KEPT_BYTES: usize = 4 << 10;
@@ -165,8 +164,7 @@ fn config(message: usize) -> WebSocketConfig {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
-    /// Over a connection on which the server agreed to it. `early` are bytes that were read with
-    /// the head of its reply.
+    /// Over a connection on which the server agreed. `early` are bytes that came with its head.
     pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
@@ -190,8 +188,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         self.wire.read_at()
     }
 
-    /// Returns the memory that messages of the server take that are not complete, in bytes, more or
-    /// less.
+    /// Returns about the memory, in bytes, of the server's incomplete messages.
     pub fn memory(&self) -> usize {
         self.partial + self.protocol.get_ref().incoming.capacity()
     }
@@ -250,8 +247,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
             if pipe.waiting() == 0 {
                 pipe.written = 0;
                 empty(&mut pipe.outgoing);
-                // An answer to a ping that found no room. That the WebSocket is closed is seen when
-                // it is read.
+                // A pong that found no room. A closed WebSocket is noticed when it is read.
                 let _ = self.protocol.flush();
             }
             let pipe = self.protocol.get_mut();
@@ -381,8 +377,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
     }
 
-    /// Closes the WebSocket as complete, and waits for the server's close. Messages until then are
-    /// left out.
+    /// Closes the WebSocket as complete, and waits for the server's close without other messages.
     pub async fn leave(mut self) {
         struct Nothing;
         impl Incoming for Nothing {
@@ -426,8 +421,7 @@ impl Closed {
         bytes
     }
 
-    /// True if the server closed as one does who has said everything: with the code 1000 or 1001,
-    /// or without one.
+    /// True if the server closed regularly: with the code 1000 or 1001, or without one.
     pub fn is_regular(&self) -> bool {
         matches!(self.code, None | Some(1000 | 1001))
     }

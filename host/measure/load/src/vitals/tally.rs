@@ -27,8 +27,7 @@ pub(super) struct Tally {
     backlog: usize,
     longest_pause: Nanos,
     paused: Nanos,
-    /// Nanoseconds by which the system's clock was ahead of the run's when last read, and its
-    /// largest step.
+    /// The system clock's last lead over the run's clock in nanoseconds, and its largest step.
     ahead: Option<i128>,
     clock_step: Option<u64>,
 }
@@ -178,8 +177,7 @@ impl Tally {
     }
 }
 
-/// The shares of a span that a thread was on a core, and that it waited for one. The kernel's sums
-/// may be a tick ahead of the span.
+/// The shares of a span on a core and waiting for one. The kernel's sums may be a tick ahead.
 fn shares(before: &Spent, after: &Spent, span: Nanos) -> (f64, f64) {
     let share = |spent: Nanos| match span {
         Nanos::ZERO => 0.0,
@@ -211,8 +209,7 @@ mod tests {
     const NOTHING: (Whole, Whole) =
         (Whole { cores: None, throttled: None }, Whole { cores: None, throttled: None });
 
-    /// At this number of milliseconds, the milliseconds that each thread was on a core and waited
-    /// for one.
+    /// At this millisecond, the milliseconds of each thread on a core and waiting for one.
     fn sample(at: u64, threads: &[Option<(u64, u64)>]) -> Sample {
         let spent = |(on_cpu, waiting): (u64, u64)| Spent {
             on_cpu: Nanos(on_cpu * MS),

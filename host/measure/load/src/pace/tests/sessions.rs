@@ -5,8 +5,7 @@ use super::*;
 /// An item as it was handed on: its session and turn, when it was due, and when it was handed on.
 type Seen = (u32, u32, u64, u64);
 
-/// Paces sessions of this many turns, whose answers take `service` and whose users then think for
-/// `delay`.
+/// Paces sessions of this many turns: answers take `service`, and users then think for `delay`.
 async fn sessions(
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,
@@ -139,8 +138,7 @@ async fn nothing_follows_after_the_end() {
     assert_eq!(due, [0, 100, 200]);
 }
 
-/// A user that thinks until after the end begins nothing more, and its requests are due when it has
-/// thought.
+/// A user that thinks until after the end begins nothing more; its requests are due afterwards.
 #[tokio::test(start_paused = true)]
 async fn per_request_user_thinks_before_each_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
@@ -155,8 +153,7 @@ async fn per_request_user_thinks_before_each_request() {
     assert_eq!(seen, [(0, 0, 0, 0), (0, 1, 2040, 2040)]);
 }
 
-/// Roots that never become ready, because the sessions under way hold all memory, are counted at
-/// the end.
+/// Roots that never become ready, because open sessions hold all memory, count at the end.
 #[tokio::test(start_paused = true)]
 async fn unavailable_roots_count_as_unsent() {
     let clock = Clock::start();
@@ -180,8 +177,7 @@ async fn unavailable_roots_count_as_unsent() {
     drop(announcer);
 }
 
-/// A lost request is recorded at once; it takes no user and no slot, and nothing waits for its
-/// time.
+/// A lost request is recorded at once; it takes no user and no slot, and nothing waits for it.
 #[tokio::test(start_paused = true)]
 async fn lost_request_takes_no_user() {
     let clock = Clock::start();

@@ -5,8 +5,7 @@ use model::clock::Clock;
 use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// A client's view of a reply: status and body, or the error; and true if the connection can be
-/// used again.
+/// A client's view of a reply: status and body, or the error; true if the connection stays usable.
 type Seen = (Result<(u16, String), String>, bool);
 
 fn request() -> Request {
@@ -27,8 +26,7 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
     (transport::Connection::Http1(connection), server)
 }
 
-/// Sends a request to a server that reads it whole, writes these bytes in pieces of `piece` bytes,
-/// and closes.
+/// Sends a request to a server that reads it whole, writes in pieces of `piece` bytes, and closes.
 async fn exchange(reply: &[u8], piece: usize) -> Seen {
     let (mut connection, mut server) = connect();
     let serve = async {

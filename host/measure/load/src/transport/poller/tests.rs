@@ -260,8 +260,7 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
             .map(|(readiness, busy)| readiness.watch(Rc::clone(busy) as _))
             .collect();
         let turns = || busy.iter().map(|busy| busy.2.get()).collect::<Vec<_>>();
-        // Timers run out, and each time every socket had its turn: none waits for the others to be
-        // silent.
+        // Timers run out after a turn of every socket: none waits for the others to be silent.
         for count in 1..=20 {
             until(|| turns().iter().all(|turns| *turns >= count)).await;
         }

@@ -265,8 +265,7 @@ async fn servers_close_is_answered() {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-/// A server that does not read is still read, and its queue is bounded however often it asks for an
-/// answer.
+/// A server that does not read is still read, and its queue of pongs is bounded.
 #[tokio::test]
 async fn blocked_server_is_still_read() {
     let (mut client, mut server) = open(1 << 10, b"");
