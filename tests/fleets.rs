@@ -1,5 +1,4 @@
-//! Fleets: several processes of the built binary make one run against the mock engine, on real
-//! sockets.
+//! Fleets: several processes of the built binary make one run against the mock engine.
 //!
 //! - `processes`: the requests of all together, refused and lost processes, and interrupts.
 //! - `shown`: the fleet's figures on rank 0 while the run goes on, devices, and notes on flags.

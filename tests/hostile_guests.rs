@@ -1,5 +1,4 @@
-//! Plugins that misbehave: each causes a documented error attributed to the plugin, and the run
-//! goes on or ends as it should.
+//! Plugins that misbehave: each causes a documented error, and the run ends as it should.
 //!
 //! `loading` covers files that are no plugin, `bombs` files that are too large, `backend`,
 //! `dataset` and `scorer` single calls, `wasi` and `wasi3` the imports from WASI. `determinism`

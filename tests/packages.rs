@@ -1,5 +1,4 @@
-//! Packages of the program under test, installed where nothing of it was before. Each installed
-//! program measures a mock engine.
+//! Packages of the program under test, installed from nothing. Each one measures a mock engine.
 //!
 //! The packaged program is this one without its debugging information, so it needs this machine's C
 //! library.
@@ -99,8 +98,7 @@ fn executable(path: &Path, script: &str) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Wheels of maturin whose `cargo rustc` answers with the program under test: from the script, and
-/// from pip as `pip install .` makes it.
+/// Wheels of maturin whose `cargo rustc` is the program under test: from the script, and from pip.
 #[test]
 fn a_wheel_is_installed_by_pip_and_measures() {
     let Some(python) = pypi::present(&MATURIN) else { return };

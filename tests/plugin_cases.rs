@@ -1,5 +1,4 @@
-//! `runner plugin test` as its users run it: on the cases of all our plugins, and on plugins with
-//! faults that only it finds.
+//! `runner plugin test` on the cases of all our plugins, and on plugins with faults.
 //!
 //! Transcripts are in `command_line/snapshots`, with times and digests removed.
 

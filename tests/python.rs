@@ -1,5 +1,4 @@
-//! The module for Python, `host/python`: its own tests against the built program and real mock
-//! engines, and its types by two checkers.
+//! The module for Python, `host/python`: its own tests against real mock engines, and its types.
 //!
 //! Its tests are in Python, as its users write it. Their packages are installed once for each set
 //! of requirements, below the folder of this binary's temporary files.

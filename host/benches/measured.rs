@@ -1,5 +1,4 @@
-//! Benches that measure how often something is right: their arguments, their tables in Markdown and
-//! the page of the guide that holds these.
+//! Benches that count right answers: their arguments, their tables and the guide's page of them.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! `runner plugin record`: cases of live replies, of our mock engine and of a server that is not
-//! ours.
+//! `runner plugin record`: cases of live replies, of our mock engine and of a foreign server.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

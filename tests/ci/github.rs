@@ -402,8 +402,7 @@ fn wrong_inputs_are_named() {
     }
 }
 
-/// The promise of the guide, with its counts: `cargo test -p runner --test main -- --ignored
-/// --nocapture twenty`. It takes some minutes.
+/// The guide's counts: `cargo test -p runner --test main -- --ignored --nocapture twenty`.
 #[test]
 #[ignore = "takes some minutes"]
 fn twenty_slower_commits_fail_and_twenty_equal_ones_pass() {

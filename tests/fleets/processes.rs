@@ -317,8 +317,7 @@ fn each_agent_agrees_with_the_engines_log() {
     }
     for (rank, beside) in beside.into_iter().enumerate() {
         assert_eq!(beside.len(), 50);
-        // On a busy machine most replies may wait for a core. A delay of the agent's own would hold
-        // all of them.
+        // On a busy machine most replies may wait for a core; an agent's own delay holds them all.
         let close = beside.iter().filter(|ms| (0.0..1.0).contains(*ms)).count();
         assert!(close >= 10, "rank {rank}: {beside:?}");
     }

@@ -1,5 +1,4 @@
-//! Display of a fleet on rank 0 while it runs: the page for Prometheus, the dashboard, devices, and
-//! the notes on flags.
+//! Display of a fleet on rank 0: the page for Prometheus, the dashboard, devices, notes on flags.
 
 use std::process::Command;
 use std::time::Duration;

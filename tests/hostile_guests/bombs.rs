@@ -1,5 +1,4 @@
-//! Components that are too much: small files that stand for much, and large ones. None reaches the
-//! compiler.
+//! Components that are too much: small files that stand for much, and large files.
 
 use model::plugin::Limits;
 use plugins::PluginError;

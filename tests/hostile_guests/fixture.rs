@@ -165,8 +165,7 @@ pub fn curious(config: &Value, grants: Grants) -> Scorer {
     Scorer::new(loaded(CURIOUS, &PLUGIN), config, grants).unwrap()
 }
 
-/// The scorer that asks WASI 0.3 for things, built with that version's library. `tests/wasi3` has
-/// its source and its recipe.
+/// The scorer that asks WASI 0.3 for things; `tests/wasi3` has its source and its recipe.
 pub fn third(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     let plugin = PLUGIN.get_or_init(|| {

@@ -1,5 +1,4 @@
-//! Compiled plugins that somebody did something to: the run goes on as if nothing were kept, and
-//! says so.
+//! Damaged compiled plugins: the run goes on as if nothing were kept, and says so.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,4 @@
-//! Misdeeds of plugins of each kind, in whole runs: the run's end, the records, and that the
-//! measurements can be read.
+//! Misdeeds of plugins of each kind in whole runs: the end, the records, readable measurements.
 
 use model::exchange::{Class, Exchange};
 use runs::assessment::Assessment;

@@ -1,5 +1,4 @@
-//! Access of a component that imports WASI 0.3 beside 0.2, as its library for Rust makes them: to
-//! nothing, the same every time.
+//! Access of a component that imports WASI 0.3 beside 0.2: to nothing, the same every time.
 
 use plugins::PluginError;
 use plugins::scorer::Judge;

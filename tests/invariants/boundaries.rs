@@ -1,5 +1,4 @@
-//! Boundaries between the parts of the code: checked by searching for calls and names that must not
-//! be there.
+//! Boundaries between the parts of the code: calls and names that must not be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,8 +37,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// (1) A plugin never sees a clock, a socket, a path, an environment variable or a credential: the
-/// contract has no such import.
+/// (1) A plugin sees no clock, socket, path, variable or credential: no import gives one.
 #[test]
 fn the_contract_has_no_way_out() {
     let worlds = std::fs::read_to_string(root().join("wit/worlds.wit")).unwrap();

@@ -1,5 +1,4 @@
-//! Each key of a scenario changes the plan where its declaration says, and nowhere else: a
-//! comparison of two runs rests on it.
+//! Each key of a scenario changes the plan where its declaration says, and nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -143,8 +143,7 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
     (address.recv().unwrap(), stop)
 }
 
-/// (4) Latency is reported from due and from sent; the difference is queueing and send lag, and a
-/// large lag is a finding.
+/// (4) Latency counts from due and from sent; between them are queueing and send lag.
 #[tokio::test(start_paused = true)]
 async fn own_lateness_is_reported() {
     let ran = trial().with("load.max-in-flight = 3").run().await;

@@ -148,8 +148,7 @@ fn a_sweep_that_is_interrupted_goes_on() {
     assert!(ended.stdout.contains("Pareto front"), "{ended:#?}");
 }
 
-/// The folder has the scenario and the flags, also flags from the environment; only possible
-/// secrets are given again.
+/// The folder has the scenario and all flags, also the environment's, except possible secrets.
 #[test]
 fn a_folder_is_all_that_is_needed_to_go_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));

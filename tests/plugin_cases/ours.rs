@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use super::component;
 use crate::support::process::{run, runner};
 
-/// Folders of plugins that have cases, as `KIND/NAME`. Plugins that another language's tools build
-/// are tested with the examples.
+/// Folders of plugins with cases, as `KIND/NAME`. The examples' tests cover other languages.
 fn plugins() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");
     let folders = |path: PathBuf| -> Vec<PathBuf> {

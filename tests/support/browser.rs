@@ -1,5 +1,4 @@
-//! A real browser, without a screen: Chromium, driven through chromedriver. Tests wait for its
-//! content, never for a time.
+//! Chromium without a screen, driven through chromedriver. Tests wait for its content.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,4 @@
-//! The languages beside Rust that plugins are written in, and where their compilers are. A test of
-//! one is left out where there is no compiler.
+//! The other languages of plugins, and their compilers. Tests without a compiler are left out.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
-//! A server at the other end of an in-memory pipe, so that a client's and a server's real HTTP meet
-//! on one runtime, and on its clock.
+//! A server at the other end of an in-memory pipe: real HTTP on one runtime and its clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -19,8 +19,7 @@ const LOG: &str = "log.jsonl";
 /// The same for processes that may compile a standard library.
 const COMPILING: Duration = Duration::from_secs(900);
 
-/// The folder where cargo puts the builds of authors' projects: their dependencies are compiled
-/// once.
+/// The folder of the builds of authors' projects: their dependencies are compiled once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
 /// The binary without anything from the caller's environment that it would use.
@@ -117,8 +116,7 @@ pub struct Ended {
     /// The exit code; absent if a signal killed it.
     pub code: Option<i32>,
     pub stdout: String,
-    /// All of its stderr, except lines about plugins that took long to compile, which depends on
-    /// the machine.
+    /// All of its stderr, except lines about plugins that took long to compile.
     pub stderr: String,
 }
 

@@ -21,8 +21,7 @@ pub struct Network {
     pub delay: Duration,
     /// True if only the server's bytes are.
     pub one_way: bool,
-    /// Extra time that a segment may take; later segments wait for it, as a transport in order
-    /// makes them.
+    /// Extra time that a segment may take; later segments wait, as in an ordered transport.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
     pub loses_one_in: u64,

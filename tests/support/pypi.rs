@@ -16,8 +16,7 @@ pub const PYPI: Lack = Lack {
 /// One installation at a time: pip's downloads share a cache.
 static INSTALLS: Mutex<()> = Mutex::new(());
 
-/// Installs into a folder once for each version of the requirements. An error describes the failed
-/// step.
+/// Installs into a folder once for each version of the requirements, or names the failed step.
 pub fn prepared(folder: &Path, requirements: &str, steps: &mut [Command]) -> Result<(), String> {
     let stamp = folder.join("asked");
     if std::fs::read_to_string(&stamp).is_ok_and(|known| known == requirements) {

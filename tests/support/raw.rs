@@ -1,5 +1,4 @@
-//! A server of bytes: it finds the end of each request, and answers with the test's bytes, HTTP or
-//! not.
+//! A server of bytes: it finds each request's end, and answers with the test's bytes.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,14 +89,12 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Answers the requests of these numbers, counted from 0 as they come, in this way; all others
-    /// soundly.
+    /// Answers the requests of these numbers, counted from 0, in this way; all others soundly.
     pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
         Arc::new(Raw { replies: replies.into_iter().collect(), ..Raw::default() })
     }
 
-    /// Answers a question for models, and then the request of each number as the function says,
-    /// counted from 0 as they come.
+    /// Answers a question for models, and then the request of each number, from 0, by the function.
     pub fn engine(
         reply: impl Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
     ) -> Arc<Self> {

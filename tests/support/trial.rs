@@ -109,8 +109,7 @@ impl Trial {
         self
     }
 
-    /// Adds to the mock engine's script. Without any: a first token after 120 ms, then one every 20
-    /// ms.
+    /// Adds to the mock engine's script. Without any, tokens come after 120 ms and every 20 ms.
     pub fn against(mut self, script: &str) -> Self {
         self.script.push_str(script);
         self.script.push('\n');
@@ -140,8 +139,7 @@ impl Trial {
         self
     }
 
-    /// The scenario with everything laid over it, resolved. It must name a model, so that no server
-    /// has to be asked.
+    /// The whole scenario, resolved. It must name a model, so that no server has to be asked.
     pub fn resolve(&self) -> CheckedRun {
         let unchecked = self.resolved().unchecked();
         unchecked.unwrap_or_else(|_| panic!("no model is named:\n{}", self.scenario))

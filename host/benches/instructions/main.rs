@@ -126,8 +126,7 @@ fn compare(wanted: &[String], bless: bool) -> Result<()> {
     Ok(())
 }
 
-/// The name of this build: what `INSTRUCTIONS_BUILD` says, else the folder cargo put it in
-/// (`release`, `debug`); and the architecture.
+/// The build's name: `INSTRUCTIONS_BUILD` or cargo's folder (`release`), and the architecture.
 fn build() -> Result<String> {
     let folder = || {
         let program = std::env::current_exe()?;

@@ -1,5 +1,4 @@
-//! The counted work: that on one piece of a reply at each of its stations, from the bytes read to
-//! the record and the summary.
+//! The counted work on a piece of a reply, from the bytes read to the record and the summary.
 
 use std::io;
 use std::path::Path;

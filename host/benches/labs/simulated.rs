@@ -1,5 +1,4 @@
-//! Labs of engines whose truth is known: figures are drawn, no engine is started and no time
-//! passes.
+//! Labs of engines with known truth: drawn figures, no engine and no time.
 //!
 //! A start's throughput is the truth of its trial, times the round's effect on all trials, times
 //! chance. A P99 of TTFT is drawn beside it for constraints.

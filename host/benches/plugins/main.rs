@@ -1,5 +1,4 @@
-//! Time that plugins cost: `cargo bench --bench plugins [FIGURE...]`, with the figures `decode`,
-//! `cumulative` and `instance`.
+//! Time of plugins: `cargo bench --bench plugins [decode] [cumulative] [instance]`.
 //!
 //! Each figure is the best of many short rounds: other work of the machine can only add to it. All
 //! are taken through the host's own calls, so the host's work around the guest is part of them.

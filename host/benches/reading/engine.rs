@@ -1,5 +1,4 @@
-//! The engine: a thread that answers each request with a stream of events, chunked, one event a
-//! write and one stream after the other.
+//! The engine: a thread that streams chunked events, one a write and one stream after the other.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,4 @@
-//! The readers: a bare one, which does the least that a client of event streams can do, and the
-//! reading half of `load` with nothing behind it.
+//! The readers: a bare one, and the reading half of `load` with nothing behind it.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;

@@ -1,5 +1,4 @@
-//! Quality of the search: `cargo bench -p search [-- PART...]`, where a part is `watch`, `queue` or
-//! `engine`.
+//! Quality of the search: `cargo bench -p search [-- watch|queue|engine...]`.
 //!
 //! `watch` counts how often the detector stops runs of healthy and of overloaded queues; `queue`
 //! how close searches come to a truth that is known in closed form; `engine` the same of the engine

@@ -1,5 +1,4 @@
-//! Processor time of an event, events read in a second, and exactness of the instants, on more and
-//! more cores.
+//! Processor time of an event, events a second, and exactness of instants, by cores.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

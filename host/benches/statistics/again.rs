@@ -1,5 +1,4 @@
-//! Coverage of a run's intervals for other requests and for the same requests again, its
-//! throughput's intervals included.
+//! Coverage of a run's intervals for other requests and for the same requests again.
 
 use crate::cases::{
     CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,

@@ -1,5 +1,4 @@
-//! Error rates of comparisons: how often they call equal engines different, and how often they find
-//! a difference.
+//! Error rates of comparisons: equal engines called different, and differences found.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -1,5 +1,4 @@
-//! Error rates of findings on the load: how often they are false, and how often they find their
-//! cause.
+//! Error rates of findings on the load: false findings, and causes found.
 
 use crate::cases::{
     CHATS, CHUNKS, CONTEXT, FREE, KV, LONG, MANY, MIXED, PREFIXES, SHARED, SLOW_JITTER, THINKING,

@@ -365,8 +365,7 @@ where
         }
     }
 
-    /// Ends the phase: records the item in hand if it was due; returns the number of further items
-    /// of the sequence that were due.
+    /// Ends the phase: records the item in hand if it was due; returns how many more were due.
     fn stop(mut self) -> u64 {
         let now = self.clock.now();
         let mut unsent = 0;

@@ -48,8 +48,7 @@ impl ThreadGroup {
         &self.signal
     }
 
-    /// Starts a named thread, and has it watched if the run is: from the beginning, however busy
-    /// the machine.
+    /// Starts a named thread, which is watched from its beginning if the run is.
     ///
     /// # Errors
     /// If the system starts no thread.

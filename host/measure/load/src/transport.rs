@@ -54,8 +54,7 @@ pub trait Connect {
     /// Returns the version of HTTP on its connections.
     fn version(&self) -> Version;
 
-    /// Opens one to the target of that number, and registers it with the thread's poller if it can
-    /// be. The error is a message for users.
+    /// Opens one to this target, registered with the poller if it can be. Errors are for users.
     fn connect(
         &self,
         target: u32,
@@ -194,8 +193,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Sends a request and waits for the reply's head. Instants are put into `marks`, also if the
-    /// wait is given up.
+    /// Sends a request and waits for the reply's head. `marks` has instants of abandoned waits too.
     ///
     /// # Errors
     /// If the connection broke, or takes no more requests.
@@ -214,8 +212,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Gives the received part of the body to `sink`. Ready when the body has come to its proper
-    /// end, or broke.
+    /// Gives the received part of the body to `sink`. Ready when the body has ended or broke.
     ///
     /// # Errors
     /// If it broke.

@@ -1,5 +1,4 @@
-//! The run watches itself: the use of cores by its threads, the lag of decoding behind reading, and
-//! pauses of the process or its processor.
+//! The run's watch on itself: its threads' use of cores, the lag of decoding, and pauses.
 //!
 //! Threads enlist when they start. One further thread watches during the measured phase: it wakes
 //! every ten milliseconds, and reads a few files of `/proc` every second. If there is no `/proc`,

@@ -132,8 +132,7 @@ pub(crate) enum Read {
     Metrics(Result<Vec<Reading>, Error>),
 }
 
-/// An engine's answer, read by a backend: batches make no difference, the state stays small and
-/// reads back, and no figure is infinite.
+/// An answer read by a backend: batches make no difference, state stays small, figures finite.
 pub fn decode(data: &[u8]) {
     read(&Question::new(data));
 }

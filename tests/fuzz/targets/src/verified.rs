@@ -54,8 +54,7 @@ fn log() -> Log {
     Log::read(LOG).expect("it is a log")
 }
 
-/// A case's text: mistakes have messages. The script of a sound case is played or refused with a
-/// message, and a run is judged.
+/// A case's text: mistakes have messages. A sound script is played or refused, a run is judged.
 pub fn verify_case(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for part in ["load", "stream", "fault"] {

@@ -108,8 +108,7 @@ impl<Item> Newsfeed<Item> {
             let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
             let more = match self.news.try_recv() {
                 Ok(more) => more,
-                // The news may have been taken before it was counted as settled, so there is not
-                // always more to come.
+                // The news may be taken before it counts as settled: more need not come.
                 Err(TryRecvError::Empty) if blocks && !is_settled => {
                     std::thread::sleep(GLANCE);
                     continue;

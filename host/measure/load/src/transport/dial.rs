@@ -70,8 +70,7 @@ pub enum DialError {
 }
 
 impl Dial {
-    /// Looks up the names of the targets and of the other hosts, whose numbers follow. Prepares TLS
-    /// if one of them needs it.
+    /// Looks up the names of the targets and then of other hosts. Prepares TLS if one needs it.
     ///
     /// # Errors
     /// If a name is not known, or TLS cannot be set up.

@@ -244,8 +244,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         WebSocket::new(opened, self.early)
     }
 
-    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
-    /// off.
+    /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
     ///
     /// # Errors
     /// If it broke.

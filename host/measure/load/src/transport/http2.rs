@@ -186,8 +186,7 @@ impl Stream {
         Ok(Head { status: head.status.as_u16(), headers: head.headers })
     }
 
-    /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
-    /// off.
+    /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
     ///
     /// # Errors
     /// If it broke.

@@ -99,8 +99,7 @@ pub struct Registered<S: Source> {
 pub struct Watching<'r>(&'r Readiness);
 
 impl Poller {
-    /// For the calling thread, whose runtime must have its I/O driver. Nothing is served before the
-    /// loop runs.
+    /// For the calling thread, whose runtime must have its I/O driver. Serves once the loop runs.
     ///
     /// # Errors
     /// If the system gives no epoll.

@@ -1,5 +1,4 @@
-//! Instants at the socket: where a byte stream notes when it was read, and a request when it was
-//! sent.
+//! Instants at the socket: of each read of a byte stream, and of a request's sending.
 
 use std::cell::{Cell, RefCell};
 use std::io;

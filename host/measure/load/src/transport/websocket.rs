@@ -61,8 +61,7 @@ impl Message {
     }
 }
 
-/// Receives the messages of a server: when each was complete, the name of its frame ([`TEXT`],
-/// [`BINARY`] or [`CLOSE`]), and its bytes.
+/// Receives a server's messages: instant, frame ([`TEXT`], [`BINARY`], [`CLOSE`]) and bytes.
 pub trait Incoming {
     fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]);
 }
@@ -268,8 +267,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the messages that have come. Ready when the server has closed the WebSocket, or it
-    /// broke.
+    /// Passes the arrived messages on. Ready when the server closed the WebSocket, or it broke.
     ///
     /// # Errors
     /// If it broke: the bytes are no WebSocket, or a message is too large.

@@ -1,5 +1,4 @@
-//! The extent of a reply's body in the bytes of its connection: chunked, of a stated length, or up
-//! to the connection's end. Pure.
+//! The extent of a reply's body: chunked, of a stated length, or up to the connection's end.
 //!
 //! RFC 9112, 6 and 7. Chunk extensions and trailers are read and left out. A head that states its
 //! body's length in two ways is refused, because two readers could see two different replies.

@@ -1,5 +1,4 @@
-//! The handshake from HTTP/1.1 to a WebSocket (RFC 6455, 4.1): the header fields of the request,
-//! and the check of the reply.
+//! The handshake to a WebSocket (RFC 6455, 4.1): the request's fields, and the reply's check.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
