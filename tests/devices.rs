@@ -17,7 +17,7 @@ use runs::telemetry;
 use tempfile::TempDir;
 
 use crate::support::library::compile;
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, Process, only_run, run, runner, words};
 use crate::support::trial::Trial;
 use exporter::Exporter;
 
@@ -381,13 +381,13 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
         assert!(ended.stdout.contains(part), "{ended:#?}");
     }
     assert!(!ended.stdout.contains("Device energy"), "{ended:#?}");
-    let again: Ended = run(runner().args(["report", "--details"]).arg(run_folder(folder.path())));
+    let again: Exit = run(runner().args(["report", "--details"]).arg(run_folder(folder.path())));
     assert_eq!(again.with_code(0).stdout, ended.stdout);
 }
 
 #[tokio::test(start_paused = true)]
 async fn in_virtual_time_nothing_is_sampled() {
-    let ran = Trial::of(
+    let ran = Trial::new(
         "target.model = 'mock'\n\
          backend.plugin = 'backends/vllm.wasm'\n\
          dataset.plugin = 'datasets/random.wasm'\n\

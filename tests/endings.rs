@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::support::lacking;
 use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
+    Exit, Mock, Process, has_records, only_run, run, runner, runner_behind, words,
 };
 
 /// The place where a run's folder is made.
@@ -36,11 +36,11 @@ pub fn exchanges(folder: &Path) -> Vec<Exchange> {
 }
 
 /// Runs `runner report` for the only run.
-pub fn report(folder: &Path) -> Ended {
+pub fn report(folder: &Path) -> Exit {
     report_with(folder, &[])
 }
 
-pub fn report_with(folder: &Path, flags: &[&str]) -> Ended {
+pub fn report_with(folder: &Path, flags: &[&str]) -> Exit {
     let run_folder = only_run(&folder.join(RUNS)).unwrap();
     run(runner().arg("report").arg(run_folder).args(flags)).with_code(0)
 }

@@ -10,7 +10,7 @@ mod ours;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::process::{Ended, run, runner};
+use crate::support::process::{Exit, run, runner};
 
 /// A component that was built, by its name below `target/components`.
 fn component(name: &str) -> PathBuf {
@@ -26,7 +26,7 @@ struct Project {
 }
 
 impl Project {
-    fn of(guest: &str) -> Self {
+    fn new(guest: &str) -> Self {
         Project {
             folder: tempfile::tempdir().unwrap(),
             component: component(&format!("guests/{guest}.wasm")),
@@ -35,7 +35,7 @@ impl Project {
 
     /// A backend with this configuration and one case, `words`, whose reply is this.
     fn asking(config: &str, reply: &str, body: &[u8]) -> Self {
-        let project = Project::of("unsteady-backend");
+        let project = Project::new("unsteady-backend");
         project.write("cases/words/config.toml", config);
         project.write("cases/words/sample.json", SAMPLE);
         project.write(&format!("cases/words/{reply}"), body);
@@ -64,7 +64,7 @@ impl Project {
     }
 
     /// Runs [`Self::command`] with the component named.
-    fn test(&self, words: &[&str]) -> Ended {
+    fn test(&self, words: &[&str]) -> Exit {
         run(self.command(words).arg("--plugin").arg(&self.component))
     }
 

@@ -45,7 +45,7 @@ warmup = 0
 
 /// A trial of [`BASE`].
 fn base() -> Trial {
-    Trial::of(BASE)
+    Trial::new(BASE)
 }
 
 /// Equal but for the last bits of a division.

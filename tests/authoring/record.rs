@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, run, runner};
+use crate::support::process::{Exit, Mock, run, runner};
 
 const KEY: &str = "sk-of-the-author-0123456789";
 const BACKEND: &str = "backends/openai.wasm";
@@ -50,7 +50,7 @@ impl Drop for Foreign {
     }
 }
 
-fn record(folder: &Path, url: &str, words: &[&str]) -> Ended {
+fn record(folder: &Path, url: &str, words: &[&str]) -> Exit {
     let mut command = runner();
     command.current_dir(folder).env("MY_KEY", KEY);
     command.args(["plugin", "record", url, "--plugin", BACKEND]);

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::api::Api;
 use super::{ours, shell};
 use crate::support::lacking;
-use crate::support::process::{Ended, run};
+use crate::support::process::{Exit, run};
 
 /// The template's scripts, each between the lines of a here-document. `BLESS=1` writes them anew.
 #[test]
@@ -155,7 +155,7 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         "[ \"$*\" = \"attestation verify $3 --repo OWNER/runner --signer-workflow \
          OWNER/runner/.github/workflows/release.yml --source-ref refs/tags/v1.2.3\" ]",
     );
-    let install = |version: &str, sha256: &str, attested: &str| -> Ended {
+    let install = |version: &str, sha256: &str, attested: &str| -> Exit {
         let mut sh = Command::new("sh");
         sh.arg(ours("../install.sh")).env("PREFIX", &prefix).env_remove("INSTALL_PROGRAM");
         sh.env("INSTALL_REPOSITORY", format!("{}/OWNER/runner", api.url));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use runs::folder::RunFolder;
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 
 /// Seven questions; `yes` answers five of them rightly.
 const QUESTIONS: &str = r#"{"name": "q0", "question": "Is 0 a number?", "right": "yes"}
@@ -34,7 +34,7 @@ temperature = 0
 requests = 20
 "#;
 
-fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Ended {
+fn in_folder(folder: &Path, flags: &[&str], mock: Option<&Mock>) -> Exit {
     std::fs::write(folder.join("questions.jsonl"), QUESTIONS).unwrap();
     let mut command = runner();
     command.args(["run", "asked.toml", "--preset", "mlperf-accuracy"]);

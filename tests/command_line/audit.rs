@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::transcript;
-use crate::support::process::{Ended, run, runner};
+use crate::support::process::{Exit, run, runner};
 
 /// The folder of a case.
 fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audit").join(name)
 }
 
-fn audit(folder: &str, flags: &[&str], code: i32) -> Ended {
+fn audit(folder: &str, flags: &[&str], code: i32) -> Exit {
     let mut command = runner();
     command.arg("audit").args(flags).current_dir(case(folder));
     run(&mut command).with_code(code)

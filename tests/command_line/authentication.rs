@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::secrets::read_request;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 const KEY: &str = "sk-0123456789abcdef";
 const OTHER: &str = "sk-of-somebody-else";
@@ -109,7 +109,7 @@ pub(super) fn planned(folder: &Path) -> Value {
 
 /// Neither the output nor a file of the run contains one of these secrets.
 #[track_caller]
-pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
+pub(super) fn assert_kept(folder: &Path, ended: &Exit, secrets: &[&str]) {
     let mut texts = vec![
         ("stdout".to_owned(), ended.stdout.clone().into_bytes()),
         ("stderr".to_owned(), ended.stderr.clone().into_bytes()),

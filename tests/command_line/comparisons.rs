@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::transcript;
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 
 const RUN: &str = "run --backend vllm --dataset-name random --num-prompts 30 --random-output-len 4 --max-concurrency 30 --request-rate 200";
 
 /// Measures three times. It must not matter how busy this machine is: verdicts are ignored, and the
 /// compared values are far apart.
-fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Ended {
+fn repeated(folder: &Path, mock: &Mock, flags: &str) -> Exit {
     let mut command = runner();
     command.args(words(RUN)).args(words(flags));
     command.args(["--repeat", "3", "--seed", "3", "--base-url", &mock.url]);
@@ -25,19 +25,19 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
     runs
 }
 
-fn compare(folder: &Path, line: &str) -> Ended {
+fn compare(folder: &Path, line: &str) -> Exit {
     run(runner().arg("compare").args(words(line)).current_dir(folder))
 }
 
 /// Compares two sides, whatever their verdicts, with a condition.
-fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Ended {
+fn on_condition(folder: &Path, sides: [&str; 2], condition: &str) -> Exit {
     let mut command = runner();
     command.arg("compare").args(sides);
     command.args(["--allow", "verdict", "--fail-if", condition]);
     run(command.current_dir(folder))
 }
 
-fn json(ended: &Ended) -> Value {
+fn json(ended: &Exit) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:#?}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 const REQUESTS: usize = 40;
 
@@ -33,7 +33,7 @@ fn write(run: &Path, lines: &[String]) {
     std::fs::write(records(run), bytes).unwrap();
 }
 
-fn report(run_folder: &Path, format: &str) -> Ended {
+fn report(run_folder: &Path, format: &str) -> Exit {
     let mut command = runner();
     command.arg("report").arg(run_folder);
     command.args(["--format", format]);

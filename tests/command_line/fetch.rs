@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::transcript;
 use crate::support::hub::{COMMIT, Hub, sha256};
-use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::process::{Exit, Mock, only_run, run, runner};
 
 /// The smallest tokenizer with a token for every byte that a prompt here may have: one for each
 /// letter and sign.
@@ -49,7 +49,7 @@ fn at(cache: &Path) -> Command {
 
 /// Returns the output that a user sees, with the parts that differ from test to test by their
 /// names.
-fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
+fn seen(words: &[&str], ended: &Exit, hub: &Hub, cache: &Path) -> String {
     let text = format!(
         "$ runner {}\n{}{}exit code {}\n",
         words.join(" "),

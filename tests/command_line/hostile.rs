@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 /// Colours, the clipboard, a cleared screen, a carriage return, C1, and text turned round.
 const EVIL: &str = "m\u{1b}[31m\u{1b}]52;c;aGk=\u{7}\u{1b}[2J\r\u{9b}1A\u{202e}x\u{2066}y\u{7f}";
@@ -19,7 +19,7 @@ fn assert_clean(what: &str, text: &str) {
 }
 
 #[track_caller]
-fn assert_all_clean(what: &str, ended: &Ended) {
+fn assert_all_clean(what: &str, ended: &Exit) {
     assert_clean(what, &ended.stdout);
     assert_clean(what, &ended.stderr);
 }

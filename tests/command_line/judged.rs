@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 
 /// A run against a mock with these flags and these thresholds.
-fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Ended {
+fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> Exit {
     let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
     let mut command = runner();
     let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::transcript;
 use crate::hostile_guests::fixture::components;
-use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, Process, only_run, run, runner, words};
 
 /// A workload whose every request stands alone.
 const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
@@ -23,7 +23,7 @@ fn planned(flags: &str) -> Value {
 
 /// Runs against an engine, and gives the printed text and its folder's records in the order of
 /// their numbers.
-fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
+fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Exit, Vec<Value>) {
     let mut command = runner();
     command.arg("run").args(words(flags));
     command.args(["--base-url", &mock.url]).current_dir(folder);

@@ -5,11 +5,11 @@ use std::path::Path;
 use runs::folder::RunFolder;
 use serde_json::Value;
 
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 const QUICK: [&str; 4] = ["--ttft", "1ms", "--itl", "1ms"];
 
-fn measured(folder: &Path, mock: &Mock, line: &str) -> Ended {
+fn measured(folder: &Path, mock: &Mock, line: &str) -> Exit {
     let mut command = runner();
     command.current_dir(folder).args(words(line));
     let short = "--num-prompts 3 --random-input-len 8 --random-output-len 4 --base-url";

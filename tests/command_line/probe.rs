@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::transcript;
 use crate::support::authority::Authority;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -67,13 +67,13 @@ fn a_run_records_the_engine_and_its_context() {
     }
 }
 
-fn probe(url: &str, flags: &str) -> Ended {
+fn probe(url: &str, flags: &str) -> Exit {
     run(runner().args(["probe", url]).args(words(flags)))
 }
 
 /// The document, which follows its schema.
 #[track_caller]
-fn document(ended: &Ended) -> Value {
+fn document(ended: &Exit) -> Value {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     let schema = report::schema::schema("probe").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();

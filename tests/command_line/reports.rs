@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::support::lacking;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 /// A short run, and its folder.
-fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
+fn a_run(folder: &Path, flags: &str) -> (Exit, PathBuf) {
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
     let mut command = runner();
     let line = "--backend vllm --dataset-name random --num-prompts 5 --random-output-len 4";

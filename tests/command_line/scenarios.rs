@@ -7,12 +7,12 @@ use std::process::Stdio;
 use runs::folder::RunFolder;
 
 use super::transcript;
-use crate::support::process::{Ended, Mock, only_run, run, runner, words};
+use crate::support::process::{Exit, Mock, only_run, run, runner, words};
 
 const INPUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs");
 
 /// Runs with a text on stdin.
-fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
+fn run_with(stdin: &str, folder: &Path, line: &str) -> Exit {
     let mut command = runner();
     let child = command
         .current_dir(folder)
@@ -24,7 +24,7 @@ fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
     let mut child = child.unwrap();
     child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    Ended {
+    Exit {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Exit, Mock, run, runner, words};
 
 const SAMPLES: usize = 40;
 
@@ -28,7 +28,7 @@ fn questions(folder: &Path) {
 }
 
 /// A run of the questions against an engine with this answer, and the flags of its scorers.
-fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
+fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Exit {
     questions(folder);
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
     let mut command = runner();
@@ -51,7 +51,7 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
     runs
 }
 
-fn in_folder(folder: &Path, line: &[&str]) -> Ended {
+fn in_folder(folder: &Path, line: &[&str]) -> Exit {
     run(runner().args(line).current_dir(folder))
 }
 

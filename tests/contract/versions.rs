@@ -31,7 +31,7 @@ async fn a_component_of_each_version_runs() {
             plugin(Kind::Dataset),
             plugin(Kind::Scorer),
         );
-        let ran = Trial::of(&scenario).plugin(&plugin(Kind::Backend)).against("").run().await;
+        let ran = Trial::new(&scenario).plugin(&plugin(Kind::Backend)).against("").run().await;
         assert_eq!(ran.failures(), [], "{}\n{}", folder.display(), ran.text);
         assert_eq!(ran.measured().count(), 5);
         assert!(!ran.summary.scores.is_empty(), "{}", folder.display());

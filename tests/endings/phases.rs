@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::{RUNS, count, exchanges, report_with};
 use crate::hostile_guests::fixture::{DATASET, SCORER, components};
-use crate::support::process::{Ended, Mock, Process, has_records, only_run, runner, words};
+use crate::support::process::{Exit, Mock, Process, has_records, only_run, runner, words};
 use crate::support::raw::{Act, Raw, wait, whole};
 use runs::record;
 
@@ -35,7 +35,7 @@ fn until_requests(process: &mut Process, server: &Arc<Raw>, route: &str, times: 
     });
 }
 
-fn interrupted(process: Process) -> Ended {
+fn interrupted(process: Process) -> Exit {
     process.signal("INT");
     process.end().with_code(130)
 }

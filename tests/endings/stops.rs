@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{RUNS, count, exchanges, line, report};
 use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, runner, runner_behind, words,
+    Exit, Mock, Process, has_records, only_run, runner, runner_behind, words,
 };
 use crate::support::raw::{Raw, wait};
 use model::exchange::Class;
@@ -16,7 +16,7 @@ fn stopped(process: &Process, signal: &str) {
     process.signal(signal);
 }
 
-fn tells_of_an_interrupt(ended: &Ended) {
+fn tells_of_an_interrupt(ended: &Exit) {
     assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
 }
 

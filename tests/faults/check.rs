@@ -12,7 +12,7 @@ use result::summary::Summary;
 use runs::folder::{RunFolder, Status};
 
 use crate::endings::RUNS;
-use crate::support::process::{Ended, only_run, run, runner};
+use crate::support::process::{Exit, only_run, run, runner};
 
 /// A file for a test's input to the run; nothing else may lie next to the runs.
 pub const GIVEN: &str = "given.toml";
@@ -82,7 +82,7 @@ pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
 /// Checks everything that holds after any fault. `log` is the engine's own log, if it lived to
 /// write one.
 #[track_caller]
-pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[Truth]>) -> After {
+pub fn check(about: &str, place: &Path, ended: &Exit, how: How, log: Option<&[Truth]>) -> After {
     assert_eq!(ended.code, how.code(), "{about}: {ended:#?}");
     no_panic(about, ended);
     nothing_stays_behind(about, place);
@@ -99,7 +99,7 @@ pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[T
 
 /// A refusal before anything was measured: this exit code, these words, and nothing on disk.
 #[track_caller]
-pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &str) {
+pub fn refused(about: &str, place: &Path, ended: &Exit, code: i32, expected: &str) {
     assert_eq!(ended.code, Some(code), "{about}: {ended:#?}");
     no_panic(about, ended);
     assert!(ended.stderr.contains(expected), "{about}: {ended:#?}");
@@ -113,7 +113,7 @@ pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, expected: &s
 
 /// A panic is never the answer to a fault.
 #[track_caller]
-pub fn no_panic(about: &str, ended: &Ended) {
+pub fn no_panic(about: &str, ended: &Exit) {
     for word in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
         assert!(!ended.stderr.contains(word), "{about}: {ended:#?}");
     }
@@ -157,7 +157,7 @@ pub fn readable(about: &str, folder: &Path) -> After {
 /// The status names the ending, and is absent only if nothing could be written any more. Returns
 /// the number of its requests that have no record.
 #[track_caller]
-fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
+fn check_status(about: &str, folder: &Path, ended: &Exit, how: How) -> u64 {
     let killed = how == How::Killed;
     for name in names(folder) {
         let part = name.strip_suffix(".part");
@@ -229,7 +229,7 @@ fn check_summary(about: &str, after: &After, unsent: u64) {
 
 /// Checks that the run's output, its files and a new report agree.
 #[track_caller]
-fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &Summary) {
+fn check_outputs(about: &str, folder: &Path, ended: &Exit, how: How, summary: &Summary) {
     let written = std::fs::read(folder.join("summary.json")).ok();
     let written: Option<Summary> = written.map(|text| serde_json::from_slice(&text).unwrap());
     let drawn = run(runner().arg("report").arg(folder)).with_code(0);

@@ -13,7 +13,7 @@ use super::check::{
 use crate::endings::{RUNS, line};
 use crate::support::lacking::{self, may_mount};
 use crate::support::process::{
-    Ended, Mock, Process, has_records, only_run, run, runner, runner_behind,
+    Exit, Mock, Process, has_records, only_run, run, runner, runner_behind,
 };
 
 const SPEED: [&str; 4] = ["--ttft", "2ms", "--itl", "1ms"];
@@ -30,7 +30,7 @@ fn on_disk(options: &str, keep: &Path) -> Command {
 
 /// Checks the remains of a run that found no room: readable as far as they go, and no more than the
 /// engine answered.
-fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
+fn full(about: &str, ended: &Exit, place: &Path, keep: &Path, log: &[Truth]) {
     assert_eq!(ended.code, Some(3), "{about}: {ended:#?}");
     no_panic(about, ended);
     assert!(ended.stderr.contains("No space left on device"), "{about}: {ended:#?}");

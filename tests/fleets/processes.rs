@@ -5,9 +5,9 @@ use result::finding::{Id, Verdict};
 
 use super::{ENGINE, Fleet, alone, behind, digests, due, measured, records_of};
 use crate::support::lacking::may_mount;
-use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
+use crate::support::process::{Exit, Mock, Process, run_patiently, runner, words};
 
-fn all(processes: Vec<Process>) -> Vec<Ended> {
+fn all(processes: Vec<Process>) -> Vec<Exit> {
     processes.into_iter().map(Process::end).collect()
 }
 

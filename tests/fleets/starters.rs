@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::{FLAGS, Fleet, alone, behind, digests, due, measured, only_run};
 use crate::support::lacking::{self, may_set_clocks};
-use crate::support::process::{Ended, Process, run_patiently, runner};
+use crate::support::process::{Exit, Process, run_patiently, runner};
 use crate::support::proxy::{Network, Proxy};
 
 /// The script that sets up Slurm for as long as a command runs.
 const SLURM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fleets/slurm.sh");
 
 /// Runs a command behind Slurm, which is set up again if it does not come up.
-fn under_slurm(command: &mut Command) -> Ended {
+fn under_slurm(command: &mut Command) -> Exit {
     /// The script's exit code if Slurm did not come up.
     const NO_SLURM: i32 = 75;
     let mut ended = run_patiently(command);

@@ -47,7 +47,7 @@ impl Drop for Mock {
     }
 }
 
-pub struct Ran {
+pub struct RunResult {
     pub code: i32,
     stdout: String,
     pub stderr: String,
@@ -55,7 +55,7 @@ pub struct Ran {
     _home: TempDir,
 }
 
-impl Ran {
+impl RunResult {
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.folder.exchanges().unwrap()
     }
@@ -81,12 +81,12 @@ impl Ran {
 }
 
 /// A short run in which nothing is wrong, with compiled plugins kept in a folder.
-pub fn run_with(url: &str, kept: &Path) -> Ran {
+pub fn run_with(url: &str, kept: &Path) -> RunResult {
     run_with_flags(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
 }
 
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
-pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> Ran {
+pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -> RunResult {
     run_with_flags(url, backend, dataset, requests, more, &[])
 }
 
@@ -97,7 +97,7 @@ fn run_with_flags(
     requests: u32,
     more: &str,
     flags: &[&OsStr],
-) -> Ran {
+) -> RunResult {
     let home = tempfile::tempdir().unwrap();
     let scenario = home.path().join("hostile.toml");
     let warmup = if more.starts_with("warmup") { "" } else { "warmup = 0\n" };
@@ -133,7 +133,7 @@ fn run_with_flags(
         .map(|entry| entry.unwrap().path())
         .collect();
     assert_eq!(folders.len(), 1, "{folders:?}");
-    Ran {
+    RunResult {
         code: output.status.code().unwrap(),
         stdout: text(output.stdout),
         stderr,
@@ -153,7 +153,7 @@ pub fn failure(exchange: &Exchange) -> (Class, &str) {
 
 /// Asserts that all of twelve but number 3 were answered, and gives number 3.
 #[track_caller]
-fn all_but_one(ran: &Ran) -> Exchange {
+fn all_but_one(ran: &RunResult) -> Exchange {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let mut exchanges = ran.exchanges();
     assert_eq!(exchanges.len(), 12);

@@ -91,8 +91,8 @@ fn shipped_components_import_nothing_else() {
 async fn the_key_goes_to_the_server_and_nowhere_else() {
     const KEY: &str = "sk-do-not-tell-7391";
     let locked = format!("api-key = '{KEY}'");
-    let open = Trial::of(SCENARIO).run().await;
-    let trial = Trial::of(SCENARIO).against(&locked);
+    let open = Trial::new(SCENARIO).run().await;
+    let trial = Trial::new(SCENARIO).against(&locked);
     let refused = trial.run().await;
     assert_eq!(refused.failures(), [0, 1, 2].map(|index| (index, Class::HttpStatus)));
     let admitted = trial.api_key(KEY).run().await;
@@ -116,7 +116,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
 /// after it arrived, has the times at which its frames were read.
 #[test]
 fn decoding_late_moves_no_instant() {
-    let resolved = Trial::of(SCENARIO).resolve();
+    let resolved = Trial::new(SCENARIO).resolve();
     let data = |text: &str| {
         format!(
             r#"{{"id":"c","object":"chat.completion.chunk","choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#

@@ -24,7 +24,7 @@ use session::live::Live;
 use session::run::control::Control;
 use session::run::on_threads;
 
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const SCENARIO: &str = r#"
 target.model = "mock"
@@ -36,7 +36,7 @@ load = { requests = 30, arrival = "poisson", rate = 40.0, warmup = 0, seed = 7 }
 
 /// Without ids, which differ from process to process on purpose.
 fn trial() -> Trial {
-    Trial::of(SCENARIO).with("request.ids.request = 'off'")
+    Trial::new(SCENARIO).with("request.ids.request = 'off'")
 }
 
 /// The time when the plan's requests are due, from the start of the measurement.
@@ -291,7 +291,7 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
 
 /// The records of a slice as if all slices had begun at the same time: a slice's clock is its own,
 /// and the plan says when its first request was due.
-fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
+fn on_the_clock_of(whole: &RunResult, slice: RunResult) -> Vec<Exchange> {
     let first = slice.measured().next().unwrap();
     let began = first.due.0 - planned()[first.index as usize].0;
     let whole_began = whole.start().0;
@@ -369,7 +369,7 @@ async fn any_number_of_slices_sends_the_whole_plan() {
     ] {
         let trial = || {
             let load = format!("[load]\nrequests = 30\nwarmup = {warmup}\nseed = 7\n{over}");
-            Trial::of(&format!("{ALIKE}{load}"))
+            Trial::new(&format!("{ALIKE}{load}"))
         };
         let whole = trial().run().await;
         let mut together = Vec::new();
@@ -395,7 +395,7 @@ async fn slices_by_time_ask_as_much_as_the_whole() {
             let load = format!(
                 "[load]\narrival = 'closed'\nconcurrency = {users}\nduration = '2s'\nwarmup = 0\n"
             );
-            Trial::of(&format!("{ALIKE}{load}"))
+            Trial::new(&format!("{ALIKE}{load}"))
         };
         let whole = trial().run().await;
         let mut together = Vec::new();
@@ -417,7 +417,7 @@ dataset.config = { like = "vllm", input-len = 40, output-len = 11 }
 "#;
 
 /// The measured requests by number: due, let go and sent since the measurement began.
-fn from_the_start(ran: &Ran) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
+fn from_the_start(ran: &RunResult) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> {
     let first = ran.measured().map(|exchange| exchange.due).min();
     let start = first.unwrap_or_default().since(ran.plan.first_due());
     let since = |at: Nanos| at.since(start);

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::follows;
 use crate::support::port;
-use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
+use crate::support::process::{Exit, Process, processes_with, run_patiently, runner, signal};
 
 /// A closed loop of 8 users, 2 ms a token: one slot has an eighth of the throughput of 8.
 const SCENARIO: &str = r#"
@@ -62,7 +62,7 @@ impl Files {
         command
     }
 
-    pub(super) fn made(&self) -> Ended {
+    pub(super) fn made(&self) -> Exit {
         run_patiently(&mut self.command(&[]))
     }
 

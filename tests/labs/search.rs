@@ -4,7 +4,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::follows;
-use crate::support::process::{Ended, Mock, Process, run_patiently, runner, words};
+use crate::support::process::{Exit, Mock, Process, run_patiently, runner, words};
 
 /// Four slots, each taken for 15 ms: at most 267 requests a second.
 pub(super) const ENGINE: [&str; 6] = ["--ttft", "5ms", "--itl", "1ms", "--max-concurrency", "4"];
@@ -27,19 +27,19 @@ pub(super) fn command(
     command
 }
 
-fn json(ended: &Ended) -> Value {
+fn json(ended: &Exit) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:#?}"))
 }
 
 /// The folder in which it was saved, as it says at its end.
-pub(super) fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
+pub(super) fn saved(ended: &Exit, what: &str, folder: &TempDir) -> std::path::PathBuf {
     let lines = ended.stderr.lines().rev();
     let place = lines.filter_map(|line| line.strip_prefix(&format!("{what}: "))).next();
     folder.path().join(place.unwrap_or_else(|| panic!("{ended:#?}")))
 }
 
 /// Its page is drawn again as it was, its charts are pictures too, and its file follows its schema.
-fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
+fn is_drawn(ended: &Exit, what: &str, folder: &TempDir, chart: &str) {
     let kept = saved(ended, what, folder);
     let page = std::fs::read_to_string(kept.join(format!("{what}.html"))).unwrap();
     assert!(page.contains(&format!("id=\"{chart}\"")), "{chart}");

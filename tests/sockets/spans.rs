@@ -27,7 +27,7 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 });
 
 /// A run and its exports.
-struct Ran {
+struct RunResult {
     exchanges: Vec<Exchange>,
     /// A document of spans from each line.
     traces: Vec<Value>,
@@ -37,7 +37,7 @@ struct Ran {
 }
 
 /// Runs with these flags, and exports the spans to `spans.jsonl`.
-fn exported(engine: &[&str], flags: &[&str]) -> Ran {
+fn exported(engine: &[&str], flags: &[&str]) -> RunResult {
     let folder = TempDir::new().unwrap();
     let mock = Mock::logging(engine);
     let mut command = runner();
@@ -45,7 +45,7 @@ fn exported(engine: &[&str], flags: &[&str]) -> Ran {
     command.args(["--base-url", &mock.url]).current_dir(folder.path());
     run(&mut command).with_code(0);
     let traces = export(folder.path(), "requests", "spans.jsonl");
-    Ran { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
+    RunResult { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
 }
 
 /// Exports the only run of a folder, and returns the document of each line.
@@ -58,7 +58,7 @@ fn export(folder: &Path, table: &str, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-impl Ran {
+impl RunResult {
     /// Every exported span.
     fn spans(&self) -> Vec<&Value> {
         let spans = self.traces.iter().flat_map(|document| {

@@ -4,10 +4,10 @@
 use tempfile::TempDir;
 
 use crate::endings::{exchanges, line, report};
-use crate::support::authority::{Authority, Certified};
-use crate::support::process::{Ended, Mock, only_run, run, runner};
+use crate::support::authority::{Authority, ServerCertificate};
+use crate::support::process::{Exit, Mock, only_run, run, runner};
 
-fn secure(certified: &Certified) -> Mock {
+fn secure(certified: &ServerCertificate) -> Mock {
     let mut flags = vec!["--ttft", "1ms", "--itl", "1ms"];
     flags.extend(certified.flags());
     let mock = Mock::start(&flags);
@@ -16,7 +16,7 @@ fn secure(certified: &Certified) -> Mock {
 }
 
 /// Three requests, in a folder.
-fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Ended {
+fn ask(mock: &Mock, folder: &TempDir, flags: &str) -> Exit {
     let flags = format!("--num-prompts 3 --random-output-len 4 {flags}");
     run(&mut line(runner(), mock, folder.path(), &flags))
 }

@@ -70,7 +70,7 @@ impl MadeUp {
     pub fn write(&self, parent: &Path) -> PathBuf {
         let path = parent.join(format!("20260102-030405-made-up-{}", self.version));
         std::fs::create_dir_all(&path).unwrap();
-        let mut plan = Trial::of(SCENARIO).resolve().plan;
+        let mut plan = Trial::new(SCENARIO).resolve().plan;
         plan.name = "Made up".to_owned();
         plan.about.engine_version = Some(self.version.to_owned());
         plan.load.amount = scenario::plan::Amount::Requests(self.requests);

@@ -112,7 +112,7 @@ pub fn words(line: &str) -> impl Iterator<Item = &str> {
 
 /// The way a process ended, and its output.
 #[derive(Debug)]
-pub struct Ended {
+pub struct Exit {
     /// The exit code; absent if a signal killed it.
     pub code: Option<i32>,
     pub stdout: String,
@@ -120,7 +120,7 @@ pub struct Ended {
     pub stderr: String,
 }
 
-impl Ended {
+impl Exit {
     /// The same, after checking that it ended with this code and without a panic.
     #[track_caller]
     pub fn with_code(self, code: i32) -> Self {
@@ -208,12 +208,12 @@ impl Process {
     }
 
     #[track_caller]
-    pub fn end(self) -> Ended {
+    pub fn end(self) -> Exit {
         self.end_within(PATIENCE)
     }
 
     #[track_caller]
-    fn end_within(mut self, patience: Duration) -> Ended {
+    fn end_within(mut self, patience: Duration) -> Exit {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -225,7 +225,7 @@ impl Process {
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }
-        Ended {
+        Exit {
             code: status.code(),
             stdout: text(&self.stdout),
             stderr: (text(&self.stderr).split_inclusive('\n'))
@@ -261,13 +261,13 @@ fn text(bytes: &Mutex<Vec<u8>>) -> String {
 }
 
 #[track_caller]
-pub fn run(command: &mut Command) -> Ended {
+pub fn run(command: &mut Command) -> Exit {
     Process::start(command).end()
 }
 
 /// Runs a slow command: a compiler, or a client in many cases.
 #[track_caller]
-pub fn run_patiently(command: &mut Command) -> Ended {
+pub fn run_patiently(command: &mut Command) -> Exit {
     Process::start(command).end_within(COMPILING)
 }
 

@@ -144,7 +144,7 @@ impl Raw {
     }
 
     /// Serves TCP on a port and a thread of its own.
-    pub fn listen(self: &Arc<Self>) -> Listening {
+    pub fn listen(self: &Arc<Self>) -> RawServer {
         let raw = Arc::clone(self);
         let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -166,7 +166,7 @@ impl Raw {
                 }
             });
         });
-        Listening {
+        RawServer {
             url: format!("http://{}", address.recv().unwrap()),
             stop: Some(stop),
             thread: Some(thread),
@@ -209,13 +209,13 @@ impl Raw {
 }
 
 /// A raw server over TCP, until it is dropped.
-pub struct Listening {
+pub struct RawServer {
     pub url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Drop for Listening {
+impl Drop for RawServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -44,7 +44,7 @@ pub struct Trial {
     looks: Option<Duration>,
 }
 
-pub struct Ran {
+pub struct RunResult {
     /// The plan, with the model's name in it.
     pub plan: Plan,
     pub ended: Result<(), RunError>,
@@ -69,7 +69,7 @@ pub struct Ran {
 }
 
 impl Trial {
-    pub fn of(scenario: &str) -> Self {
+    pub fn new(scenario: &str) -> Self {
         Trial { scenario: scenario.to_owned(), ..Trial::default() }
     }
 
@@ -178,12 +178,12 @@ impl Trial {
     }
 
     /// Makes the run, on the calling task's runtime, whose clock must be paused.
-    pub fn run(&self) -> impl Future<Output = Ran> {
+    pub fn run(&self) -> impl Future<Output = RunResult> {
         // Without optimisation a run takes hundreds of KiB, and a test may make several at once.
         Box::pin(self.made())
     }
 
-    async fn made(&self) -> Ran {
+    async fn made(&self) -> RunResult {
         let resolved = self.resolved();
         let speed = if self.script.contains("ttft") || self.script.contains("[batching]") {
             ""
@@ -232,7 +232,7 @@ impl Trial {
         assert_eq!(measured.unjudged, None);
         let MeasuredRun { plan, folder, ended, facts, summary, kept, .. } = measured;
         kept.unwrap();
-        Ran {
+        RunResult {
             text: text::text(&summary),
             truths: engine.truths(),
             connections: memory.opened(),
@@ -256,7 +256,7 @@ enum Never {}
 /// The speed of the mock engine by default.
 const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
 
-impl Ran {
+impl RunResult {
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

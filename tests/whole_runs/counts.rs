@@ -3,7 +3,7 @@
 use result::summary::{Drafts, Reported};
 
 use super::base;
-use crate::support::trial::Ran;
+use crate::support::trial::RunResult;
 
 /// Counts that every one of five answers reports, with 40 tokens of input and 11 of output each.
 const COUNTS: &str = "[counts]\ndraft-tokens = 8\naccepted-draft-tokens = 6\ninput-image-tokens = 16\n\
@@ -14,7 +14,7 @@ fn reported(total: u64, share: f64) -> Option<Reported> {
 }
 
 /// A line of the text, without the spaces between label and value.
-fn has_line(ran: &Ran, label: &str, value: &str) -> bool {
+fn has_line(ran: &RunResult, label: &str, value: &str) -> bool {
     let mut lines = ran.text.lines();
     lines.any(|line| {
         let rest = line.strip_prefix(label);

@@ -6,7 +6,7 @@ use model::exchange::Kind;
 use result::metric::Source;
 
 use super::{assert_close, base};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// A backend, its configuration and the server's script; and the source of the token counts.
 struct Dialect {
@@ -76,7 +76,7 @@ impl Dialect {
         base().plugin(self.plugin).with(self.config).against(self.script)
     }
 
-    fn check_counts(&self, ran: &Ran) {
+    fn check_counts(&self, ran: &RunResult) {
         let about = format!("{} {}\n{}", self.plugin, self.config, ran.text);
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.failures(), [], "{about}");
@@ -391,7 +391,7 @@ async fn another_engine_for_the_same_scenario() {
     assert_eq!(sglang.plan.backend.name, "sglang");
     assert_eq!(vllm.truths[0].path, "/v1/completions");
     assert_eq!(sglang.truths[0].path, "/generate");
-    let bodies = |ran: &Ran| -> Vec<_> {
+    let bodies = |ran: &RunResult| -> Vec<_> {
         ran.truths.iter().map(|truth| (truth.prompt_tokens, truth.output_tokens)).collect()
     };
     assert_eq!(bodies(&vllm), bodies(&sglang));

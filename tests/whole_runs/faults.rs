@@ -4,7 +4,7 @@ use model::exchange::{Class, Outcome};
 use result::finding::Id;
 
 use super::base;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// A trial whose second request (number 1) meets this fault, with short timeouts.
 fn faulty(fault: &str) -> Trial {
@@ -14,7 +14,7 @@ fn faulty(fault: &str) -> Trial {
 }
 
 /// The other requests are answered normally.
-fn check(ran: &Ran, class: Class, fault: &str) {
+fn check(ran: &RunResult, class: Class, fault: &str) {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures(), [(1, class)], "{fault}\n{}", ran.text);
     let requests = &ran.summary.requests;

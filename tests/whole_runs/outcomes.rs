@@ -10,19 +10,19 @@ use serde_json::Value;
 use super::sessions::{answer, file, trial};
 use super::{assert_close, base};
 use crate::support::raw::Raw;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// The engine ends the answers to these requests after five tokens of eleven, although they force
 /// the length.
 const EARLY: &str = "[[fault]]\nkind = 'stop-early'\nafter-tokens = 5\nrequests = [1, 3]";
 
-fn seen(ran: &Ran, id: Id) -> Option<&str> {
+fn seen(ran: &RunResult, id: Id) -> Option<&str> {
     let finding = ran.summary.findings.iter().find(|found| found.id == id);
     finding.map(|found| found.seen.as_str())
 }
 
 /// The line of the text with this label.
-fn line(ran: &Ran, label: &str) -> Option<String> {
+fn line(ran: &RunResult, label: &str) -> Option<String> {
     let lines = ran.text.lines();
     let value = lines.filter_map(|line| line.strip_prefix(label)).next()?;
     Some(value.trim().to_owned())
@@ -107,7 +107,7 @@ fn leaving() -> Trial {
         .with("request.cancel-share = 0.4\nrequest.cancel-after = '210ms'")
 }
 
-fn cancelled(ran: &Ran) -> Vec<&Exchange> {
+fn cancelled(ran: &RunResult) -> Vec<&Exchange> {
     let all = ran.measured();
     all.filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
 }
@@ -194,7 +194,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
 
 #[tokio::test(start_paused = true)]
 async fn slices_cancel_the_requests_of_the_whole() {
-    let indexes = |ran: &Ran| -> Vec<u64> {
+    let indexes = |ran: &RunResult| -> Vec<u64> {
         let gone = cancelled(ran).into_iter();
         gone.map(|exchange| exchange.index).collect()
     };

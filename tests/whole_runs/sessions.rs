@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, wait};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 const MS: u64 = 1_000_000;
 
@@ -29,7 +29,7 @@ pub(super) fn file(chats: u32) -> NamedTempFile {
 }
 
 pub(super) fn trial(file: &NamedTempFile, load: &str) -> Trial {
-    Trial::of(&format!(
+    Trial::new(&format!(
         r#"
 [target]
 model = "mock"
@@ -78,7 +78,7 @@ fn contents(messages: &[(String, String)]) -> Vec<&str> {
     messages.iter().map(|(_, content)| content.as_str()).collect()
 }
 
-fn of(ran: &Ran, id: &str) -> Exchange {
+fn of(ran: &RunResult, id: &str) -> Exchange {
     let found = ran.exchanges.iter().find(|exchange| exchange.sample.id == id);
     found.unwrap_or_else(|| panic!("no {id}")).clone()
 }
@@ -177,7 +177,7 @@ async fn requests_after_a_failure_fail_or_continue() {
 #[tokio::test(start_paused = true)]
 async fn users_have_sessions_or_requests() {
     let file = file(3);
-    let begun = |ran: &Ran, chat: u32| {
+    let begun = |ran: &RunResult, chat: u32| {
         let root = of(ran, &format!("chat-{chat}/0"));
         root.sent.unwrap().since(ran.start()).0 / MS
     };
@@ -307,11 +307,11 @@ async fn the_summary_says_how_long_sessions_took() {
 
 #[tokio::test(start_paused = true)]
 async fn incomplete_sessions_are_distinguished() {
-    let found = |ran: &Ran, id: Id| {
+    let found = |ran: &RunResult, id: Id| {
         let findings = ran.summary.findings.iter();
         findings.clone().any(|finding| finding.id == id)
     };
-    let ends = |ran: &Ran| {
+    let ends = |ran: &RunResult| {
         let sessions = ran.summary.sessions.unwrap();
         (sessions.complete, sessions.failed, sessions.cut_short)
     };
@@ -369,7 +369,7 @@ async fn sessions_may_begin_all_at_once() {
 async fn sessions_begin_only_while_there_is_memory_for_them() {
     let file = file(3);
     let load = "arrival = 'constant'\nrate = 10.0\nsessions = 3";
-    let begun = |ran: &Ran| {
+    let begun = |ran: &RunResult| {
         ran.ended.as_ref().unwrap();
         assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
         let roots = (0..3).map(|chat| of(ran, &format!("chat-{chat}/0")));
@@ -402,7 +402,7 @@ async fn a_recorded_duration_stays_with_its_request() {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/datasets/trace/cases/weka/trace.jsonl");
     let scenario = "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/vllm.wasm'\n\
         [dataset]\nplugin = 'datasets/trace.wasm'\n[load]\nsessions = 1\nwarmup = 0\n";
-    let trial = Trial::of(scenario).dataset_file(std::path::Path::new(TRACE));
+    let trial = Trial::new(scenario).dataset_file(std::path::Path::new(TRACE));
     let ran = trial.against("").run().await;
     let mut seconds: Vec<Option<f64>> = ran
         .measured()

@@ -7,7 +7,7 @@ use model::units::Nanos;
 use result::summary::first_token::{Part, Split};
 
 use super::base;
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// A quarter of 120 ms counts as queueing. With one slot, requests wait for each other as well.
 const SCRIPT: &str = "server-timings = 0.25\nmax-concurrency = 1\n";
@@ -52,7 +52,7 @@ fn logged(truth: &Truth, streamed: bool) -> [f64; 4] {
 }
 
 /// The four metrics of an exchange, as the columns of its row.
-fn measured(ran: &Ran, exchange: &Exchange) -> [Option<f64>; 4] {
+fn measured(ran: &RunResult, exchange: &Exchange) -> [Option<f64>; 4] {
     let row = report::row::Row::new(&ran.facts, exchange);
     NAMES.map(|name| {
         let mut columns = report::row::columns().iter();

@@ -5,15 +5,15 @@ use model::exchange::{Class, Outcome};
 
 use super::BASE;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
-use crate::support::trial::{Ran, Trial};
+use crate::support::trial::{RunResult, Trial};
 
 /// Five requests, each after the end of its predecessor; the second gets this answer.
-async fn second(reply: Vec<Act>) -> Ran {
+async fn second(reply: Vec<Act>) -> RunResult {
     let raw = Raw::with([(1, reply)]);
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", one_by_one);
     let patience = "timeouts = { first-token = '1s', token-gap = '1s' }";
-    let trial = Trial::of(&scenario).with(patience).against_raw(&raw);
+    let trial = Trial::new(&scenario).with(patience).against_raw(&raw);
     let ran = trial.run().await;
     ran.ended.as_ref().unwrap();
     for exchange in ran.measured().filter(|exchange| exchange.index != 1) {
