@@ -160,10 +160,11 @@ impl workloads::Workload {
             .args(["work", self.name, &units.to_string()])
             .arg(artifacts);
         let done = command.output().context("cannot start valgrind; is it installed?")?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "{command:?}: {}\n{said}", done.status);
-        said.lines()
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{command:?}: {}\n{stderr}", done.status);
+        stderr
+            .lines()
             .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
-            .with_context(|| format!("{command:?} told no count:\n{said}"))
+            .with_context(|| format!("{command:?} printed no count:\n{stderr}"))
     }
 }

@@ -43,6 +43,12 @@ pub struct Workload {
     pub units: u64,
 }
 
+impl Workload {
+    const fn new(name: &'static str, unit: &'static str, units: u64) -> Self {
+        Workload { name, unit, units }
+    }
+}
+
 const EVENTS: u64 = 128;
 /// Exchanges of a run that is summarised: enough to make a summary's fixed cost small.
 const SUMMARISED: u64 = 1000;
@@ -51,42 +57,22 @@ const BATCH: u64 = 32;
 
 /// Every workload. Units are whole replies.
 pub const ALL: [Workload; 8] = [
-    Workload {
-        name: "http1",
-        unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
-        units: 200 * EVENTS,
-    },
-    Workload { name: "frame", unit: "framing an event of 250 bytes", units: 200 * EVENTS },
-    Workload {
-        name: "decode-1",
-        unit: "decoding it through the component, alone",
-        units: 20 * EVENTS,
-    },
-    Workload {
-        name: "decode-32",
-        unit: "decoding it through the component, 32 at a time",
-        units: 20 * EVENTS,
-    },
-    Workload {
-        name: "take",
-        unit: "decoding it so and putting the exchange together",
-        units: 20 * EVENTS,
-    },
-    Workload {
-        name: "ids",
-        unit: "making the ids of a request and their header fields, for each of its 128 events",
-        units: 400 * EVENTS,
-    },
-    Workload {
-        name: "record",
-        unit: "recording an event, in exchanges of 128",
-        units: 400 * EVENTS,
-    },
-    Workload {
-        name: "summarize",
-        unit: "summarising an event, in records of 128 that are read twice",
-        units: SUMMARISED * EVENTS,
-    },
+    Workload::new("http1", "reading a chunk of a chunked HTTP/1.1 body, one a read", 200 * EVENTS),
+    Workload::new("frame", "framing an event of 250 bytes", 200 * EVENTS),
+    Workload::new("decode-1", "decoding it through the component, alone", 20 * EVENTS),
+    Workload::new("decode-32", "decoding it through the component, 32 at a time", 20 * EVENTS),
+    Workload::new("take", "decoding it so and putting the exchange together", 20 * EVENTS),
+    Workload::new(
+        "ids",
+        "making the ids of a request and their header fields, for each of its 128 events",
+        400 * EVENTS,
+    ),
+    Workload::new("record", "recording an event, in exchanges of 128", 400 * EVENTS),
+    Workload::new(
+        "summarize",
+        "summarising an event, in records of 128 that are read twice",
+        SUMMARISED * EVENTS,
+    ),
 ];
 
 /// Does a number of units of a workload.

@@ -13,7 +13,7 @@ mod simulated;
 use std::process::ExitCode;
 
 use measured::{Benchmark, RULE, Section, cell, exceeds, falls_short, percent, run};
-use simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
+use simulated::{Case, ONE_OPTION, STRATEGIES, SimulatedLab};
 
 const PAGE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/reference/lab-statistics.md");
@@ -68,7 +68,7 @@ fn equal(labs: u64) -> Vec<Section> {
     for (name, change) in equal_cases() {
         for strategy in STRATEGIES {
             let case = change(Case::equal(strategy));
-            let wrong = case.labs(labs).filter(Ended::recommends).count();
+            let wrong = case.labs(labs).filter(SimulatedLab::recommends).count();
             let share = percent(wrong, labs as usize);
             let missed = exceeds(wrong, labs as usize, 0.005);
             rows.push(row(name, strategy, [cell(share, missed)]));

@@ -65,13 +65,13 @@ impl Case {
     }
 
     /// Runs `many` labs of this case to their ends.
-    pub fn labs(&self, many: u64) -> impl Iterator<Item = Ended> + '_ {
+    pub fn labs(&self, many: u64) -> impl Iterator<Item = SimulatedLab> + '_ {
         let lab = Lab::parse("lab.toml", &self.text());
         let lab = lab.unwrap_or_else(|error| panic!("{error}"));
         (0..many).map(move |seed| self.lab(&lab, seed))
     }
 
-    fn lab(&self, lab: &Lab, seed: u64) -> Ended {
+    fn lab(&self, lab: &Lab, seed: u64) -> SimulatedLab {
         let scenarios = scenarios();
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
         let mut effects: BTreeMap<u32, f64> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl Case {
             }
         }
         let study = study(lab, 0, &scenarios, &results);
-        Ended { lab: lab.clone(), results, study }
+        SimulatedLab { lab: lab.clone(), results, study }
     }
 
     fn finished(&self, start: &Start, run: &RunKey, effect: f64, random: &mut Random) -> Event {
@@ -131,13 +131,13 @@ fn scenarios() -> [Scenario; 1] {
 }
 
 /// A lab that ended.
-pub struct Ended {
+pub struct SimulatedLab {
     lab: Lab,
     results: Results,
     pub study: Study,
 }
 
-impl Ended {
+impl SimulatedLab {
     pub fn drift(&self) -> Option<f64> {
         let report = findings::lab_report(&self.lab, &scenarios(), &self.results);
         Some(report.studies[0].drift?.probability)

@@ -30,13 +30,13 @@ const EVENT: [&str; 2] = [
 ];
 
 fn main() -> ExitCode {
-    let asked: Vec<String> =
+    let figures: Vec<String> =
         std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     // What `cargo test` does with benches: see that they start.
-    if asked.iter().any(|argument| argument == "--test") {
+    if figures.iter().any(|argument| argument == "--test") {
         return ExitCode::SUCCESS;
     }
-    match exec(&asked) {
+    match exec(&figures) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
@@ -45,13 +45,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn exec(asked: &[String]) -> Result<()> {
-    for name in asked {
+fn exec(figures: &[String]) -> Result<()> {
+    for name in figures {
         if !["decode", "cumulative", "instance"].contains(&name.as_str()) {
             bail!("`{name}` is no figure; there are decode, cumulative and instance");
         }
     }
-    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let wanted = |name: &str| figures.is_empty() || figures.iter().any(|figure| figure == name);
     let backend = backend("openai", "chat")?;
     if wanted("cumulative") {
         cumulative()?;

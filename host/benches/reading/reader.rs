@@ -75,7 +75,7 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
 
 /// Has a worker of `load` read them; its sockets are registered with its poller or the runtime.
 pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64> {
-    let counted = Counted::default();
+    let counted = Counter::default();
     let target = Target::parse(&format!("http://{address}")).map_err(io::Error::other)?;
     let trust = Trust::default();
     let dial = Dial::new(&[target], &[], Version::Http1, &trust, Timestamps::Kernel);
@@ -152,7 +152,7 @@ impl Connect for Maybe {
 }
 
 #[derive(Clone, Default)]
-struct Counted(Arc<Counts>);
+struct Counter(Arc<Counts>);
 
 #[derive(Default)]
 struct Counts {
@@ -160,7 +160,7 @@ struct Counts {
     whole: AtomicU64,
 }
 
-impl Replies for Counted {
+impl Replies for Counter {
     fn open(&self, _: u64) -> Rc<dyn Reply> {
         Rc::new(Counting { counts: Arc::clone(&self.0), progress: DecodeProgress::default() })
     }

@@ -114,8 +114,8 @@ pub fn serve(threads: usize, pace: Pace) -> Result<()> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let cpu = [usage.user_time(), usage.system_time()]
         .map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6);
-    let seen = serde_json::json!({ "ttft": statistics(ttft), "gaps": statistics(gaps), "cpu": cpu[0] + cpu[1] });
-    println!("{seen}");
+    let (ttft, gaps, cpu) = (statistics(ttft), statistics(gaps), cpu[0] + cpu[1]);
+    println!("{}", serde_json::json!({ "ttft": ttft, "gaps": gaps, "cpu": cpu }));
     Ok(())
 }
 

@@ -24,37 +24,21 @@ struct Answers {
 
 /// The loads that one core's processor time is measured with.
 const ANSWERS: [Answers; 5] = [
-    Answers {
-        name: "one event a write, as fast as the engine can",
-        mock: AS_FAST_AS_IT_CAN,
-        answers: 8,
-        tokens: 128,
-    },
-    Answers {
-        name: "one event a write, as fast as the engine can",
-        mock: AS_FAST_AS_IT_CAN,
-        answers: 2,
-        tokens: 1000,
-    },
+    Answers { name: ONE, mock: AS_FAST_AS_IT_CAN, answers: 8, tokens: 128 },
+    Answers { name: ONE, mock: AS_FAST_AS_IT_CAN, answers: 2, tokens: 1000 },
     Answers {
         name: "one event a write, every 20 ms a stream",
         mock: EVERY_20_MS,
         answers: 4,
         tokens: 128,
     },
-    Answers {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        answers: 8,
-        tokens: 128,
-    },
-    Answers {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        answers: 2,
-        tokens: 1000,
-    },
+    Answers { name: EIGHT, mock: EIGHT_A_WRITE, answers: 8, tokens: 128 },
+    Answers { name: EIGHT, mock: EIGHT_A_WRITE, answers: 2, tokens: 1000 },
 ];
+
+const ONE: &str = "one event a write, as fast as the engine can";
+const EIGHT: &str = "eight events a write, as fast as the engine can";
+const GROWING: &str = "events of up to 24 KB that repeat the answer";
 
 /// The engine's flags for one event a write, every 20 ms a stream.
 const EVERY_20_MS: &[&str] = &["--ttft", "200ms", "--itl", "20ms"];
@@ -283,15 +267,8 @@ fn first_request_ms(folder: &Path) -> Result<f64> {
     at.as_f64().with_context(|| format!("no time in {status}"))
 }
 
-/// A load whose memory is looked at.
-struct Held {
-    name: &'static str,
-    mock: &'static [&'static str],
-    /// Its script; empty for none.
-    script: &'static str,
-    streams: usize,
-    flags: &'static str,
-}
+/// A load whose memory is measured: name, the engine's flags and script, streams, flags.
+type MemoryLoad = (&'static str, &'static [&'static str], &'static str, usize, &'static str);
 
 /// A route whose events mean nothing, without end.
 const MEANINGLESS: &str = r#"
@@ -307,84 +284,38 @@ const AS_FAST_AS_IT_CAN: &[&str] = &["--ttft", "0ms", "--itl", "0ms"];
 const EIGHT_A_WRITE: &[&str] =
     &["--ttft", "0ms", "--itl", "0ms", "--fault", "kind = 'merge', events = 8"];
 
-const HELD: [Held; 9] = [
-    Held {
-        name: "one stream, quietly",
-        mock: &["--ttft", "2s", "--itl", "100ms"],
-        script: "",
-        streams: 1,
-        flags: "--random-output-len 64",
-    },
-    Held {
-        name: "quietly",
-        mock: &["--ttft", "2s", "--itl", "100ms"],
-        script: "",
-        streams: 1_024,
-        flags: "--random-output-len 64",
-    },
-    Held {
-        name: "quietly",
-        mock: &["--ttft", "2s", "--itl", "100ms"],
-        script: "",
-        streams: 10_000,
-        flags: "--random-output-len 64",
-    },
-    Held {
-        name: "one event a write, as fast as the engine can",
-        mock: AS_FAST_AS_IT_CAN,
-        script: "",
-        streams: 1_024,
-        flags: "--random-output-len 1000",
-    },
-    Held {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        script: "",
-        streams: 1_024,
-        flags: "--random-output-len 1000",
-    },
-    Held {
-        name: "eight events a write, as fast as the engine can",
-        mock: EIGHT_A_WRITE,
-        script: "",
-        streams: 10_000,
-        flags: "--random-output-len 200",
-    },
-    Held {
-        name: "events of up to 24 KB that repeat the answer",
-        mock: AS_FAST_AS_IT_CAN,
-        script: "",
-        streams: 1_024,
-        flags: "--backend sglang --random-output-len 5000 --request-timeout 20s",
-    },
-    Held {
-        name: "events of up to 24 KB that repeat the answer",
-        mock: AS_FAST_AS_IT_CAN,
-        script: "",
-        streams: 10_000,
-        flags: "--backend sglang --random-output-len 5000 --request-timeout 20s",
-    },
-    Held {
-        name: "events that mean nothing, without end",
-        mock: AS_FAST_AS_IT_CAN,
-        script: MEANINGLESS,
-        streams: 1_024,
-        flags: "--random-output-len 100000000 --request-timeout 15s",
-    },
+const QUIETLY: &[&str] = &["--ttft", "2s", "--itl", "100ms"];
+const REPEATING: &str = "--backend sglang --random-output-len 5000 --request-timeout 20s";
+
+const MEMORY_LOADS: [MemoryLoad; 9] = [
+    ("one stream, quietly", QUIETLY, "", 1, "--random-output-len 64"),
+    ("quietly", QUIETLY, "", 1_024, "--random-output-len 64"),
+    ("quietly", QUIETLY, "", 10_000, "--random-output-len 64"),
+    (ONE, AS_FAST_AS_IT_CAN, "", 1_024, "--random-output-len 1000"),
+    (EIGHT, EIGHT_A_WRITE, "", 1_024, "--random-output-len 1000"),
+    (EIGHT, EIGHT_A_WRITE, "", 10_000, "--random-output-len 200"),
+    (GROWING, AS_FAST_AS_IT_CAN, "", 1_024, REPEATING),
+    (GROWING, AS_FAST_AS_IT_CAN, "", 10_000, REPEATING),
+    (
+        "events that mean nothing, without end",
+        AS_FAST_AS_IT_CAN,
+        MEANINGLESS,
+        1_024,
+        "--random-output-len 100000000 --request-timeout 15s",
+    ),
 ];
 
 /// Peak memory with many streams open at the same time, whatever the engine sends and how fast.
 pub fn memory(rounds: usize) -> Result<()> {
-    for load in HELD {
+    for (name, mock, text, streams, flags) in MEMORY_LOADS {
         let folder = tempfile::tempdir()?;
         let script = folder.path().join("script.toml");
-        std::fs::write(&script, load.script)?;
+        std::fs::write(&script, text)?;
         let script = script.to_str().context("a path in UTF-8")?;
-        let mock = Mock::start(folder.path(), &[load.mock, &["--script", script]].concat())?;
+        let mock = Mock::start(folder.path(), &[mock, &["--script", script]].concat())?;
         let mut peaks = Vec::new();
         let mut held_back = Vec::new();
         for _ in 0..rounds {
-            let (streams, flags) = (load.streams, load.flags);
             let flags = format!("--num-prompts {streams} --request-rate inf {flags}");
             let (result, cost) = run_to_any_end(runner(&mock.address, folder.path(), &flags))?;
             let result: Value = serde_json::from_str(&result).context("the result is JSON")?;
@@ -393,9 +324,7 @@ pub fn memory(rounds: usize) -> Result<()> {
             held_back.push(backlog.as_f64().unwrap_or(0.0));
         }
         println!(
-            "  {} streams, {}: peak {:.0} MiB; replies not read for {:.1} s",
-            load.streams,
-            load.name,
+            "  {streams} streams, {name}: peak {:.0} MiB; replies not read for {:.1} s",
             median(&mut peaks),
             median(&mut held_back),
         );
@@ -435,6 +364,6 @@ pub fn median(values: &mut [f64]) -> f64 {
 }
 
 fn list(values: &[f64]) -> String {
-    let told: Vec<String> = values.iter().map(|value| format!("{value:.2}")).collect();
-    told.join(" ")
+    let texts: Vec<String> = values.iter().map(|value| format!("{value:.2}")).collect();
+    texts.join(" ")
 }

@@ -333,13 +333,13 @@ fn until(sequences: u64) -> Section {
         let held = found.iter().filter(|own| own.0).count();
         let seldom = falls_short(held, found.len(), 0.95);
         let runs: usize = found.iter().map(|own| own.2).sum();
-        let said = anytime::needed(variation, BOUND, 1000);
+        let expected = anytime::needed(variation, BOUND, 1000);
         rows.push(vec![
             format!("{:.0} %", 100.0 * variation),
             cell(percent(held, found.len()), seldom),
             count(&|own| own.1),
             format!("{:.1}", runs as f64 / found.len() as f64),
-            said.map_or("more than 1000".to_owned(), |runs| runs.to_string()),
+            expected.map_or("more than 1000".to_owned(), |runs| runs.to_string()),
         ]);
     }
     Section {

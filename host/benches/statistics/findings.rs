@@ -47,7 +47,7 @@ impl Target {
 }
 
 /// For each counted finding, true if a run has it; and true if it has any that makes it suspect.
-type Found = ([bool; COUNTED.len()], bool);
+type RunFindings = ([bool; COUNTED.len()], bool);
 
 pub fn sections(runs: u64) -> Vec<Section> {
     vec![healthy(runs), overloaded(runs), cold(runs), slowing(runs), late(runs)]
@@ -78,7 +78,7 @@ fn row_of(
         let suspect = findings.iter().any(|finding| finding.severity >= Severity::Suspect);
         (counted, suspect)
     });
-    let many = |is: &dyn Fn(&Found) -> bool| found.iter().filter(|own| is(own)).count();
+    let many = |is: &dyn Fn(&RunFindings) -> bool| found.iter().filter(|own| is(own)).count();
     let mut row = vec![case.name.clone()];
     row.extend((0..COUNTED.len()).map(|place| {
         let part = many(&|(counted, _)| counted[place]);
