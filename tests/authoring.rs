@@ -25,6 +25,19 @@ fn author(folder: &Path) -> Command {
     command
 }
 
+/// Makes a project `mine` of a kind in a language.
+fn create(folder: &Path, kind: &str, language: &str) {
+    let new = ["plugin", "new", kind, "mine", "--lang", language];
+    run_patiently(author(folder).args(new)).with_code(0);
+}
+
+/// The build of the project `mine` with a language's compiler.
+fn build(folder: &Path, language: &Other, compiler: &Path) -> Command {
+    let mut build = author(folder);
+    build.env(language.variable, compiler).args(["plugin", "build", "mine"]);
+    build
+}
+
 fn facts(command: &mut Command) -> Value {
     let ended = run_patiently(command.arg("--json")).with_code(0);
     serde_json::from_str(&ended.stdout).expect("one JSON object")
@@ -119,12 +132,9 @@ fn a_compile_error_is_shown_with_the_exit_code_of_a_plugin() {
 fn a_syntax_error_in_python_is_the_last_message() {
     let Some(compiler) = PYTHON.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut new = author(folder.path());
-    run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", "python"])).with_code(0);
+    create(folder.path(), "scorer", "python");
     std::fs::write(folder.path().join("mine/scorer.py"), "def score(:\n    pass\n").unwrap();
-    let mut build = author(folder.path());
-    build.env(PYTHON.variable, compiler).args(["plugin", "build", "mine"]);
-    let ended = run_patiently(&mut build).with_code(4);
+    let ended = run_patiently(&mut build(folder.path(), &PYTHON, &compiler)).with_code(4);
     assert!(ended.stderr.contains("\"scorer.py\", line 1"), "{ended:#?}");
     assert!(ended.stderr.contains("SyntaxError: invalid syntax"), "{ended:#?}");
     assert!(ended.stderr.lines().count() < 12, "{ended:#?}");
@@ -163,8 +173,7 @@ fn a_missing_compiler_is_named_with_its_install_command() {
 enum Shows {
     /// An error with this text, at the line that says `here: CASE`.
     Error(&'static str),
-    /// An error of the contract.
-    Told(&'static str),
+    Contract(&'static str),
     Scores(&'static str),
     /// These lines of the log.
     Log(&'static [&'static str]),
@@ -176,9 +185,7 @@ enum Shows {
 fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
     let Some(compiler) = language.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut new = author(folder.path());
-    run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", language.word]))
-        .with_code(0);
+    create(folder.path(), "scorer", language.word);
     let project = folder.path().join("mine");
     std::fs::write(project.join(entry), source).unwrap();
     std::fs::remove_dir_all(project.join("cases")).unwrap();
@@ -188,13 +195,9 @@ fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Show
         let exchanges = format!(r#"[{{"id": "1", "reference": "{case}", "output": ""}}]"#);
         std::fs::write(path.join("exchanges.json"), exchanges).unwrap();
     }
-    let mut build = author(folder.path());
-    build.env(language.variable, compiler);
-    let built = facts(build.args(["plugin", "build", "mine"]));
+    let built = facts(&mut build(folder.path(), language, &compiler));
     // The compiler would write another component. It is not called.
-    let mut again = author(folder.path());
-    again.env(language.variable, "/no/compiler");
-    let again = facts(again.args(["plugin", "build", "mine"]));
+    let again = facts(&mut build(folder.path(), language, Path::new("/no/compiler")));
     assert_eq!(again["kept"], true, "{again:#}");
     assert_eq!(again["sha256"], built["sha256"]);
     run_patiently(author(folder.path()).args(["plugin", "test", "mine", "--bless"])).with_code(4);
@@ -213,8 +216,7 @@ fn check_cases(language: &Other, entry: &str, source: &str, cases: &[(&str, Show
                 let error = found["failures"][0]["error"].as_str().unwrap_or_default();
                 error.ends_with(&wanted)
             }
-            Shows::Told(words) => scores.contains(words),
-            Shows::Scores(words) => scores.contains(words),
+            Shows::Contract(words) | Shows::Scores(words) => scores.contains(words),
             Shows::Log(lines) => lines.iter().all(|line| {
                 let log = found["log"].as_array().unwrap();
                 log.iter().any(|found| found == line)
@@ -253,9 +255,9 @@ fn python_errors_are_shown_and_exceptions_have_their_lines() {
                 ),
             ),
             ("half", Shows::Error("ValueError: half \u{fffd} a character")),
-            ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
-            ("half_protocol", Shows::Told("protocol: half \u{fffd} a character")),
-            ("half_other", Shows::Told("other: half \u{fffd} a character")),
+            ("half_input", Shows::Contract("invalid-input: half \u{fffd} a character")),
+            ("half_protocol", Shows::Contract("protocol: half \u{fffd} a character")),
+            ("half_other", Shows::Contract("other: half \u{fffd} a character")),
         ],
     );
 }
@@ -291,7 +293,7 @@ fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
             ),
             ("forms", Shows::Scores(r#""equal":1.0"#)),
             ("half", Shows::Error("Error: half \u{fffd} a character")),
-            ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
+            ("half_input", Shows::Contract("invalid-input: half \u{fffd} a character")),
         ],
     );
 }
@@ -301,13 +303,8 @@ fn javascript_errors_are_shown_and_exceptions_have_their_lines() {
 fn a_component_of_other_sources_is_not_tested() {
     let Some(compiler) = C.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
-        .with_code(0);
-    let build = || {
-        let mut build = author(folder.path());
-        build.env(C.variable, &compiler);
-        facts(build.args(["plugin", "build", "mine"]))
-    };
+    create(folder.path(), "scorer", "c");
+    let build = || facts(&mut build(folder.path(), &C, &compiler));
     let test = || run_patiently(author(folder.path()).args(["plugin", "test", "mine"]));
     let built = build();
     // The same sources give the same component.
@@ -357,9 +354,7 @@ fn sessions_and_references_are_the_same_in_every_language() {
         let Some(compiler) = language.compiler() else { continue };
         let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
-        let mut new = author(folder.path());
-        let new = new.args(["plugin", "new", "dataset", "mine", "--lang", language.word]);
-        run_patiently(new).with_code(0);
+        create(folder.path(), "dataset", language.word);
         let project = folder.path().join("mine");
         std::fs::write(project.join(entry), source).unwrap();
         std::fs::remove_dir_all(project.join("cases")).unwrap();
@@ -380,9 +375,7 @@ fn sessions_and_references_are_the_same_in_every_language() {
             std::fs::write(path.join("case.toml"), text).unwrap();
             std::fs::write(path.join("digest.txt"), digest).unwrap();
         }
-        let mut build = author(folder.path());
-        build.env(language.variable, compiler);
-        run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+        run_patiently(&mut build(folder.path(), language, &compiler)).with_code(0);
         let bless = ["plugin", "test", "mine", "--bless"];
         run_patiently(author(folder.path()).args(bless)).with_code(0);
         let read = |file: &str| std::fs::read_to_string(project.join("cases").join(file)).unwrap();
@@ -405,16 +398,13 @@ fn sessions_and_references_are_the_same_in_every_language() {
 fn a_trap_of_c_names_the_functions_around_it() {
     let Some(compiler) = C.compiler() else { return };
     let folder = tempfile::tempdir().unwrap();
-    run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
-        .with_code(0);
+    create(folder.path(), "scorer", "c");
     let source = folder.path().join("mine/plugin.c");
     let text = std::fs::read_to_string(&source).unwrap();
     let traps = text.replace("  judge->exchanges++;", "  __builtin_trap();");
     assert_ne!(text, traps);
     std::fs::write(source, traps).unwrap();
-    let mut build = author(folder.path());
-    build.env(C.variable, compiler);
-    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    run_patiently(&mut build(folder.path(), &C, &compiler)).with_code(0);
     let ended = run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(4);
     let words = "it aborted without a message, in `exports_scorer_method_judge_score`";
     assert!(ended.stdout.contains(words), "{}", ended.stdout);
@@ -441,16 +431,12 @@ fn builds_and_passes(
     };
     let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
-    let mut new = author(folder.path());
-    let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
-    run_patiently(new).with_code(0);
+    create(folder.path(), "backend", language.word);
     let project = folder.path().join("mine");
     std::fs::copy(files.join(source), project.join(entry)).unwrap();
     std::fs::remove_dir_all(project.join("cases")).unwrap();
     put_cases(&project.join("cases"));
-    let mut build = author(folder.path());
-    build.env(language.variable, compiler);
-    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    run_patiently(&mut build(folder.path(), language, &compiler)).with_code(0);
     run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
     Some(folder)
 }

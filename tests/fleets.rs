@@ -21,7 +21,7 @@ use runs::folder::RunFolder;
 use tempfile::TempDir;
 
 use crate::support::port;
-use crate::support::process::{Mock, Process, run_patiently, runner, words};
+use crate::support::process::{Mock, Process, inherit, run_patiently, runner, words};
 
 /// Two hundred requests in five seconds.
 const SCENARIO: &str = r#"
@@ -101,6 +101,14 @@ impl Fleet {
         (0..self.size).map(|rank| Process::start(&mut self.command(rank, flags))).collect()
     }
 
+    /// Starts all processes, which must end well.
+    #[track_caller]
+    fn succeeds(&self, flags: &str) {
+        for process in self.start(flags) {
+            process.end().with_code(0);
+        }
+    }
+
     /// The only run folder on rank 0.
     fn run(&self) -> RunFolder {
         only_run(&self.path().join("rank0/runs"))
@@ -141,12 +149,7 @@ fn behind(words: &[&str], ours: &Command) -> Command {
         .arg(ours.get_program())
         .args(ours.get_args())
         .current_dir(ours.get_current_dir().unwrap());
-    for (name, value) in ours.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    inherit(&mut command, ours);
     command.stdin(Stdio::null());
     command
 }

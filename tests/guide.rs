@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::support::lacking;
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
 use crate::support::port;
-use crate::support::process::{PROJECTS, run, runner};
+use crate::support::process::{PROJECTS, inherit, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
@@ -97,12 +97,7 @@ impl Reader {
     fn sh(&self, folder: &Path, script: &str, variables: &[(&str, &Path)]) {
         let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{script}");
         let mut command = Command::new("sh");
-        for (name, value) in runner().get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        inherit(&mut command, &runner());
         // The compiler of components depends on this machine.
         let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
         command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::support::lacking::{Lack, leave_out};
-use crate::support::process::{run_patiently, runner};
+use crate::support::process::{inherit, run_patiently, runner};
 use crate::support::pypi::{self, PYPI, prepared};
 
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
@@ -25,12 +25,7 @@ const PYRIGHT: Lack = Lack {
 /// A command in the module's folder, with an environment as clean as the program's in other tests.
 fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
-    for (name, value) in runner().get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    inherit(&mut command, &runner());
     command
         .current_dir(MODULE)
         .env_remove("RUNNER_ALLOW_INVALID")

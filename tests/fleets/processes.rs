@@ -15,9 +15,7 @@ fn all(processes: Vec<Process>) -> Vec<Exit> {
 #[test]
 fn four_processes_send_the_requests_of_one() {
     let fleet = Fleet::new(4);
-    for ended in all(fleet.start("")) {
-        ended.with_code(0);
-    }
+    fleet.succeeds("");
     let run = fleet.run();
     let together = measured(&run);
 
@@ -56,9 +54,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     ] {
         let fleet = Fleet::against(size, Mock::logging(&ENGINE));
         // Warm-up requests are fewer than processes.
-        for ended in all(fleet.start(&format!("{load} --warmup-requests 1"))) {
-            ended.with_code(0);
-        }
+        fleet.succeeds(&format!("{load} --warmup-requests 1"));
         let run = fleet.run();
         let facts = run.facts().unwrap();
         let agents = facts.fleet.as_ref().unwrap().agents.clone();
@@ -124,9 +120,7 @@ fn whose_files_differ_is_refused_by_name() {
         }
         let flags = "--plugin mine.wasm --dataset-path data.jsonl --tokenizer tokenizer.json";
         if part.is_empty() {
-            for ended in all(fleet.start(flags)) {
-                ended.with_code(0);
-            }
+            fleet.succeeds(flags);
             let run = fleet.run();
             assert_eq!(measured(&run).len(), 4);
             let agents = run.facts().unwrap().fleet.unwrap().agents;
@@ -297,9 +291,7 @@ fn an_interrupt_ends_all() {
 #[test]
 fn each_agent_agrees_with_the_engines_log() {
     let fleet = Fleet::against(4, Mock::logging(&ENGINE));
-    for ended in all(fleet.start("")) {
-        ended.with_code(0);
-    }
+    fleet.succeeds("");
     let exchanges = measured(&fleet.run());
     let mut log = fleet.mock.end();
     log.retain(|truth| truth.first_token().is_some());

@@ -154,9 +154,7 @@ fn rank_0_reads_the_devices_for_all() {
     });
     let fleet = Fleet::new(2);
     let flags = format!("--device-interval 50ms --device-metrics {}", exporter.url);
-    for process in fleet.start(&flags) {
-        process.end().with_code(0);
-    }
+    fleet.succeeds(&flags);
     let run = fleet.run();
     let recording = telemetry::read(run.path()).unwrap().unwrap();
     // The first page is read to see which devices there are, and each further one is a sample.

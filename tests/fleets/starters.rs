@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{FLAGS, Fleet, alone, behind, digests, due, measured, only_run};
 use crate::support::lacking::{self, may_set_clocks};
-use crate::support::process::{Exit, Process, run_patiently, runner};
+use crate::support::process::{Exit, Process, inherit, run_patiently, runner};
 use crate::support::proxy::{Network, Proxy};
 
 /// The script that sets up Slurm for as long as a command runs.
@@ -92,12 +92,7 @@ fn slurm_runs_the_batch_script() {
     let path = std::env::var("PATH").unwrap();
     let mut command = Command::new(SLURM);
     command.args(["sbatch", "--wait", "batch.sh"]).current_dir(fleet.path());
-    for (name, value) in runner().get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    inherit(&mut command, &runner());
     command
         .env("HOME", fleet.path())
         .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))

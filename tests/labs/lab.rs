@@ -49,6 +49,13 @@ impl Files {
         Files { folder, port }
     }
 
+    /// Changes the text of the lab file.
+    fn change(&self, changed: impl FnOnce(String) -> String) {
+        let lab = self.path().join("lab.toml");
+        let text = std::fs::read_to_string(&lab).unwrap();
+        std::fs::write(&lab, changed(text)).unwrap();
+    }
+
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -150,8 +157,6 @@ fn the_best_option_wins_and_a_crashing_option_does_not() {
 #[test]
 fn the_time_from_the_start_of_an_engine_is_a_figure() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
     let mock = format!("launch = [\"{}\", \"mock\"", env!("CARGO_BIN_EXE_runner"));
     let slow = format!(
         "launch = [\"sh\", \"-c\", \"sleep 2; exec \\\"$0\\\" \\\"$@\\\"\", \"{}\", \"mock\"",
@@ -160,10 +165,11 @@ fn the_time_from_the_start_of_an_engine_is_a_figure() {
     let objective = "[objective]\nmaximize = \"throughput.output-tokens-per-s\"";
     let start = "[objective]\nminimize = \"engine.first-token-after-s\"\n\
                  subject-to = [\"engine.ready-after-s < 1s\"]";
-    let (text, slow) = (text.replace(objective, start), slow);
-    let text = text.replace(&mock, &slow).replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
-    let options = text.find("[engines.options]").unwrap();
-    std::fs::write(&lab, &text[..options]).unwrap();
+    files.change(|text| {
+        let text = text.replace(objective, start).replace(&mock, &slow);
+        let text = text.replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
+        text.split("[engines.options]").next().unwrap().to_owned()
+    });
     let made = files.made();
     let report = files.report();
     let start = &report["starts"][0];
@@ -237,9 +243,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
 #[test]
 fn resumes_a_cut_journal() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
-    std::fs::write(&lab, text.replacen("\"mock\"", "\"möck\"", 1)).unwrap();
+    files.change(|text| text.replacen("\"mock\"", "\"möck\"", 1));
     files.made().with_code(0);
     let runs = files.events("finished");
     let path = files.path().join("out/journal.jsonl");
@@ -266,17 +270,17 @@ fn resumes_a_cut_journal() {
 #[test]
 fn a_second_interrupt_kills_the_engine_and_says_so() {
     let files = Files::new("", "max-concurrency = [8]");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
     let deaf = "trap '' TERM; touch deaf; while :; do sleep 1; done; : deaf on {port}";
-    let lines = text.lines().map(|line| {
-        if line.starts_with("launch") {
-            format!("launch = [\"sh\", \"-c\", \"{deaf}\"]")
-        } else {
-            line.to_owned()
-        }
+    files.change(|text| {
+        let lines = text.lines().map(|line| {
+            if line.starts_with("launch") {
+                format!("launch = [\"sh\", \"-c\", \"{deaf}\"]")
+            } else {
+                line.to_owned()
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
     });
-    std::fs::write(&lab, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let engine = format!("deaf on {}", files.port);
     let mut process = Process::start(&mut files.command(&[]));
     process.until("the engine is deaf", |_| files.path().join("deaf").exists());
@@ -363,10 +367,7 @@ fn a_lab_over_loads_is_drawn() {
 #[test]
 fn an_engine_ends_with_a_lab_that_is_killed() {
     let files = Files::new("", "max-concurrency = [8]");
-    let lab = files.path().join("lab.toml");
-    let text = std::fs::read_to_string(&lab).unwrap();
-    let elsewhere = text.replacen("launch = [", "launch = [\"setsid\", \"--wait\", ", 1);
-    std::fs::write(&lab, elsewhere).unwrap();
+    files.change(|text| text.replacen("launch = [", "launch = [\"setsid\", \"--wait\", ", 1));
     let mut process = Process::start(&mut files.command(&[]));
     process.until("an engine answers", |_| files.events("ready") > 0);
     process.signal("KILL");

@@ -106,6 +106,16 @@ fn cleaned(mut command: Command) -> Command {
     command
 }
 
+/// Gives a command the variables of another, and takes from it what the other lacks.
+pub fn inherit(command: &mut Command, from: &Command) {
+    for (name, value) in from.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
 pub fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace()
 }
