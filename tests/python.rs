@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use crate::support::lacking::{Lack, leave_out};
 use crate::support::process::{inherit, run_patiently, runner};
-use crate::support::pypi::{self, PYPI, prepared};
+use crate::support::pypi::{self, prepared};
 
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
 const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
@@ -44,21 +44,9 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     pypi::python(&folder, &requirements)
 });
 
-/// Python with the packages, or none, and then the test is left out.
-fn python() -> Option<&'static Path> {
-    match &*PYTHON {
-        Ok(python) => Some(python),
-        Err(why) => {
-            eprintln!("{why}");
-            leave_out(&PYPI);
-            None
-        }
-    }
-}
-
 #[test]
 fn its_tests_pass() {
-    let Some(python) = python() else { return };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let mut tests = command(python);
     tests.args(["-m", "pytest", "--quiet", "--color=no", "--durations=5"]);
     tests.args(["-m", "not further"]);
@@ -70,7 +58,7 @@ fn its_tests_pass() {
 
 #[test]
 fn mypy_finds_nothing() {
-    let Some(python) = python() else { return };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let mut mypy = command(python);
     mypy.args(["-m", "mypy", "--cache-dir"])
         .arg(Path::new(TOOLS).join("mypy"))
@@ -81,7 +69,7 @@ fn mypy_finds_nothing() {
 
 #[test]
 fn pyright_finds_nothing() {
-    let Some(python) = python() else { return };
+    let Some(python) = pypi::present(&PYTHON) else { return };
     let folder = Path::new(TOOLS).join("pyright");
     let mut install = command("npm");
     install

@@ -4,7 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::runs::{Mock, run_with};
+use super::runs::{mock, run_with};
+use crate::support::process::Mock;
 
 /// Returns the messages of a run about compiled plugins; it must end well.
 fn warnings(mock: &Mock, kept: &Path) -> Vec<String> {
@@ -23,7 +24,7 @@ fn artifacts(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn changed_artifacts_are_reported_and_replaced() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");
     assert_eq!(warnings(&mock, &kept), [""; 0], "nothing is there, which is no news");

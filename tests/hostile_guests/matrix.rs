@@ -5,7 +5,7 @@ use runs::assessment::Assessment;
 use runs::folder::Status;
 
 use super::fixture::{BACKEND, DATASET, SCORER};
-use super::runs::{Mock, run};
+use super::runs::{mock, run};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
@@ -88,7 +88,7 @@ fn sandbox(deed: &str) -> String {
 
 #[test]
 fn each_kind_of_plugin_may_do_anything() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (deed, config, kinds, cost, says) in MISDEEDS {
         for kind in kinds {
             let what = format!("{deed} by a {kind}");

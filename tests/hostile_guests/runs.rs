@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use model::exchange::{Class, Exchange, Outcome};
 use runs::assessment::Assessment;
@@ -14,37 +14,15 @@ use runs::folder::{RunFolder, Status};
 use tempfile::TempDir;
 
 use super::fixture::{BACKEND, DATASET, SCORER, components};
+use crate::support::process::Mock;
 
 /// The variable that holds the key, and a key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 const KEY: &str = "sk-kept-from-every-plugin-4711";
 
-/// A mock engine in a process of its own.
-pub struct Mock {
-    process: Child,
-    pub url: String,
-}
-
-impl Mock {
-    pub fn start(flags: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_runner"))
-            .args(["mock", "--port", "0", "--echo", "--ttft", "1ms", "--itl", "1ms"])
-            .args(flags)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Mock { process, url }
-    }
-}
-
-impl Drop for Mock {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// A mock engine that repeats each prompt.
+pub fn mock(flags: &[&str]) -> Mock {
+    Mock::start(&[&["--echo", "--ttft", "1ms", "--itl", "1ms"][..], flags].concat())
 }
 
 pub struct RunResult {
@@ -167,7 +145,7 @@ fn all_but_one(ran: &RunResult) -> Exchange {
 
 #[test]
 fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (misdeed, words) in [
         ("misbehave = 'panic'", "a panic on purpose"),
         ("misbehave = 'memory'", "it asked for more memory than"),
@@ -193,7 +171,7 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
 
 #[test]
 fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let backend = "call = 'encode', only-on = '!', misbehave = 'abort'";
     let ran = run(&mock.url, backend, "mark = 3", 12, "");
     let spoilt = all_but_one(&ran);
@@ -209,7 +187,7 @@ fn a_request_that_cannot_be_written_is_recorded_and_never_sent() {
 
 #[test]
 fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     // The last one reads most of every reply well, and requests are written well all the time.
     for (call, only_on) in [("encode", ""), ("decode", ""), ("decode", "[DONE]")] {
         let backend = format!("call = '{call}', only-on = '{only_on}', misbehave = 'panic'");
@@ -235,7 +213,7 @@ fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
 
 #[test]
 fn a_reply_blown_up_beyond_measure_is_given_up() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let sandbox = "[sandbox]\nmemory = '1GiB'\nreturned = '512MiB'\nbackend-call = '60s'\n";
     let backend = "call = 'decode', answer = 'swell'";
     let ran = run(&mock.url, backend, "mark = 0", 1, sandbox);
@@ -289,7 +267,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
 
 #[test]
 fn a_dataset_that_fails_ends_the_run() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (dataset, code, words) in [
         (
             "call = 'next', misbehave = 'abort', only-at = 70",
@@ -318,7 +296,7 @@ fn a_dataset_that_fails_ends_the_run() {
 
 #[test]
 fn samples_that_make_no_session_end_the_run() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     for (call, answer, at, more, words) in [
         (
             "next",
@@ -356,7 +334,7 @@ fn samples_that_make_no_session_end_the_run() {
 
 #[test]
 fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let scorers = format!(
         "[[scorers]]\nplugin = '{SCORER}'\n\
          config = {{ call = 'score', misbehave = 'panic', only-on = '!' }}\n\
@@ -381,7 +359,7 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
 
 #[test]
 fn a_failing_scorer_is_dropped_after_ten_failures() {
-    let mock = Mock::start(&[]);
+    let mock = mock(&[]);
     let scorers = format!(
         "[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ call = 'score', answer = 'nan' }}\n"
     );
@@ -395,7 +373,7 @@ fn a_failing_scorer_is_dropped_after_ten_failures() {
 
 #[test]
 fn the_key_reaches_the_server_and_nothing_else() {
-    let mock = Mock::start(&["--api-key", KEY]);
+    let mock = mock(&["--api-key", KEY]);
     let scorers = format!("[[scorers]]\nplugin = '{SCORER}'\nconfig = {{ spill = true }}\n");
     let ran = run(&mock.url, "spill = true", "spill = true", 12, &scorers);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -16,6 +16,10 @@ use super::process::Process;
 /// Longer than anything here takes: it ends hanging tests, and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+const ARGUMENTS: &str = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    --disable-quic --no-first-run --disable-background-networking --disable-component-update \
+    --disable-sync --window-size=1280,1000";
+
 /// One browser at a time: several at once would take each other's time and memory.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
@@ -43,21 +47,8 @@ pub async fn browser() -> Option<Browser> {
     driver.until("chromedriver listens", |process| port(process).is_some());
     let port = port(&driver).unwrap();
     let profile = tempfile::tempdir().unwrap();
-    let mut arguments: Vec<String> = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--window-size=1280,1000",
-    ]
-    .map(str::to_owned)
-    .into();
-    arguments.push(format!("--user-data-dir={}", profile.path().display()));
+    let profile_folder = format!("--user-data-dir={}", profile.path().display());
+    let arguments: Vec<&str> = ARGUMENTS.split(' ').chain([profile_folder.as_str()]).collect();
     let capabilities = json!({
         "browserName": "chrome",
         "goog:chromeOptions": { "args": arguments },

@@ -88,13 +88,8 @@ pub fn processes_with(words: &str) -> Vec<u32> {
 fn cleaned(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if name.starts_with("RUNNER_")
-            || name.starts_with("HF_")
-            || name.starts_with("AWS_")
-            || name.starts_with("OTEL_")
-            || name.ends_with("_API_KEY")
-            || name == "NO_COLOR"
-        {
+        let is_ours = ["RUNNER_", "HF_", "AWS_", "OTEL_"].iter().any(|own| name.starts_with(*own));
+        if is_ours || name.ends_with("_API_KEY") || name == "NO_COLOR" {
             command.env_remove(name);
         }
     }

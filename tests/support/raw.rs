@@ -146,31 +146,7 @@ impl Raw {
     /// Serves TCP on a port and a thread of its own.
     pub fn listen(self: &Arc<Self>) -> RawServer {
         let raw = Arc::clone(self);
-        let (tell, address) = std::sync::mpsc::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                tell.send(listener.local_addr().unwrap()).unwrap();
-                let accept = async {
-                    loop {
-                        let (stream, _) = listener.accept().await.unwrap();
-                        tokio::spawn(Arc::clone(&raw).serve_tcp(stream));
-                    }
-                };
-                tokio::select! {
-                    () = accept => {}
-                    _ = stopped => {}
-                }
-            });
-        });
-        RawServer {
-            url: format!("http://{}", address.recv().unwrap()),
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        serve_each(move |stream| Arc::clone(&raw).serve_tcp(stream))
     }
 
     async fn serve_tcp(self: Arc<Self>, mut stream: TcpStream) {
@@ -208,7 +184,38 @@ impl Raw {
     }
 }
 
-/// A raw server over TCP, until it is dropped.
+/// Serves TCP on a port and a thread of its own, each connection in a task.
+pub fn serve_each<F>(mut serve: impl FnMut(TcpStream) -> F + Send + 'static) -> RawServer
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (tell, address) = std::sync::mpsc::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let accept = async {
+                loop {
+                    let (stream, _) = listener.accept().await.unwrap();
+                    tokio::spawn(serve(stream));
+                }
+            };
+            tokio::select! {
+                () = accept => {}
+                _ = stopped => {}
+            }
+        });
+    });
+    RawServer {
+        url: format!("http://{}", address.recv().unwrap()),
+        stop: Some(stop),
+        thread: Some(thread),
+    }
+}
+
+/// A server over TCP, until it is dropped.
 pub struct RawServer {
     pub url: String,
     stop: Option<oneshot::Sender<()>>,

@@ -146,8 +146,7 @@ impl ThreadGroup {
 
     /// The first thread that panicked, if one did.
     pub fn panicked(&self) -> Option<Panicked> {
-        let panicked = self.panicked.lock().unwrap_or_else(PoisonError::into_inner);
-        panicked.clone()
+        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -86,19 +86,16 @@ impl Vitals {
 
     /// Has a thread watched, if the watch has not begun.
     pub fn enlist(&self, thread: Watched) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push(thread);
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// Returns the load in the last second of the watch; absent in the first.
     pub fn load(&self) -> Option<Load> {
-        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
-        load.clone()
+        self.load.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn enlist_queue(&self, length: impl Fn() -> usize + Send + 'static) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.push(Box::new(length));
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(length));
     }
 
     pub fn enlist_backlog(&self, backlog: &Arc<Backlog>) {

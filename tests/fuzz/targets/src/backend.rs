@@ -7,43 +7,30 @@ use runner_plugin::{Backend, Error, Frame, Framing, Head, Meaning, Reading, Refu
 use crate::bytes::{Cuts, first};
 
 // Components are all that their packages build, so their sources are compiled here once more.
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/anthropic/src/lib.rs"]
 mod anthropic;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/cohere/src/lib.rs"]
 mod cohere;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/gemini/src/lib.rs"]
 mod gemini;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/llamacpp/src/lib.rs"]
 mod llamacpp;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/lmdeploy/src/lib.rs"]
 mod lmdeploy;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/ollama/src/lib.rs"]
 mod ollama;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/openai/src/lib.rs"]
 mod openai;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/realtime/src/lib.rs"]
 mod realtime;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/sglang/src/lib.rs"]
 mod sglang;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/tensorrt-llm/src/lib.rs"]
 mod tensorrt_llm;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/tgi/src/lib.rs"]
 mod tgi;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/triton-grpc/src/lib.rs"]
 mod triton_grpc;
-#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/vllm/src/lib.rs"]
 mod vllm;
 

@@ -9,7 +9,7 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
@@ -98,11 +98,7 @@ impl<S: Ready + AsyncRead + Unpin> Receive<S> for Receiver {
             return Plain.poll(stream, wire, cx, buf);
         }
         loop {
-            match stream.poll_read_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
+            ready!(stream.poll_read_ready(cx))?;
             let into = buf.initialize_unfilled();
             let room = into.len();
             let mut partial = None;
