@@ -23,9 +23,6 @@ pub fn make_room_ahead() {
 
 /// Raises the limit of this process to `needed` file descriptors, or to the hard limit. A thread
 /// makes room for them, and nobody waits for it. Returns the limit in force.
-///
-/// # Errors
-/// If the limit cannot be read.
 pub fn allow(needed: u64) -> io::Result<u64> {
     let limit = rlimit::increase_nofile_limit(needed)?;
     // Without the room there are the pauses, and nothing else.

@@ -37,9 +37,6 @@ impl Question {
 }
 
 /// Opens a connection for questions.
-///
-/// # Errors
-/// If there is no answer; a message for users.
 pub async fn open<C: Connect>(
     connect: &C,
     target: u32,
@@ -54,9 +51,6 @@ pub async fn open<C: Connect>(
 }
 
 /// Asks on an open connection.
-///
-/// # Errors
-/// If there is no answer; a message for people.
 pub async fn answer<Io>(
     connection: &mut Connection<Io>,
     request: Request,

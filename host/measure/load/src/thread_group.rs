@@ -49,9 +49,6 @@ impl ThreadGroup {
     }
 
     /// Starts a named thread, which is watched from its beginning if the run is.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
     pub fn start<T: Send + 'static>(
         &self,
         name: &str,
@@ -92,9 +89,6 @@ impl ThreadGroup {
 
     /// Does this on a thread of its own, and waits for it until the run is stopped: then it is left
     /// to itself. `None` if the run was stopped, or it panicked.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
     pub fn until_stopped<T: Send + 'static>(
         &self,
         name: &str,
@@ -105,9 +99,6 @@ impl ThreadGroup {
 
     /// Does this on a thread of its own, and waits for it until it is given up: then it is left to
     /// itself. `None` if it was given up, or it panicked.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
     pub fn until<T: Send + 'static>(
         &self,
         given_up: impl Fn() -> bool,

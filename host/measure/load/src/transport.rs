@@ -79,15 +79,9 @@ pub enum Connection<Io> {
 /// Receives a reply's body: the bytes and their instants. An error of the receiver ends the reply.
 pub trait Sink {
     /// Takes bytes that came at this instant.
-    ///
-    /// # Errors
-    /// If they are refused; a message for people.
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
 
     /// Takes the trailer fields, after the last bytes. Most replies have none.
-    ///
-    /// # Errors
-    /// The reason why they are refused, for people.
     fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
         let _ = (at, fields);
         Ok(())
@@ -114,9 +108,6 @@ pub enum Broke {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Opens a connection.
-    ///
-    /// # Errors
-    /// If it could not be opened; a message for people.
     pub async fn open<C: Connect<Io = Io>>(
         connect: &C,
         target: u32,
@@ -194,9 +185,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     }
 
     /// Sends a request and waits for the reply's head. `marks` has instants of abandoned waits too.
-    ///
-    /// # Errors
-    /// If the connection broke, or takes no more requests.
     pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, Unanswered> {
         match (self, request) {
             (Connection::Http1(connection), Request::Http1 { head, body }) => {
@@ -213,9 +201,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     }
 
     /// Gives the received part of the body to `sink`. Ready when the body has ended or broke.
-    ///
-    /// # Errors
-    /// If it broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -262,9 +247,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Sends a request and reads the reply, with at most `most` bytes of its body: for questions
     /// that are not measured. The body of a call of gRPC ends with its trailer fields, as its
     /// framing has them.
-    ///
-    /// # Errors
-    /// If the connection broke; a message for people.
     pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
         struct Keep {
             body: Vec<u8>,

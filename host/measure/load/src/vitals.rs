@@ -112,9 +112,6 @@ impl Vitals {
     }
 
     /// Watches until told to finish.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub fn watch(self: &Arc<Self>, group: &ThreadGroup) -> io::Result<Watch> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));

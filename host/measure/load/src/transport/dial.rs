@@ -71,9 +71,6 @@ pub enum DialError {
 
 impl Dial {
     /// Looks up the names of the targets and then of other hosts. Prepares TLS if one needs it.
-    ///
-    /// # Errors
-    /// If a name is not known, or TLS cannot be set up.
     pub fn new(
         targets: &[Target],
         hosts: &[Target],

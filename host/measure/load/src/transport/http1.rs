@@ -107,9 +107,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     }
 
     /// Sends a request and waits for the reply's head.
-    ///
-    /// # Errors
-    /// If the connection broke; a message for people.
     pub async fn send(
         &mut self,
         head: &[u8],
@@ -245,9 +242,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     }
 
     /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
-    ///
-    /// # Errors
-    /// If it broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,

@@ -187,9 +187,6 @@ impl Stream {
     }
 
     /// Passes the arrived body to `sink`. Ready when the body has properly ended, or broke off.
-    ///
-    /// # Errors
-    /// If it broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,

@@ -45,9 +45,6 @@ impl Polled {
     }
 
     /// Sets TCP_NODELAY: if true, small writes leave at once.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.0.socket().set_nodelay(nodelay)
     }

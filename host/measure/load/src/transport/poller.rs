@@ -100,9 +100,6 @@ pub struct Watching<'r>(&'r Readiness);
 
 impl Poller {
     /// For the calling thread, whose runtime must have its I/O driver. Serves once the loop runs.
-    ///
-    /// # Errors
-    /// If the system gives no epoll.
     pub fn new() -> io::Result<(Self, PollLoop)> {
         let epoll = mio::Poll::new()?;
         let sockets = Rc::new(Sockets {
@@ -125,9 +122,6 @@ impl Poller {
     }
 
     /// Registers a socket, which must not block.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn register<S: Source>(&self, mut socket: S) -> io::Result<Registered<S>> {
         let readiness = Rc::new(Readiness::default());
         let number = self.0.places.borrow_mut().take(&readiness);

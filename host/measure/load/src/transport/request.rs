@@ -26,9 +26,6 @@ pub struct Unsendable(String);
 impl Request {
     /// Makes a request ready. `path` is the path and query at the server, `authority` its host and
     /// port. The fields that frame a request are set here.
-    ///
-    /// # Errors
-    /// If the method or the path cannot be sent.
     pub fn new(
         version: Version,
         (scheme, authority): (&str, &str),

@@ -34,9 +34,6 @@ pub trait Ready: AsRawFd {
     fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Reads. Where that would block, the socket is not ready until something more comes.
-    ///
-    /// # Errors
-    /// If `read` fails.
     fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R>;
 }
 

@@ -198,9 +198,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     }
 
     /// Puts a message, which is written with [`poll_write`](Self::poll_write).
-    ///
-    /// # Errors
-    /// If the WebSocket is closed.
     pub fn put(&mut self, message: Message) -> Result<(), String> {
         let length = message.len();
         self.put_frame(length, |protocol| {
@@ -268,9 +265,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     }
 
     /// Passes the arrived messages on. Ready when the server closed the WebSocket, or it broke.
-    ///
-    /// # Errors
-    /// If it broke: the bytes are no WebSocket, or a message is too large.
     pub fn poll_messages(
         &mut self,
         cx: &mut Context<'_>,

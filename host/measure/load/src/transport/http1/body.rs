@@ -111,9 +111,6 @@ impl Body {
     }
 
     /// Reads the part at the beginning of these bytes, and returns its length.
-    ///
-    /// # Errors
-    /// If the bytes contradict the head.
     pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize), String> {
         match &mut self.0 {
             State::Over => Ok((Part::Framing, 0)),

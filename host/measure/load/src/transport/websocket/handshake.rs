@@ -24,9 +24,6 @@ pub struct Handshake {
 
 impl Handshake {
     /// Adds the fields of a handshake to a request.
-    ///
-    /// # Errors
-    /// If the system has no random numbers for its key.
     pub fn begin(request: Request) -> Result<(Request, Self), String> {
         let mut key = [0; 16];
         let drawn = SystemRandom::new().fill(&mut key);
